@@ -1,0 +1,24 @@
+"""The only clock: the database's.
+
+`assent_now()` is a function of the database, owned by `assent_owner`, that returns `clock_timestamp()`: real time, even late in a
+long transaction. Tests move time for every process at once by replacing it; the running roles cannot.
+"""
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, DateTime, Interval, cast, func, select
+
+from models.db import Db
+
+DB_NOW: ColumnElement[datetime] = func.assent_now(type_=DateTime(timezone=True))
+"""For use inside statements: `where(Turn.lease_until < DB_NOW)`."""
+
+
+def now(db: Db) -> datetime:
+    """The database's time, aware, in UTC. Read it after the lock that you decide under."""
+    return db.execute(select(DB_NOW)).scalar_one()
+
+
+def ahead(seconds: float) -> ColumnElement[datetime]:
+    """`seconds` from now, as an expression for statements."""
+    return DB_NOW + cast(timedelta(seconds=seconds), Interval)

@@ -1,0 +1,159 @@
+"""Transactions. One function opens them, for one workspace at a time, and sends what they caused after they committed.
+
+A row-level policy on every table compares `workspace_id` with the transaction's setting `assent.workspace`, so that a query that
+forgets its workspace finds nothing.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.orm import Session as Db
+
+from models.pure import states
+from models.settings import settings
+
+__all__ = ["Base", "Db", "Hint", "Outbox", "Stale", "dispose", "engine", "move", "on_commit", "outbox", "transaction"]
+
+Role = Literal["app", "system", "owner"]
+
+# A silent network cut is noticed within about ten seconds instead of minutes.
+_CONNECT: dict[str, Any] = {
+    "connect_timeout": 3,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 8000,
+    "options": "-c statement_timeout=5000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000",
+}
+
+
+class Base(DeclarativeBase):
+    """Every table's base."""
+
+
+class Stale(Exception):
+    """A compare-and-swap found that somebody else had moved the row: do nothing more with it."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A queue message to send after commit: it says that a row may be ready, and is true of nothing by itself."""
+
+    task: str
+    args: tuple[str, ...]
+
+
+@dataclass
+class Outbox:
+    """What a transaction wants said once it has committed."""
+
+    hints: list[Hint] = field(default_factory=list)
+    sessions: set[str] = field(default_factory=set)
+    """Sessions with new events, for the readers of their streams."""
+
+
+_engines: dict[tuple[int, Role], sa.Engine] = {}
+_send: Callable[[Outbox], None] = lambda _: None
+
+
+def on_commit(send: Callable[[Outbox], None]) -> None:
+    """Have `send` called with every outbox after its commit. `workers.enqueue` does; without it the dispatch sweep finds all."""
+    global _send  # noqa: PLW0603 - set once, at import, by the one module that may publish
+    _send = send
+
+
+def engine(role: Role = "app") -> sa.Engine:
+    """The process's engine for a role; made on first use, so never shared over a fork."""
+    key = (os.getpid(), role)
+    if key not in _engines:
+        s = settings()
+        url = {"app": s.database_url, "system": s.database_system_url, "owner": s.database_owner_url}[role]
+        _engines[key] = sa.create_engine(
+            sa.make_url(url).set(drivername="postgresql+psycopg"),
+            pool_size=s.database_pool_size,
+            max_overflow=0,
+            pool_timeout=s.database_pool_timeout_seconds,
+            connect_args=_CONNECT,
+        )
+    return _engines[key]
+
+
+def dispose() -> None:
+    """Close the process's connections (tests; before a fork)."""
+    for key in [k for k in _engines if k[0] == os.getpid()]:
+        _engines.pop(key).dispose()
+
+
+@contextmanager
+def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
+    """One transaction, as `role`, that sees only `workspace_id`. Commits at the end, then sends its outbox.
+
+    An exception out of COMMIT does not say that nothing was committed: the connection is dropped, and who wants to know reads again
+    by fence (every verb is a compare-and-swap, so calling it again is that).
+    """
+    db = _begin(workspace_id, role)
+    try:
+        yield db
+        db.flush()
+        try:
+            db.commit()
+        except BaseException:
+            db.invalidate()
+            raise
+    except BaseException:
+        db.rollback()
+        raise
+    finally:
+        db.close()
+    _send(outbox(db))
+
+
+def _begin(workspace_id: str, role: Role) -> Db:
+    """A database handle with its workspace set. A pooled connection that died meanwhile is replaced, once."""
+    for last in (False, True):
+        db = Db(engine(role), autoflush=False, expire_on_commit=False)
+        try:
+            db.execute(sa.text("SELECT set_config('assent.workspace', :w, true)"), {"w": workspace_id})
+        except DBAPIError as error:
+            db.close()
+            if last or not error.connection_invalidated:
+                raise
+        except BaseException:
+            db.close()
+            raise
+        else:
+            return db
+    raise AssertionError("unreachable")
+
+
+def outbox(db: Db) -> Outbox:
+    """The transaction's outbox."""
+    box: Outbox = db.info.setdefault("outbox", Outbox())
+    return box
+
+
+def move(db: Db, row: Any, to: str, **values: Any) -> None:
+    """The one way to change a status: compare-and-swap on status (and fence, where the row has one), by the table in `states`.
+
+    Raises Stale when the row is no longer as `row` has it, ValueError when the tables know no such transition.
+    """
+    cls = type(row)
+    states.check(cls.__tablename__, row.status, to)
+    same = [cls.id == row.id, cls.status == row.status]
+    if hasattr(cls, "fence"):
+        same.append(cls.fence == row.fence)
+    changed = {"status": to, **values}
+    moved = db.execute(
+        sa.update(cls).where(*same).values(changed).returning(*(getattr(cls, k) for k in changed)),
+        execution_options={"synchronize_session": False},
+    ).one_or_none()
+    if moved is None:
+        raise Stale(f"{cls.__tablename__} {row.id} is no longer {row.status}")
+    for key, value in zip(changed, moved, strict=True):
+        sa.orm.attributes.set_committed_value(row, key, value)

@@ -1,0 +1,88 @@
+"""The environment, read once. Every knob of Assent is a field here, with its unit in its name."""
+
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Settings by environment variable: `ASSENT_` and the field's name, but for the few names that everybody knows."""
+
+    model_config = SettingsConfigDict(env_prefix="ASSENT_", frozen=True, extra="ignore")
+
+    # Where things are
+    database_url: str = Field("postgresql://assent_app@localhost/assent", validation_alias="DATABASE_URL")
+    """Role `assent_app`: requests and tasks, one workspace per transaction."""
+    database_system_url: str = Field("postgresql://assent_system@localhost/assent", validation_alias="DATABASE_SYSTEM_URL")
+    """Role `assent_system`: finds ids across workspaces, changes nothing."""
+    database_owner_url: str = Field("", validation_alias="DATABASE_OWNER_URL")
+    """Role `assent_owner`: migrations only."""
+    redis_url: str = Field("redis://localhost:6379/0", validation_alias="REDIS_URL")
+    anthropic_api_key: SecretStr | None = Field(None, validation_alias="ANTHROPIC_API_KEY")
+    anthropic_base_url: str | None = Field(None, validation_alias="ANTHROPIC_BASE_URL")
+    environment: Literal["production", "development"] = "production"
+
+    # Database connections
+    database_pool_size: int = 10
+    """Connections per process. Transactions are short, so hundreds of turns share a few."""
+    database_pool_timeout_seconds: float = 5
+
+    # Time
+    lease_seconds: float = 45
+    heartbeat_seconds: float = 10
+    watch_seconds: float = 1
+    """How often a process asks whether its leases are still its own, and whether a cancel was asked for."""
+    sweep_seconds: float = 5
+    rehint_seconds: float = 5
+    """A queued row is hinted again after the longer of this and half its age."""
+    max_lag_seconds: float = 1
+    """A process whose clock ticks later than this claims nothing new."""
+
+    # Turns
+    max_turns: int = Field(5, ge=1, le=1000)
+    """Turns per user message, unless agent or session says otherwise."""
+    max_tokens: int = 16_384
+    """Of one reply."""
+    turns_in_flight: int = 200
+    """Model calls in flight per turns process."""
+    model_attempts: int = 6
+    """Tries at one turn while the model answers with passing errors."""
+    backoff_seconds: float = 1
+    """First wait after a passing model error; doubles, with jitter, up to `backoff_max_seconds`."""
+    backoff_max_seconds: float = 60
+    model_timeout_seconds: float = 600
+    crash_attempts: int = 3
+    """Tries at a turn or an idempotent tool call whose worker keeps dying."""
+    delta_seconds: float = 0.08
+    """Text is pushed to stream readers at this pace, not per token."""
+
+    # Tools
+    workdir_root: Path = Path(".assent/workdirs")
+    shell: Literal["bubblewrap", "bare"] = "bubblewrap"
+    """`bubblewrap` refuses to run a shell where bubblewrap is missing; `bare` runs without any sandbox."""
+    tool_seconds: float = 120
+    """Time limit of one tool call, unless the tool says otherwise."""
+    tool_output_bytes: int = 100_000
+    """What the model sees of one result at most."""
+
+    # Decisions
+    approval_seconds: float = Field(86_400, gt=0)
+    """Deadline of an approval, unless the tool's configuration says otherwise."""
+
+    # Doors
+    max_body_bytes: int = 4_000_000
+    stream_poll_seconds: float = 2
+    """How often a stream looks for events that no hint announced."""
+    stream_comment_seconds: float = 15
+    publish_seconds: float = 0.25
+    """Limit of one publish to Redis; after a failure none is tried for `publish_pause_seconds`."""
+    publish_pause_seconds: float = 5
+
+
+@cache
+def settings() -> Settings:
+    """The process's settings. Tests call `settings.cache_clear()` after changing the environment."""
+    return Settings()
