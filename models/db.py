@@ -54,12 +54,18 @@ class Outbox:
     """What a transaction wants said once it has committed."""
 
     hints: list[Hint] = field(default_factory=list)
-    sessions: set[str] = field(default_factory=set)
-    """Sessions with new events, for the readers of their streams."""
+    sessions: dict[str, int] = field(default_factory=dict)
+    """Sessions with new events and their last seq, for the readers of their streams."""
 
 
 _engines: dict[tuple[int, Role], sa.Engine] = {}
-_send: Callable[[Outbox], None] = lambda _: None
+
+
+def _say_nothing(_: Outbox) -> None:
+    """Nobody publishes in this process."""
+
+
+_send: Callable[[Outbox], None] = _say_nothing
 
 
 def on_commit(send: Callable[[Outbox], None]) -> None:
@@ -78,6 +84,7 @@ def engine(role: Role = "app") -> sa.Engine:
             sa.make_url(url).set(drivername="postgresql+psycopg"),
             pool_size=s.database_pool_size,
             max_overflow=0,
+            hide_parameters=True,  # an error in a log must not say what was in the row
             pool_timeout=s.database_pool_timeout_seconds,
             connect_args=_CONNECT,
         )

@@ -17,7 +17,7 @@ class Settings(BaseSettings):
     database_url: str = Field("postgresql://assent_app@localhost/assent", validation_alias="DATABASE_URL")
     """Role `assent_app`: requests and tasks, one workspace per transaction."""
     database_system_url: str = Field("postgresql://assent_system@localhost/assent", validation_alias="DATABASE_SYSTEM_URL")
-    """Role `assent_system`: finds ids across workspaces, changes nothing."""
+    """Role `assent_system`: finds ids across workspaces; changes leases and hints, nothing else."""
     database_owner_url: str = Field("", validation_alias="DATABASE_OWNER_URL")
     """Role `assent_owner`: migrations only."""
     redis_url: str = Field("redis://localhost:6379/0", validation_alias="REDIS_URL")

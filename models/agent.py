@@ -1,0 +1,207 @@
+"""Agents and their versions. A version's body is written once; the agent's row says which version is the head.
+
+The body is the wire's agent without `id`, `type`, `version` and dates, every default spelled out, so that a turn can
+use it alone:
+
+    {"name": str, "description": str | null, "model": {"id": str}, "system": str | null, "tools": [...],
+     "max_turns": int | null, "metadata": {str: str},
+     "mcp_servers": [], "skills": [], "multiagent": null, "execution_identity": {"type": "service_account"}}
+
+`tools` holds at most one toolset, its six tools resolved, and client tools:
+
+    {"type": "agent_toolset_20260401", "default_config": {"enabled": bool, "permission_policy": POLICY},
+     "configs": [{"type": "bash", "name": "bash", "enabled": bool, "permission_policy": POLICY, "approval": APPROVAL?},
+                 ... edit, read, write, glob, grep]}
+    {"type": "custom", "name": str, "description": str, "input_schema": {...},
+     "permission_policy": POLICY?, "approval": APPROVAL?}
+
+POLICY is `{"type": "always_allow"}`, `{"type": "always_ask"}` or, for never, `{"type": "auto", "rules": [], "default":
+"deny"}`; APPROVAL is `{"timeout_seconds": float | null, "prompt": str | null}`. A session's `agent` is this body, its
+overrides applied, with `id`, `type` and `version` and without `metadata`. `effective_tools` reads either.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models import audit, clock, ids
+from models.db import Base, Db
+from models.errors import Conflict, Invalid, NotFound
+from models.principal import Principal
+from models.pure.policy import Effect
+
+TOOLSET = "agent_toolset_20260401"
+BUILTIN_TOOLS = ("bash", "edit", "read", "write", "glob", "grep")
+
+
+class Agent(Base):
+    """An agent: the head of its versions."""
+
+    __tablename__ = "agent"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
+    version: Mapped[int]
+    """The head, from 1."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    archived_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (sa.Index("agent_newest", "workspace_id", "created_at", "id"),)
+
+    @classmethod
+    def create(cls, db: Db, principal: Principal, body: dict[str, Any]) -> tuple["Agent", "AgentVersion"]:
+        """A new agent with its version 1. `body` is in the normal form above."""
+        now = clock.now(db)
+        agent = cls(id=ids.new("agent"), workspace_id=principal.workspace_id, version=1, created_at=now, updated_at=now)
+        db.add(agent)
+        db.flush()
+        audit.record(db, principal, "agent.created", agent.id, {"name": body["name"]})
+        return agent, agent._append(db, body)
+
+    @classmethod
+    def find(cls, db: Db, agent_id: str) -> "Agent":
+        """The agent as it is. Raises NotFound."""
+        return db.get(cls, agent_id) or _missing(agent_id)
+
+    @classmethod
+    def lock(cls, db: Db, agent_id: str) -> "Agent":
+        """The agent, locked for a change. Raises NotFound."""
+        return db.get(cls, agent_id, with_for_update={"key_share": True}, populate_existing=True) or _missing(agent_id)
+
+    def at(self, db: Db, version: int | None = None) -> "AgentVersion":
+        """One version, the head by default. Raises NotFound."""
+        number = self.version if version is None else version
+        found = db.get(AgentVersion, (self.id, number))
+        if found is None:
+            raise NotFound(f"agent {self.id} version", str(number))
+        return found
+
+    def update(self, db: Db, principal: Principal, changes: Mapping[str, Any], *, version: int | None = None) -> "AgentVersion":
+        """A new head with `changes`: fields of the body; `metadata` is a patch. What changes nothing makes no version.
+
+        Raises Conflict if the agent is archived or `version`, where given, is not the head.
+        """
+        if self.archived_at:
+            raise Conflict("An archived agent cannot be changed.")
+        if version is not None and version != self.version:
+            said = f"version: the agent is at version {self.version}, not {version}; read it again, then repeat."
+            raise Conflict(said, {"version": self.version})
+        head = self.at(db)
+        body = {**head.body, **changes}
+        if "metadata" in changes:
+            body["metadata"] = patched(head.body["metadata"], changes["metadata"])
+        if body == head.body:
+            return head
+        self.version += 1
+        self.updated_at = clock.now(db)
+        fields = sorted(k for k in changes if body[k] != head.body[k])
+        audit.record(db, principal, "agent.updated", self.id, {"version": self.version, "fields": fields})
+        return self._append(db, body)
+
+    def archive(self, db: Db, principal: Principal) -> None:
+        """No new sessions from now on; those there are go on. Again is nothing."""
+        if self.archived_at is None:
+            self.archived_at = self.updated_at = clock.now(db)
+            audit.record(db, principal, "agent.archived", self.id, {"version": self.version})
+
+    def _append(self, db: Db, body: dict[str, Any]) -> "AgentVersion":
+        row = AgentVersion(
+            agent_id=self.id,
+            version=self.version,
+            workspace_id=self.workspace_id,
+            body=body,
+            created_at=self.updated_at,
+        )
+        db.add(row)
+        return row
+
+
+class AgentVersion(Base):
+    """What an agent was at one version. Never changed."""
+
+    __tablename__ = "agent_version"
+
+    agent_id: Mapped[str] = mapped_column(sa.ForeignKey("agent.id"), primary_key=True)
+    version: Mapped[int] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    body: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+
+    def snapshot(self, overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What a session keeps of this version: its `agent`, as described above."""
+        body = {k: v for k, v in {**self.body, **(overrides or {})}.items() if k != "metadata"}
+        return {"id": self.agent_id, "type": "agent", "version": self.version, **body}
+
+
+@dataclass(frozen=True)
+class EffectiveTool:
+    """One tool that the model is given."""
+
+    name: str
+    kind: Literal["builtin", "custom"]
+    """`builtin`: our workers run it. `custom`: the client does, and posts the result."""
+    policy: Effect
+    description: str | None
+    """None for built-in tools: whoever runs them describes them."""
+    input_schema: dict[str, Any] | None
+    """JSON Schema of an object; None for built-in tools."""
+    timeout_seconds: float | None
+    """Deadline of an approval, or None for the setting's."""
+    prompt: str | None
+    """Template of the question put to people, or None for the tool's own."""
+
+
+def effective_tools(body: Mapping[str, Any]) -> list[EffectiveTool]:
+    """The enabled tools of an agent's body or a session's `agent`, in their order."""
+    return [tool for entry in body["tools"] for tool in _tools_of(entry)]
+
+
+def _tools_of(entry: Mapping[str, Any]) -> Iterator[EffectiveTool]:
+    if entry["type"] == "custom":
+        yield _tool(entry, "custom", "allow")
+        return
+    for config in entry["configs"]:
+        if config["enabled"]:
+            yield _tool(config, "builtin", "ask")
+
+
+def _tool(entry: Mapping[str, Any], kind: Literal["builtin", "custom"], default: Effect) -> EffectiveTool:
+    approval = entry.get("approval") or {}
+    return EffectiveTool(
+        name=entry["name"],
+        kind=kind,
+        policy=effect(entry.get("permission_policy"), default),
+        description=entry.get("description"),
+        input_schema=entry.get("input_schema"),
+        timeout_seconds=approval.get("timeout_seconds"),
+        prompt=approval.get("prompt"),
+    )
+
+
+def effect(policy: Mapping[str, Any] | None, default: Effect) -> Effect:
+    """What a stored permission policy says. One that is not understood denies: default is no."""
+    if policy is None:
+        return default
+    known: dict[str, Effect] = {"always_allow": "allow", "always_ask": "ask"}
+    return known.get(policy["type"], "deny")
+
+
+METADATA_PAIRS = 16
+
+
+def patched(metadata: Mapping[str, str], patch: Mapping[str, str | None]) -> dict[str, str]:
+    """`metadata` with `patch` over it; null deletes. Raises Invalid if more than METADATA_PAIRS are left."""
+    merged = {k: v for k, v in {**metadata, **patch}.items() if v is not None}
+    if len(merged) > METADATA_PAIRS:
+        raise Invalid("metadata", f"at most {METADATA_PAIRS} pairs; this patch would leave {len(merged)}.")
+    return merged
+
+
+def _missing(agent_id: str) -> Agent:
+    raise NotFound("agent", agent_id)

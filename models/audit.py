@@ -1,0 +1,96 @@
+"""The audit: who did what, when, by which rule, from where. Append-only rows, each hashed over the one before it in its chain.
+
+A session's acts chain on the session's row, which is locked anyway; acts outside sessions chain on the workspace's row.
+"""
+
+import hashlib
+from datetime import datetime
+from typing import Any, Protocol
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models import clock
+from models.db import Base, Db
+from models.principal import Principal
+from models.pure.canonical import canonical
+from models.workspace import Workspace
+
+GENESIS = ""
+
+
+class Audit(Base):
+    """One act. The running roles may insert and read, nothing else."""
+
+    __tablename__ = "audit"
+
+    chain: Mapped[str] = mapped_column(primary_key=True)
+    """A session's id, or a workspace's."""
+    seq: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True)
+    workspace_id: Mapped[str]
+    at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    principal: Mapped[str]
+    """`kind:id` of who acted."""
+    address: Mapped[str | None]
+    action: Mapped[str]
+    """Noun and past participle: `approval.decided`, `tool_call.started`."""
+    subject_id: Mapped[str]
+    details: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    hash: Mapped[str]
+    """SHA-256, hex, of the hash before it and the canonical JSON of this row."""
+
+
+class Chain(Protocol):
+    """A row that carries the head of an audit chain."""
+
+    id: Any
+    audit_seq: Any
+    audit_head: Any
+
+
+def record(
+    db: Db,
+    principal: Principal,
+    action: str,
+    subject_id: str,
+    details: dict[str, Any],
+    *,
+    chain: Chain | None = None,
+    at: datetime | None = None,
+) -> Audit:
+    """Append an act to `chain` (a locked session), or to the principal's workspace, whose row is then locked here."""
+    if chain is None:
+        db.flush()  # the head may have moved in this transaction already
+        chain = db.get_one(Workspace, principal.workspace_id, with_for_update={"key_share": True}, populate_existing=True)
+    row = Audit(
+        chain=chain.id,
+        seq=chain.audit_seq + 1,
+        workspace_id=principal.workspace_id,
+        at=at or clock.now(db),
+        principal=str(principal),
+        address=principal.address,
+        action=action,
+        subject_id=subject_id,
+        details=details,
+    )
+    row.hash = link(chain.audit_head, row)
+    chain.audit_seq, chain.audit_head = row.seq, row.hash
+    db.add(row)
+    return row
+
+
+def link(before: str, row: Audit) -> str:
+    """The hash of `row` after the one with hash `before`."""
+    said = {
+        "chain": row.chain,
+        "seq": row.seq,
+        "workspace_id": row.workspace_id,
+        "at": row.at.isoformat(),
+        "principal": row.principal,
+        "address": row.address,
+        "action": row.action,
+        "subject_id": row.subject_id,
+        "details": row.details,
+    }
+    return hashlib.sha256(before.encode() + canonical(said)).hexdigest()

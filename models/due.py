@@ -1,0 +1,71 @@
+"""What is due, over all workspaces: each function finds a bounded number of ids, for a sweep to act on one by one.
+
+They run as `assent_system`, without locks. The acting transaction locks the session and looks again.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import sqlalchemy as sa
+
+from models.approval import Approval
+from models.clock import DB_NOW
+from models.db import Hint, transaction
+from models.idempotency import Answer
+from models.settings import settings
+from models.tool_call import ToolCall
+from models.turn import Turn
+
+BATCH = 500
+
+
+@dataclass(frozen=True)
+class Due:
+    """A row that something is to be done about."""
+
+    id: str
+    session_id: str
+    workspace_id: str
+
+
+def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH) -> list[Hint]:
+    """Stamp and return the hints of queued rows that are due and silent for the longer of `rehint_seconds` and half their age."""
+    age = sa.func.greatest(sa.cast(timedelta(seconds=settings().rehint_seconds), sa.Interval), (DB_NOW - table.due_at) / 2)
+    silent = sa.or_(table.hinted_at.is_(None), table.hinted_at < DB_NOW - age)
+    found = sa.select(table.id).where(table.status == "queued", table.due_at <= DB_NOW, silent).order_by(table.due_at).limit(limit)
+    stamp = sa.update(table).where(table.id.in_(found.with_for_update(skip_locked=True))).values(hinted_at=DB_NOW)
+    task = "turn.run" if table is Turn else "tool.run"
+    with transaction(role="system") as db:
+        rows = db.execute(
+            stamp.returning(table.id, table.session_id, table.workspace_id),
+            execution_options={"synchronize_session": False},
+        )
+        return [Hint(task, tuple(row)) for row in rows]
+
+
+def lapsed(table: type[Turn] | type[ToolCall], limit: int = BATCH) -> list[Due]:
+    """Rows whose worker stopped renewing."""
+    return _find(
+        sa.select(table.id, table.session_id, table.workspace_id)
+        .where(table.status == "running", table.lease_until <= DB_NOW)
+        .limit(limit)
+    )
+
+
+def overdue_approvals(limit: int = BATCH) -> list[Due]:
+    """Pending approvals whose deadline passed, the longest overdue first."""
+    columns = (Approval.id, Approval.session_id, Approval.workspace_id)
+    where = (Approval.status == "pending", Approval.expires_at <= DB_NOW)
+    return _find(sa.select(*columns).where(*where).order_by(Approval.expires_at).limit(limit))
+
+
+def forget_answers(limit: int = 10_000) -> None:
+    """Delete answers that were kept for retries and are too old for any."""
+    old = sa.select(Answer.id).where(Answer.expires_at < DB_NOW).limit(limit)
+    with transaction(role="system") as db:
+        db.execute(sa.delete(Answer).where(Answer.id.in_(old)), execution_options={"synchronize_session": False})
+
+
+def _find(query: sa.Select[str, str, str]) -> list[Due]:
+    with transaction(role="system") as db:
+        return [Due(row_id, session_id, workspace_id) for row_id, session_id, workspace_id in db.execute(query)]

@@ -1,0 +1,35 @@
+"""Events: past facts, numbered within their session. The seq is given out under the session's lock: commit order is seq order."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.db import Base, Db
+
+
+class Event(Base):
+    """One fact of a session. Appended; only `processed_at` of a user's event is filled in later, once."""
+
+    __tablename__ = "event"
+
+    session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"), primary_key=True)
+    seq: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True)
+    id: Mapped[str] = mapped_column(unique=True)
+    workspace_id: Mapped[str]
+    type: Mapped[str]
+    body: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    """All fields of the wire's event but `id`, `type` and `processed_at`."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    processed_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """Null while a user's message is queued."""
+
+    __table_args__ = (sa.Index("event_queue", "session_id", "seq", postgresql_where=sa.text("processed_at IS NULL")),)
+
+    @classmethod
+    def queued(cls, db: Db, session_id: str) -> list["Event"]:
+        """The session's messages that no turn has read yet, oldest first."""
+        found = db.scalars(sa.select(cls).where(cls.session_id == session_id, cls.processed_at.is_(None)).order_by(cls.seq))
+        return list(found)

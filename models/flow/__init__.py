@@ -1,0 +1,34 @@
+"""The verbs that move more than one row of a session. Each takes the session, locked by `Session.lock`, and leaves it consistent:
+
+    talking    messages, interrupts, archive: what starts a run and what ends it
+    turning    a turn's claim, checkpoint, retry and failure
+    deciding   decisions and deadlines
+    working    a tool call's claim, result and loss
+    following  what comes next, after any of these
+
+A door or a task opens the transaction, locks, calls one of these, and commits.
+"""
+
+import models.schema  # noqa: F401 - foreign keys name tables that no verb touches
+from models.flow.deciding import decide, expire_due
+from models.flow.talking import archive, create, delete, receive
+from models.flow.turning import checkpoint, claim_turn, fail_turn, history, rescue_turn
+from models.flow.working import claim_call, finish_call, lose_call, rescue_call
+
+__all__ = [
+    "archive",
+    "checkpoint",
+    "claim_call",
+    "claim_turn",
+    "create",
+    "decide",
+    "delete",
+    "expire_due",
+    "fail_turn",
+    "finish_call",
+    "history",
+    "lose_call",
+    "receive",
+    "rescue_call",
+    "rescue_turn",
+]

@@ -1,0 +1,81 @@
+"""What comes next. The one place that reads the calls of a turn together and says whether to wait, to go on or to rest."""
+
+from typing import Any
+
+from models.approval import Approval, Decision
+from models.db import Db
+from models.event import Event
+from models.principal import Principal
+from models.pure import words
+from models.pure.next_move import Go, after_settling
+from models.pure.states import NEEDS_SOMEBODY
+from models.session import NO_USAGE, Session
+from models.tool_call import ToolCall, text
+from models.turn import Turn
+
+
+def carry_on(db: Db, session: Session) -> None:
+    """After any change to the calls of the current turn: wait for somebody, run on, start the next turn, or finish stopping."""
+    calls = ToolCall.of_turn(db, session.turn_id)
+    if session.status == "stopping":
+        if not any(call.status == "running" for call in calls):
+            rest(db, session, {"type": "end_turn"})
+        return
+    needing = [call.id for call in calls if call.status in NEEDS_SOMEBODY]
+    if needing:
+        _require_action(db, session, needing)
+        return
+    session.run_again(db)
+    if isinstance(after_settling(call.status for call in calls), Go):
+        Turn.queue(db, session, 1 if Event.queued(db, session.id) else session.turn_count + 1)
+
+
+def rest(db: Db, session: Session, stop_reason: dict[str, Any], **more: Any) -> None:
+    """The run is over: idle, unless messages wait, for those start the next run at once."""
+    db.flush()
+    if Event.queued(db, session.id):
+        session.run_again(db)
+        Turn.queue(db, session, 1)
+        return
+    session.become("idle")
+    session.stop_reason = stop_reason
+    session.emit(db, "session.status_idle", {"stop_reason": stop_reason} | more)
+
+
+def stop(db: Db, session: Session, principal: Principal) -> None:
+    """End the run: a reply in flight is discarded, what has not started never will, what runs is told; idle when that has ended."""
+    if session.status == "idle":
+        return
+    db.flush()
+    session.become("stopping")
+    turn = db.get(Turn, session.turn_id)
+    if turn is not None and turn.status in {"queued", "running"}:
+        if turn.status == "running":
+            turn.end_span(db, session, NO_USAGE, is_error=True)
+        turn.cancel(db, session)
+    for call in ToolCall.of_turn(db, session.turn_id):
+        _stop_call(db, session, principal, call)
+    carry_on(db, session)
+
+
+def _stop_call(db: Db, session: Session, principal: Principal, call: ToolCall) -> None:
+    if call.status in {"asked", "unknown"}:
+        for approval in Approval.of_call(db, call.id):
+            if approval.status == "pending":
+                approval.close(db, session, principal, "cancelled", Decision("deny", deny_message="The run was ended."))
+    if call.status == "unknown":
+        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
+    elif call.status in {"asked", "queued", "with_client"}:
+        call.settle(db, session, "cancelled", text(words.cancelled()), is_error=True)
+    elif call.status == "running" and call.cancel_requested_at is None:
+        call.cancel_requested_at = session.now
+
+
+def _require_action(db: Db, session: Session, needing: list[str]) -> None:
+    """Say who is waited for; again whenever the set changes."""
+    reason = {"type": "requires_action", "event_ids": needing}
+    if session.status == "waiting" and session.stop_reason == reason:
+        return
+    session.become("waiting")
+    session.stop_reason = reason
+    session.emit(db, "session.status_idle", {"stop_reason": reason})

@@ -1,0 +1,184 @@
+"""Messages, interrupts, archive: what starts a run and what ends it from outside."""
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from models import audit, clock, ids
+from models.approval import Approval, Decision
+from models.db import Db
+from models.errors import Conflict, Invalid
+from models.event import Event
+from models.flow.deciding import decide
+from models.flow.following import carry_on, stop
+from models.principal import Principal
+from models.session import NO_USAGE, Session
+from models.tool_call import Attempt, ToolCall
+from models.turn import Turn
+
+
+def create(
+    db: Db,
+    principal: Principal,
+    *,
+    agent: dict[str, Any],
+    environment_id: str,
+    title: str | None,
+    metadata: dict[str, str],
+    max_turns: int,
+) -> Session:
+    """A new, idle session of `agent` (the wire's body of one version, with overrides)."""
+    now = clock.now(db)
+    session = Session(
+        id=ids.new("sesn"),
+        workspace_id=principal.workspace_id,
+        agent_id=agent["id"],
+        agent=agent,
+        environment_id=environment_id,
+        title=title,
+        metadata_=metadata,
+        max_turns=max_turns,
+        status="idle",
+        turn_number=0,
+        turn_count=0,
+        last_seq=0,
+        usage=NO_USAGE,
+        audit_seq=0,
+        audit_head=audit.GENESIS,
+        created_at=now,
+        updated_at=now,
+    )
+    session.now = now
+    db.add(session)
+    db.flush()
+    session.note(db, principal, "session.created", session.id, agent=agent["id"], version=agent["version"])
+    return session
+
+
+def receive(db: Db, session: Session, principal: Principal, events: list[dict[str, Any]]) -> list[Event]:
+    """Take a client's events, all or none, in order. Returns them as stored; a repeated decision or result as it was first stored.
+
+    `events` have valid shapes. Raises Conflict (the session is archived; a different decision came first), Invalid with the field.
+    """
+    if session.status == "terminated":
+        raise Conflict(f"Session {session.id} is archived and takes no more events.")
+    taken: list[Event] = []
+    for index, event in enumerate(events):
+        try:
+            taken.append(_TAKERS[event["type"]](db, session, principal, event))
+        except Invalid as refusal:
+            raise Invalid(f"events.{index}.{refusal.field}", str(refusal).removeprefix(f"{refusal.field}: ")) from None
+    return taken
+
+
+def archive(db: Db, session: Session, principal: Principal) -> None:
+    """End the session for good; its history stays. Raises Conflict while work goes on."""
+    if session.status == "terminated":
+        return
+    _quiet(db, session, principal, "archived")
+    session.become("terminated")
+    session.archived_at = session.now
+    session.emit(db, "session.status_terminated", {})
+    session.note(db, principal, "session.archived", session.id)
+
+
+def delete(db: Db, session: Session, principal: Principal) -> None:
+    """Remove the session and all of its rows but the audit. Raises Conflict while work goes on."""
+    _quiet(db, session, principal, "deleted")
+    session.note(db, principal, "session.deleted", session.id)
+    db.flush()
+    audit.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
+    for table in (Event, Attempt, Approval, ToolCall, Turn):
+        db.execute(sa.delete(table).where(table.session_id == session.id))
+    db.delete(session)
+
+
+def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:
+    """Let nothing wait any more, or raise Conflict if something is still being worked on."""
+    busy = [c for c in ToolCall.of_turn(db, session.turn_id) if c.status in {"queued", "running"}]
+    if session.live or busy:
+        raise Conflict(f"Session {session.id} is running: send user.interrupt and wait until it is idle, then it can be {done}.")
+    Turn.read_queue(db, session)
+    db.flush()
+    stop(db, session, principal)
+
+
+def _take_message(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
+    stored = session.emit(db, "user.message", {"content": event["content"]}, queued=True)
+    session.note(db, principal, "message.received", stored.id)
+    if session.status == "idle":
+        session.run_again(db)
+        Turn.queue(db, session, 1)
+    return stored
+
+
+def _take_interrupt(db: Db, session: Session, principal: Principal, _event: dict[str, Any]) -> Event:
+    stored = session.emit(db, "user.interrupt", {})
+    session.note(db, principal, "session.interrupted", session.id)
+    stop(db, session, principal)
+    return stored
+
+
+def _take_confirmation(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
+    call = _call(db, session, "tool_use_id", event["tool_use_id"])
+    asked = Approval.of_call(db, call.id)
+    if not asked:
+        raise Invalid(
+            "tool_use_id",
+            f"{call.id} was not asked about: its permission was {call.permission!r}, and it is {call.status}.",
+        )
+    decision = Decision(
+        event["result"],
+        event.get("deny_message"),
+        bool(event.get("interrupt")),
+        expected_input_sha256=event.get("expected_input_sha256"),
+    )
+    # The first approval: a repeated decision belongs to the one that it first decided, never to a later one of the same call.
+    return _stored(db, session, decide(db, session, principal, asked[0], decision))
+
+
+def _take_result(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
+    call = _call(db, session, "custom_tool_use_id", event["custom_tool_use_id"])
+    if call.kind != "custom":
+        raise Invalid(
+            "custom_tool_use_id",
+            f"{call.id} is a call of {call.name!r}, which the server runs: it takes no result from a client.",
+        )
+    content, is_error = event.get("content") or [], bool(event.get("is_error"))
+    body = {"custom_tool_use_id": call.id, "content": content, "is_error": is_error}
+    if call.status == "with_client":
+        stored = session.emit(db, "user.custom_tool_result", body)
+        session.note(db, principal, "tool_call.answered", call.id, is_error=is_error)
+        call.settle(db, session, "done", content, is_error=is_error, by_client=True)
+        carry_on(db, session)
+        return stored
+    if call.status == "done" and call.result == content and call.is_error == is_error:
+        where = (
+            Event.session_id == session.id,
+            Event.type == "user.custom_tool_result",
+            Event.body["custom_tool_use_id"].astext == call.id,
+        )
+        return db.scalars(sa.select(Event).where(*where)).one()
+    said = "it awaits approval" if call.status == "asked" else f"it is {call.status} already"
+    raise Invalid("custom_tool_use_id", f"{call.id} takes no result now: {said}.")
+
+
+_TAKERS = {
+    "user.message": _take_message,
+    "user.interrupt": _take_interrupt,
+    "user.tool_confirmation": _take_confirmation,
+    "user.custom_tool_result": _take_result,
+}
+
+
+def _call(db: Db, session: Session, field: str, call_id: str) -> ToolCall:
+    db.flush()
+    call = db.get(ToolCall, call_id)
+    if call is None or call.session_id != session.id:
+        raise Invalid(field, f"session {session.id} has no tool call {call_id!r}; use the id of its agent.tool_use event.")
+    return call
+
+
+def _stored(db: Db, session: Session, event_id: str) -> Event:
+    db.flush()
+    return db.scalars(sa.select(Event).where(Event.session_id == session.id, Event.id == event_id)).one()

@@ -1,0 +1,181 @@
+"""A turn's claim, checkpoint, retry and failure."""
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.approval import Approval
+from models.db import Db
+from models.flow.following import carry_on, rest
+from models.principal import system
+from models.pure import words
+from models.pure.next_move import Finish, after_reply
+from models.session import NO_USAGE, Session
+from models.settings import settings
+from models.tool_call import Proposal, ToolCall, text
+from models.turn import Turn
+
+Messages = list[dict[str, Any]]
+
+
+def claim_turn(db: Db, session: Session, turn_id: str, worker: str) -> Turn | None:
+    """Take a queued turn that is due. None if it is not to be had: claimed, cancelled, not due, or gone."""
+    turn = db.get(Turn, turn_id)
+    if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now:
+        return None
+    session.run_again(db)
+    turn.claim(db, session, worker)
+    session.note(db, _actor(session), "turn.started", turn.id, attempt=turn.attempt, worker=worker)
+    return turn
+
+
+def checkpoint(
+    db: Db,
+    session: Session,
+    turn: Turn,
+    *,
+    content: list[dict[str, Any]],
+    stop_reason: str,
+    stop_details: dict[str, Any] | None,
+    usage: dict[str, int],
+    proposals: list[Proposal],
+    message_id: str,
+) -> None:
+    """Keep a reply and what it asks for, in one transaction. `message_id` is the id that its text was already pushed under.
+
+    `proposals` are its calls, judged, in order. Raises Stale if the turn was ended or taken meanwhile: then nothing is kept.
+    """
+    step = after_reply(stop_reason, content, turn.count, session.max_turns)
+    if stop_reason != "tool_use":
+        content = [block for block in content if block["type"] != "tool_use"]
+        proposals = []
+    turn.checkpoint(db, session, content, stop_reason, usage)
+    session.count(usage)
+    _say(db, session, content, message_id)
+    turn.end_span(db, session, usage, is_error=False)
+    if isinstance(step, Finish):
+        for position, proposal in enumerate(proposals):
+            _refuse(db, session, turn, position, proposal, words.turn_limit(session.max_turns))
+        _finish(db, session, step, stop_details)
+        return
+    for position, proposal in enumerate(proposals):
+        _propose(db, session, turn, position, proposal)
+    session.emit(db, "session.usage", {"usage": session.usage})
+    carry_on(db, session)
+
+
+def fail_turn(db: Db, session: Session, turn: Turn, *, kind: str, message: str, retryable: bool, told: float | None = None) -> None:
+    """The model gave an error: again later, or, when that makes no sense any more, the run ends."""
+    turn.end_span(db, session, NO_USAGE, is_error=True)
+    again = retryable and turn.attempt < settings().model_attempts
+    status = "retrying" if again else "exhausted" if retryable else "terminal"
+    session.emit(db, "session.error", {"error": {"type": kind, "message": message, "retry_status": {"type": status}}})
+    session.note(db, _actor(session), "turn.failed", turn.id, attempt=turn.attempt, error=kind, retry=again)
+    if again:
+        turn.retry(db, session, told=told)
+        session.become("rescheduling")
+        session.emit(db, "session.status_rescheduled", {})
+        return
+    turn.fail(db, session)
+    rest(db, session, {"type": "retries_exhausted"})
+
+
+def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
+    """A turn whose lease ran out: its worker is gone. Again at once, at most `crash_attempts` times in all."""
+    turn = db.get(Turn, turn_id)
+    if turn is None or turn.status != "running" or turn.lease_until is None or turn.lease_until > session.now:
+        return
+    session.note(db, _actor(session), "turn.lost", turn.id, attempt=turn.attempt, worker=turn.worker)
+    turn.end_span(db, session, NO_USAGE, is_error=True)
+    if turn.losses + 1 < settings().crash_attempts:
+        turn.retry(db, session, lost=True)
+        return
+    message = f"The worker was lost {turn.losses + 1} times at this turn. It is not tried again."
+    session.emit(
+        db,
+        "session.error",
+        {"error": {"type": "unknown_error", "message": message, "retry_status": {"type": "exhausted"}}},
+    )
+    turn.fail(db, session)
+    rest(db, session, {"type": "retries_exhausted"})
+
+
+def history(db: Db, session_id: str) -> Messages:
+    """What the model is sent: prompts, replies and results in order, roles alternating, no approval machinery.
+
+    A turn that the model refused is left out with its prompt: continued, it would be refused again.
+    """
+    turns = db.execute(
+        sa.select(Turn.id, Turn.prompt, Turn.reply, Turn.stop_reason).where(Turn.session_id == session_id).order_by(Turn.number)
+    )
+    results: dict[str, list[dict[str, Any]]] = {}
+    calls = sa.select(ToolCall.turn_id, ToolCall.provider_id, ToolCall.result, ToolCall.is_error).where(
+        ToolCall.session_id == session_id
+    )
+    for turn_id, provider_id, result, is_error in db.execute(calls.order_by(ToolCall.turn_id, ToolCall.position)):
+        block = {"type": "tool_result", "tool_use_id": provider_id, "content": result or [], "is_error": bool(is_error)}
+        results.setdefault(turn_id, []).append(block)
+    messages: Messages = []
+    for turn_id, prompt, reply, stop_reason in turns:
+        if stop_reason == "refusal":
+            continue
+        _append(messages, "user", prompt)
+        _append(messages, "assistant", [b for b in reply or [] if b["type"] != "text" or b["text"].strip()])
+        _append(messages, "user", results.get(turn_id, []))
+    return messages
+
+
+def _append(messages: Messages, role: str, content: list[dict[str, Any]]) -> None:
+    if not content:
+        return
+    if messages and messages[-1]["role"] == role:
+        messages[-1]["content"] = messages[-1]["content"] + content
+    else:
+        messages.append({"role": role, "content": content})
+
+
+def _say(db: Db, session: Session, content: list[dict[str, Any]], message_id: str) -> None:
+    if any(block["type"] in {"thinking", "redacted_thinking"} for block in content):
+        session.emit(db, "agent.thinking", {})
+    said = [{"type": "text", "text": block["text"]} for block in content if block["type"] == "text"]
+    if said:
+        session.emit(db, "agent.message", {"content": said}, id=message_id)
+
+
+def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal) -> None:
+    if proposal.problem is not None:
+        _refuse(db, session, turn, position, proposal, proposal.problem)
+        return
+    status = {"allow": "with_client" if proposal.kind == "custom" else "queued", "ask": "asked", "deny": "denied"}[
+        proposal.verdict.effect
+    ]
+    call = ToolCall.propose(db, session, turn, position, proposal, status)
+    if status == "denied":
+        call.born_settled(db, session, text(words.denied_by_policy(proposal.verdict.rule)))
+        return
+    approval = None
+    if status == "asked":
+        approval = Approval.ask(db, session, call, kind="tool_call", prompt=proposal.prompt, seconds=proposal.approval_seconds)
+    if not (call.kind == "custom" and status == "asked"):
+        call.announce(db, session, approval.shown() if approval else None)
+    if approval:
+        approval.announce(db, session, _actor(session))
+    else:
+        session.note(db, _actor(session), "tool_call.allowed", call.id, rule=call.rule, input_sha256=call.input_sha256)
+
+
+def _refuse(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, why: str) -> None:
+    ToolCall.propose(db, session, turn, position, proposal, "refused").born_settled(db, session, text(why))
+
+
+def _finish(db: Db, session: Session, step: Finish, stop_details: dict[str, Any] | None) -> None:
+    if step.error:
+        kind, message = step.error
+        session.emit(db, "session.error", {"error": {"type": kind, "message": message, "retry_status": {"type": "terminal"}}})
+    session.emit(db, "session.usage", {"usage": session.usage})
+    more = {"stop_details": stop_details} if stop_details and step.stop_reason == "refusal" else {}
+    rest(db, session, {"type": step.stop_reason}, **more)
+
+
+def _actor(session: Session) -> Any:
+    return system("turn.run", session.workspace_id)

@@ -1,0 +1,101 @@
+"""A tool call's claim, result and loss."""
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.approval import Approval
+from models.db import Db
+from models.flow.following import carry_on
+from models.principal import Principal, system
+from models.pure import words
+from models.pure.canonical import digest
+from models.session import Session
+from models.settings import settings
+from models.tool_call import ToolCall, text
+
+
+def claim_call(db: Db, session: Session, call_id: str, worker: str, storage_id: str) -> ToolCall | None:
+    """Take a queued call, its attempt's row written. None if it is not to be had, or if its files live on another storage.
+
+    What is about to run must hash to what was judged and, if it was asked, to what was decided; otherwise it is refused for good.
+    """
+    call = db.get(ToolCall, call_id)
+    if call is None or call.session_id != session.id or call.status != "queued":
+        return None
+    session.storage_id = session.storage_id or storage_id
+    if session.storage_id != storage_id:
+        return None
+    if not _is_what_was_decided(db, call):
+        session.note(db, _actor(session), "tool_call.input_changed", call.id, input_sha256=call.input_sha256)
+        call.settle(db, session, "refused", text(words.changed_input()), is_error=True)
+        carry_on(db, session)
+        return None
+    call.claim(db, session, worker)
+    session.note(
+        db,
+        _actor(session),
+        "tool_call.started",
+        call.id,
+        attempt=call.attempt,
+        worker=worker,
+        input_sha256=call.input_sha256,
+    )
+    return call
+
+
+def finish_call(db: Db, session: Session, call: ToolCall, content: list[dict[str, Any]], *, is_error: bool) -> None:
+    """The call's result. Raises Stale if the call was taken from this worker: then nothing is kept."""
+    session.note(
+        db,
+        _actor(session),
+        "tool_call.finished",
+        call.id,
+        attempt=call.attempt,
+        is_error=is_error,
+        result_sha256=digest(content),
+    )
+    call.settle(db, session, "done", content, is_error=is_error)
+    carry_on(db, session)
+
+
+def lose_call(db: Db, session: Session, call: ToolCall) -> None:
+    """Nobody can say how the attempt ended: an idempotent call goes again under its key, any other is put to a person."""
+    session.note(db, _actor(session), "tool_call.lost", call.id, attempt=call.attempt, worker=call.worker)
+    if call.cancel_requested_at is not None:
+        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
+    elif not call.idempotent:
+        _ask_what_became(db, session, call)
+    elif call.attempt < settings().crash_attempts:
+        call.release(db, session)
+    else:
+        call.settle(db, session, "done", text(words.lost(call.attempt)), is_error=True)
+    carry_on(db, session)
+
+
+def rescue_call(db: Db, session: Session, call_id: str) -> None:
+    """Lose a call whose worker stopped renewing its lease."""
+    call = db.get(ToolCall, call_id)
+    if call is not None and call.status == "running" and call.lease_until is not None and call.lease_until <= session.now:
+        lose_call(db, session, call)
+
+
+def _ask_what_became(db: Db, session: Session, call: ToolCall) -> None:
+    call.become_unknown(db, session)
+    prompt = f"Attempt {call.attempt} of this call was started by {call.worker} and never reported its end. What became of it?"
+    approval = Approval.ask(db, session, call, kind="unknown_outcome", prompt=prompt, seconds=settings().approval_seconds)
+    approval.announce(db, session, _actor(session))
+
+
+def _is_what_was_decided(db: Db, call: ToolCall) -> bool:
+    """Shown = decided = run: one hash, and where it was asked, an allowed approval that carries it."""
+    if digest(call.input) != call.input_sha256:
+        return False
+    if call.permission != "ask":
+        return True
+    where = (Approval.tool_call_id == call.id, Approval.kind == "tool_call", Approval.status == "allowed")
+    return call.input_sha256 in set(db.scalars(sa.select(Approval.input_sha256).where(*where)))
+
+
+def _actor(session: Session) -> Principal:
+    return system("tool.run", session.workspace_id)

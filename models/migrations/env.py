@@ -1,0 +1,14 @@
+"""How alembic reaches the database: as the owner, with limits of its own, so that a migration waits for nobody for long."""
+
+from alembic import context
+from sqlalchemy import NullPool, create_engine, text
+
+from models.schema import TABLES
+
+with create_engine(context.config.get_main_option("sqlalchemy.url") or "", poolclass=NullPool).connect() as connection:
+    connection.execute(text("SET lock_timeout = '5s'"))
+    connection.execute(text("SET statement_timeout = '60s'"))
+    connection.commit()
+    context.configure(connection=connection, target_metadata=TABLES[0].metadata)
+    with context.begin_transaction():
+        context.run_migrations()

@@ -1,0 +1,55 @@
+"""What follows: after a reply, and after a call was settled. Values in, values out."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from models.pure.states import SETTLED
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The model wants tools: each a `tool_use` block of its reply, in order."""
+
+    blocks: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The run ends here."""
+
+    stop_reason: str
+    """`end_turn`, or `refusal` when the model declined."""
+    error: tuple[str, str] | None = None
+    """Type and message of a `session.error`, when the end was not the model's own choice."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Some calls of the turn are not settled yet."""
+
+
+@dataclass(frozen=True)
+class Go:
+    """All calls of the turn are settled: the next turn can start."""
+
+
+def after_reply(stop_reason: str, content: list[dict[str, Any]], number: int, limit: int) -> Calls | Finish:
+    """What a reply asks for. Only a reply that ended in order (`tool_use`) can ask for tools: a cut one never does."""
+    blocks = tuple(b for b in content if b["type"] == "tool_use")
+    if stop_reason == "tool_use" and blocks:
+        if number < limit:
+            return Calls(blocks)
+        return Finish("end_turn", ("tool_use_limit_reached_error", f"The run reached its limit of {limit} turns for one message."))
+    if stop_reason == "refusal":
+        return Finish("refusal")
+    if stop_reason == "max_tokens":
+        return Finish("end_turn", ("unknown_error", "The reply was cut at the model's limit of output tokens (max_tokens)."))
+    if stop_reason == "model_context_window_exceeded":
+        return Finish("end_turn", ("unknown_error", "The conversation no longer fits into the model's context window."))
+    return Finish("end_turn")
+
+
+def after_settling(statuses: Iterable[str]) -> Wait | Go:
+    """Whether the turn after these calls can start."""
+    return Go() if all(s in SETTLED for s in statuses) else Wait()

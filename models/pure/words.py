@@ -1,0 +1,93 @@
+"""What the model is told after each kind of outcome: one place, so that each can be held to not inviting a retry."""
+
+_ELSE = "Do not repeat it; take another way, or ask the user what they want."
+_MAYBE = "it may or may not have taken effect. Do not repeat it."
+
+
+def denied(message: str | None) -> str:
+    """A person said no."""
+    if message:
+        return f"The user denied this tool call and said: {message}\nIt was not run. {_ELSE}"
+    return f"The user denied this tool call. It was not run. {_ELSE}"
+
+
+def denied_by_policy(rule: str) -> str:
+    """A rule said no."""
+    return f"This tool call is not permitted here ({rule}). It was not run. Do not repeat it; take another way."
+
+
+def expired(seconds: float) -> str:
+    """Nobody answered before the deadline."""
+    return (
+        f"Nobody approved or denied this tool call within {_duration(seconds)}, so it was not run. This is no refusal: "
+        "nobody was there. Do not repeat it now; go on without it, or end and say what needs approval."
+    )
+
+
+def expired_note(seconds: float) -> str:
+    """The short form of the same, for the stored confirmation."""
+    return f"Expired: nobody decided within {_duration(seconds)}."
+
+
+def ended_by_person(message: str | None) -> str:
+    """A person said no and ended the run, at this call."""
+    return f"The user denied this tool call and ended the run{f', saying: {message}' if message else ''}. It was not run."
+
+
+def cancelled() -> str:
+    """The run was ended before the call was run."""
+    return "This tool call was not run: the run was ended before it started."
+
+
+def cancelled_while_running(output: str) -> str:
+    """The run was ended while the call was running; `output` is what it gave until then."""
+    return f"The run was ended while this tool call was running. What it gave until then:\n{output}"
+
+
+def turn_limit(limit: int) -> str:
+    """The run's last turn asked for tools."""
+    return f"Not run: turn limit. The run reached its limit of {limit} turns for one message."
+
+
+def unknown_tool(name: str) -> str:
+    """The model named a tool that it was not given."""
+    return f"There is no tool named {name!r} here. It was not run. Use one of the tools that you were given."
+
+
+def invalid_input(problem: str) -> str:
+    """The input does not fit the tool's schema."""
+    return f"The input does not fit the tool's schema, so it was not run. {problem}"
+
+
+def changed_input() -> str:
+    """The input in the database is no longer what was decided."""
+    return "This tool call was stopped: its input is not the one that was approved. It was not run."
+
+
+def outcome_unknown() -> str:
+    """It began, and nobody will say how it ended."""
+    return f"This tool call was started and its worker was lost, so its outcome is unknown: {_MAYBE}"
+
+
+def given_up(message: str | None) -> str:
+    """A person gave up on a call whose outcome is unknown."""
+    note = f" The user said: {message}" if message else ""
+    return f"This tool call was started, and its outcome could not be found out: {_MAYBE}{note}"
+
+
+def lost(attempts: int) -> str:
+    """A call whose worker died every time."""
+    return f"This tool call failed: its worker was lost {attempts} times while running it. Do not repeat it."
+
+
+def stopped(reason: str) -> str:
+    """A tool that could not be carried out at all."""
+    return f"This tool call failed: {reason}"
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= size and seconds % size == 0:
+            n = int(seconds // size)
+            return f"{n} {unit}{'s' if n > 1 else ''}"
+    return f"{seconds:g} seconds"

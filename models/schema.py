@@ -1,0 +1,15 @@
+"""Every table, imported: foreign keys name tables, so whoever writes rows needs to know them all."""
+
+from models.agent import Agent, AgentVersion
+from models.api_key import ApiKey
+from models.approval import Approval
+from models.audit import Audit
+from models.environment import Environment
+from models.event import Event
+from models.idempotency import Answer
+from models.session import Session
+from models.tool_call import Attempt, ToolCall
+from models.turn import Turn
+from models.workspace import Workspace
+
+TABLES = (Workspace, ApiKey, Agent, AgentVersion, Environment, Session, Turn, ToolCall, Attempt, Approval, Event, Audit, Answer)

@@ -1,0 +1,127 @@
+"""Sessions: a durable conversation with one agent. The row is the lock, the counter of events and the head of the audit chain."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models import audit, clock, ids
+from models.db import Base, Db, outbox
+from models.errors import NotFound
+from models.event import Event
+from models.principal import Principal
+from models.pure import states
+
+USAGE = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+NO_USAGE = dict.fromkeys(USAGE, 0)
+
+
+class Session(Base):
+    """A conversation. Every verb of its turns, calls and approvals works under `Session.lock`."""
+
+    __tablename__ = "session"
+    __allow_unmapped__ = True  # for `now`
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
+    agent_id: Mapped[str] = mapped_column(sa.ForeignKey("agent.id"))
+    agent: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    """The agent as it was when the session was created: the wire's body of that version, with the session's overrides."""
+    environment_id: Mapped[str] = mapped_column(sa.ForeignKey("environment.id"))
+    title: Mapped[str | None]
+    metadata_: Mapped[dict[str, str]] = mapped_column("metadata", JSONB)
+    max_turns: Mapped[int]
+    chat_approvals: Mapped[bool] = mapped_column(default=False)
+    status: Mapped[str] = mapped_column(default="idle")
+    stop_reason: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    """The last `session.status_idle`'s."""
+    turn_id: Mapped[str | None]
+    """The turn that is queued, running, or whose calls are being settled."""
+    turn_number: Mapped[int] = mapped_column(default=0)
+    """Of that turn, from 1, over the whole session."""
+    turn_count: Mapped[int] = mapped_column(default=0)
+    """Turns since the last user message; `max_turns` limits it."""
+    last_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    usage: Mapped[dict[str, int]] = mapped_column(JSONB)
+    """Tokens so far, by the names in `USAGE`."""
+    storage_id: Mapped[str | None]
+    """The workdir root that holds this session's files; set by the first tools worker that made them."""
+    audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    audit_head: Mapped[str] = mapped_column(default=audit.GENESIS)
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    archived_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (sa.Index("session_newest", "workspace_id", "created_at", "id"),)
+
+    now: datetime
+    """The database's time, read once after the lock."""
+
+    @classmethod
+    def lock(cls, db: Db, session_id: str) -> "Session":
+        """The session, locked until the transaction ends, with `now` read after the lock. Raises NotFound."""
+        return cls._locked(db, session_id, skip_locked=False) or _missing(session_id)
+
+    @classmethod
+    def try_lock(cls, db: Db, session_id: str) -> "Session | None":
+        """The session, locked, or None if it is gone or somebody works on it now (sweeps come again)."""
+        return cls._locked(db, session_id, skip_locked=True)
+
+    @classmethod
+    def _locked(cls, db: Db, session_id: str, *, skip_locked: bool) -> "Session | None":
+        found = db.scalars(
+            sa.select(cls).where(cls.id == session_id).with_for_update(key_share=True, skip_locked=skip_locked),
+            execution_options={"populate_existing": True},
+        ).one_or_none()
+        if found is not None:
+            found.now = clock.now(db)
+        return found
+
+    def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
+        """Append an event. `queued` is for a user's message that no turn has read yet."""
+        self.last_seq += 1
+        event = Event(
+            session_id=self.id,
+            seq=self.last_seq,
+            id=id or ids.new("sevt"),
+            workspace_id=self.workspace_id,
+            type=kind,
+            body=body,
+            created_at=self.now,
+            processed_at=None if queued else self.now,
+        )
+        db.add(event)
+        self.updated_at = self.now
+        outbox(db).sessions[self.id] = self.last_seq
+        return event
+
+    def note(self, db: Db, principal: Principal, action: str, subject_id: str, **details: Any) -> None:
+        """Append an act to the session's audit chain."""
+        audit.record(db, principal, action, subject_id, details, chain=self, at=self.now)
+
+    def become(self, status: str) -> None:
+        """Change the status by the table in `states`, under the lock that the caller holds. Same again is nothing."""
+        if status != self.status:
+            states.check("session", self.status, status)
+            self.status = status
+
+    def run_again(self, db: Db) -> None:
+        """Running, with its event if it was not."""
+        if self.status != "running":
+            self.become("running")
+            self.emit(db, "session.status_running", {})
+
+    def count(self, usage: dict[str, int]) -> None:
+        """Add a reply's tokens."""
+        self.usage = {k: self.usage.get(k, 0) + usage.get(k, 0) for k in USAGE}
+
+    @property
+    def live(self) -> bool:
+        """Whether work goes on, so that archiving and deleting must wait."""
+        return self.status in {"running", "rescheduling", "stopping"}
+
+
+def _missing(session_id: str) -> Session:
+    raise NotFound("session", session_id)

@@ -1,0 +1,252 @@
+"""Tool calls: one effect each that the model proposed. A call's id is its event's id and its idempotency key."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models import clock
+from models.db import Base, Db, Hint, Stale, move, outbox
+from models.principal import system
+from models.pure.canonical import digest
+from models.pure.policy import Verdict
+from models.session import Session
+from models.settings import settings
+from models.turn import Turn
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A call as the model wants it, judged before anybody is asked."""
+
+    id: str
+    """Ours: the id of the event to come."""
+    provider_id: str
+    """The model's own id of its `tool_use` block."""
+    name: str
+    kind: str
+    """`builtin` (workers run it) or `custom` (the client does)."""
+    input: dict[str, Any]
+    verdict: Verdict
+    problem: str | None
+    """Why it cannot be asked or run at all, in the words that the model gets."""
+    idempotent: bool
+    prompt: str
+    """What a person is shown above the input."""
+    approval_seconds: float
+
+
+class ToolCall(Base):
+    """One call. The states are in `models.pure.states.TOOL_CALL`."""
+
+    __tablename__ = "tool_call"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"))
+    turn_id: Mapped[str] = mapped_column(sa.ForeignKey("turn.id"))
+    position: Mapped[int]
+    """Among the calls of its turn, from 0: results go back in this order."""
+    provider_id: Mapped[str]
+    name: Mapped[str]
+    kind: Mapped[str]
+    input: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    input_sha256: Mapped[str]
+    permission: Mapped[str]
+    rule: Mapped[str]
+    idempotent: Mapped[bool]
+    announced: Mapped[bool] = mapped_column(default=False)
+    """Whether its event is out; a client's call that is asked is withheld until it is allowed."""
+    status: Mapped[str]
+    fence: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    attempt: Mapped[int] = mapped_column(default=0)
+    lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    worker: Mapped[str | None]
+    due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    cancel_requested_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    result: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB)
+    is_error: Mapped[bool | None]
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    settled_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (
+        sa.Index("tool_call_of_session", "session_id", "turn_id", "position"),
+        sa.Index("tool_call_queued", "due_at", postgresql_where=sa.text("status = 'queued'")),
+        sa.Index("tool_call_leased", "lease_until", postgresql_where=sa.text("status = 'running'")),
+    )
+
+    @classmethod
+    def propose(cls, db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, status: str) -> "ToolCall":
+        """The row of a proposed call, in its first status."""
+        call = cls(
+            id=proposal.id,
+            workspace_id=session.workspace_id,
+            session_id=session.id,
+            turn_id=turn.id,
+            position=position,
+            provider_id=proposal.provider_id,
+            name=proposal.name,
+            kind=proposal.kind,
+            input=proposal.input,
+            input_sha256=digest(proposal.input),
+            permission=proposal.verdict.effect,
+            rule=proposal.verdict.rule,
+            idempotent=proposal.idempotent,
+            status=status,
+            due_at=session.now,
+            hinted_at=session.now,
+            created_at=session.now,
+        )
+        db.add(call)
+        if status == "queued":
+            outbox(db).hints.append(call.hint)
+        return call
+
+    @classmethod
+    def held(cls, db: Db, call_id: str, fence: int) -> "ToolCall":
+        """The call that this fence still holds; raises Stale if it was taken, ended or settled."""
+        call = db.get(cls, call_id)
+        if call is None or call.status != "running" or call.fence != fence:
+            raise Stale(f"tool_call {call_id} is no longer held by fence {fence}")
+        return call
+
+    @classmethod
+    def of_turn(cls, db: Db, turn_id: str | None) -> list["ToolCall"]:
+        """The calls of a turn, in order."""
+        db.flush()
+        return list(db.scalars(sa.select(cls).where(cls.turn_id == turn_id).order_by(cls.position)))
+
+    @property
+    def hint(self) -> Hint:
+        """The queue message that says this call may be ready."""
+        return Hint("tool.run", (self.id, self.session_id, self.workspace_id))
+
+    def announce(self, db: Db, session: Session, approval: dict[str, Any] | None = None) -> None:
+        """Emit the call's event, once. Runners run what they own and is not denied, so a call that never will run says `deny`."""
+        if self.announced:
+            return
+        self.announced = True
+        effect = "deny" if self.status in {"denied", "refused", "expired", "cancelled"} else self.permission
+        body: dict[str, Any] = {"name": self.name, "input": self.input}
+        if self.kind == "custom":
+            if effect == "deny":
+                body["evaluated_permission"] = effect
+        else:
+            body |= {"evaluated_permission": effect} | _evaluation(self.permission, self.status)
+        if approval:
+            body["approval"] = approval
+        session.emit(db, "agent.custom_tool_use" if self.kind == "custom" else "agent.tool_use", body, id=self.id)
+
+    def release(self, db: Db, session: Session) -> None:
+        """Allowed: to the workers' queue, or to the client."""
+        if self.kind == "custom":
+            move(db, self, "with_client")
+            self.announce(db, session)
+            return
+        if self.status == "running":
+            self.end_attempt(db, session, "lost")
+        move(db, self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None)
+        outbox(db).hints.append(self.hint)
+
+    def claim(self, db: Db, session: Session, worker: str) -> None:
+        """Take the lease and commit the attempt's row before the effect."""
+        move(
+            db,
+            self,
+            "running",
+            fence=ToolCall.fence + 1,
+            attempt=ToolCall.attempt + 1,
+            lease_until=clock.ahead(settings().lease_seconds),
+            worker=worker,
+        )
+        db.add(
+            Attempt(
+                tool_call_id=self.id,
+                number=self.attempt,
+                workspace_id=self.workspace_id,
+                session_id=self.session_id,
+                worker=worker,
+                input_sha256=self.input_sha256,
+                started_at=session.now,
+            )
+        )
+
+    def settle(
+        self,
+        db: Db,
+        session: Session,
+        status: str,
+        content: list[dict[str, Any]],
+        *,
+        is_error: bool,
+        by_client: bool = False,
+    ) -> None:
+        """Its end, with the result that the model gets, and the result's event (the client's own, when the client posted it)."""
+        if self.status == "running":
+            self.end_attempt(db, session, status)
+        move(db, self, status, result=content, is_error=is_error, settled_at=session.now, lease_until=None)
+        self.announce(db, session)
+        if not by_client:
+            self.emit_result(db, session)
+
+    def born_settled(self, db: Db, session: Session, content: list[dict[str, Any]]) -> None:
+        """A call that was proposed in a status that settles it: nobody is asked, nothing runs, the model is told."""
+        self.result, self.is_error, self.settled_at = content, True, session.now
+        self.announce(db, session)
+        self.emit_result(db, session)
+        session.note(db, system("turn.run", self.workspace_id), f"tool_call.{self.status}", self.id, rule=self.rule)
+
+    def become_unknown(self, db: Db, session: Session) -> None:
+        """It began, and nobody can say how it ended."""
+        self.end_attempt(db, session, "unknown")
+        move(db, self, "unknown", lease_until=None)
+
+    def emit_result(self, db: Db, session: Session) -> None:
+        """The result's event, as runners look for it."""
+        kind, ref = (
+            ("user.custom_tool_result", "custom_tool_use_id") if self.kind == "custom" else ("agent.tool_result", "tool_use_id")
+        )
+        session.emit(db, kind, {ref: self.id, "content": self.result, "is_error": self.is_error})
+
+    def end_attempt(self, db: Db, session: Session, outcome: str) -> None:
+        """Close the present attempt's row."""
+        db.execute(
+            sa.update(Attempt)
+            .where(Attempt.tool_call_id == self.id, Attempt.number == self.attempt)
+            .values(ended_at=session.now, outcome=outcome)
+        )
+
+
+class Attempt(Base):
+    """One try at a tool call, committed before its effect, so that a crash leaves evidence that it may have happened."""
+
+    __tablename__ = "attempt"
+
+    tool_call_id: Mapped[str] = mapped_column(sa.ForeignKey("tool_call.id"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    session_id: Mapped[str]
+    worker: Mapped[str]
+    input_sha256: Mapped[str]
+    started_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    outcome: Mapped[str | None]
+    """The status that the call took at its end; null while it runs, and for ever if nobody ever learnt it."""
+
+
+def text(words: str) -> list[dict[str, Any]]:
+    """A result's content that is just words."""
+    return [{"type": "text", "text": words}]
+
+
+def _evaluation(permission: str, status: str) -> dict[str, Any]:
+    if status == "refused":
+        return {}
+    if permission == "deny":
+        judged = {"type": "deny", "reason_code": "high_risk"}
+        return {"evaluation": {"type": "auto", "evaluated_permission": judged}}
+    return {"evaluation": {"type": f"always_{permission}"}}

@@ -1,0 +1,44 @@
+"""The Celery app. A message is a hint and Postgres is the truth, so everything that makes a queue clever is off: no late
+acknowledgement, no ETA, no retries, no results. Each value below was measured against the way in which its default fails."""
+
+from celery import Celery
+
+from models.settings import settings
+from workers.schedule import BEAT
+
+app = Celery("assent", broker=settings().redis_url, include=["workers.turn", "workers.tool", "workers.sweeps"])
+app.conf.update(
+    task_routes={"turn.*": {"queue": "turns"}, "tool.*": {"queue": "tools"}, "sweep.*": {"queue": "sweeps"}},
+    task_serializer="json",
+    accept_content=["json"],
+    task_ignore_result=True,
+    result_backend=None,
+    # A worker that dies has lost nothing: the row's lease lapses. Early acknowledgement also survives a Redis that goes away.
+    task_acks_late=False,
+    worker_disable_prefetch=True,
+    worker_prefetch_multiplier=1,
+    worker_cancel_long_running_tasks_on_connection_loss=False,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    task_publish_retry=False,
+    broker_transport_options={
+        "visibility_timeout": 900,
+        "socket_timeout": 10,
+        "socket_connect_timeout": 5,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+        "unacked_restore_interval": 10,
+        "unacked_restore_throttle": 1,
+    },
+    # Tool processes are renewed now and then; a deploy lets what runs finish within the soft shutdown.
+    worker_max_tasks_per_child=200,
+    worker_max_memory_per_child=400_000,
+    worker_soft_shutdown_timeout=10,
+    # What ops see.
+    worker_send_task_events=True,
+    task_send_sent_event=False,
+    event_queue_ttl=5,
+    worker_hijack_root_logger=True,
+    beat_schedule=BEAT,
+    beat_enable_remote_control=True,
+)

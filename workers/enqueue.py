@@ -1,0 +1,86 @@
+"""The only door into the queues: by task name, after commit.
+
+Everything here is a hint. With Redis dead, half-open or full, a publish fails within `publish_seconds`, none is tried for
+`publish_pause_seconds`, and the dispatch sweep and the streams' own look at the database find what was not said.
+"""
+
+import json
+import logging
+import time
+from functools import cache
+from typing import Any
+
+import redis
+from kombu.connection import Connection
+from kombu.exceptions import KombuError
+from kombu.pools import producers
+
+from models import db
+from models.db import Hint, Outbox
+from models.settings import settings
+from workers.celery import app
+
+log = logging.getLogger(__name__)
+
+_FAILURES = (KombuError, redis.RedisError, OSError)
+_paused_until = 0.0
+
+
+def send(box: Outbox) -> None:
+    """Publish what a transaction wants said: task hints, and to each session's readers that there is something new."""
+    publish(box.hints, {session_id: {"seq": seq} for session_id, seq in box.sessions.items()})
+
+
+def publish(hints: list[Hint], news: dict[str, dict[str, Any]]) -> bool:
+    """Send task hints, and a small JSON note per session to `assent:session:{id}`. False if Redis did not take them in time."""
+    global _paused_until  # noqa: PLW0603 - the breaker of this process
+    if not hints and not news:
+        return True
+    if time.monotonic() < _paused_until:
+        return False
+    try:
+        _send_hints(hints)
+        for session_id, note in news.items():
+            _redis().publish(channel(session_id), json.dumps(note))
+    except _FAILURES as error:
+        _paused_until = time.monotonic() + settings().publish_pause_seconds
+        log.warning("Redis takes no hints (%s): the sweeps take over", type(error).__name__)
+        return False
+    return True
+
+
+def backlog(queue: str) -> int | None:
+    """Messages in a queue; None if Redis does not say in time."""
+    try:
+        return int(_redis().llen(queue))
+    except _FAILURES:
+        return None
+
+
+def channel(session_id: str) -> str:
+    """The pub/sub channel of a session's readers."""
+    return f"assent:session:{session_id}"
+
+
+def _send_hints(hints: list[Hint]) -> None:
+    if not hints:
+        return
+    with producers[_connection()].acquire(block=True, timeout=settings().publish_seconds) as producer:
+        for hint in hints:
+            app.send_task(hint.task, hint.args, producer=producer, ignore_result=True, retry=False)
+
+
+@cache
+def _connection() -> Connection:
+    limit = settings().publish_seconds
+    options = {"socket_timeout": limit, "socket_connect_timeout": limit, "max_retries": 0, "retry_on_timeout": False}
+    return Connection(settings().redis_url, transport_options=options)  # type: ignore[no-untyped-call]  # kombu
+
+
+@cache
+def _redis() -> "redis.Redis":
+    limit = settings().publish_seconds
+    return redis.Redis.from_url(settings().redis_url, socket_timeout=limit, socket_connect_timeout=limit)
+
+
+db.on_commit(send)

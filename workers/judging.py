@@ -1,0 +1,95 @@
+"""A reply's calls, judged before anybody is asked: was the tool given, does the input fit, what does the policy say."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from models import ids
+from models.agent import EffectiveTool, effective_tools
+from models.pure import policy, prompting, words
+from models.pure.canonical import canonical
+from models.pure.policy import Verdict
+from models.settings import settings
+from models.tool_call import Proposal
+from workers.tools import registry
+
+_INPUT_BYTES = 1_000_000
+"""A call's input at most: it is stored, shown and hashed."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The tools of one session's agent, as its turn needs them."""
+
+    tools: dict[str, EffectiveTool]
+
+    @classmethod
+    def of(cls, agent: dict[str, Any]) -> "Judge":
+        """For a session's `agent`."""
+        return cls({tool.name: tool for tool in effective_tools(agent)})
+
+    def given(self) -> list[dict[str, Any]]:
+        """What the model is given, in the Messages API's shape; tools that are always denied are not."""
+        return [_spelled(tool) for tool in self.tools.values() if tool.policy != "deny"]
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person may be waited for."""
+        return any(tool.policy == "ask" for tool in self.tools.values())
+
+    def proposals(self, content: list[dict[str, Any]]) -> list[Proposal]:
+        """The calls of a reply, in order."""
+        return [self._propose(block) for block in content if block["type"] == "tool_use"]
+
+    def _propose(self, block: dict[str, Any]) -> Proposal:
+        name, arguments = block["name"], block["input"]
+        tool = self.tools.get(name)
+        problem = _unspeakable(arguments)
+        if problem:
+            arguments = {}
+        elif tool is None:
+            problem = words.unknown_tool(name)
+        elif fault := registry.validate(_schema(tool), arguments):
+            problem = words.invalid_input(fault)
+        builtin = registry.look_up(name) if tool and tool.kind == "builtin" else None
+        template = (tool and tool.prompt) or (builtin and builtin.prompt) or "Run {tool}"
+        return Proposal(
+            id=ids.new("sevt"),
+            provider_id=block["id"],
+            name=name,
+            kind=tool.kind if tool else "builtin",
+            input=arguments,
+            verdict=policy.decide(name, tool.policy) if tool else Verdict("deny", "not a tool of this agent"),
+            problem=problem,
+            idempotent=builtin.idempotent if builtin else False,
+            prompt=prompting.fill(template, name, arguments),
+            approval_seconds=(tool and tool.timeout_seconds) or settings().approval_seconds,
+        )
+
+
+def _spelled(tool: EffectiveTool) -> dict[str, Any]:
+    builtin = registry.look_up(tool.name) if tool.kind == "builtin" else None
+    description = builtin.description if builtin else tool.description
+    return {"name": tool.name, "description": description or "", "input_schema": _schema(tool)}
+
+
+def _schema(tool: EffectiveTool) -> dict[str, Any]:
+    if tool.kind == "custom":
+        return tool.input_schema or {"type": "object"}
+    builtin = registry.look_up(tool.name)
+    assert builtin is not None, "an agent's built-in tools are those of the registry"
+    return builtin.input_schema
+
+
+def _unspeakable(arguments: Any) -> str | None:
+    """Why an input could not be stored, shown and hashed as it is, in the words for the model; None if it can."""
+    if not isinstance(arguments, dict):
+        return words.invalid_input("The input must be a JSON object.")
+    try:
+        spelled = canonical(arguments)
+    except (ValueError, RecursionError):
+        return words.invalid_input("It holds a number or a text that JSON cannot say exactly.")
+    if b"\\u0000" in spelled:
+        return words.invalid_input("It holds a NUL character.")
+    if len(spelled) > _INPUT_BYTES:
+        return words.invalid_input(f"It is longer than {_INPUT_BYTES} bytes.")
+    return None

@@ -1,0 +1,37 @@
+"""The write at the end of a turn or a call: tried until it is committed or the row is somebody else's."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from models.db import Db, Stale, transaction
+from models.errors import NotFound
+from models.session import Session
+from workers.leases import Lease
+
+log = logging.getLogger(__name__)
+
+
+def keep(workspace_id: str, session_id: str, lease: Lease, verb: Callable[[Db, Session], None]) -> bool:
+    """Run `verb` on the locked session in a transaction, again after any failure of the database. True if this process wrote it.
+
+    An error out of COMMIT may have committed: the verb then finds the row moved (Stale), and that is that. Ends also when
+    the lease is lost: whoever has the row now decides.
+    """
+    pause = 0.1
+    while not lease.lost.is_set():
+        try:
+            with transaction(workspace_id) as db:
+                verb(db, Session.lock(db, session_id))
+        except (Stale, NotFound):
+            return False
+        except (DBAPIError, PoolTimeout) as error:
+            log.warning("%s: the database failed (%s), trying again", lease.id, type(error).__name__)
+            time.sleep(pause)
+            pause = min(2.0, pause * 2)
+        else:
+            return True
+    return False

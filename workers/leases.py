@@ -1,0 +1,101 @@
+"""The leases that this process holds, renewed by one thread in one statement, whatever the load.
+
+The thread also looks once a second whether a lease was lost or a cancel asked for, and measures how late it wakes: a
+process that lags claims nothing new.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from models import lease
+from models.settings import settings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Lease:
+    """The right to work on one row."""
+
+    id: str
+    fence: int
+    lost: threading.Event = field(default_factory=threading.Event)
+    """Somebody else may have the row now: stop, and write nothing."""
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    """The run was ended: bring the work to an end and report it."""
+
+
+class _Keeper:
+    """One per process, started with its first lease (so after any fork)."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.held: dict[tuple[str, int], Lease] = {}
+        self.lag = 0.0
+        self.renewed = time.monotonic()
+        threading.Thread(target=self._keep, name="leases", daemon=True).start()
+
+    def _keep(self) -> None:
+        while True:
+            before = time.monotonic()
+            time.sleep(settings().watch_seconds)
+            self.lag = time.monotonic() - before - settings().watch_seconds
+            if self.held:
+                self._tick()
+            else:
+                self.renewed = time.monotonic()
+
+    def _tick(self) -> None:
+        held = dict(self.held)
+        started = time.monotonic()
+        due = started - self.renewed >= settings().heartbeat_seconds
+        try:
+            still = (lease.renew if due else lease.look)(held)
+        except SQLAlchemyError as error:
+            log.warning("leases: the database does not answer (%s)", type(error).__name__)
+            if started - self.renewed > settings().lease_seconds:
+                for one in held.values():
+                    one.lost.set()
+            return
+        self.renewed = started if due else self.renewed
+        for key, one in held.items():
+            if key[0] not in still:
+                one.lost.set()
+            elif still[key[0]]:
+                one.cancelled.set()
+
+
+_keeper: _Keeper | None = None
+_starting = threading.Lock()
+
+
+def _here() -> _Keeper:
+    global _keeper  # noqa: PLW0603 - one per process, made anew after a fork
+    with _starting:
+        if _keeper is None or _keeper.pid != os.getpid():
+            _keeper = _Keeper()
+        return _keeper
+
+
+@contextmanager
+def hold(row_id: str, fence: int) -> Iterator[Lease]:
+    """Keep the lease on a claimed row until the block ends."""
+    one = Lease(row_id, fence)
+    keeper = _here()
+    keeper.held[(row_id, fence)] = one
+    try:
+        yield one
+    finally:
+        del keeper.held[(row_id, fence)]
+
+
+def lagging() -> bool:
+    """Whether this process is too busy to claim anything new: the row stays queued, and is hinted again."""
+    return _here().lag > settings().max_lag_seconds

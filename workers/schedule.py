@@ -1,0 +1,15 @@
+"""The beat table: every promise about time, a line per sweep. Sweeps are idempotent and bounded, so several beats are harmless."""
+
+from typing import Any
+
+from models.settings import settings
+
+_EVERY = settings().sweep_seconds
+_HOUR = 3600.0
+
+BEAT: dict[str, dict[str, Any]] = {
+    "send again what was queued and not heard of": {"task": "sweep.dispatch", "schedule": _EVERY},
+    "take back what a dead worker held": {"task": "sweep.rescue", "schedule": _EVERY},
+    "expire what nobody decided in time": {"task": "sweep.expire_approvals", "schedule": _EVERY},
+    "forget answers kept for retries": {"task": "sweep.forget_answers", "schedule": _HOUR},
+}

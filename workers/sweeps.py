@@ -1,0 +1,45 @@
+"""The sweeps: bounded, idempotent repairs, each a line in `workers.schedule`: find ids, then act on one session at a time."""
+
+from models import due, flow
+from models.db import transaction
+from models.session import Session
+from models.tool_call import ToolCall
+from models.turn import Turn
+from workers import enqueue
+from workers.celery import app
+
+LONG_QUEUE = 1000
+"""Messages. A queue that long needs no more hints."""
+
+
+@app.task(name="sweep.dispatch")
+def dispatch() -> None:
+    """Send again what is queued and due and was not hinted for a while: the guarantee behind every enqueue."""
+    for table, queue in ((Turn, "turns"), (ToolCall, "tools")):
+        waiting = enqueue.backlog(queue)
+        if waiting is not None and waiting < LONG_QUEUE:
+            enqueue.publish(due.hints(table), {})
+
+
+@app.task(name="sweep.rescue")
+def rescue() -> None:
+    """Take back what a dead worker held: turns and idempotent calls go again, any other call is put to a person."""
+    for table, verb in ((Turn, flow.rescue_turn), (ToolCall, flow.rescue_call)):
+        for found in due.lapsed(table):
+            with transaction(found.workspace_id) as db:
+                session = Session.try_lock(db, found.session_id)
+                if session is not None:
+                    verb(db, session, found.id)
+
+
+@app.task(name="sweep.expire_approvals")
+def expire_approvals() -> None:
+    """Expire what nobody decided in time."""
+    for session_id, workspace_id in {(found.session_id, found.workspace_id): None for found in due.overdue_approvals()}:
+        flow.expire_due(workspace_id, session_id)
+
+
+@app.task(name="sweep.forget_answers")
+def forget_answers() -> None:
+    """Delete the answers that were kept for retries and are too old for any."""
+    due.forget_answers()

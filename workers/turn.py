@@ -1,0 +1,150 @@
+"""turn.run: claim, ask the model, keep the reply, exit. Nothing waits anywhere; what comes next is caused by the rows."""
+
+import logging
+import socket
+import time
+from dataclasses import asdict
+from typing import Any
+
+from models import flow, ids
+from models.db import Db, transaction
+from models.errors import NotFound
+from models.pure.storable import storable
+from models.session import Session
+from models.settings import settings
+from models.turn import Turn
+from workers import enqueue, leases
+from workers.celery import app
+from workers.judging import Judge
+from workers.keeping import keep
+from workers.leases import Lease
+from workers.providers import ModelError, ModelRequest, Reply, provider_for
+
+log = logging.getLogger(__name__)
+
+_ERROR_TYPES = {
+    "overloaded": "model_overloaded_error",
+    "rate_limited": "model_rate_limited_error",
+    "failed": "model_request_failed_error",
+    "billing": "billing_error",
+    "invalid": "model_request_failed_error",
+}
+
+
+class LeaseLostError(Exception):
+    """The turn was ended or taken while the model answered: stop listening."""
+
+
+@app.task(name="turn.run")
+def run(turn_id: str, session_id: str, workspace_id: str) -> None:
+    """One model call, from claim to checkpoint. A message that is late, doubled or wrong finds nothing to claim."""
+    claimed = _claim(turn_id, session_id, workspace_id)
+    if claimed is None:
+        return
+    turn, request, judge = claimed
+    with leases.hold(turn.id, turn.fence) as lease:
+        message_id = ids.new("sevt")
+        try:
+            reply = _ask(request, session_id, message_id, lease)
+        except LeaseLostError:
+            return
+        except ModelError as error:
+            _fail(turn, lease, error)
+        else:
+            _checkpoint(turn, lease, judge, reply, message_id)
+
+
+def _claim(turn_id: str, session_id: str, workspace_id: str) -> tuple[Turn, ModelRequest, Judge] | None:
+    if leases.lagging():
+        return None
+    with transaction(workspace_id) as db:
+        try:
+            session = Session.lock(db, session_id)
+        except NotFound:
+            return None
+        turn = flow.claim_turn(db, session, turn_id, socket.gethostname())
+        if turn is None:
+            return None
+        judge = Judge.of(session.agent)
+        request = ModelRequest(
+            model=session.agent["model"]["id"],
+            system=session.agent["system"],
+            messages=flow.history(db, session_id),
+            tools=judge.given(),
+            max_tokens=settings().max_tokens,
+            long_wait=judge.asks,
+        )
+        return turn, request, judge
+
+
+def _ask(request: ModelRequest, session_id: str, message_id: str, lease: Lease) -> Reply:
+    """The model's reply, its text pushed to the session's readers while it is written."""
+    pusher = _Pusher(session_id, message_id, lease)
+    try:
+        return provider_for(request.model).ask(request, pusher.on_text)
+    except (ModelError, LeaseLostError):
+        raise
+    except Exception as error:
+        # Whatever else goes wrong between us and the model must not leave the turn to its lease.
+        log.exception("turn %s: the provider failed", lease.id)
+        raise ModelError("failed", f"The provider failed: {type(error).__name__}.", retryable=True) from error
+
+
+def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id: str) -> None:
+    content: list[dict[str, Any]] = storable(reply.content)
+    proposals = judge.proposals(content)
+
+    def verb(db: Db, session: Session) -> None:
+        flow.checkpoint(
+            db,
+            session,
+            Turn.held(db, turn.id, turn.fence),
+            content=content,
+            stop_reason=reply.stop_reason,
+            stop_details=reply.stop_details,
+            usage=asdict(reply.usage),
+            proposals=proposals,
+            message_id=message_id,
+        )
+
+    keep(turn.workspace_id, turn.session_id, lease, verb)
+
+
+def _fail(turn: Turn, lease: Lease, error: ModelError) -> None:
+    def verb(db: Db, session: Session) -> None:
+        flow.fail_turn(
+            db,
+            session,
+            Turn.held(db, turn.id, turn.fence),
+            kind=_ERROR_TYPES[error.kind],
+            message=str(error),
+            retryable=error.retryable,
+            told=error.retry_after,
+        )
+
+    keep(turn.workspace_id, turn.session_id, lease, verb)
+
+
+class _Pusher:
+    """Sends text to the session's readers while it is written: a note every `delta_seconds`, not per token. Never stored."""
+
+    def __init__(self, session_id: str, message_id: str, lease: Lease) -> None:
+        self.session_id, self.message_id, self.lease = session_id, message_id, lease
+        self.frames: list[dict[str, Any]] = [{"type": "event_start", "event": {"id": message_id, "type": "agent.message"}}]
+        self.pieces: dict[int, list[str]] = {}
+        self.sent = time.monotonic()
+
+    def on_text(self, index: int, piece: str) -> None:
+        """A piece of the text block `index`."""
+        if self.lease.lost.is_set():
+            raise LeaseLostError
+        self.pieces.setdefault(index, []).append(piece)
+        if time.monotonic() - self.sent >= settings().delta_seconds:
+            self._push()
+
+    def _push(self) -> None:
+        for index, pieces in self.pieces.items():
+            delta = {"type": "content_delta", "index": index, "content": {"type": "text", "text": "".join(pieces)}}
+            self.frames.append({"type": "event_delta", "event_id": self.message_id, "delta": delta})
+        enqueue.publish([], {self.session_id: {"frames": self.frames}})
+        self.frames, self.pieces, self.sent = [], {}, time.monotonic()
