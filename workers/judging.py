@@ -8,6 +8,7 @@ from models.agent import EffectiveTool, effective_tools
 from models.pure import policy, prompting, words
 from models.pure.canonical import canonical
 from models.pure.policy import Verdict
+from models.pure.storable import storable
 from models.settings import settings
 from models.tool_call import Proposal
 from workers.tools import registry
@@ -41,7 +42,7 @@ class Judge:
         return [self._propose(block) for block in content if block["type"] == "tool_use"]
 
     def _propose(self, block: dict[str, Any]) -> Proposal:
-        name, arguments = block["name"], block["input"]
+        name, arguments = storable(block["name"]), block["input"]
         tool = self.tools.get(name)
         problem = _unspeakable(arguments)
         if problem:

@@ -91,8 +91,8 @@ def _ask(request: ModelRequest, session_id: str, message_id: str, lease: Lease) 
 
 
 def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id: str) -> None:
+    proposals = judge.proposals(reply.content)
     content: list[dict[str, Any]] = storable(reply.content)
-    proposals = judge.proposals(content)
 
     def verb(db: Db, session: Session) -> None:
         flow.checkpoint(

@@ -1,0 +1,33 @@
+"""Changes to a session by its owner: title, metadata, and the tools that its agent has from the next turn on."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from models.agent import patched
+from models.db import Db
+from models.errors import Conflict
+from models.principal import Principal
+from models.session import Session
+
+
+def update(db: Db, session: Session, principal: Principal, changes: Mapping[str, Any]) -> None:
+    """Set `title`, `metadata` (a patch; null deletes) and `tools` (normal form), as `changes` has them. Nothing new is nothing.
+
+    Raises Conflict for an archived session, and for tools while work goes on; Invalid for too much metadata.
+    """
+    if session.status == "terminated":
+        raise Conflict(f"Session {session.id} is archived and cannot be changed.")
+    said: dict[str, Any] = {}
+    if "title" in changes and changes["title"] != session.title:
+        session.title = said["title"] = changes["title"]
+    if "metadata" in changes:
+        metadata = patched(session.metadata_, changes["metadata"])
+        if metadata != session.metadata_:
+            session.metadata_ = said["metadata"] = metadata
+    if "tools" in changes and changes["tools"] != session.agent["tools"]:
+        if session.live:
+            raise Conflict(f"Session {session.id} is {session.status}: its tools can change while it is idle or waits.")
+        session.agent = said["agent"] = {**session.agent, "tools": changes["tools"]}
+    if said:
+        session.emit(db, "session.updated", said)
+        session.note(db, principal, "session.updated", session.id, fields=sorted(said))

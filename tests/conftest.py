@@ -1,0 +1,149 @@
+"""What tests stand on: a database of their own with the schema, a Redis database of their own, a clock that they move.
+
+Postgres and Redis run once per test run (tests/servers.py), started when the first test asks for them. Each pytest-xdist worker has
+its own database, made from a migrated template, and its own Redis database number.
+"""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+import redis
+from own_database import Cleaner, Clock, DatabaseUrls, create_database, make_url
+
+RUN = "ASSENT_TEST_RUN"
+"""Environment variable: the run's folder, made by pytest's main process and known to all of its workers."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the run's folder. Workers of pytest-xdist inherit the name."""
+    if not hasattr(config, "workerinput"):
+        os.environ[RUN] = f"{tempfile.mkdtemp(prefix='assent-test-')}:{os.getpid()}"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the run's servers, if any test needed them."""
+    if hasattr(config, "workerinput"):
+        return
+    run = Path(os.environ.pop(RUN).rpartition(":")[0])
+    pid = run / "pid"
+    if not pid.exists():
+        run.rmdir()
+        return
+    try:
+        server = psutil.Process(int(pid.read_text()))
+        server.send_signal(signal.SIGTERM)
+        server.wait(10)
+    except psutil.NoSuchProcess:
+        pass
+
+
+@pytest.fixture(scope="session")
+def servers() -> dict[str, str]:
+    """The run's servers: URLs of `postgres` (superuser), `owner`, `app` and `system` for the template, and of `redis`."""
+    folder, _, pytest_pid = os.environ[RUN].rpartition(":")
+    run = Path(folder)
+    with (run / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (run / "pid").exists():
+            log = (run / "log").open("wb")
+            words = [sys.executable, str(Path(__file__).with_name("servers.py")), folder, pytest_pid]
+            process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+            log.close()
+            (run / "pid").write_text(str(process.pid))
+            _wait_for(run / "servers.json", process)
+            process.returncode = 0  # it is left to itself: no warning that it still runs
+        if not (run / "servers.json").exists():
+            pytest.exit(f"the test servers did not start: see {run / 'log'}", returncode=3)
+    found: dict[str, str] = json.loads((run / "servers.json").read_text())
+    return found
+
+
+def _wait_for(file: Path, process: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + 60
+    while not file.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            said = (file.parent / "log").read_text() if (file.parent / "log").exists() else "nothing"
+            pytest.exit(f"the test servers did not start: {said[-3000:]}", returncode=3)
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="session")
+def database_urls(servers: dict[str, str], worker_number: int) -> Iterator[DatabaseUrls]:
+    """A migrated database of this test process's own. The environment and `settings()` point at it."""
+    name = f"assent_test_{worker_number}"
+    create_database(servers["postgres"], name)
+    urls = DatabaseUrls(*(make_url(servers[role], name) for role in ("postgres", "owner", "app", "system")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DATABASE_URL", urls.app)
+        patch.setenv("DATABASE_SYSTEM_URL", urls.system)
+        patch.setenv("DATABASE_OWNER_URL", urls.owner)
+        _forget_settings()
+        yield urls
+    _forget_settings()
+
+
+@pytest.fixture(scope="session")
+def redis_url(servers: dict[str, str], worker_number: int) -> Iterator[str]:
+    """A Redis database of this test process's own. The environment and `settings()` point at it."""
+    url = servers["redis"].rpartition("/")[0] + f"/{1 + worker_number % 15}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REDIS_URL", url)
+        _forget_settings()
+        yield url
+    _forget_settings()
+
+
+@pytest.fixture(scope="session")
+def worker_number() -> int:
+    """Which of pytest-xdist's workers this is, from 0."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+
+
+@pytest.fixture
+def clean_database(database_urls: DatabaseUrls, cleaner: Cleaner) -> DatabaseUrls:
+    """The database as the migrations left it. Cleaned before the test, so that a failed test's rows can be looked at."""
+    cleaner.clean()
+    return database_urls
+
+
+@pytest.fixture
+def clean_redis(redis_url: str) -> str:
+    """The Redis database, empty."""
+    with redis.Redis.from_url(redis_url) as client:
+        client.flushdb()
+    return redis_url
+
+
+@pytest.fixture(scope="session")
+def cleaner(database_urls: DatabaseUrls) -> Iterator[Cleaner]:
+    """Empties the test process's database."""
+    with psycopg.connect(database_urls.admin, autocommit=True) as db:
+        yield Cleaner(db)
+
+
+@pytest.fixture
+def clock(database_urls: DatabaseUrls) -> Iterator[Clock]:
+    """Moves the database's time; real time again after the test."""
+    with psycopg.connect(database_urls.owner, autocommit=True) as db:
+        moved = Clock(db)
+        yield moved
+        moved.reset()
+
+
+def _forget_settings() -> None:
+    from models import db
+    from models.settings import settings
+
+    settings.cache_clear()
+    db.dispose()

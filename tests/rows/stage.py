@@ -1,0 +1,265 @@
+"""A workspace with sessions on it, driven verb by verb, as the doors and the tasks would, without any process."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from deploy.standin.pairing import check_pairs
+from models import flow, ids
+from models.agent import Agent
+from models.approval import Approval, Decision
+from models.audit import GENESIS, Audit, link
+from models.db import Db, transaction
+from models.environment import Environment
+from models.event import Event
+from models.principal import Principal
+from models.pure.states import SETTLED
+from models.pure.storable import storable
+from models.session import Session
+from models.tool_call import ToolCall
+from models.turn import Turn
+from models.workspace import Workspace
+from workers.judging import Judge
+
+T = TypeVar("T")
+
+USAGE = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
+ALL_SCOPES = frozenset({"agents", "sessions", "approvals", "read", "admin"})
+
+
+def call(name: str = "bash", **arguments: Any) -> dict[str, Any]:
+    """A `tool_use` block of a reply."""
+    return {"type": "tool_use", "id": ids.new("toolu"), "name": name, "input": arguments or {"command": "true"}}
+
+
+def say(text: str) -> dict[str, Any]:
+    """A text block."""
+    return {"type": "text", "text": text}
+
+
+class Stage:
+    """One workspace. Every method is one transaction, as one request or one task's step would be."""
+
+    def __init__(self) -> None:
+        self.workspace_id = ids.new("wrkspc")
+        self.principal = Principal("api_key", "key_test", self.workspace_id, ALL_SCOPES)
+        with transaction(self.workspace_id) as db:
+            Workspace.create(db, "Stage")
+
+    def session(
+        self, max_turns: int = 5, custom: tuple[str, ...] = (), approval: dict[str, Any] | None = None, **policies: str
+    ) -> str:
+        """A new session; `policies` by built-in tool (`bash="always_ask"`), `custom` names client tools."""
+        default = {"type": "always_ask"}
+        configs = [
+            {"type": name, "name": name, "enabled": True, "permission_policy": {"type": policy}, "approval": approval}
+            for name, policy in (policies or {"bash": "always_ask"}).items()
+        ]
+        tools: list[dict[str, Any]] = [
+            {
+                "type": "agent_toolset_20260401",
+                "default_config": {"enabled": True, "permission_policy": default},
+                "configs": configs,
+            }
+        ]
+        schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+        tools += [
+            {"type": "custom", "name": name.removesuffix("?"), "description": name, "input_schema": schema}
+            | ({"permission_policy": default} if name.endswith("?") else {})
+            for name in custom
+        ]
+        body = {"name": "Agent", "description": None, "model": {"id": "stand-in"}, "system": None, "tools": tools, "metadata": {}}
+        with transaction(self.workspace_id) as db:
+            _agent, version = Agent.create(db, self.principal, body)
+            environment = db.scalars(sa.select(Environment)).first()
+            assert environment
+            session = flow.create(
+                db,
+                self.principal,
+                agent=version.snapshot(),
+                environment_id=environment.id,
+                title=None,
+                metadata={},
+                max_turns=max_turns,
+            )
+            return session.id
+
+    def locked(self, session_id: str, verb: Callable[[Db, Session], T]) -> T:
+        """Run a verb in a transaction of its own."""
+        with transaction(self.workspace_id) as db:
+            return verb(db, Session.lock(db, session_id))
+
+    def send(self, session_id: str, *events: dict[str, Any]) -> list[Event]:
+        """Post events."""
+        return self.locked(session_id, lambda db, session: flow.receive(db, session, self.principal, list(events)))
+
+    def message(self, session_id: str, text: str = "Do it.") -> Event:
+        """Post a message."""
+        return self.send(session_id, {"type": "user.message", "content": [say(text)]})[0]
+
+    def confirm(self, session_id: str, call_id: str, result: str = "allow", **more: Any) -> Event:
+        """Post a decision."""
+        return self.send(session_id, {"type": "user.tool_confirmation", "tool_use_id": call_id, "result": result, **more})[0]
+
+    def decide(self, approval: Approval, **said: Any) -> str:
+        """Decide an approval by its id, as the inbox does."""
+
+        def verb(db: Db, session: Session) -> str:
+            return flow.decide(db, session, self.principal, db.get_one(Approval, approval.id), Decision(**said))
+
+        return self.locked(approval.session_id, verb)
+
+    def claim(self, session_id: str) -> Turn | None:
+        """Claim the current turn."""
+        return self.locked(session_id, lambda db, session: flow.claim_turn(db, session, session.turn_id or "", "worker"))
+
+    def reply(
+        self, session_id: str, *content: dict[str, Any], stop_reason: str | None = None, turn: Turn | None = None
+    ) -> list[ToolCall]:
+        """The model's whole turn: claim it unless given, and keep this reply. Returns its calls."""
+        held = turn or self.claim(session_id)
+        assert held is not None, "there is a turn to claim"
+        blocks = list(content)
+        why = stop_reason or ("tool_use" if any(b["type"] == "tool_use" for b in blocks) else "end_turn")
+
+        def verb(db: Db, session: Session) -> list[ToolCall]:
+            flow.checkpoint(
+                db,
+                session,
+                Turn.held(db, held.id, held.fence),
+                content=storable(blocks),
+                stop_reason=why,
+                stop_details=None,
+                usage=USAGE,
+                proposals=Judge.of(session.agent).proposals(blocks),
+                message_id=ids.new("sevt"),
+            )
+            return ToolCall.of_turn(db, held.id)
+
+        return self.locked(session_id, verb)
+
+    def claim_call(self, found: ToolCall, storage_id: str = "stor_1") -> ToolCall | None:
+        """Claim a tool call."""
+        return self.locked(found.session_id, lambda db, session: flow.claim_call(db, session, found.id, "worker", storage_id))
+
+    def run_call(self, found: ToolCall, output: str = "ok", *, is_error: bool = False) -> None:
+        """A tool's whole run."""
+        held = self.claim_call(found)
+        assert held is not None, "the call is there to claim"
+        self.finish_call(held, output, is_error=is_error)
+
+    def finish_call(self, held: ToolCall, output: str = "ok", *, is_error: bool = False) -> None:
+        """Record a claimed call's result."""
+
+        def verb(db: Db, session: Session) -> None:
+            flow.finish_call(db, session, ToolCall.held(db, held.id, held.fence), [say(output)], is_error=is_error)
+
+        self.locked(held.session_id, verb)
+
+    def fail(self, turn: Turn, *, retryable: bool = True, told: float | None = None) -> None:
+        """The model gave an error."""
+
+        def verb(db: Db, session: Session) -> None:
+            held = Turn.held(db, turn.id, turn.fence)
+            flow.fail_turn(db, session, held, kind="model_overloaded_error", message="Overloaded", retryable=retryable, told=told)
+
+        self.locked(turn.session_id, verb)
+
+    def expire(self, session_id: str) -> int:
+        """What the sweep does to one session."""
+        return flow.expire_due(self.workspace_id, session_id)
+
+    def rescue(self, row: Turn | ToolCall) -> None:
+        """What the sweep does to one row."""
+        verb = flow.rescue_turn if isinstance(row, Turn) else flow.rescue_call
+        self.locked(row.session_id, lambda db, session: verb(db, session, row.id))
+
+    def get(self, table: type[T], row_id: str) -> T:
+        """A row as it is now."""
+        with transaction(self.workspace_id) as db:
+            return db.get_one(table, row_id)
+
+    def read(self, session_id: str) -> Session:
+        """The session as it is now."""
+        return self.get(Session, session_id)
+
+    def approvals(self, session_id: str) -> list[Approval]:
+        """All approvals of the session, the oldest first."""
+        with transaction(self.workspace_id) as db:
+            return list(db.scalars(sa.select(Approval).where(Approval.session_id == session_id).order_by(Approval.created_at)))
+
+    def events(self, session_id: str, kind: str = "") -> list[Event]:
+        """The session's events, of one type or all."""
+        with transaction(self.workspace_id) as db:
+            found = db.scalars(sa.select(Event).where(Event.session_id == session_id).order_by(Event.seq))
+            return [event for event in found if not kind or event.type == kind]
+
+    def history(self, session_id: str) -> list[dict[str, Any]]:
+        """What the model would be sent now."""
+        with transaction(self.workspace_id) as db:
+            return flow.history(db, session_id)
+
+    def result(self, found: ToolCall) -> str:
+        """The text that the model gets for a call."""
+        content = self.get(ToolCall, found.id).result
+        assert content, "the call is settled"
+        text: str = content[0]["text"]
+        return text
+
+    def check(self, session_id: str) -> None:
+        """What must hold in every state that a transaction leaves behind."""
+        Invariants.read(self, session_id).check()
+
+
+@dataclass(frozen=True)
+class Invariants:
+    """One session with all of its rows, at one moment."""
+
+    session: Session
+    turns: list[Turn]
+    calls: list[ToolCall]
+    events: list[Event]
+    audit: list[Audit]
+    messages: list[dict[str, Any]]
+
+    @classmethod
+    def read(cls, stage: Stage, session_id: str) -> "Invariants":
+        """All rows of a session."""
+        with transaction(stage.workspace_id) as db:
+            session = Session.lock(db, session_id)
+
+            def rows(table: Any, by: Any) -> list[Any]:
+                return list(db.scalars(sa.select(table).where(table.session_id == session_id).order_by(by)))
+
+            return cls(
+                session,
+                rows(Turn, Turn.number),
+                rows(ToolCall, ToolCall.created_at),
+                rows(Event, Event.seq),
+                list(db.scalars(sa.select(Audit).where(Audit.chain == session_id).order_by(Audit.seq))),
+                flow.history(db, session_id),
+            )
+
+    def check(self) -> None:
+        """I1, I7, I9, and that a resting session's history is one that the model accepts."""
+        session = self.session
+        assert [e.seq for e in self.events] == list(range(1, session.last_seq + 1)), "events are numbered without a gap"
+        assert [t.number for t in self.turns] == list(range(1, session.turn_number + 1)), "turns neither fork nor skip"
+        head = GENESIS
+        for row in self.audit:
+            head = link(head, row)
+            assert row.hash == head, f"audit row {row.seq} is chained"
+        assert head == session.audit_head
+        active = [t for t in self.turns if t.status in {"queued", "running"}]
+        unsettled = [c for c in self.calls if c.status not in SETTLED]
+        queued = [e for e in self.events if e.processed_at is None]
+        assert len(active) <= 1, "one turn at a time"
+        if session.status in {"idle", "terminated"}:
+            assert not active, "an idle session has no turn under way"
+            assert not unsettled, "an idle session has no unsettled call"
+            assert not queued, "an idle session has read every message"
+            check_pairs(self.messages)
+        else:
+            assert active or unsettled, f"a session that is {session.status} has something to go on with"

@@ -1,0 +1,125 @@
+"""Rule 5, R30, I2, I3: what began and never reported is never run again by itself, unless its tool is idempotent."""
+
+from typing import Any
+
+import pytest
+from rows.stage import Stage, call, say
+
+from models.approval import Approval
+from models.errors import Conflict, Invalid
+from models.tool_call import ToolCall
+
+
+@pytest.fixture
+def lost(stage: Stage, clock: Any) -> ToolCall:
+    """A bash call that was allowed by a person, began, and whose worker died."""
+    session = stage.session(bash="always_ask")
+    stage.message(session)
+    [found] = stage.reply(session, call())
+    stage.confirm(session, found.id)
+    held = stage.claim_call(found)
+    assert held
+    clock.advance(60)
+    stage.rescue(held)
+    return stage.get(ToolCall, found.id)
+
+
+def _question(stage: Stage, lost: ToolCall) -> Approval:
+    return stage.approvals(lost.session_id)[-1]
+
+
+def test_it_is_unknown_and_a_person_is_asked(stage: Stage, lost: ToolCall) -> None:
+    """The session waits for the answer, with an approval of its own."""
+    assert lost.status == "unknown"
+    assert _question(stage, lost).kind == "unknown_outcome"
+    assert _question(stage, lost).status == "pending"
+    assert stage.read(lost.session_id).stop_reason == {"type": "requires_action", "event_ids": [lost.id]}
+    assert stage.claim_call(lost) is None
+    stage.check(lost.session_id)
+
+
+def test_the_first_allow_sent_again_is_never_a_rerun(stage: Stage, lost: ToolCall) -> None:
+    """Fault 37: it belongs to the approval that it first decided."""
+    stage.confirm(lost.session_id, lost.id, "allow")
+    assert stage.get(ToolCall, lost.id).status == "unknown"
+    with pytest.raises(Conflict):
+        stage.confirm(lost.session_id, lost.id, "deny")
+    assert stage.get(ToolCall, lost.id).status == "unknown"
+
+
+def test_rerun(stage: Stage, lost: ToolCall) -> None:
+    """At most once holds up to a person's rerun; the attempt counts on."""
+    stage.decide(_question(stage, lost), outcome="rerun")
+    held = stage.claim_call(lost)
+    assert held
+    assert held.attempt == 2
+    stage.finish_call(held, "this time")
+    stage.reply(lost.session_id, say("Done."))
+    stage.check(lost.session_id)
+
+
+def test_happened(stage: Stage, lost: ToolCall) -> None:
+    """With the result that a person found out."""
+    with pytest.raises(Invalid, match="result"):
+        stage.decide(_question(stage, lost), outcome="happened")
+    stage.decide(_question(stage, lost), outcome="happened", content=(say("I saw it."),))
+    assert stage.result(lost) == "I saw it."
+    assert stage.claim_call(lost) is None
+
+
+def test_a_plain_allow_is_refused_and_a_plain_deny_gives_up(stage: Stage, lost: ToolCall) -> None:
+    """By its own approval."""
+    with pytest.raises(Invalid, match="outcome"):
+        stage.decide(_question(stage, lost), result="allow")
+    stage.decide(_question(stage, lost), result="deny")
+    assert "may or may not" in stage.result(lost)
+
+
+def test_nobody_answers(stage: Stage, lost: ToolCall, clock: Any) -> None:
+    """The question expires like any other, and the model is told that nobody knows."""
+    clock.advance(86_401)
+    assert stage.expire(lost.session_id) == 1
+    assert "outcome is unknown" in stage.result(lost)
+    stage.reply(lost.session_id, say("I see."))
+    stage.check(lost.session_id)
+
+
+def test_a_zombie_that_comes_back_writes_nothing(stage: Stage, clock: Any) -> None:
+    """Fault 6, I7: its result is not taken."""
+    session = stage.session(bash="always_allow")
+    stage.message(session)
+    [found] = stage.reply(session, call())
+    zombie = stage.claim_call(found)
+    assert zombie
+    clock.advance(60)
+    stage.rescue(zombie)
+    with pytest.raises(Exception, match="no longer held"):
+        stage.finish_call(zombie, "I am late")
+    assert stage.get(ToolCall, found.id).status == "unknown"
+
+
+def test_an_idempotent_call_goes_again_under_its_key_at_most_three_times(stage: Stage, clock: Any) -> None:
+    """I3: the same id and input each time; then it fails and says so."""
+    session = stage.session(write="always_allow")
+    stage.message(session)
+    [found] = stage.reply(session, call("write", file_path="a", content="b"))
+    for attempt in (1, 2, 3):
+        held = stage.claim_call(found)
+        assert held
+        assert (held.id, held.attempt, held.input_sha256) == (found.id, attempt, found.input_sha256)
+        clock.advance(60)
+        stage.rescue(held)
+    assert stage.get(ToolCall, found.id).status == "done"
+    assert "lost 3 times" in stage.result(found)
+    stage.check(session)
+
+
+def test_a_worker_with_other_files_leaves_the_call(stage: Stage) -> None:
+    """The session's files are on one storage; a worker of another cannot claim its calls."""
+    session = stage.session(bash="always_allow")
+    stage.message(session)
+    first, second = stage.reply(session, call(), call())
+    assert stage.claim_call(first, "stor_1")
+    assert stage.claim_call(second, "stor_2") is None
+    assert stage.get(ToolCall, second.id).status == "queued"
+    assert stage.claim_call(second, "stor_1")

@@ -1,0 +1,168 @@
+"""Rule 13, fault 39: after each way a run can end, every call has its result and the next message gets a normal reply."""
+
+from typing import Any
+
+import pytest
+from rows.stage import Stage, call, say
+
+from models.tool_call import ToolCall
+from models.turn import Turn
+
+
+def _goes_on(stage: Stage, session: str) -> None:
+    stage.check(session)
+    assert stage.read(session).status == "idle"
+    stage.message(session, "And now?")
+    stage.reply(session, say("All is well."))
+    assert stage.events(session)[-1].body["stop_reason"] == {"type": "end_turn"}
+    stage.check(session)
+
+
+def test_interrupted_while_the_model_answers(stage: Stage) -> None:
+    """The reply in flight is discarded by the fence, its span is closed."""
+    session = stage.session()
+    stage.message(session)
+    turn = stage.claim(session)
+    assert turn
+    stage.send(session, {"type": "user.interrupt"})
+    assert stage.get(Turn, turn.id).status == "cancelled"
+    assert stage.get(Turn, turn.id).fence > turn.fence
+    assert len(stage.events(session, "span.model_request_end")) == 1
+    _goes_on(stage, session)
+
+
+def test_interrupted_before_the_turn_was_claimed(stage: Stage) -> None:
+    """The message was read by the run that was ended; it starts nothing more."""
+    session = stage.session()
+    stage.message(session, "Never mind")
+    stage.send(session, {"type": "user.interrupt"})
+    assert stage.claim(session) is None
+    assert stage.history(session)[0]["content"][0]["text"] == "Never mind"
+    _goes_on(stage, session)
+
+
+def test_interrupted_while_calls_wait_and_one_runs(stage: Stage) -> None:
+    """Pending calls are cancelled, the running one is told; idle when it has ended, its result kept."""
+    session = stage.session(bash="always_ask", read="always_allow")
+    stage.message(session)
+    asked, allowed = stage.reply(session, call(), call("read", file_path="x"))
+    held = stage.claim_call(allowed)
+    assert held
+    stage.send(session, {"type": "user.interrupt"})
+    assert stage.read(session).status == "stopping"
+    assert stage.get(ToolCall, asked.id).status == "cancelled"
+    assert stage.get(ToolCall, allowed.id).cancel_requested_at
+    assert stage.events(session)[-1].type != "session.status_idle"
+    stage.finish_call(held, "half of it")
+    assert stage.read(session).status == "idle"
+    assert stage.result(allowed) == "half of it"
+    _goes_on(stage, session)
+
+
+def test_interrupted_while_a_call_runs_whose_worker_then_dies(stage: Stage, clock: Any) -> None:
+    """Nobody is asked what became of it: the run is over, and the model is told that the outcome is unknown."""
+    session = stage.session(bash="always_allow")
+    stage.message(session)
+    [found] = stage.reply(session, call())
+    held = stage.claim_call(found)
+    assert held
+    stage.send(session, {"type": "user.interrupt"})
+    clock.advance(60)
+    stage.rescue(held)
+    assert "may or may not" in stage.result(found)
+    _goes_on(stage, session)
+
+
+def test_interrupted_twice_and_interrupted_idle(stage: Stage) -> None:
+    """Harmless."""
+    session = stage.session()
+    stage.send(session, {"type": "user.interrupt"})
+    assert [e.type for e in stage.events(session)] == ["user.interrupt"]
+    stage.message(session)
+    stage.reply(session, call())
+    stage.send(session, {"type": "user.interrupt"}, {"type": "user.interrupt"})
+    _goes_on(stage, session)
+
+
+def test_expired(stage: Stage, clock: Any) -> None:
+    """The run goes on after an expiry, and ends."""
+    session = stage.session()
+    stage.message(session)
+    stage.reply(session, call())
+    clock.advance(90_000)
+    stage.expire(session)
+    stage.reply(session, say("Nobody was there."))
+    _goes_on(stage, session)
+
+
+def test_turn_limit(stage: Stage) -> None:
+    """R6: at the limit calls are neither run nor asked, the reason is named, and a new message counts anew."""
+    session = stage.session(max_turns=2, bash="always_allow", glob="always_ask")
+    stage.message(session)
+    [found] = stage.reply(session, call())
+    stage.run_call(found)
+    last, asked = stage.reply(session, call(), call("glob", pattern="*"))
+    assert [last.status, asked.status] == ["refused", "refused"]
+    assert "turn limit" in stage.result(last)
+    assert stage.events(session, "session.error")[0].body["error"]["type"] == "tool_use_limit_reached_error"
+    assert not stage.approvals(session)
+    _goes_on(stage, session)
+
+
+@pytest.mark.parametrize("reason", ["max_tokens", "refusal", "model_context_window_exceeded", "stop_sequence"])
+def test_ended_by_the_model(stage: Stage, reason: str) -> None:
+    """A cut or refused reply runs no call, even a complete one."""
+    session = stage.session(bash="always_allow")
+    stage.message(session)
+    calls = stage.reply(session, say("Let me"), call(), stop_reason=reason)
+    assert calls == []
+    stop = stage.events(session)[-1].body["stop_reason"]["type"]
+    assert stop == ("refusal" if reason == "refusal" else "end_turn")
+    _goes_on(stage, session)
+
+
+def test_a_refused_turn_is_not_sent_again(stage: Stage) -> None:
+    """Continued, it would be refused again: neither its prompt nor its reply is in what the model is sent."""
+    session = stage.session()
+    stage.message(session, "Something bad")
+    stage.reply(session, say("I"), stop_reason="refusal")
+    stage.message(session, "Something good")
+    assert str(stage.history(session)).count("Something") == 0
+    stage.claim(session)
+    assert "Something bad" not in str(stage.history(session))
+    assert "Something good" in str(stage.history(session))
+
+
+def test_an_empty_reply(stage: Stage) -> None:
+    """Nothing at all is an end as well."""
+    session = stage.session()
+    stage.message(session)
+    stage.reply(session, stop_reason="end_turn")
+    _goes_on(stage, session)
+
+
+def test_retries_exhausted(stage: Stage) -> None:
+    """The prompt that got no reply is there when the model is back."""
+    session = stage.session()
+    stage.message(session, "Are you there?")
+    turn = stage.claim(session)
+    assert turn
+    stage.fail(turn, retryable=False)
+    _goes_on(stage, session)
+    assert stage.history(session)[0]["content"] == [say("Are you there?"), say("And now?")]
+
+
+def test_given_up(stage: Stage, clock: Any) -> None:
+    """A person gives up on a call whose outcome is unknown."""
+    session = stage.session(bash="always_allow")
+    stage.message(session)
+    [found] = stage.reply(session, call())
+    held = stage.claim_call(found)
+    assert held
+    clock.advance(60)
+    stage.rescue(held)
+    [approval] = stage.approvals(session)
+    stage.decide(approval, outcome="give_up", deny_message="Leave it.")
+    assert "Leave it." in stage.result(found)
+    stage.reply(session, say("I leave it."))
+    _goes_on(stage, session)

@@ -1,0 +1,116 @@
+"""Fault 38, I1: a message may come at any time, and is read by the next turn whatever happens before."""
+
+from typing import Any
+
+import pytest
+from rows.stage import Stage, call, say
+
+from models import flow
+from models.errors import Conflict
+from models.session import Session
+
+
+def test_sent_while_the_model_answers(stage: Stage) -> None:
+    """It is queued, and a run that would end goes on with it; the count of turns begins again."""
+    session = stage.session(max_turns=1)
+    stage.message(session, "One")
+    turn = stage.claim(session)
+    late = stage.message(session, "Two")
+    assert late.processed_at is None
+    stage.reply(session, say("First."), turn=turn)
+    assert stage.read(session).status == "running"
+    assert stage.read(session).turn_count == 1
+    stage.reply(session, say("Second."))
+    assert [m["content"][0]["text"] for m in stage.history(session)] == ["One", "First.", "Two", "Second."]
+    stage.check(session)
+
+
+def test_sent_while_a_call_waits(stage: Stage) -> None:
+    """Results come before the queued text, in one message."""
+    session = stage.session(max_turns=2)
+    stage.message(session, "One")
+    [found] = stage.reply(session, call())
+    stage.message(session, "Two")
+    assert stage.read(session).status == "waiting"
+    stage.confirm(session, found.id, "deny")
+    assert stage.read(session).turn_count == 1
+    stage.claim(session)
+    assert [b["type"] for b in stage.history(session)[-1]["content"]] == ["tool_result", "text"]
+
+
+def test_sent_before_a_failure(stage: Stage) -> None:
+    """A run that fails for good starts anew with the message that waited."""
+    session = stage.session()
+    stage.message(session, "One")
+    turn = stage.claim(session)
+    assert turn
+    stage.message(session, "Two")
+    stage.fail(turn, retryable=False)
+    assert stage.read(session).status == "running"
+    stage.reply(session, say("Here."))
+    stage.check(session)
+
+
+def test_sent_while_a_run_is_being_stopped(stage: Stage) -> None:
+    """Interrupt, then a message: it starts the next run when the last call has ended."""
+    session = stage.session(bash="always_allow")
+    stage.message(session)
+    [found] = stage.reply(session, call())
+    held = stage.claim_call(found)
+    assert held
+    stage.send(session, {"type": "user.interrupt"}, {"type": "user.message", "content": [say("Do this instead.")]})
+    assert stage.claim(session) is None
+    stage.finish_call(held)
+    stage.reply(session, say("Gladly."))
+    assert [m["content"][-1]["text"] for m in stage.history(session)[-2:]] == ["Do this instead.", "Gladly."]
+    stage.check(session)
+
+
+def test_several_at_once_are_one_turn(stage: Stage) -> None:
+    """In order."""
+    session = stage.session()
+    stage.send(session, *({"type": "user.message", "content": [say(t)]} for t in ("a", "b", "c")))
+    stage.reply(session, say("abc"))
+    assert [b["text"] for b in stage.history(session)[0]["content"]] == ["a", "b", "c"]
+    stage.check(session)
+
+
+def test_a_retry_reads_what_came_meanwhile(stage: Stage, clock: Any) -> None:
+    """The second attempt's prompt has both messages, once each."""
+    session = stage.session()
+    stage.message(session, "One")
+    turn = stage.claim(session)
+    assert turn
+    stage.message(session, "Two")
+    stage.fail(turn)
+    clock.advance(120)
+    stage.reply(session, say("Both."))
+    assert [b["text"] for b in stage.history(session)[0]["content"]] == ["One", "Two"]
+
+
+def test_an_archived_session_takes_no_more(stage: Stage) -> None:
+    """Archiving cancels what waits, keeps the history, and is refused while work goes on."""
+    session = stage.session()
+    stage.message(session)
+    archive = lambda db, locked: flow.archive(db, locked, stage.principal)  # noqa: E731
+    with pytest.raises(Conflict, match="interrupt"):
+        stage.locked(session, archive)
+    stage.reply(session, call())
+    stage.message(session, "Too late")
+    stage.locked(session, archive)
+    assert stage.read(session).status == "terminated"
+    assert stage.events(session)[-1].type == "session.status_terminated"
+    with pytest.raises(Conflict, match="archived"):
+        stage.message(session)
+    stage.check(session)
+
+
+def test_a_deleted_session_leaves_only_its_audit(stage: Stage) -> None:
+    """All of its rows go; what was done stays on record."""
+    session = stage.session()
+    stage.message(session)
+    stage.reply(session, call())
+    stage.locked(session, lambda db, locked: flow.delete(db, locked, stage.principal))
+    assert stage.events(session) == []
+    with pytest.raises(Exception, match="No row"):
+        stage.get(Session, session)

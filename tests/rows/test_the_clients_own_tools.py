@@ -1,0 +1,83 @@
+"""R24: custom tools run on the client, which posts the result."""
+
+import pytest
+from rows.stage import Stage, call, say
+
+from models.errors import Invalid
+from models.tool_call import ToolCall
+
+
+def _result(found: ToolCall, text: str = "42", **more: object) -> dict[str, object]:
+    return {"type": "user.custom_tool_result", "custom_tool_use_id": found.id, "content": [say(text)], **more}
+
+
+def test_without_a_policy_it_is_allowed_and_waits_for_the_client(stage: Stage) -> None:
+    """Posting the result is the client's act; the session requires action until then."""
+    session = stage.session(custom=("lookup",))
+    stage.message(session)
+    [found] = stage.reply(session, call("lookup", n=1))
+    assert found.status == "with_client"
+    assert stage.events(session)[-1].body["stop_reason"] == {"type": "requires_action", "event_ids": [found.id]}
+    stage.send(session, _result(found))
+    assert stage.history(session)[-1]["content"][0]["content"] == [say("42")]
+    stage.reply(session, say("It is 42."))
+    stage.check(session)
+
+
+def test_the_same_result_again_is_nothing_and_another_is_refused(stage: Stage) -> None:
+    """400, not 409: runners retry a conflict for minutes."""
+    session = stage.session(custom=("lookup",))
+    stage.message(session)
+    [found] = stage.reply(session, call("lookup", n=1))
+    [first] = stage.send(session, _result(found))
+    [again] = stage.send(session, _result(found))
+    assert again.id == first.id
+    with pytest.raises(Invalid, match=r"events.0.custom_tool_use_id"):
+        stage.send(session, _result(found, "43"))
+
+
+def test_under_ask_the_event_is_withheld_until_it_is_allowed(stage: Stage) -> None:
+    """So that no runner runs it before a person said yes."""
+    session = stage.session(custom=("pay?",))
+    stage.message(session)
+    [found] = stage.reply(session, call("pay", n=1))
+    assert found.status == "asked"
+    assert not stage.events(session, "agent.custom_tool_use")
+    assert stage.events(session)[-1].body["stop_reason"]["event_ids"] == [found.id]
+    with pytest.raises(Invalid, match="awaits approval"):
+        stage.send(session, _result(found))
+    stage.confirm(session, found.id)
+    [event] = stage.events(session, "agent.custom_tool_use")
+    assert event.id == found.id
+    assert "evaluated_permission" not in event.body
+    stage.send(session, _result(found))
+    stage.reply(session, say("Paid."))
+    stage.check(session)
+
+
+def test_a_denied_one_is_shown_as_denied_with_its_result(stage: Stage) -> None:
+    """Runners skip it."""
+    session = stage.session(custom=("pay?",))
+    stage.message(session)
+    [found] = stage.reply(session, call("pay", n=1))
+    stage.confirm(session, found.id, "deny")
+    assert stage.events(session, "agent.custom_tool_use")[0].body["evaluated_permission"] == "deny"
+    assert stage.events(session, "user.custom_tool_result")[0].body["is_error"]
+
+
+def test_a_result_for_a_call_that_the_server_runs_is_refused(stage: Stage) -> None:
+    """R26: a client cannot answer in place of a built-in tool."""
+    session = stage.session(bash="always_ask")
+    stage.message(session)
+    [found] = stage.reply(session, call())
+    with pytest.raises(Invalid, match="server runs"):
+        stage.send(session, _result(found))
+
+
+def test_a_bad_input_never_reaches_the_client(stage: Stage) -> None:
+    """R25."""
+    session = stage.session(custom=("lookup",))
+    stage.message(session)
+    [found] = stage.reply(session, call("lookup", n="one"))
+    assert found.status == "refused"
+    assert stage.events(session, "agent.custom_tool_use")[0].body["evaluated_permission"] == "deny"

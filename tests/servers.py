@@ -1,0 +1,57 @@
+"""One Postgres and one Redis for a whole test run: `python tests/servers.py RUN_FOLDER PID_OF_PYTEST`.
+
+Started by the first test process that needs them, ends with pytest however that ends. Writes RUN_FOLDER/servers.json once the
+template database has the schema. Nothing is synced to disk.
+"""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import psutil
+from own_database import TEMPLATE
+
+from deploy.embedded_postgres import Postgres
+from deploy.embedded_redis import Redis
+from deploy.folder import MARK, Folder
+from deploy.migrate import migrate
+from deploy.supervisor import Supervisor
+
+
+def main() -> None:
+    """Serve until pytest has ended."""
+    run, pytest = Path(sys.argv[1]), psutil.Process(int(sys.argv[2]))
+    with Folder(run / "data") as folder:
+        postgres = Postgres(folder.path / "postgres", folder.port("postgres"), folder.secret, fast=True, database=TEMPLATE)
+        redis = Redis(folder.path / "redis", folder.port("redis"), folder.secret)
+        supervisor = Supervisor(Path.cwd())
+        supervisor.listen()
+        try:
+            start(supervisor, postgres, redis, {"PATH": os.environ["PATH"], MARK: str(folder.path)})
+            migrate(postgres.url("owner"))
+            urls = {role: postgres.url(role) for role in ("postgres", "owner", "app", "system")}
+            folder.write("servers.json", json.dumps({**urls, "redis": redis.url}))
+            (folder.path / "servers.json").replace(run / "servers.json")
+            while pytest.is_running() and not supervisor.ending.wait(0.3):
+                pass
+        finally:
+            supervisor.hurry.set()
+            supervisor.stop()
+    shutil.rmtree(run, ignore_errors=True)
+
+
+def start(supervisor: Supervisor, postgres: Postgres, redis: Redis, env: dict[str, str]) -> None:
+    """Both servers, ready, with the roles and an empty template database."""
+    redis.prepare()
+    supervisor.start(redis.child(env))
+    postgres.prepare()
+    supervisor.start(postgres.child(env))
+    supervisor.wait_for("Postgres", postgres.is_ready, 60)
+    supervisor.wait_for("Redis", redis.is_ready, 30)
+    postgres.create_roles()
+
+
+if __name__ == "__main__":
+    main()
