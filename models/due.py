@@ -59,6 +59,15 @@ def overdue_approvals(limit: int = BATCH) -> list[Due]:
     return _find(sa.select(*columns).where(*where).order_by(Approval.expires_at).limit(limit))
 
 
+def held_back() -> list[str]:
+    """Why queued calls are left by the workers that could have claimed them: a sentence for each reason, for operators."""
+    query = sa.select(ToolCall.held_back, sa.func.count()).where(ToolCall.status == "queued", ToolCall.held_back.is_not(None))
+    with transaction(role="system") as db:
+        return [
+            f"{count} tool call(s) wait: {reason}" for reason, count in db.execute(query.group_by(ToolCall.held_back).limit(10))
+        ]
+
+
 def forget_answers(limit: int = 10_000) -> None:
     """Delete answers that were kept for retries and are too old for any."""
     old = sa.select(Answer.id).where(Answer.expires_at < DB_NOW).limit(limit)

@@ -67,6 +67,8 @@ class ToolCall(Base):
     worker: Mapped[str | None]
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    held_back: Mapped[str | None]
+    """Why a worker that could have claimed it left it; readiness says so."""
     cancel_requested_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     result: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB)
     is_error: Mapped[bool | None]
@@ -162,6 +164,7 @@ class ToolCall(Base):
             attempt=ToolCall.attempt + 1,
             lease_until=clock.ahead(settings().lease_seconds),
             worker=worker,
+            held_back=None,
         )
         db.add(
             Attempt(

@@ -31,6 +31,11 @@ class Lease:
     cancelled: threading.Event = field(default_factory=threading.Event)
     """The run was ended: bring the work to an end and report it."""
 
+    def lose(self) -> None:
+        """Somebody else may have the row now."""
+        self.lost.set()
+        self.cancelled.set()
+
 
 class _Keeper:
     """One per process, started with its first lease (so after any fork)."""
@@ -62,12 +67,12 @@ class _Keeper:
             log.warning("leases: the database does not answer (%s)", type(error).__name__)
             if started - self.renewed > settings().lease_seconds:
                 for one in held.values():
-                    one.lost.set()
+                    one.lose()
             return
         self.renewed = started if due else self.renewed
         for key, one in held.items():
             if key[0] not in still:
-                one.lost.set()
+                one.lose()
             elif still[key[0]]:
                 one.cancelled.set()
 

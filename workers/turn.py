@@ -6,6 +6,8 @@ import time
 from dataclasses import asdict
 from typing import Any
 
+from celery.signals import celeryd_after_setup
+
 from models import flow, ids
 from models.db import Db, transaction
 from models.errors import NotFound
@@ -33,6 +35,13 @@ _ERROR_TYPES = {
 
 class LeaseLostError(Exception):
     """The turn was ended or taken while the model answered: stop listening."""
+
+
+@celeryd_after_setup.connect
+def load_provider(instance: Any, **_: Any) -> None:
+    """Load the SDK before the first turn: it takes a second, in which nothing else of the process would go on."""
+    if "turns" in instance.app.amqp.queues.consume_from:
+        provider_for("")
 
 
 @app.task(name="turn.run")
@@ -87,7 +96,7 @@ def _ask(request: ModelRequest, session_id: str, message_id: str, lease: Lease) 
     except Exception as error:
         # Whatever else goes wrong between us and the model must not leave the turn to its lease.
         log.exception("turn %s: the provider failed", lease.id)
-        raise ModelError("failed", f"The provider failed: {type(error).__name__}.", retryable=True) from error
+        raise ModelError("failed", f"The provider failed: {type(error).__name__}.") from error
 
 
 def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id: str) -> None:

@@ -25,6 +25,7 @@ def claim_call(db: Db, session: Session, call_id: str, worker: str, storage_id: 
         return None
     session.storage_id = session.storage_id or storage_id
     if session.storage_id != storage_id:
+        call.held_back = f"its files are on storage {session.storage_id}, and worker {worker} has {storage_id}"
         return None
     if not _is_what_was_decided(db, call):
         session.note(db, _actor(session), "tool_call.input_changed", call.id, input_sha256=call.input_sha256)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, say
 
+from models import due
 from models.approval import Approval
 from models.errors import Conflict, Invalid
 from models.tool_call import ToolCall
@@ -122,4 +123,6 @@ def test_a_worker_with_other_files_leaves_the_call(stage: Stage) -> None:
     assert stage.claim_call(first, "stor_1")
     assert stage.claim_call(second, "stor_2") is None
     assert stage.get(ToolCall, second.id).status == "queued"
+    assert any("stor_1" in reason for reason in due.held_back())
     assert stage.claim_call(second, "stor_1")
+    assert due.held_back() == []

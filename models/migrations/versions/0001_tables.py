@@ -223,6 +223,7 @@ def upgrade() -> None:
         sa.Column("worker", sa.String(), nullable=True),
         sa.Column("due_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("hinted_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("held_back", sa.String(), nullable=True),
         sa.Column("cancel_requested_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("result", postgresql.JSONB(astext_type=sa.Text()), nullable=True),
         sa.Column("is_error", sa.Boolean(), nullable=True),

@@ -23,7 +23,7 @@ SYSTEM_SEES = {
     "api_key": "*",
     "session": "id, workspace_id, status, last_seq",
     "turn": "id, workspace_id, session_id, status, fence, due_at, hinted_at, lease_until",
-    "tool_call": "id, workspace_id, session_id, status, fence, due_at, hinted_at, lease_until, cancel_requested_at",
+    "tool_call": "id, workspace_id, session_id, status, fence, due_at, hinted_at, lease_until, cancel_requested_at, held_back",
     "approval": "id, workspace_id, session_id, status, expires_at",
     "answer": "id, expires_at",
 }
