@@ -1,0 +1,118 @@
+"""The pure functions: values in, values out."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.pure import words
+from models.pure.backoff import backoff
+from models.pure.canonical import canonical, digest
+from models.pure.next_move import Calls, Finish, Go, Wait, after_reply, after_settling
+from models.pure.policy import Verdict, decide
+from models.pure.prompting import fill, visible
+from models.pure.states import SETTLED, TOOL_CALL
+from models.pure.storable import storable
+
+CALL = {"type": "tool_use", "id": "t", "name": "bash", "input": {}}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_one_value_has_one_spelling(value: object) -> None:
+    """Whatever order its keys came in."""
+    turned = dict(reversed(value.items())) if isinstance(value, dict) else value
+    assert canonical(turned) == canonical(value)
+    assert len(digest(value)) == 64
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**53 + 1])
+def test_what_json_cannot_say_exactly_is_refused(value: float) -> None:
+    """ValueError, before it could be hashed two ways."""
+    with pytest.raises(ValueError, match=r".+"):
+        digest({"n": value})
+
+
+@pytest.mark.parametrize("reason", ["end_turn", "max_tokens", "refusal", "stop_sequence", "model_context_window_exceeded"])
+def test_only_an_orderly_reply_asks_for_tools(reason: str) -> None:
+    """A reply that was cut never does, whatever it holds."""
+    assert isinstance(after_reply(reason, [CALL], 1, 5), Finish)
+
+
+def test_calls_are_asked_for_below_the_limit_only() -> None:
+    """R6."""
+    assert after_reply("tool_use", [CALL], 4, 5) == Calls((CALL,))
+    last = after_reply("tool_use", [CALL], 5, 5)
+    assert isinstance(last, Finish)
+    assert last.error
+    assert last.error[0] == "tool_use_limit_reached_error"
+    assert after_reply("tool_use", [], 1, 5) == Finish("end_turn")
+
+
+@given(st.lists(st.sampled_from(sorted(TOOL_CALL))))
+def test_the_next_turn_starts_when_all_are_settled(statuses: list[str]) -> None:
+    """Not before, and with no calls at once."""
+    assert after_settling(statuses) == (Go() if set(statuses) <= SETTLED else Wait())
+
+
+@given(st.integers(1, 40), st.integers(), st.none() | st.floats(0, 1e9))
+def test_backoff_doubles_within_its_bounds_and_obeys_what_it_is_told(attempt: int, seed: int, told: float | None) -> None:
+    """At least half, at most the whole; told seconds count up to an hour."""
+    wait = backoff(attempt, 1, 60, told, Random(seed))
+    whole = min(60, 2.0 ** (attempt - 1))
+    assert max(whole / 2, min(told or 0, 3600)) <= wait <= max(whole, min(told or 0, 3600))
+
+
+def test_a_tool_without_a_policy_asks() -> None:
+    """R9; one setting changes it."""
+    assert decide("bash", None) == Verdict("ask", "default: ask")
+    assert decide("bash", None, "deny").effect == "deny"
+    assert decide("bash", "allow") == Verdict("allow", "tool bash: allow")
+
+
+def test_a_prompt_is_filled_and_hides_nothing() -> None:
+    """R21: control characters and marks that turn text are shown; a cut is said; braces of the input are left alone."""
+    assert fill("Run shell command: {command}", "bash", {"command": "ls {x}"}) == "Run shell command: ls {x}"
+    assert fill("{tool} {missing} {n}", "bash", {"n": [1]}) == "bash {missing} [1]"
+    assert "\\u202e" in fill("{command}", "bash", {"command": "safe\u202eevil"})
+    assert "more characters" in fill("{command}", "bash", {"command": "x" * 5000})
+    assert visible("a\x1b[2J\x00é\n") == "a\\x1b[2J\\x00é\n"
+
+
+def test_what_postgres_cannot_hold_is_replaced() -> None:
+    """NUL and lone surrogates, anywhere in a value, and nothing else."""
+    assert storable({"a\x00": ["\ud800x", 1, None, "é\n"]}) == {"a\ufffd": ["\ufffdx", 1, None, "é\n"]}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        words.denied(None),
+        words.denied("no"),
+        words.denied_by_policy("r"),
+        words.expired(86_400),
+        words.outcome_unknown(),
+        words.given_up(None),
+        words.lost(3),
+    ],
+)
+def test_no_words_to_the_model_invite_it_to_repeat_the_call(said: str) -> None:
+    """A denial that reads like a hiccup makes a loop."""
+    assert "Do not repeat it" in said
+    assert "try again" not in said.lower()
+    assert "retry" not in said.lower()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(86_400, "1 day"), (7200, "2 hours"), (60, "1 minute"), (90, "90 seconds"), (0.5, "0.5 seconds")]
+)
+def test_durations_read_as_people_say_them(seconds: float, said: str) -> None:
+    """Whole units only."""
+    assert said in words.expired_note(seconds)
