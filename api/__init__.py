@@ -1,0 +1,38 @@
+"""WHO MAY ASK: parse, authorise, one verb, one status code. `create_app` is what gunicorn serves."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+
+def create_app() -> "Flask":
+    """The API, with every route. Imports happen here, so that importing a part of `api` stays light."""
+    from flask import Flask, Response, g
+
+    import workers.enqueue  # noqa: F401 - hints leave after each commit
+    from api import agents, approvals, environments, errors, events, health, sessions
+    from models import ids
+    from models.settings import settings
+
+    app = Flask(__name__, static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = settings().max_body_bytes
+    app.url_map.merge_slashes = False  # no redirects: clients do not repeat a POST
+
+    @app.before_request
+    def number() -> None:
+        g.request_id = ids.new("req")
+
+    @app.after_request
+    def name(response: Response) -> Response:
+        response.headers["request-id"] = g.request_id
+        return response
+
+    errors.install(app)
+    app.register_blueprint(agents.agents)
+    app.register_blueprint(environments.environments)
+    app.register_blueprint(sessions.sessions)
+    app.register_blueprint(events.events)
+    app.register_blueprint(approvals.approvals)
+    app.register_blueprint(health.health)
+    return app
