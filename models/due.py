@@ -4,12 +4,11 @@ They run as `assent_system`, without locks. The acting transaction locks the ses
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 import sqlalchemy as sa
 
 from models.approval import Approval
-from models.clock import DB_NOW
+from models.clock import DB_NOW, ahead
 from models.db import Hint, transaction
 from models.idempotency import Answer
 from models.settings import settings
@@ -30,8 +29,9 @@ class Due:
 
 def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH) -> list[Hint]:
     """Stamp and return the hints of queued rows that are due and silent for the longer of `rehint_seconds` and half their age."""
-    age = sa.func.greatest(sa.cast(timedelta(seconds=settings().rehint_seconds), sa.Interval), (DB_NOW - table.due_at) / 2)
-    silent = sa.or_(table.hinted_at.is_(None), table.hinted_at < DB_NOW - age)
+    # Half its age, without dividing an interval: as long ago as the hint came after it was due.
+    silent = sa.and_(table.hinted_at < ahead(-settings().rehint_seconds), DB_NOW - table.hinted_at > table.hinted_at - table.due_at)
+    silent = sa.or_(table.hinted_at.is_(None), silent)
     found = sa.select(table.id).where(table.status == "queued", table.due_at <= DB_NOW, silent).order_by(table.due_at).limit(limit)
     stamp = sa.update(table).where(table.id.in_(found.with_for_update(skip_locked=True))).values(hinted_at=DB_NOW)
     task = "turn.run" if table is Turn else "tool.run"

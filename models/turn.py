@@ -140,9 +140,9 @@ class Turn(Base):
         if lost:
             outbox(db).hints.append(self.hint)
 
-    def fail(self, db: Db, session: Session) -> None:
+    def fail(self, db: Db, session: Session, stop_reason: str | None = None) -> None:
         """No reply is to be had."""
-        move(db, self, "failed", ended_at=session.now, lease_until=None)
+        move(db, self, "failed", stop_reason=stop_reason, ended_at=session.now, lease_until=None)
 
     def cancel(self, db: Db, session: Session) -> None:
         """Ended before its checkpoint: the fence rises, so a reply in flight is discarded.

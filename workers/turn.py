@@ -30,6 +30,7 @@ _ERROR_TYPES = {
     "failed": "model_request_failed_error",
     "billing": "billing_error",
     "invalid": "model_request_failed_error",
+    "unacceptable": "model_request_failed_error",
 }
 
 
@@ -129,6 +130,7 @@ def _fail(turn: Turn, lease: Lease, error: ModelError) -> None:
             message=str(error),
             retryable=error.retryable,
             told=error.retry_after,
+            leave_out=error.kind == "unacceptable",
         )
 
     keep(turn.workspace_id, turn.session_id, lease, verb)

@@ -64,8 +64,21 @@ def checkpoint(
     carry_on(db, session)
 
 
-def fail_turn(db: Db, session: Session, turn: Turn, *, kind: str, message: str, retryable: bool, told: float | None = None) -> None:
-    """The model gave an error: again later, or, when that makes no sense any more, the run ends."""
+def fail_turn(
+    db: Db,
+    session: Session,
+    turn: Turn,
+    *,
+    kind: str,
+    message: str,
+    retryable: bool,
+    told: float | None = None,
+    leave_out: bool = False,
+) -> None:
+    """The model gave an error: again later, or, when that makes no sense any more, the run ends.
+
+    `leave_out`: the prompt itself is at fault, and must not spoil the messages to come.
+    """
     turn.end_span(db, session, NO_USAGE, is_error=True)
     again = retryable and turn.attempt < settings().model_attempts
     status = "retrying" if again else "exhausted" if retryable else "terminal"
@@ -76,7 +89,7 @@ def fail_turn(db: Db, session: Session, turn: Turn, *, kind: str, message: str, 
         session.become("rescheduling")
         session.emit(db, "session.status_rescheduled", {})
         return
-    turn.fail(db, session)
+    turn.fail(db, session, "unacceptable" if leave_out else None)
     rest(db, session, {"type": "retries_exhausted"})
 
 
@@ -103,7 +116,7 @@ def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
 def history(db: Db, session_id: str) -> Messages:
     """What the model is sent: prompts, replies and results in order, roles alternating, no approval machinery.
 
-    A turn that the model refused is left out with its prompt: continued, it would be refused again.
+    A turn that the model refused or could not accept is left out with its prompt: continued, it would be refused again.
     """
     turns = db.execute(
         sa.select(Turn.id, Turn.prompt, Turn.reply, Turn.stop_reason).where(Turn.session_id == session_id).order_by(Turn.number)
@@ -113,11 +126,12 @@ def history(db: Db, session_id: str) -> Messages:
         ToolCall.session_id == session_id
     )
     for turn_id, provider_id, result, is_error in db.execute(calls.order_by(ToolCall.turn_id, ToolCall.position)):
-        block = {"type": "tool_result", "tool_use_id": provider_id, "content": result or [], "is_error": bool(is_error)}
+        content = result or (text(words.failed_silently()) if is_error else [])
+        block = {"type": "tool_result", "tool_use_id": provider_id, "content": content, "is_error": bool(is_error)}
         results.setdefault(turn_id, []).append(block)
     messages: Messages = []
     for turn_id, prompt, reply, stop_reason in turns:
-        if stop_reason == "refusal":
+        if stop_reason in {"refusal", "unacceptable"}:
             continue
         _append(messages, "user", prompt)
         _append(messages, "assistant", [b for b in reply or [] if b["type"] != "text" or b["text"].strip()])

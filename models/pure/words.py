@@ -80,6 +80,11 @@ def lost(attempts: int) -> str:
     return f"This tool call failed: its worker was lost {attempts} times while running it. Do not repeat it."
 
 
+def failed_silently() -> str:
+    """An error without a word, which the model's API would not take."""
+    return "This tool call failed and gave no message."
+
+
 def stopped(reason: str) -> str:
     """A tool that could not be carried out at all."""
     return f"This tool call failed: {reason}"

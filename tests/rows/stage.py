@@ -158,12 +158,12 @@ class Stage:
 
         self.locked(held.session_id, verb)
 
-    def fail(self, turn: Turn, *, retryable: bool = True, told: float | None = None) -> None:
+    def fail(self, turn: Turn, *, retryable: bool = True, **more: Any) -> None:
         """The model gave an error."""
 
         def verb(db: Db, session: Session) -> None:
             held = Turn.held(db, turn.id, turn.fence)
-            flow.fail_turn(db, session, held, kind="model_overloaded_error", message="Overloaded", retryable=retryable, told=told)
+            flow.fail_turn(db, session, held, kind="model_overloaded_error", message="Overloaded", retryable=retryable, **more)
 
         self.locked(turn.session_id, verb)
 

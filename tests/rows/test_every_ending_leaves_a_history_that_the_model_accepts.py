@@ -152,6 +152,17 @@ def test_retries_exhausted(stage: Stage) -> None:
     assert stage.history(session)[0]["content"] == [say("Are you there?"), say("And now?")]
 
 
+def test_a_prompt_that_the_model_cannot_accept_spoils_nothing(stage: Stage) -> None:
+    """What made the request a bad one is not sent again with the next message."""
+    session = stage.session()
+    stage.message(session, "A broken picture")
+    turn = stage.claim(session)
+    assert turn
+    stage.fail(turn, retryable=False, leave_out=True)
+    _goes_on(stage, session)
+    assert "broken picture" not in str(stage.history(session))
+
+
 def test_given_up(stage: Stage, clock: Any) -> None:
     """A person gives up on a call whose outcome is unknown."""
     session = stage.session(bash="always_allow")

@@ -65,6 +65,15 @@ def test_a_denied_one_is_shown_as_denied_with_its_result(stage: Stage) -> None:
     assert stage.events(session, "user.custom_tool_result")[0].body["is_error"]
 
 
+def test_an_error_without_a_word_gets_one(stage: Stage) -> None:
+    """The model's API refuses an empty error."""
+    session = stage.session(custom=("lookup",))
+    stage.message(session)
+    [found] = stage.reply(session, call("lookup", n=1))
+    stage.send(session, {"type": "user.custom_tool_result", "custom_tool_use_id": found.id, "is_error": True})
+    assert stage.history(session)[-1]["content"][0]["content"][0]["text"]
+
+
 def test_a_result_for_a_call_that_the_server_runs_is_refused(stage: Stage) -> None:
     """R26: a client cannot answer in place of a built-in tool."""
     session = stage.session(bash="always_ask")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-ErrorKind = Literal["overloaded", "rate_limited", "failed", "billing", "invalid"]
+ErrorKind = Literal["overloaded", "rate_limited", "failed", "billing", "invalid", "unacceptable"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class ModelError(Exception):
 
     overloaded, rate_limited, failed: it may pass, so the turn is tried again. `failed` is also every cut or garbled stream.
     billing, invalid: it will not pass by itself.
+    unacceptable: the fault is in what was sent, so that sending it again with more behind it would fail as well.
     """
 
     def __init__(self, kind: ErrorKind, message: str, retry_after: float | None = None) -> None:

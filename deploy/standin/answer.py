@@ -1,0 +1,95 @@
+"""Which reply a conversation gets next, scripted or not. Pure: no server state."""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from deploy.standin.script import Block, Fault, Reply, read
+
+RUN_LIKE = re.compile(r"\b(run|execute|command|shell|bash|terminal|list|files?|tools?|try|check)\b", re.IGNORECASE)
+DEMO_CALL = '{"command": "echo \'Hello from a tool call.\'"}'
+GREETING = (
+    "Hello! I am the stand-in model: I cost nothing and understand a few words, one per line. Try this:\n\n"
+    "    think I should look first\n    say Let me look.\n"
+    '    call bash {"command": "ls"}\n    then\n    say That is all.\n\n'
+    "I also know `say 500 tokens at 50/s`, `refuse`, `max_tokens`, `cut call ...`, `loop call ...`, `delay 2s`, "
+    "`fail 529 2 times` and `drop connection mid-stream 1 times`. The manual is the docstring of deploy.standin."
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a conversation stands: its prompt, the replies given since, and the results that came last."""
+
+    prompt: str
+    replies_given: int
+    results: list[dict[str, Any]]
+
+
+def next_reply(body: dict[str, Any]) -> Reply:
+    """The reply to a valid request. Raises `script.UnreadableError`."""
+    place = _place(body["messages"])
+    replies = read(place.prompt)
+    if not replies:
+        return _after(place) if place.replies_given else _unscripted(place.prompt, body.get("tools") or [])
+    for given, reply in enumerate(replies):
+        if given == place.replies_given or reply.loops:
+            return reply
+    return _after(place)
+
+
+def fault_due(reply: Reply, tries: int) -> Fault | None:
+    """What the try number `tries` (from 0) at this reply gets in place of it."""
+    for fault in reply.faults:
+        if tries < fault.times:
+            return fault
+        tries -= fault.times
+    return None
+
+
+def fingerprint(body: dict[str, Any]) -> bytes:
+    """A hash of what was sent, by which tries are counted."""
+    sent = [body.get("model"), body.get("system"), body["messages"]]
+    return hashlib.sha256(json.dumps(sent, sort_keys=True).encode()).digest()
+
+
+def texts(content: Any) -> list[str]:
+    """The texts of a message's or a tool result's content."""
+    if isinstance(content, str):
+        return [content]
+    return [block["text"] for block in content or [] if block["type"] == "text"]
+
+
+def _place(messages: list[dict[str, Any]]) -> Place:
+    prompt, given = "", 0
+    for message in reversed(messages):
+        if message["role"] == "assistant":
+            given += 1
+        elif message["role"] == "user" and (found := texts(message["content"])):
+            prompt = found[-1]
+            break
+    last = messages[-1]["content"]
+    results = [block for block in last if block["type"] == "tool_result"] if isinstance(last, list) else []
+    return Place(prompt, given, results)
+
+
+def _unscripted(prompt: str, tools: list[dict[str, Any]]) -> Reply:
+    if RUN_LIKE.search(prompt) and any(tool["name"] == "bash" for tool in tools):
+        say = Block("text", "I would like to run one harmless command.")
+        return Reply([say, Block("tool_use", DEMO_CALL, "bash")], stop_reason="tool_use")
+    return Reply([Block("text", GREETING)])
+
+
+def _after(place: Place) -> Reply:
+    """What it says once the script is over: what it saw, or that it stops."""
+    failed = [result for result in place.results if result.get("is_error")]
+    seen = "\n".join(text for result in failed or place.results for text in texts(result.get("content")))[:2000]
+    if failed:
+        say = f"The call was refused or failed, so I stop here and do not try it again. I was told:\n\n{seen}"
+    elif place.results:
+        say = f"Done. The answer was:\n\n{seen}" if seen.strip() else "Done. There was no output."
+    else:
+        say = "My script is over."
+    return Reply([Block("text", say)])

@@ -1,0 +1,158 @@
+"""The words of the stand-in model: a prompt's lines in, replies out. The manual is in `deploy.standin`."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+ALWAYS = 1_000_000_000
+WORDS = ("the ", "sea ", "was ", "far ", "but ", "its ", "low ", "hum ")
+
+
+class UnreadableError(Exception):
+    """A line that is a directive but cannot be read; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One content block of a reply. `text` of a tool call is its input as JSON. `pause` in seconds comes before it."""
+
+    kind: Literal["text", "thinking", "tool_use"]
+    text: str
+    name: str = ""
+    tokens_per_second: float | None = None
+    pause: float = 0
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What the first `times` tries get in place of the reply. No status: the connection is dropped."""
+
+    status: int | None
+    times: int
+    mid_stream: bool = False
+    retry_after: int | None = None
+
+
+@dataclass
+class Reply:
+    """One scripted reply. `cut`: its last block stops half-way. `pause` in seconds comes after the last block."""
+
+    blocks: list[Block] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    stop_reason: str = "end_turn"
+    explanation: str | None = None
+    cut: bool = False
+    loops: bool = False
+    pause: float = 0
+
+    def add(self, block: Block) -> None:
+        self.blocks.append(Block(block.kind, block.text, block.name, block.tokens_per_second, self.pause))
+        self.pause = 0
+
+
+def read(prompt: str) -> list[Reply]:
+    """The replies that a prompt asks for, none if it has no directive.
+
+    Raises `UnreadableError` for a call whose input is not a JSON object.
+    """
+    replies, any_directive = [Reply()], False
+    for number, line in enumerate(prompt.splitlines(), 1):
+        for pattern, act in DIRECTIVES:
+            if found := pattern.fullmatch(line.strip()):
+                any_directive = True
+                try:
+                    ends = act(replies[-1], found)
+                except ValueError as error:
+                    raise UnreadableError(f"stand-in script, line {number}: {error}") from None
+                if ends:
+                    replies.append(Reply())
+                break
+    if not any_directive:
+        return []
+    asked_for = [reply for reply in replies if reply != Reply()]
+    for reply in asked_for:
+        if reply.stop_reason == "end_turn" and all(block.kind == "thinking" for block in reply.blocks):
+            reply.add(Block("text", "Here I am."))
+    return asked_for
+
+
+def _then(_: Reply, __: re.Match[str]) -> bool:
+    return True
+
+
+def _say(reply: Reply, found: re.Match[str]) -> bool:
+    reply.add(Block("text", found["text"].replace("\\n", "\n")))
+    return False
+
+
+def _say_tokens(reply: Reply, found: re.Match[str]) -> bool:
+    count = min(int(found["count"]), 100_000)
+    text = "".join(WORDS[n % len(WORDS)] for n in range(count))
+    reply.add(Block("text", text, tokens_per_second=float(found["pace"]) if found["pace"] else None))
+    return False
+
+
+def _think(reply: Reply, found: re.Match[str]) -> bool:
+    reply.add(Block("thinking", found["text"]))
+    return False
+
+
+def _call(reply: Reply, found: re.Match[str]) -> bool:
+    text = found["input"] or "{}"
+    try:
+        is_object = isinstance(json.loads(text), dict)
+    except ValueError:
+        is_object = False
+    if not is_object:
+        raise ValueError(f"the input of `call {found['name']}` is not a JSON object: {text}")
+    how = (found["how"] or "").strip().lower()
+    reply.add(Block("tool_use", text, found["name"]))
+    reply.stop_reason = "max_tokens" if how == "cut" else "tool_use"
+    reply.cut, reply.loops = how == "cut", reply.loops or how == "loop"
+    return reply.cut
+
+
+def _max_tokens(reply: Reply, _: re.Match[str]) -> bool:
+    reply.stop_reason = "max_tokens"
+    return True
+
+
+def _refuse(reply: Reply, found: re.Match[str]) -> bool:
+    reply.stop_reason, reply.explanation = "refusal", found["text"] or "The stand-in model was asked to refuse."
+    return True
+
+
+def _delay(reply: Reply, found: re.Match[str]) -> bool:
+    reply.pause += float(found["seconds"])
+    return False
+
+
+def _fault(reply: Reply, found: re.Match[str]) -> bool:
+    groups: dict[str, Any] = found.groupdict()
+    status, retry_after = groups.get("status"), groups.get("retry_after")
+    if status and not 400 <= int(status) <= 599:
+        raise ValueError(f"{status} is not the status of an error")
+    times = ALWAYS if found["always"] else int(found["times"] or 1)
+    wait = int(retry_after) if retry_after else None
+    reply.faults.append(Fault(int(status) if status else None, times, bool(found["mid"]), wait))
+    return False
+
+
+_TIMES = r"(?P<mid> mid-stream)?(?: (?P<times>\d+) times?|(?P<always> always))?"
+_CALL = r"(?P<how>loop |cut )?call (?P<name>[\w-]{1,128})(?:\s*|\s+(?P<input>[{\[\"].*))"
+DIRECTIVES = [
+    (re.compile(pattern, re.IGNORECASE), act)
+    for pattern, act in (
+        (r"then", _then),
+        (r"say (?P<count>\d+) tokens(?: at (?P<pace>[1-9]\d*)/s)?", _say_tokens),
+        (r"say (?P<text>.+)", _say),
+        (r"think (?P<text>.+)", _think),
+        (_CALL, _call),
+        (r"max_tokens", _max_tokens),
+        (r"refuse(?: (?P<text>.+))?", _refuse),
+        (r"delay (?P<seconds>\d+(?:\.\d+)?)s", _delay),
+        (rf"fail (?P<status>\d{{3}}){_TIMES}(?: retry-after (?P<retry_after>\d+))?", _fault),
+        (rf"drop connection{_TIMES}", _fault),
+    )
+]

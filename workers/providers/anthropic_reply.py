@@ -1,0 +1,144 @@
+"""The events of one stream, put together into a reply. No I/O."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from workers.providers import ModelError, Reply, Usage
+
+PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+NONSENSE = (KeyError, TypeError, AttributeError, ValueError)
+"""What it takes to read an event that is JSON but not what the API promises."""
+
+
+@dataclass
+class _Block:
+    start: dict[str, Any]
+    pieces: list[str] = field(default_factory=list)
+    signature: str = ""
+    stopped: bool = False
+    text_index: int | None = None
+
+
+class Draft:
+    """A reply while it is written."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, _Block] = {}
+        self._texts = 0
+        self._model = ""
+        self._usage: dict[str, int] = {}
+        self._stop: dict[str, Any] = {}
+        self._whole = False
+
+    def add(self, event: dict[str, Any]) -> tuple[int, str] | None:
+        """Takes in one event. Returns what text came with it: index of the text block, text. Raises `ModelError`."""
+        try:
+            match event["type"]:
+                case "content_block_delta":
+                    return self._delta(self._blocks[event["index"]], event["delta"])
+                case "content_block_start":
+                    return self._start(event["index"], event["content_block"])
+                case "content_block_stop":
+                    self._blocks[event["index"]].stopped = True
+                case "message_start":
+                    self._model = event["message"]["model"]
+                    self._count(event["message"]["usage"])
+                case "message_delta":
+                    self._stop = dict(event["delta"])
+                    self._count(event.get("usage") or {})
+                case "message_stop":
+                    self._whole = True
+        except NONSENSE as error:
+            raise ModelError("failed", "The model's stream made no sense") from error
+        return None
+
+    def reply(self) -> Reply:
+        """The reply, once the stream has ended. Raises `ModelError` if it ended early or a call in it is broken."""
+        if not self._whole or not self._stop.get("stop_reason"):
+            raise ModelError("failed", "The model's stream was cut")
+        try:
+            return self._reply(self._stop["stop_reason"])
+        except NONSENSE as error:
+            raise ModelError("failed", "The model's stream made no sense") from error
+
+    def _reply(self, stop_reason: str) -> Reply:
+        finished = [self._finished(index, stop_reason) for index in sorted(self._blocks)]
+        return Reply(
+            content=[block for block in finished if block],
+            stop_reason=stop_reason,
+            stop_details=self._stop.get("stop_details"),
+            usage=Usage(**self._usage),
+            model=self._model,
+        )
+
+    def _start(self, index: int, start: dict[str, Any]) -> tuple[int, str] | None:
+        block = self._blocks[index] = _Block(start, signature=start.get("signature") or "")
+        text = start.get("text") or start.get("thinking")
+        return self._piece(block, text) if text else None
+
+    def _delta(self, block: _Block, delta: dict[str, Any]) -> tuple[int, str] | None:
+        name = PIECES.get(delta["type"])
+        if name:
+            return self._piece(block, delta[name])
+        if delta["type"] == "signature_delta":
+            block.signature = delta["signature"]
+        elif delta["type"] == "citations_delta":
+            block.start["citations"] = [*(block.start.get("citations") or []), delta["citation"]]
+        return None
+
+    def _piece(self, block: _Block, piece: str) -> tuple[int, str] | None:
+        if not isinstance(piece, str):
+            raise TypeError(type(piece))
+        block.pieces.append(piece)
+        if block.start["type"] != "text":
+            return None
+        if block.text_index is None:
+            # Held back until there is more than blanks: a blank block is left out, and must not be counted.
+            piece = "".join(block.pieces)
+            if not piece.strip():
+                return None
+            block.text_index = self._texts
+            self._texts += 1
+        return block.text_index, piece
+
+    def _count(self, usage: dict[str, Any]) -> None:
+        """Counts are totals so far, so the later ones win; what the later ones leave out still stands."""
+        for name in Usage.__dataclass_fields__:
+            if usage.get(name) is not None:
+                self._usage[name] = int(usage[name])
+
+    def _finished(self, index: int, stop_reason: str) -> dict[str, Any] | None:
+        """A block as the history takes it, None for one that it would refuse or that was cut."""
+        block, text = self._blocks[index], "".join(self._blocks[index].pieces)
+        match block.start["type"]:
+            case "text":
+                cited = {"citations": block.start["citations"]} if block.start.get("citations") else {}
+                return {"type": "text", "text": text, **cited} if text.strip() else None
+            case "thinking":
+                whole = {"type": "thinking", "thinking": text, "signature": block.signature}
+                return whole if block.signature else None
+            case "tool_use":
+                called = _input(text) if block.stopped and (text or self._surely_whole(index, stop_reason)) else None
+                if called is None and stop_reason == "tool_use":
+                    raise ModelError("failed", "The model's stream was cut inside a tool call")
+                call = {"type": "tool_use", "id": block.start["id"], "name": block.start["name"]}
+                return {**call, "input": called} if called is not None else None
+        return {name: value for name, value in block.start.items() if value is not None}
+
+    def _surely_whole(self, index: int, stop_reason: str) -> bool:
+        """Whether a call without any input was meant so. The last one of a cut reply may have lost its input."""
+        return stop_reason == "tool_use" or index < max(self._blocks)
+
+
+def _input(text: str) -> dict[str, Any] | None:
+    """A call's input, None if it is not a whole JSON object."""
+    try:
+        parsed = json.loads(text or "{}", parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
