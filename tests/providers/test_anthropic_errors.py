@@ -43,7 +43,7 @@ def test_a_connection_that_drops_inside_a_call_gives_no_call_and_may_be_tried_ag
 )
 def test_an_error_in_mid_stream_is_told_by_its_type(provider: Provider, request_of: RequestOf, status: int, kind: str) -> None:
     error = failure(provider, request_of(f"say something\nfail {status} mid-stream 1 times"))
-    assert (error.kind, error.retryable) == (kind, kind != "invalid")
+    assert (error.kind, error.retryable) == (kind, kind != "unacceptable")
 
 
 @pytest.mark.parametrize(
