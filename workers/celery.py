@@ -1,8 +1,12 @@
 """The Celery app. A message is a hint and Postgres is the truth, so everything that makes a queue clever is off: no late
 acknowledgement, no ETA, no retries, no results. Each value below was measured against the way in which its default fails."""
 
-from celery import Celery
+from typing import Any
 
+from celery import Celery
+from celery.signals import celeryd_init
+
+from models.roles import refuse_too_strong
 from models.settings import settings
 from workers.schedule import BEAT
 
@@ -42,3 +46,9 @@ app.conf.update(
     beat_schedule=BEAT,
     beat_enable_remote_control=True,
 )
+
+
+@celeryd_init.connect
+def check_roles(**_: Any) -> None:
+    """A worker does not start on a database role that no policy binds."""
+    refuse_too_strong()

@@ -101,6 +101,7 @@ def hold(row_id: str, fence: int) -> Iterator[Lease]:
         del keeper.held[(row_id, fence)]
 
 
-def lagging() -> bool:
-    """Whether this process is too busy to claim anything new: the row stays queued, and is hinted again."""
-    return _here().lag > settings().max_lag_seconds
+def busy() -> bool:
+    """Whether this process should claim nothing new: the row stays queued, and is hinted again."""
+    keeper = _here()
+    return keeper.lag > settings().max_lag_seconds or len(keeper.held) >= settings().turns_in_flight

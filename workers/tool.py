@@ -37,7 +37,7 @@ def run(call_id: str, session_id: str, workspace_id: str) -> None:
 
 
 def _claim(call_id: str, session_id: str, workspace_id: str) -> ToolCall | None:
-    if leases.lagging():
+    if leases.busy():
         return None
     storage_id = workdir.storage_id(settings().workdir_root)
     with transaction(workspace_id) as db:

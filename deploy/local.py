@@ -1,0 +1,216 @@
+"""`assent up`: all of Assent on one machine, out of one folder, under one process.
+
+Starts an embedded Postgres and Redis, the stand-in model, and the Procfile's processes; each part that the environment names
+(`DATABASE_URL`, `REDIS_URL`, `ANTHROPIC_API_KEY`) is used instead of ours. What is said to people about it, is in `deploy.welcome`.
+"""
+
+import errno
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+from honcho.environ import parse_procfile
+
+from deploy import welcome
+from deploy.checks import check_owner, check_running_role
+from deploy.embedded_postgres import Postgres
+from deploy.embedded_redis import Redis
+from deploy.folder import MARK, Folder, Refused, end_leftovers, why_taken
+from deploy.probes import ShellProbe, Workers, answers
+from deploy.supervisor import Child, Stopped, Supervisor, shell
+
+ROOT = Path(__file__).parents[1]
+UP = "up.json"
+READY_SECONDS = 60
+FLOWER_USER = "assent"
+
+
+def up(port: int, path: Path, procfile: Path = ROOT / "Procfile") -> int:
+    """Run until SIGINT, SIGTERM or SIGHUP. Returns the exit code: 1, after one line on stderr, when it cannot start."""
+    try:
+        with Folder(path) as folder:
+            end_leftovers(folder.path)
+            return Local(folder, port, procfile).run()
+    except Refused as refused:
+        print(f"assent: {refused}", file=sys.stderr)
+        return 1
+
+
+class Local:
+    """One `assent up`. The steps are in `_start`; `env` is what every child is given."""
+
+    def __init__(self, folder: Folder, port: int, procfile: Path) -> None:
+        taken = why_taken(port)
+        if taken:
+            reason = "is taken" if taken.errno == errno.EADDRINUSE else f"cannot be used ({taken.strerror})"
+            raise Refused(f"port {port} {reason}: stop what listens there, or give another --port")
+        self.folder = folder
+        self.started_in = Path.cwd()
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.procfile = procfile
+        self.supervisor = Supervisor(ROOT, self._write_up)
+        self.env = self._environment(os.environ)
+        self.owner_url = os.environ.get("DATABASE_OWNER_URL", "")
+        self.stand_in = not (os.environ.get("ANTHROPIC_API_KEY") or os.environ.get("ANTHROPIC_BASE_URL"))
+        self.embedded = not os.environ.get("DATABASE_URL")
+        self.key = ""
+        self.command = assent_command()
+        self.shell = ShellProbe()
+
+    def run(self) -> int:
+        """Start everything, wait to be stopped, stop everything."""
+        self.folder.remove(UP)
+        self.supervisor.listen()
+        try:
+            sample = self._start()
+            self.supervisor.is_ready = True
+            self._write_up()
+            welcome.ready(self, sample=sample)
+            self.supervisor.wait()
+        except Stopped:
+            pass
+        finally:
+            self.supervisor.is_ready = False
+            self.folder.remove(UP)
+            self.supervisor.stop()
+            end_leftovers(self.folder.path, seconds=0.2)  # children of children that had died before
+        return 0
+
+    def _start(self) -> bool:
+        """Bring everything up in order. Returns whether a sample session waits for a decision."""
+        self._start_redis()
+        self._start_database()
+        self._migrate()
+        self._start_model()
+        self._choose_shell()
+        self._use_own_settings()
+        from deploy import first  # reads the settings, which are known only now
+
+        self.key, new = first.api_key(self.folder)
+        self._start_processes()
+        workers = Workers(self.env["REDIS_URL"])
+        user, _, password = self.env["FLOWER_BASIC_AUTH"].partition(":")
+        self.supervisor.wait_for("the API", lambda: answers(f"{self.url}/readyz"), READY_SECONDS)
+        self.supervisor.wait_for("Flower", lambda: answers(self.flower_url, (user, password)), READY_SECONDS)
+        self.supervisor.wait_for("the workers", workers.answer, READY_SECONDS)
+        sample = new and self.stand_in and self.embedded
+        if sample:
+            first.sample_session(self.url, self.key)
+        return sample
+
+    def _environment(self, given: Mapping[str, str]) -> dict[str, str]:
+        env = {k: v for k, v in given.items() if k != "DATABASE_OWNER_URL"}
+        env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), given.get("PATH", os.defpath)])
+        env |= {MARK: str(self.folder.path), "PYTHONUNBUFFERED": "1", "PORT": str(self.port), "HOST": "127.0.0.1"}
+        env |= {"ASSENT_ENVIRONMENT": "development"}
+        env.setdefault("ASSENT_WORKDIR_ROOT", str(self.folder.path / "workdirs"))
+        env.setdefault("LOG_LEVEL", "warning")
+        env.setdefault("PYTHONWARNINGS", "ignore:You're running the worker")  # as root, which Celery tells at length
+        env["FLOWER_PORT"] = str(self.folder.port("flower", 5555 if self.port == 8000 else None))
+        env.setdefault("FLOWER_BASIC_AUTH", f"{FLOWER_USER}:{self.folder.secret('flower')}")
+        return env
+
+    def _start_database(self) -> None:
+        if not self.embedded:
+            if not self.env.get("DATABASE_SYSTEM_URL"):
+                raise Refused("DATABASE_URL is set but DATABASE_SYSTEM_URL is not: give the role assent_system's URL as well")
+            return
+        postgres = self.postgres
+        postgres.prepare()
+        self.supervisor.start(postgres.child(self.env))
+        self.supervisor.wait_for("Postgres", postgres.is_ready, READY_SECONDS)
+        postgres.create_roles()
+        self.owner_url = postgres.url("owner")
+        self.env |= {"DATABASE_URL": postgres.url("app"), "DATABASE_SYSTEM_URL": postgres.url("system")}
+
+    def _migrate(self) -> None:
+        from deploy.migrate import check_current, migrate  # alembic: only once the cheap refusals are over
+
+        if self.owner_url:
+            check_owner("DATABASE_OWNER_URL", self.owner_url)
+            migrate(self.owner_url)
+        for variable in ("DATABASE_URL", "DATABASE_SYSTEM_URL"):
+            check_running_role(variable, self.env[variable])
+        problem = check_current(self.env["DATABASE_URL"])
+        if problem:
+            raise Refused(problem)
+
+    def _start_redis(self) -> None:
+        if self.env.get("REDIS_URL"):
+            return
+        redis = Redis(self.folder.path / "redis", self.folder.port("redis"), self.folder.secret)
+        if not redis.server:
+            self.supervisor.say(welcome.SLOW_REDIS)
+        redis.prepare()
+        self.supervisor.start(redis.child(self.env))
+        self.supervisor.wait_for("Redis", redis.is_ready, READY_SECONDS)
+        self.env["REDIS_URL"] = redis.url
+
+    def _start_model(self) -> None:
+        if not self.stand_in:
+            return
+        port = self.folder.port("standin")
+        line = shell(sys.executable, "-m", "deploy.standin", "--port", str(port))
+        self.supervisor.start(Child("standin", line, dict(self.env)))
+        self.env |= {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}", "ANTHROPIC_API_KEY": "stand-in"}
+
+    def _choose_shell(self) -> None:
+        if "ASSENT_SHELL" in self.env:
+            return
+        self.env["ASSENT_SHELL"] = "bubblewrap" if self.shell.works() else "bare"
+        if self.env["ASSENT_SHELL"] == "bare":
+            self.supervisor.say(welcome.BARE_SHELL)
+
+    def _use_own_settings(self) -> None:
+        from models.settings import settings
+
+        os.environ.update(self.env)
+        settings.cache_clear()
+
+    def _start_processes(self) -> None:
+        processes = parse_procfile(self.procfile.read_text("utf-8")).processes
+        for name, line in processes.items():
+            self.supervisor.start(Child(name, line, dict(self.env)))
+
+    def _write_up(self) -> None:
+        """Say where everything is, for programs. Written only while all of it is ready; again whenever a child is new."""
+        if not self.supervisor.is_ready:
+            return
+        user, _, password = self.env["FLOWER_BASIC_AUTH"].partition(":")
+        said = {
+            "url": self.url,
+            "api_key": self.key,
+            "flower_url": self.flower_url,
+            "flower_user": user,
+            "flower_password": password,
+            "database_url": self.env["DATABASE_URL"],
+            "database_system_url": self.env["DATABASE_SYSTEM_URL"],
+            "database_owner_url": self.owner_url,
+            "redis_url": self.env["REDIS_URL"],
+            "pid": os.getpid(),
+            "processes": self.supervisor.pids,
+        }
+        self.folder.write(UP, json.dumps(said, indent=1))
+
+    @property
+    def flower_url(self) -> str:
+        """Where Flower is; it asks for a name and a password."""
+        return f"http://127.0.0.1:{self.env['FLOWER_PORT']}"
+
+    @cached_property
+    def postgres(self) -> Postgres:
+        """The embedded server."""
+        return Postgres(self.folder.path / "postgres", self.folder.port("postgres"), self.folder.secret)
+
+
+def assent_command() -> str:
+    """What people type to run `assent` here: its name where that is found, else its path."""
+    beside = Path(sys.executable).with_name("assent")
+    if shutil.which("assent") or not beside.exists():
+        return "assent"
+    return str(beside.relative_to(Path.cwd())) if beside.is_relative_to(Path.cwd()) else str(beside)

@@ -1,0 +1,54 @@
+"""Whether something is there and works."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import httpx
+from kombu.exceptions import OperationalError
+
+
+class Workers:
+    """The Celery workers behind a broker."""
+
+    def __init__(self, redis_url: str) -> None:
+        from celery import Celery  # takes a third of a second, during which the workers start themselves
+
+        limits = {"socket_timeout": 5, "socket_connect_timeout": 5}
+        self._celery: Any = Celery(broker=redis_url, broker_transport_options=limits)
+
+    def answer(self) -> bool:
+        """Whether one for turns and one for tools answer a ping, within half a second."""
+        try:
+            replies: list[dict[str, object]] = self._celery.control.ping(timeout=0.5)
+        except OperationalError:
+            return False
+        return {name.partition("@")[0] for reply in replies for name in reply} >= {"turns", "tools"}
+
+
+class ShellProbe:
+    """Asks, beside the start, whether commands can be shut in here: bubblewrap may be installed and yet forbidden."""
+
+    def __init__(self) -> None:
+        # In a process of its own: the tools' own answer, without their imports here.
+        program = "import sys; from workers.tools.sandbox import shell_ready; sys.exit(shell_ready() is not None)"
+        self._process = subprocess.Popen(  # noqa: S603 - no input in it
+            [sys.executable, "-c", program],
+            env={**os.environ, "ASSENT_SHELL": "bubblewrap"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def works(self) -> bool:
+        """The answer, when there is one."""
+        return self._process.wait() == 0
+
+
+def answers(url: str, login: tuple[str, str] | None = None) -> bool:
+    """Whether a GET is answered with success, within two seconds."""
+    try:
+        return httpx.get(url, auth=login, timeout=2, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False

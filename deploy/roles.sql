@@ -1,0 +1,57 @@
+-- The three database roles and the database. Run once by an administrator, again whenever you like:
+--
+--   ASSENT_OWNER_PASSWORD=... ASSENT_APP_PASSWORD=... ASSENT_SYSTEM_PASSWORD=... psql -X -d postgres -f deploy/roles.sql
+--
+-- Passwords come from the environment, so that they stand in no process list; one that is not set is left as it is (then give it
+-- later: ALTER ROLE assent_app PASSWORD '...'). Another name for the database: -v database=NAME. psql 15 or newer.
+-- Migrations run as assent_owner; they create the tables and say what the other two may do.
+
+\set ON_ERROR_STOP on
+\if :{?database}
+\else
+  \set database assent
+\endif
+
+SELECT format('CREATE ROLE %I LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE', role)
+FROM unnest(ARRAY['assent_owner', 'assent_app', 'assent_system']) AS role
+WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role)
+\gexec
+
+-- Only where it is not so already: an administrator who is no superuser may not even repeat it.
+SELECT format('ALTER ROLE %I LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE', rolname)
+FROM pg_roles
+WHERE rolname IN ('assent_owner', 'assent_app', 'assent_system')
+  AND (rolsuper OR rolbypassrls OR rolcreatedb OR rolcreaterole OR NOT rolcanlogin)
+\gexec
+
+-- Neither of the running roles may be a member of the owner, or it would own the tables as well.
+SELECT format('REVOKE assent_owner FROM %I', rolname)
+FROM pg_roles
+WHERE rolname IN ('assent_app', 'assent_system') AND pg_has_role(rolname, 'assent_owner', 'MEMBER')
+\gexec
+
+\getenv owner_password ASSENT_OWNER_PASSWORD
+\if :{?owner_password}
+  ALTER ROLE assent_owner PASSWORD :'owner_password';
+\endif
+\getenv app_password ASSENT_APP_PASSWORD
+\if :{?app_password}
+  ALTER ROLE assent_app PASSWORD :'app_password';
+\endif
+\getenv system_password ASSENT_SYSTEM_PASSWORD
+\if :{?system_password}
+  ALTER ROLE assent_system PASSWORD :'system_password';
+\endif
+
+-- Who is no superuser may only give a database to a role that he is a member of.
+SELECT 'GRANT assent_owner TO CURRENT_USER' WHERE NOT pg_has_role(CURRENT_USER, 'assent_owner', 'MEMBER')
+\gexec
+
+SELECT format('CREATE DATABASE %I OWNER assent_owner ENCODING %L TEMPLATE template0', :'database', 'UTF8')
+WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = :'database')
+\gexec
+
+SELECT format('ALTER DATABASE %I OWNER TO assent_owner', datname)
+FROM pg_database
+WHERE datname = :'database' AND pg_get_userbyid(datdba) <> 'assent_owner'
+\gexec

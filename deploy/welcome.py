@@ -1,0 +1,55 @@
+"""What `assent up` says to people."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deploy.local import Local
+
+SLOW_REDIS = (
+    "There is no redis-server here, so an imitation is the broker: about ten tasks a second, and its queue is not kept. "
+    "Install redis-server for more."
+)
+BARE_SHELL = "WARNING: bubblewrap does not work here, so the commands of agents run with all rights of this user, unconfined."
+
+_READY = """
+Assent is up.
+
+  API      {url}
+  key      {key}
+  Flower   {flower_url}   name {flower_user}, password {flower_password}
+  data     {folder}   ({up} says all of this to programs)
+  model    {model}
+{sample}
+What to do next, in another terminal:
+
+  {assent} approvals{data_dir}
+  curl -H "x-api-key: {key}" {url}/v1/sessions
+
+Ctrl-C ends everything; what is waiting goes on at the next start.
+"""
+_SAMPLE = """
+A sample session has just started, and waits for you to decide what it wants to run.
+"""
+
+
+def ready(local: "Local", *, sample: bool) -> None:
+    """Where everything is, and what to type next."""
+    user, _, password = local.env["FLOWER_BASIC_AUTH"].partition(":")
+    default = local.folder.path.name == ".assent" and local.folder.path.parent == local.started_in
+    text = _READY.format(
+        url=local.url,
+        key=local.key,
+        flower_url=local.flower_url,
+        flower_user=user,
+        flower_password=password,
+        folder=local.folder.path,
+        up="up.json",
+        model="the stand-in: costs nothing, understands a few words (ANTHROPIC_API_KEY=... for a real one)"
+        if local.stand_in
+        else local.env.get("ANTHROPIC_BASE_URL", "Anthropic's API"),
+        sample=_SAMPLE if sample else "",
+        assent=local.command,
+        data_dir="" if default else f" --data-dir {local.folder.path}",
+    )
+    for line in text.splitlines():
+        local.supervisor.say(line or " ")

@@ -1,0 +1,137 @@
+"""A database that is unreachable, too old or not migrated, or whose roles are too strong, is one line that says what to do."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from own_database import DatabaseUrls, make_url
+from psycopg import sql
+
+from deploy.checks import check_owner, check_running_role
+from deploy.folder import Refused, free_port
+from deploy.migrate import check_current, migrate
+from models.roles import Facts, refuse_too_strong, too_old, too_strong
+from models.settings import settings
+
+RIGHT = Facts(version=18, role="assent_app", superuser=False, bypasses=False, owns=False)
+
+
+@pytest.fixture
+def bare_database(database_urls: DatabaseUrls) -> Iterator[DatabaseUrls]:
+    """A database of the owner's without any table."""
+    name = make_url(database_urls.admin, "").rpartition("/")[2] + "assent_bare_" + database_urls.app.rpartition("_")[2]
+    identifier = sql.Identifier(name)
+    with psycopg.connect(database_urls.admin, autocommit=True) as db:
+        db.execute(sql.SQL("CREATE DATABASE {} OWNER assent_owner TEMPLATE template0").format(identifier))
+        yield DatabaseUrls(*(make_url(url, name) for url in vars(database_urls).values()))
+        db.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
+
+
+def refusal(variable: str, url: str) -> str:
+    with pytest.raises(Refused) as refused:
+        check_running_role(variable, url)
+    said = str(refused.value)
+    assert "\n" not in said
+    return said
+
+
+def test_the_roles_of_roles_sql_are_right(database_urls: DatabaseUrls) -> None:
+    check_running_role("DATABASE_URL", database_urls.app)
+    check_running_role("DATABASE_SYSTEM_URL", database_urls.system)
+    check_owner("DATABASE_OWNER_URL", database_urls.owner)
+
+
+def test_an_unreachable_database_is_named_without_its_password() -> None:
+    said = refusal("DATABASE_URL", f"postgresql://assent_app:hush@127.0.0.1:{free_port()}/assent")
+    assert said.startswith("DATABASE_URL: the database does not answer at 127.0.0.1:")
+    assert "hush" not in said
+
+
+def test_a_url_that_cannot_be_read_is_one_clear_line() -> None:
+    assert "DATABASE_URL" in refusal("DATABASE_URL", "postgresql://[oops")
+
+
+def test_a_wrong_password_is_one_clear_line(database_urls: DatabaseUrls) -> None:
+    with_wrong = database_urls.app.replace(database_urls.app.split(":")[2].split("@")[0], "wrong")
+    assert "password authentication failed" in refusal("DATABASE_URL", with_wrong)
+
+
+def test_a_superuser_is_refused(database_urls: DatabaseUrls) -> None:
+    said = refusal("DATABASE_URL", database_urls.admin)
+    assert "the role postgres is a superuser" in said
+    assert "deploy/roles.sql" in said
+
+
+def test_the_owner_is_refused_as_a_running_role(database_urls: DatabaseUrls) -> None:
+    assert "owns the database or its tables" in refusal("DATABASE_SYSTEM_URL", database_urls.owner)
+
+
+def test_no_process_starts_with_a_role_that_is_too_strong(database_urls: DatabaseUrls, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_too_strong()
+    monkeypatch.setenv("DATABASE_SYSTEM_URL", database_urls.admin)
+    settings.cache_clear()
+    try:
+        with pytest.raises(SystemExit, match="assent: DATABASE_SYSTEM_URL: the role postgres is a superuser"):
+            refuse_too_strong()
+    finally:
+        monkeypatch.undo()
+        settings.cache_clear()
+
+
+def test_a_role_that_bypasses_policies_is_refused() -> None:
+    strong = Facts(version=18, role="assent_app", superuser=False, bypasses=True, owns=False)
+    assert "BYPASSRLS" in (too_strong(strong) or "")
+    assert too_strong(RIGHT) is None
+
+
+def test_a_server_older_than_15_is_refused() -> None:
+    old = Facts(version=14, role="assent_app", superuser=False, bypasses=False, owns=False)
+    assert too_old(old) == "this is PostgreSQL 14, which is too old: use 15 or newer"
+    assert too_old(RIGHT) is None
+
+
+def test_a_database_without_a_schema_is_told_apart_from_one_that_is_current(bare_database: DatabaseUrls) -> None:
+    assert "no schema yet" in (check_current(bare_database.app) or "")
+    migrate(bare_database.owner)
+    assert check_current(bare_database.app) is None
+    assert check_current(bare_database.system) is None
+
+
+def test_an_older_schema_is_refused_and_a_newer_one_is_not(bare_database: DatabaseUrls) -> None:
+    migrate(bare_database.owner)
+    with psycopg.connect(bare_database.owner, autocommit=True) as db:
+        db.execute("UPDATE alembic_version SET version_num = '0001'")
+        assert "older than this release" in (check_current(bare_database.app) or "")
+        db.execute("UPDATE alembic_version SET version_num = 'of the next release'")
+        assert check_current(bare_database.app) is None
+
+
+def test_migrating_twice_does_nothing(database_urls: DatabaseUrls) -> None:
+    migrate(database_urls.owner)
+    migrate(database_urls.owner)
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"DATABASE_URL": "app"}, "DATABASE_SYSTEM_URL is not"),
+        ({"DATABASE_URL": "admin", "DATABASE_SYSTEM_URL": "system"}, "DATABASE_URL: the role postgres is a superuser"),
+        ({"DATABASE_URL": "app", "DATABASE_SYSTEM_URL": "owner"}, "DATABASE_SYSTEM_URL: the role assent_owner owns"),
+    ],
+)
+def test_assent_up_says_what_is_wrong_with_a_given_database(
+    database_urls: DatabaseUrls, redis_url: str, tmp_path: Path, given: dict[str, str], line: str
+) -> None:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("DATABASE")}
+    env |= {name: getattr(database_urls, role) for name, role in given.items()}
+    words = [sys.executable, "-m", "api.cli", "up", "--port", str(free_port()), "--data-dir", str(tmp_path / "data")]
+
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=30)
+
+    assert done.returncode == 1
+    assert line in done.stderr
+    assert done.stderr.count("\n") == 1

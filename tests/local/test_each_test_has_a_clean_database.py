@@ -1,0 +1,62 @@
+"""Each test has a database of its own with the schema, empty, and a clock that it may move."""
+
+import time
+from datetime import datetime, timedelta
+
+import psycopg
+import redis
+from own_database import Clock, DatabaseUrls
+
+from models import clock as database_clock
+from models import ids
+from models.db import transaction
+from models.settings import settings
+from models.workspace import Workspace
+
+
+def count(urls: DatabaseUrls) -> int:
+    with psycopg.connect(urls.admin) as db:
+        row = db.execute("SELECT count(*) FROM workspace").fetchone()
+    assert row
+    return int(row[0])
+
+
+def test_rows_of_one_test_are_gone_in_the_next(clean_database: DatabaseUrls) -> None:
+    assert count(clean_database) == 0
+    with transaction(ids.new("wrkspc")) as db:
+        Workspace.create(db, "left behind")
+    assert count(clean_database) == 1
+
+
+def test_rows_of_the_test_before_are_gone(clean_database: DatabaseUrls) -> None:
+    assert count(clean_database) == 0
+
+
+def test_the_settings_point_at_it(clean_database: DatabaseUrls, clean_redis: str) -> None:
+    assert settings().database_url == clean_database.app
+    assert settings().database_system_url == clean_database.system
+    assert settings().redis_url == clean_redis
+    with redis.Redis.from_url(clean_redis) as client:
+        assert client.dbsize() == 0
+
+
+def now() -> datetime:
+    with transaction() as db:
+        return database_clock.now(db)
+
+
+def test_a_moved_clock_goes_on_ticking(clean_database: DatabaseUrls, clock: Clock) -> None:
+    before = [now() for _ in range(10)][-1]  # often enough for a prepared statement
+    clock.advance(3600)
+    moved = now()
+    clock.advance(60)
+    again = now()
+    time.sleep(0.01)
+    assert now() > again
+    assert timedelta(hours=1) <= moved - before < timedelta(hours=1, seconds=30)
+    assert timedelta(minutes=1) <= again - moved < timedelta(seconds=90)
+
+
+def test_the_clock_is_right_again_in_the_next_test(clean_database: DatabaseUrls) -> None:
+    with transaction() as db:
+        assert abs(database_clock.now(db).timestamp() - time.time()) < 5

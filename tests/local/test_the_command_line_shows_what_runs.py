@@ -1,0 +1,167 @@
+"""`assent approvals` shows exactly what would run, decides that and nothing else, and says in one line what is in the way."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import httpx
+import pytest
+from click.testing import CliRunner
+from own_database import DatabaseUrls
+
+from api.cli import main
+from api.cli_approvals import describe, run, visible
+from api.cli_inbox import Inbox
+
+EVENTS = [
+    {"type": "user.tool_confirmation"},
+    {"type": "agent.tool_result", "content": [{"type": "text", "text": "two\nlines\x1b[2J"}]},
+    {"type": "agent.message", "content": [{"type": "text", "text": "Done."}]},
+    {"type": "session.status_idle", "stop_reason": {"type": "end_turn"}},
+    {"type": "agent.message", "content": [{"type": "text", "text": "never shown: after idle"}]},
+]
+
+
+def approval(shown: str = '{"command":"ls"}', **more: Any) -> dict[str, Any]:
+    return {
+        "id": "appr_1",
+        "kind": "tool_call",
+        "tool": "bash",
+        "prompt": "Run shell command: ls",
+        "session_id": "sesn_1",
+        "input_canonical": shown,
+        "input_sha256": hashlib.sha256(shown.encode()).hexdigest(),
+        "created_at": "2026-01-01T00:00:00Z",
+        "expires_at": "2026-01-02T00:00:00Z",
+        **more,
+    }
+
+
+class Api:
+    """An API with some approvals, which keeps what it was sent."""
+
+    def __init__(self, *waiting: dict[str, Any]) -> None:
+        self.waiting = list(waiting)
+        self.decided: list[dict[str, Any]] = []
+        self.refusal: httpx.Response | None = None
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/stream"):
+            return httpx.Response(200, text="".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in EVENTS))
+        if request.url.path.endswith("/decision"):
+            if self.refusal:
+                return self.refusal
+            self.decided.append(json.loads(request.content))
+            return httpx.Response(200, json=self.waiting.pop(0))
+        return httpx.Response(200, json={"data": self.waiting, "next_page": None})
+
+
+@pytest.fixture
+def ask() -> Iterator[Callable[..., str]]:
+    """Runs `assent approvals` against an API with a person who types; gives what was printed."""
+    clients: list[httpx.Client] = []
+
+    def go(api: Api, typed: str, **more: bool) -> str:
+        clients.append(httpx.Client(transport=httpx.MockTransport(api), base_url="http://api"))
+        options = {"watch": False, "as_json": False, **more}
+        command = click.Command("approvals", callback=lambda: run(Inbox(clients[-1]), **options))
+        return CliRunner().invoke(command, input=typed, catch_exceptions=False).output
+
+    yield go
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed", "decision"),
+    [
+        ("tool_call", "1\n", {"result": "allow"}),
+        ("tool_call", "2\n", {"result": "deny"}),
+        ("tool_call", "3\nnot today\n", {"result": "deny", "deny_message": "not today"}),
+        ("tool_call", "4\n", {"result": "deny", "interrupt": True}),
+        ("unknown_outcome", "1\nit printed 3\n", {"outcome": "happened", "result": "it printed 3"}),
+        ("unknown_outcome", "2\n", {"outcome": "rerun"}),
+        ("unknown_outcome", "3\n", {"outcome": "give_up"}),
+    ],
+)
+def test_each_choice_decides_what_was_shown(ask: Callable[..., str], kind: str, typed: str, decision: dict[str, Any]) -> None:
+    waiting = approval(kind=kind)
+    api = Api(waiting)
+    said = ask(api, typed)
+    assert api.decided == [{**decision, "expected_input_sha256": waiting["input_sha256"]}]
+    assert "Decided." in said
+
+
+def test_what_the_session_does_is_told_until_it_is_idle(ask: Callable[..., str]) -> None:
+    said = ask(Api(approval()), "1\n")
+    assert "result: two\nlines<U+001B>[2J\nagent: Done.\nThe session is idle: end_turn.\n" in said
+    assert "never shown" not in said
+
+
+@pytest.mark.parametrize("typed", ["5\n", "q\n", ""])
+def test_skipping_quitting_and_hanging_up_decide_nothing(ask: Callable[..., str], typed: str) -> None:
+    api = Api(approval())
+    ask(api, typed)
+    assert api.decided == []
+
+
+def test_a_quicker_decision_of_somebody_else_is_told(ask: Callable[..., str]) -> None:
+    api = Api(approval())
+    error = {"type": "error", "error": {"type": "conflict_error", "message": "Already denied by ann."}}
+    api.refusal = httpx.Response(409, json=error)
+    assert "Not decided: Already denied by ann." in ask(api, "1\n")
+
+
+def test_an_input_that_is_not_the_one_of_the_hash_is_never_offered() -> None:
+    with pytest.raises(click.ClickException, match="not the one that would run"):
+        list(describe(approval(input_canonical='{"command":"rm -rf /"}')))
+
+
+def test_characters_that_a_terminal_would_obey_or_hide_are_spelled_out() -> None:
+    assert visible("a\u202eb\x1b[2J\u200b\u00a0é 漢") == "a<U+202E>b<U+001B>[2J<U+200B><U+00A0>é 漢"
+    shown = "\n".join(describe(approval('{"command":"echo \u202e"}', prompt="Run\x9b1m")))
+    assert "\u202e" not in shown
+    assert "Run<U+009B>1m" in shown
+
+
+def test_json_lists_what_waits_and_asks_nothing(ask: Callable[..., str]) -> None:
+    assert json.loads(ask(Api(approval()), "", as_json=True)) == [approval()]
+    assert json.loads(ask(Api(), "", as_json=True)) == []
+
+
+def test_nothing_waiting_is_said(ask: Callable[..., str]) -> None:
+    assert ask(Api(), "") == "Nothing waits for a decision.\n"
+
+
+def test_an_absent_api_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ASSENT_API_KEY", raising=False)
+    done = CliRunner().invoke(main, ["approvals", "--data-dir", str(tmp_path)])
+    assert done.exit_code == 1
+    assert (
+        done.output
+        == f"Error: Assent is not running in {tmp_path}: start it with `assent up`, or set ASSENT_URL and ASSENT_API_KEY\n"
+    )
+
+
+def test_keys_and_workspaces_are_made_listed_and_revoked(clean_database: DatabaseUrls, tmp_path: Path) -> None:
+    def assent(*words: str, ok: bool = True) -> str:
+        done = CliRunner().invoke(main, [*words, "--data-dir", str(tmp_path)], catch_exceptions=False)
+        assert (done.exit_code == 0) is ok, done.output
+        return done.stdout if ok else done.stderr
+
+    assert "was not found" in assent("keys", "create", "ci", "--workspace", "Support", ok=False)
+    workspace = assent("workspaces", "create", "Support").strip()
+    assert json.loads(assent("workspaces", "list", "--json")) == [{"id": workspace, "name": "Support"}]
+
+    assert assent("keys", "create", "ci", "--workspace", "Support", "--scopes", "read, approvals").startswith("sk-assent-")
+    assert "scopes: must be one or more of" in assent("keys", "create", "x", "--workspace", workspace, "--scopes", "all", ok=False)
+    (key,) = json.loads(assent("keys", "list", "--workspace", workspace, "--json"))
+    assert (key["name"], key["scopes"], key["revoked_at"]) == ("ci", ["read", "approvals"], None)
+
+    assent("keys", "revoke", key["id"], "--workspace", workspace)
+    (key,) = json.loads(assent("keys", "list", "--workspace", workspace, "--json"))
+    assert key["revoked_at"]
+    assert "was not found" in assent("keys", "revoke", "key_nobody", "--workspace", workspace, ok=False)

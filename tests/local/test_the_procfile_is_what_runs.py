@@ -1,0 +1,48 @@
+"""The Procfile names the processes, and each line runs by `exec` with nothing but environment variables."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from honcho.environ import parse_procfile
+
+from deploy.local import ROOT
+
+LINES = parse_procfile((ROOT / "Procfile").read_text()).processes
+SHOW = "celery() { printf '%s\\n' celery \"$@\"; }; gunicorn() { printf '%s\\n' gunicorn \"$@\"; }; "
+
+
+def words(name: str, **env: str) -> list[str]:
+    """The arguments that a line's program would be given."""
+    done = subprocess.run(["/bin/sh", "-c", SHOW + LINES[name]], env=env, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def test_it_names_the_processes() -> None:
+    assert list(LINES) == ["web", "turns", "tools", "beat", "flower"]
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_every_line_is_one_program(name: str) -> None:
+    assert not {"|", ";", "&", "<", ">"} & set(LINES[name].replace('"api:create_app()"', ""))
+
+
+def test_everything_listens_on_loopback_unless_told_otherwise() -> None:
+    assert "127.0.0.1:8000" in words("web")
+    assert "0.0.0.0:80" in words("web", HOST="0.0.0.0", PORT="80")
+    assert "--address=127.0.0.1" in words("flower")
+
+
+def test_flower_does_not_start_without_a_password_and_never_shows_it() -> None:
+    line = ["/bin/sh", "-c", f"exec {LINES['flower']}"]
+    env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    done = subprocess.run(line, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "FLOWER_BASIC_AUTH is not set" in done.stderr
+    assert "hush" not in " ".join(words("flower", FLOWER_BASIC_AUTH="name:hush"))
+
+
+def test_every_queue_has_a_worker() -> None:
+    queues = {q for name in ("turns", "tools") for q in words(name)[words(name).index("--queues") + 1].split(",")}
+    assert queues == {"turns", "sweeps", "tools"}
