@@ -62,7 +62,7 @@ class Settings(BaseSettings):
     # Tools
     workdir_root: Path = Path(".assent/workdirs")
     shell: Literal["bubblewrap", "bare"] = "bubblewrap"
-    """`bubblewrap` refuses to run a shell where bubblewrap is missing; `bare` runs without any sandbox."""
+    """`bubblewrap` refuses to run a shell where bubblewrap is missing; `bare`, in development only, has no sandbox."""
     tool_seconds: float = 120
     """Time limit of one tool call, unless the tool says otherwise."""
     tool_output_bytes: int = 100_000

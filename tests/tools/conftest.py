@@ -1,0 +1,75 @@
+"""What tests of tools stand on: a session of its own on a workdir root of its own, and calls in it."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.settings import settings
+from workers.tools import registry, sandbox, workdir
+from workers.tools.kinds import ToolContext, ToolResult
+
+
+@pytest.fixture(autouse=True)
+def _settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("ASSENT_WORKDIR_ROOT", str(tmp_path / "workdirs"))
+    monkeypatch.setenv("ASSENT_SHELL", "bare")
+    monkeypatch.setenv("ASSENT_ENVIRONMENT", "development")
+    settings.cache_clear()
+    sandbox._options.cache_clear()
+    yield
+    settings.cache_clear()
+    sandbox._options.cache_clear()
+
+
+@pytest.fixture
+def root() -> Path:
+    """The session's own folder."""
+    return workdir.session_root("sesn_1")
+
+
+@pytest.fixture
+def files(root: Path) -> Path:
+    """The session's files."""
+    return root / "files"
+
+
+@pytest.fixture
+def context(root: Path) -> Callable[..., ToolContext]:
+    """Makes the context of a call."""
+
+    def make(seconds: float = 30, cancelled: threading.Event | None = None) -> ToolContext:
+        return ToolContext("sevt_call", "sesn_1", root, seconds, cancelled or threading.Event())
+
+    return make
+
+
+@pytest.fixture
+def call(context: Callable[..., ToolContext]) -> Callable[..., ToolResult]:
+    """Calls a tool by name: `call("read", file_path="a")`."""
+
+    def run(name: str, seconds: float = 30, cancelled: threading.Event | None = None, **fields: Any) -> ToolResult:
+        tool = registry.look_up(name)
+        assert tool is not None
+        return registry.execute(tool, context(seconds, cancelled), fields)
+
+    return run
+
+
+@pytest.fixture
+def bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shells under bubblewrap, as in production. Skips, saying so, where it does not work."""
+    monkeypatch.setenv("ASSENT_SHELL", "bubblewrap")
+    settings.cache_clear()
+    if problem := sandbox.shell_ready():
+        pytest.skip(f"NOT TESTED, the sandbox: {problem}")
+
+
+@pytest.fixture(params=["bare", "bubblewrap"])
+def each_shell(request: pytest.FixtureRequest) -> str:
+    """The test runs once without a sandbox and once under bubblewrap."""
+    if request.param == "bubblewrap":
+        request.getfixturevalue("bubblewrap")
+    return str(request.param)

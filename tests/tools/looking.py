@@ -1,0 +1,40 @@
+"""How tests of tools look at results and processes."""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import psutil
+
+from workers.tools.kinds import ToolResult
+
+
+def text(result: ToolResult) -> str:
+    """All that the model reads of a result."""
+    return "\n".join(block["text"] for block in result.content)
+
+
+def until(condition: Callable[[], Any], seconds: float = 10) -> Any:
+    """Wait until something is so; what it said. Fails after that many seconds."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"not so after {seconds} s"
+        time.sleep(0.01)
+    return found
+
+
+def keepers() -> list[int]:
+    """This process's own keepers."""
+    return alive("/keeper.", psutil.Process().children())
+
+
+def alive(mark: str, among: Iterable[psutil.Process] | None = None) -> list[int]:
+    """Processes, zombies aside, with the mark in their command line."""
+    found = []
+    for process in psutil.process_iter() if among is None else among:
+        try:
+            if mark in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found

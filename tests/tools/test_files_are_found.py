@@ -1,0 +1,112 @@
+"""`glob` and `grep` find what is there, in bounds of time and size."""
+
+import os
+import threading
+import time
+
+import pytest
+from looking import text
+
+from workers.tools import find
+
+
+@pytest.fixture
+def tree(files):
+    for age, name in enumerate(["src/b.ts", "src/deep/c.py", "a.py", ".git/config", "node_modules/m.py", ".hidden"]):
+        file = files / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"text of {name}\n")
+        os.utime(file, (1_000_000 - age, 1_000_000 - age))
+    return files
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*.py", ["a.py"]),
+        ("**/*.py", ["src/deep/c.py", "a.py", "node_modules/m.py"]),
+        ("src/**/*.{py,ts}", ["src/b.ts", "src/deep/c.py"]),
+        ("**/deep/**", ["src/deep/c.py"]),
+        ("s?c/[ab].*", ["src/b.ts"]),
+        (".git/*", [".git/config"]),
+        ("**/config", []),
+        (".h*", [".hidden"]),
+        ("**/a.ts", []),
+    ],
+)
+def test_glob_lists_what_matches_newest_first(call, tree, pattern, expected):
+    lines = [line for line in text(call("glob", pattern=pattern)).split("\n") if not line.endswith("/")]
+    assert lines == (expected or ["no matches"])
+
+
+def test_glob_gives_paths_that_read_takes(call, tree):
+    for path in ("src", str(tree / "src")):
+        found = text(call("glob", pattern="*.ts", path=path))
+        assert text(call("read", file_path=found)) == "text of src/b.ts\n"
+    assert text(call("glob", pattern="*", path="src/deep")) == "src/deep/c.py"
+
+
+def test_glob_is_bounded(call, files, monkeypatch):
+    for n in range(250):
+        (files / f"{n}").touch()
+    lines = text(call("glob", pattern="*")).split("\n")
+    assert len(lines) == 201
+    assert lines[-1] == "[... 50 more matches; narrow the pattern ...]"
+    monkeypatch.setattr(find, "_ENTRIES", 100)
+    assert "only 100 files were looked at" in text(call("glob", pattern="*"))
+    assert "alternatives" in text(call("glob", pattern="{a,b}" * 12))
+
+
+@pytest.mark.parametrize("pattern", ["**/" * 300 + "x", "*a" * 400 + "b"])
+def test_a_hostile_glob_ends_soon(call, files, pattern):
+    (files / "/".join("a" * 100)).mkdir(parents=True)
+    (files / ("a" * 250)).touch()
+    begun = time.monotonic()
+    assert text(call("glob", pattern=pattern)) == "no matches"
+    assert time.monotonic() - begun < 5
+
+
+def test_grep_names_file_line_and_text(call, tree):
+    assert text(call("grep", pattern="text of .*py$")) == "a.py:1:text of a.py\nsrc/deep/c.py:1:text of src/deep/c.py"
+    assert text(call("grep", pattern="TEXT", path="src")) == "no matches"
+    assert text(call("grep", pattern="(?i)TEXT", path="src/b.ts")) == "src/b.ts:1:text of src/b.ts"
+
+
+def test_grep_passes_over_binary_files_and_folders_of_others(call, tree):
+    (tree / "binary").write_bytes(b"text\0")
+    (tree / "latin").write_bytes(b"caf\xe9 text\r\n")
+    found = text(call("grep", pattern="text"))
+    assert "latin:1:caf\ufffd text" in found
+    assert not [part for part in ("binary", ".git", "node_modules") if part in found]
+    assert ".git/config:1:" in text(call("grep", pattern="text", path=".git"))
+
+
+def test_grep_is_bounded_and_says_so(call, files):
+    (files / "a").write_text("x\n" * 5_000)
+    (files / "b").write_text("y" * 10_000 + "z\n")
+    assert "more than 1000 matches" in text(call("grep", pattern="x"))
+    assert "searched only in their first 2000 bytes" in text(call("grep", pattern="z"))
+
+
+@pytest.mark.parametrize("pattern", ["(", "*", "(?P<", "a{99999999999}"])
+def test_a_wrong_pattern_is_told(call, files, pattern):
+    result = call("grep", pattern=pattern)
+    assert result.is_error
+    assert "pattern" in text(result)
+
+
+@pytest.mark.parametrize("pattern", ["(x+x+)+y", "((x{1000}){1000}){1000}"])
+def test_a_catastrophic_pattern_ends_at_the_time_limit(call, files, pattern):
+    (files / "a").write_text("x" * 1_900)
+    (files / "0").write_text("(found before)")
+    begun = time.monotonic()
+    said = text(call("grep", seconds=1, pattern=pattern))
+    assert "timed out after 1 s; narrow" in said or said == "no matches"
+    assert time.monotonic() - begun < 3
+
+
+def test_grep_stops_when_cancelled(call, files):
+    (files / "a").write_text("x" * 1_900)
+    cancelled = threading.Event()
+    threading.Timer(0.2, cancelled.set).start()
+    assert "cancelled" in text(call("grep", seconds=60, cancelled=cancelled, pattern="(x+x+)+y"))

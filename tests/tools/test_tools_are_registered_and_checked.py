@@ -1,0 +1,175 @@
+"""The registry: what is known, what its input must be, and that a tool's failure is a result."""
+
+import logging
+import sys
+import time
+
+import pytest
+from looking import text
+
+from workers.tools import registry
+from workers.tools.kinds import OutcomeUnknown, Tool, ToolError, text_result
+
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"], "additionalProperties": False}
+
+
+def tool(run, **changes):
+    fields = {"name": "probe", "description": "", "input_schema": SCHEMA, "effect": "read", "idempotent": True}
+    return Tool(**{**fields, "seconds": None, "prompt": "", "run": run, **changes})
+
+
+def test_the_built_in_six_are_there():
+    told = {t.name: (t.effect, t.idempotent) for t in registry.listing()}
+    assert told == {
+        "bash": ("write", False),
+        "read": ("read", True),
+        "write": ("write", True),
+        "edit": ("write", False),
+        "glob": ("read", True),
+        "grep": ("read", True),
+    }
+    assert registry.look_up("nonsense") is None
+
+
+def test_the_built_in_six_take_what_the_agent_toolset_takes():
+    from anthropic.types import beta
+
+    for known in registry.listing():
+        theirs = getattr(beta, f"BetaManagedAgentsAgentToolset20260401{known.name.title()}Input").model_json_schema()
+        assert set(known.input_schema["properties"]) == set(theirs["properties"])
+        assert set(known.input_schema.get("required", [])) == set(theirs.get("required", []))
+
+
+def test_what_cannot_be_called_cannot_be_registered():
+    for changes in ({"name": "bash"}, {"name": "a b"}, {"name": ""}, {"input_schema": {"type": "object"}}):
+        with pytest.raises(ValueError, match="tool"):
+            registry.register(tool(None, **changes))
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ({}, "input.path: is required"),
+        ({"path": 3}, "input.path: must be string, not integer"),
+        ({"path": True}, "input.path: must be string, not boolean"),
+        ({"path": None}, "input.path: must be string, not null"),
+        ({"path": "x", "pth": 1}, "input: pth is not a field of this tool"),
+        ([], "input: must be object, not array"),
+        ({"path": "x"}, None),
+    ],
+)
+def test_a_wrong_input_is_told_by_its_field(value, says):
+    assert registry.validate(SCHEMA, value) == says
+
+
+def test_errors_are_few_short_and_visible():
+    schema = {"type": "object", "properties": {}, "additionalProperties": {"enum": ["x"]}}
+    said = registry.validate(schema, {f"\0{n}" * 1_000: "secret" * 10_000 for n in range(100)})
+    assert said is not None
+    assert len(said) < 6_000
+    assert "\0" not in said
+
+
+def test_nested_fields_are_named():
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}}
+    assert registry.validate(schema, {"a": [1, "x"]}) == "input.a[1]: must be integer, not string"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"$ref": "https://localhost:1/schema"},
+        {"type": 5},
+        {"properties": 5},
+        {"additionalProperties": False, "patternProperties": {"(": {}}},
+        {"properties": {"a": {"pattern": "("}}},
+        {"unevaluatedProperties": False, "patternProperties": {"(a*)*b": {}}},
+    ],
+)
+def test_a_wrong_schema_is_an_error_not_a_crash(schema):
+    assert "schema cannot be used" in (registry.validate(schema, {"a": "x"}) or "")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"pattern": "^(x+x+)+y$"}}},
+        {"properties": {"a": {"pattern": "^" + "x?" * 40 + "x" * 40 + "$"}}},
+        {"patternProperties": {"^(x+x+)+y$": {}}},
+        {"patternProperties": {"^(x+x+)+y$": {}}, "additionalProperties": False},
+    ],
+)
+def test_a_hostile_pattern_ends_soon(schema):
+    begun = time.monotonic()
+    said = registry.validate(schema, {"a": "x" * 1_000, "x" * 1_000: 1})
+    assert said == "input: a pattern of the tool's schema takes too long to check"
+    assert time.monotonic() - begun < 4
+
+
+def test_patterns_work():
+    schema = {"properties": {"a": {"pattern": "^[a-z]+-[0-9]+$"}}, "patternProperties": {"^x": {"type": "integer"}}}
+    schema = {**schema, "additionalProperties": False}
+    assert registry.validate(schema, {"a": "ab-12", "x1": 1}) is None
+    assert registry.validate(schema, {"a": "ab12"}) == "input.a: must match the pattern ^[a-z]+-[0-9]+$"
+    assert registry.validate(schema, {"x1": "1"}) == "input.x1: must be integer, not string"
+    assert registry.validate(schema, {"y": 1}) == "input: y is not a field of this tool"
+
+
+def test_input_nested_beyond_measure_is_an_error():
+    value: object = 1
+    for _ in range(sys.getrecursionlimit() * 2):
+        value = {"a": value}
+    schema = {"properties": {"a": {"$ref": "#"}}}
+    assert registry.validate(schema, value) is not None
+
+
+def test_a_tool_never_sees_input_that_does_not_fit(context):
+    def run(_context, _fields):
+        raise AssertionError("ran")
+
+    result = registry.execute(tool(run), context(), {"path": 1})
+    assert result.is_error
+    assert text(result) == "probe: input.path: must be string, not integer"
+
+
+def test_a_cancelled_call_does_not_begin(call):
+    import threading
+
+    cancelled = threading.Event()
+    cancelled.set()
+    assert text(call("bash", cancelled=cancelled, command="touch ran")) == "bash: cancelled before it began"
+
+
+def test_a_tools_no_and_a_tools_mistake_are_results(context, caplog):
+    def refuses(_context, _fields):
+        raise ToolError("not today \0")
+
+    def breaks(_context, fields):
+        raise KeyError(fields["path"])
+
+    assert text(registry.execute(tool(refuses), context(), {"path": "x"})) == "probe: not today \\x00"
+    with caplog.at_level(logging.ERROR):
+        result = registry.execute(tool(breaks), context(), {"path": "secret"})
+    assert result.is_error
+    assert text(result) == "probe: failed inside (KeyError)"
+    assert "secret" not in caplog.text
+    assert "sevt_call" in caplog.text
+
+
+def test_an_unknown_outcome_is_the_workers_business(context):
+    def lost(_context, _fields):
+        raise OutcomeUnknown("who knows")
+
+    with pytest.raises(OutcomeUnknown):
+        registry.execute(tool(lost), context(), {"path": "x"})
+
+
+def test_results_are_cleaned_and_never_empty(context):
+    assert text(registry.execute(tool(lambda *_: text_result("a\0")), context(), {"path": "x"})) == "a\\x00"
+    assert text(registry.execute(tool(lambda *_: text_result("", "")), context(), {"path": "x"})) == "(nothing)"
+
+
+def test_a_tools_own_time_limit_wins_over_the_setting(monkeypatch):
+    assert tool(None).time_limit == 120
+    assert tool(None, seconds=3).time_limit == 3

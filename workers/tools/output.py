@@ -1,0 +1,74 @@
+"""What a process has printed until now, in bounded memory."""
+
+import threading
+
+from models.settings import settings
+from workers.tools import clean
+
+
+class Clip:
+    """Head and tail of a stream of bytes. Holds at most about 1.5 times `limit` bytes, however much is added."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = max(limit // 2, 1)
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total = 0
+        """Bytes added so far."""
+
+    def add(self, data: bytes) -> None:
+        """The next bytes of the stream."""
+        self.total += len(data)
+        room = self._half - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:] if room > 0 else data
+        if len(self._tail) > 2 * self._half:
+            del self._tail[: -self._half]
+
+    def text(self, limit: int) -> str:
+        """What was kept, made visible, in at most `limit` bytes, with a line that counts what was left out."""
+        head, tail = bytes(self._head), bytes(self._tail)
+        if self.total == len(head) + len(tail):
+            return clean.shorten(clean.visible(clean.decode(head + tail)), limit)
+        # Each cut may have gone through a character: its halves are dropped, not shown as invalid.
+        head, tail = _whole_end(head), tail.lstrip(bytes(range(0x80, 0xC0)))
+        return clean.join_ends(clean.visible(clean.decode(head)), clean.visible(clean.decode(tail)), self.total, limit)
+
+
+def _whole_end(data: bytes) -> bytes:
+    """The bytes without a character at the end that is only begun."""
+    for back in range(1, min(4, len(data)) + 1):
+        byte = data[-back]
+        if byte >= 0xC0:
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return data[:-back] if back < length else data
+        if byte < 0x80:
+            break
+    return data
+
+
+class OutputSoFar:
+    """Standard output and standard error of a running tool. One thread adds, any thread reads."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = settings().tool_output_bytes if limit is None else limit
+        self._lock = threading.Lock()
+        self._streams = {"stdout": Clip(self._limit), "stderr": Clip(self._limit)}
+
+    def add(self, stream: str, data: bytes) -> None:
+        """The next bytes of `stdout` or `stderr`."""
+        with self._lock:
+            self._streams[stream].add(data)
+
+    def texts(self, reserve: int = 0) -> dict[str, str]:
+        """`stdout` and `stderr`, each only if something was printed, together in the limit less `reserve` bytes."""
+        with self._lock:
+            clips = {name: clip for name, clip in self._streams.items() if clip.total}
+            # Written out, a byte can take four: what fits is known only from the text.
+            whole = {name: clip.text(self._limit) for name, clip in clips.items()}
+            sizes = [len(text.encode()) for text in whole.values()]
+            given = clean.shares(sizes, max(self._limit - reserve, 0))
+            return {
+                name: text if size <= share else clips[name].text(share)
+                for (name, text), size, share in zip(whole.items(), sizes, given, strict=True)
+            }

@@ -1,0 +1,79 @@
+"""The tools by name: register, look up, list, validate, execute."""
+
+import logging
+import re
+from typing import Any
+
+from models.settings import settings
+from workers.tools.clean import clean_content
+from workers.tools.edit import EDIT
+from workers.tools.find import GLOB
+from workers.tools.grep import GREP
+from workers.tools.kinds import OutcomeUnknown, Tool, ToolContext, ToolError, ToolResult, text_result
+from workers.tools.output import OutputSoFar
+from workers.tools.read import READ
+from workers.tools.schema import validate
+from workers.tools.shell import BASH, shell_ready
+from workers.tools.write import WRITE
+
+__all__ = [
+    "OutcomeUnknown", "OutputSoFar", "Tool", "ToolContext", "ToolError", "ToolResult",
+    "execute", "listing", "look_up", "register", "shell_ready", "validate",
+]  # fmt: skip
+
+log = logging.getLogger(__name__)
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_tools: dict[str, Tool] = {}
+
+
+def register(tool: Tool) -> Tool:
+    """Make a tool known. Errors: ValueError for a name that is taken or malformed, or a schema that is not closed."""
+    if not _NAME.fullmatch(tool.name):
+        raise ValueError(f"tool name {tool.name!r}: use 1 to 64 letters, digits, _ and -")
+    if tool.name in _tools:
+        raise ValueError(f"tool {tool.name!r} is registered already")
+    if tool.input_schema.get("type") != "object" or tool.input_schema.get("additionalProperties") is not False:
+        raise ValueError(f"tool {tool.name!r}: its schema must be an object with additionalProperties false")
+    _tools[tool.name] = tool
+    return tool
+
+
+def look_up(name: str) -> Tool | None:
+    """The tool of that name, if there is one."""
+    return _tools.get(name)
+
+
+def listing() -> list[Tool]:
+    """All tools, in the order in which they were registered."""
+    return list(_tools.values())
+
+
+def execute(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResult:  # noqa: A002 - the wire's word
+    """Run one call. Whatever the tool says, errors included, comes back as a clean and bounded result.
+
+    Errors: OutcomeUnknown, and only that. The caller has committed the attempt; nothing here is retried.
+    """
+    result = _run(tool, context, input)
+    return ToolResult(clean_content(result.content, settings().tool_output_bytes), result.is_error)
+
+
+def _run(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResult:  # noqa: A002
+    if problem := validate(tool.input_schema, input):
+        return text_result(f"{tool.name}: {problem}", is_error=True)
+    if context.cancelled.is_set():
+        return text_result(f"{tool.name}: cancelled before it began", is_error=True)
+    try:
+        return tool.run(context, input)
+    except OutcomeUnknown:
+        raise
+    except ToolError as error:
+        return text_result(f"{tool.name}: {error}", is_error=True)
+    except Exception as error:  # noqa: BLE001 - a tool's mistake is a result for the model, not a crash of the worker
+        # The message may hold the call's input, which is nobody's business in a log.
+        log.error("tool %s failed inside, call %s: %s", tool.name, context.call_id, type(error).__name__)
+        return text_result(f"{tool.name}: failed inside ({type(error).__name__})", is_error=True)
+
+
+for _tool in (BASH, READ, WRITE, EDIT, GLOB, GREP):
+    register(_tool)

@@ -1,0 +1,83 @@
+"""The folders of sessions, and which storage they are on."""
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+from pathlib import Path
+
+from models.settings import settings
+
+_STORAGE = ".storage"
+_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+
+
+def storage_id(root: Path) -> str:
+    """The id of the storage behind a workdir root, made if there is none. All who ask at once get the same.
+
+    Errors: OSError if the root cannot be made, read or written.
+    """
+    final = root / _STORAGE
+    if not final.exists():
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _offer_id(final)
+    return (final / "id").read_text().strip()
+
+
+def _offer_id(final: Path) -> None:
+    # A folder with something in it replaces none that has something in it: the first rename wins, on every file system.
+    offer = final.with_name(f"{_STORAGE}-{secrets.token_hex(8)}")
+    offer.mkdir(mode=0o700)
+    (offer / "id").write_text(f"stor_{secrets.token_hex(16)}\n")
+    try:
+        offer.rename(final)
+    except OSError:
+        shutil.rmtree(offer)
+        if not final.exists():
+            raise
+
+
+def session_root(session_id: str) -> Path:
+    """The session's own folder, with `files/` (what tools see) and `state/` in it, all for this user only.
+
+    Errors: ValueError for what is no session id; OSError.
+    """
+    root = _place(session_id)
+    for folder in (root, root / "files", root / "state"):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return root
+
+
+def remove(session_id: str) -> None:
+    """Delete the session's folder with all that is in it. Does nothing if there is none."""
+    root = _place(session_id)
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        shutil.rmtree(root)
+    if root.exists():
+        _open_up(root)
+        shutil.rmtree(root)
+
+
+def _place(session_id: str) -> Path:
+    if not _SESSION.fullmatch(session_id):
+        raise ValueError(f"session id {session_id[:130]!r}: use letters, digits, _ and -")
+    return settings().workdir_root.resolve() / session_id
+
+
+def _open_up(root: Path) -> None:
+    """Give back to their owner the folders that a shell command closed (`chmod 0`)."""
+    root.chmod(0o700)
+    for _path, folders, _files, fd in os.fwalk(root):
+        for name in folders:
+            with contextlib.suppress(OSError):
+                if not _is_link(name, fd):
+                    os.chmod(name, 0o700, dir_fd=fd)
+
+
+def _is_link(name: str, fd: int) -> bool:
+    try:
+        os.readlink(name, dir_fd=fd)
+    except OSError:
+        return False
+    return True
