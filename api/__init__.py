@@ -12,9 +12,10 @@ def create_app() -> "Flask":
 
     import workers.enqueue  # noqa: F401 - hints leave after each commit
     from api import agents, approvals, environments, errors, events, health, sessions
-    from models import ids
+    from models import ids, roles
     from models.settings import settings
 
+    roles.refuse_too_strong()
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings().max_body_bytes
     app.url_map.merge_slashes = False  # no redirects: clients do not repeat a POST

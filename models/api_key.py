@@ -14,6 +14,7 @@ the right to decide what they ask for.
 
 import hashlib
 import secrets
+import threading
 import time
 import zlib
 from datetime import datetime
@@ -59,6 +60,7 @@ class ApiKey(Base):
     revoked_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
     _known: ClassVar[dict[str, tuple[Principal, float]]] = {}
+    _asking: ClassVar[dict[str, threading.Lock]] = {}
 
     @classmethod
     def create(
@@ -94,10 +96,20 @@ class ApiKey(Base):
         if not well_formed(secret):
             return None
         digest = _sha256(secret)
-        known = cls._known.get(digest)
-        if known and known[1] > time.monotonic():
-            return known[0]
-        cls._known.pop(digest, None)
+        # Of a thousand requests that find the memory too old at once, one asks again and the others wait for it.
+        if (known := cls._remembered(digest)) is None:
+            with cls._asking.setdefault(digest, threading.Lock()):
+                known = cls._remembered(digest) or cls._ask(digest)
+            cls._asking.pop(digest, None)
+        return known
+
+    @classmethod
+    def _remembered(cls, digest: str) -> Principal | None:
+        principal, until = cls._known.get(digest, (None, 0.0))
+        return principal if until > time.monotonic() else None
+
+    @classmethod
+    def _ask(cls, digest: str) -> Principal | None:
         asked = time.monotonic()
         # Whose workspace it is, is what we want to know: the system role looks over all of them.
         with transaction(role="system") as db:
@@ -105,6 +117,7 @@ class ApiKey(Base):
                 sa.select(cls.id, cls.workspace_id, cls.scopes).where(cls.secret_sha256 == digest, cls.revoked_at.is_(None))
             ).one_or_none()
         if found is None:
+            cls._known.pop(digest, None)
             return None
         principal = Principal("api_key", found.id, found.workspace_id, frozenset(found.scopes))
         if len(cls._known) >= _CACHE_SIZE:

@@ -3,6 +3,7 @@
     talking    messages, interrupts, archive: what starts a run and what ends it
     turning    a turn's claim, checkpoint, retry and failure
     deciding   decisions and deadlines
+    updating   title, metadata, and the agent's tools
     working    a tool call's claim, result and loss
     following  what comes next, after any of these
 
@@ -13,6 +14,7 @@ import models.schema  # noqa: F401 - foreign keys name tables that no verb touch
 from models.flow.deciding import decide, expire_due
 from models.flow.talking import archive, create, delete, receive
 from models.flow.turning import checkpoint, claim_turn, fail_turn, history, rescue_turn
+from models.flow.updating import update
 from models.flow.working import claim_call, finish_call, lose_call, rescue_call
 
 __all__ = [
@@ -31,4 +33,5 @@ __all__ = [
     "receive",
     "rescue_call",
     "rescue_turn",
+    "update",
 ]

@@ -44,7 +44,7 @@ def rest(db: Db, session: Session, stop_reason: dict[str, Any], **more: Any) -> 
 
 def stop(db: Db, session: Session, principal: Principal) -> None:
     """End the run: a reply in flight is discarded, what has not started never will, what runs is told; idle when that has ended."""
-    if session.status == "idle":
+    if session.status in {"idle", "terminated"}:
         return
     db.flush()
     session.become("stopping")

@@ -1,0 +1,81 @@
+"""Routes of agents."""
+
+from typing import Any
+
+import sqlalchemy as sa
+from flask import Blueprint
+
+from api import wire
+from api.door import Json, reads, writes
+from api.paging import Order, page
+from api.requests.agents import AgentCreate, AgentList, AgentQuery, AgentUpdate, VersionList
+from api.requests.base import Created, Nothing
+from models.agent import Agent, AgentVersion
+from models.db import Db
+from models.principal import Principal
+
+agents = Blueprint("agents", __name__, url_prefix="/v1/agents")
+
+NEWEST: Order[Agent] = Order("agents", (Agent.created_at, Agent.id), lambda a: (a.created_at, a.id))
+VERSIONS: Order[AgentVersion] = Order("versions", (AgentVersion.version,), lambda v: (v.version,))
+
+
+@agents.post("")
+@writes(AgentCreate, "agents")
+def create(db: Db, principal: Principal, body: AgentCreate) -> Json:
+    """A new agent, at version 1."""
+    return wire.agent(*Agent.create(db, principal, body.normal()))
+
+
+@agents.get("")
+@reads(AgentList)
+def index(db: Db, _principal: Principal, query: AgentList) -> Json:
+    """The workspace's agents at their heads, newest first; archived ones where asked for."""
+    wanted = within(sa.select(Agent), Agent.created_at, query)
+    if not query.include_archived:
+        wanted = wanted.where(Agent.archived_at.is_(None))
+    rows, after = page(db, wanted, NEWEST, query.limit, query.page)
+    heads = sa.select(AgentVersion).join(Agent, (Agent.id == AgentVersion.agent_id) & (Agent.version == AgentVersion.version))
+    found = {v.agent_id: v for v in db.scalars(heads.where(Agent.id.in_([row.id for row in rows])))}
+    return {"data": [wire.agent(row, found[row.id]) for row in rows], "next_page": after}
+
+
+@agents.get("/<agent_id>")
+@reads(AgentQuery)
+def show(db: Db, _principal: Principal, query: AgentQuery, agent_id: str) -> Json:
+    """One agent, at its head or at `version`."""
+    agent = Agent.find(db, agent_id)
+    return wire.agent(agent, agent.at(db, query.version))
+
+
+@agents.post("/<agent_id>")
+@writes(AgentUpdate, "agents")
+def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> Json:
+    """A new version, if anything changes. 409 if `version` is given and is not the head."""
+    agent = Agent.lock(db, agent_id)
+    return wire.agent(agent, agent.update(db, principal, body.changes(), version=body.version))
+
+
+@agents.post("/<agent_id>/archive")
+@writes(Nothing, "agents")
+def archive(db: Db, principal: Principal, _body: Nothing, agent_id: str) -> Json:
+    """No new sessions from now on."""
+    agent = Agent.lock(db, agent_id)
+    agent.archive(db, principal)
+    return wire.agent(agent, agent.at(db))
+
+
+@agents.get("/<agent_id>/versions")
+@reads(VersionList)
+def versions(db: Db, _principal: Principal, query: VersionList, agent_id: str) -> Json:
+    """All versions, newest first."""
+    agent = Agent.find(db, agent_id)
+    wanted = sa.select(AgentVersion).where(AgentVersion.agent_id == agent.id)
+    rows, after = page(db, wanted, VERSIONS, query.limit, query.page)
+    return {"data": [wire.agent(agent, row) for row in rows], "next_page": after}
+
+
+def within(wanted: sa.Select[Any], column: Any, query: Created) -> sa.Select[Any]:
+    """`wanted`, its `column` within the times that `query` gives."""
+    compare = {"gt": column.__gt__, "gte": column.__ge__, "lt": column.__lt__, "lte": column.__le__}
+    return wanted.where(*(compare[op](at) for op, at in query.between))

@@ -1,0 +1,69 @@
+"""Routes of environments."""
+
+import sqlalchemy as sa
+from flask import Blueprint
+
+from api import wire
+from api.door import Json, reads, writes
+from api.paging import Order, page
+from api.requests.base import NoQuery, Nothing
+from api.requests.environments import EnvironmentCreate, EnvironmentList, EnvironmentUpdate
+from models.db import Db
+from models.environment import Environment
+from models.principal import Principal
+
+environments = Blueprint("environments", __name__, url_prefix="/v1/environments")
+
+NEWEST: Order[Environment] = Order("environments", (Environment.created_at, Environment.id), lambda e: (e.created_at, e.id))
+
+
+@environments.post("")
+@writes(EnvironmentCreate, "agents")
+def create(db: Db, principal: Principal, body: EnvironmentCreate) -> Json:
+    """A new environment of our workers."""
+    said = {"name": body.name, "description": body.description, "metadata": body.metadata}
+    return wire.environment(Environment.create(db, principal, **said))  # type: ignore[arg-type]
+
+
+@environments.get("")
+@reads(EnvironmentList)
+def index(db: Db, _principal: Principal, query: EnvironmentList) -> Json:
+    """The workspace's environments, newest first; archived ones where asked for."""
+    wanted = sa.select(Environment)
+    if not query.include_archived:
+        wanted = wanted.where(Environment.archived_at.is_(None))
+    rows, after = page(db, wanted, NEWEST, query.limit, query.page)
+    return {"data": [wire.environment(row) for row in rows], "next_page": after}
+
+
+@environments.get("/<environment_id>")
+@reads(NoQuery)
+def show(db: Db, _principal: Principal, _query: NoQuery, environment_id: str) -> Json:
+    """One environment."""
+    return wire.environment(Environment.find(db, environment_id))
+
+
+@environments.post("/<environment_id>")
+@writes(EnvironmentUpdate, "agents")
+def update(db: Db, principal: Principal, body: EnvironmentUpdate, environment_id: str) -> Json:
+    """Change its name, description or metadata."""
+    environment = Environment.lock(db, environment_id)
+    environment.update(db, principal, body.changes())
+    return wire.environment(environment)
+
+
+@environments.post("/<environment_id>/archive")
+@writes(Nothing, "agents")
+def archive(db: Db, principal: Principal, _body: Nothing, environment_id: str) -> Json:
+    """No new sessions from now on."""
+    environment = Environment.lock(db, environment_id)
+    environment.archive(db, principal)
+    return wire.environment(environment)
+
+
+@environments.delete("/<environment_id>")
+@writes(Nothing, "agents")
+def delete(db: Db, principal: Principal, _body: Nothing, environment_id: str) -> Json:
+    """Remove it, if no session refers to it."""
+    Environment.lock(db, environment_id).delete(db, principal)
+    return {"id": environment_id, "type": "environment_deleted"}

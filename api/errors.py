@@ -1,0 +1,123 @@
+"""Every error in the wire's one shape, with `request-id`, and with a header that says whether trying again makes sense.
+
+    {"type": "error", "error": {"type": "invalid_request_error", "message": "name: ..."}, "request_id": "req_..."}
+
+The SDKs retry 408, 409, 429, 5xx and lost connections on their own. So a final 4xx carries `x-should-retry: false`, and
+what passes (503, 429) carries `retry-after`.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from flask import Flask, Response, g, json
+from sqlalchemy.exc import DBAPIError, DisconnectionError
+from sqlalchemy.exc import TimeoutError as NoConnection
+from werkzeug.exceptions import HTTPException
+
+from models.db import Stale
+from models.errors import Busy, Conflict, Invalid, NotFound, Refusal
+
+log = logging.getLogger("assent.api")
+
+RETRY_AFTER_SECONDS = "1"
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    429: "rate_limit_error",
+    500: "api_error",
+    503: "overloaded_error",
+}
+
+# What Postgres says when the fault is passing and nothing was done: connections (08, 53, 57P), deadlock and
+# serialization (40), lock and statement time-outs (55P03, 57014), a read-only standby during a failover (25006).
+_PASSING = ("08", "53", "57P", "40", "55P03", "57014", "25006")
+
+_WORDS = {
+    404: "There is nothing at this address; see the routes in the API's reference.",
+    405: "This address does not take this method; the `allow` header lists those that it takes.",
+    413: "The body is larger than this server takes; send less at once.",
+    415: "Send the body as JSON, with `content-type: application/json` and without `content-encoding`.",
+}
+
+
+class Denied(Refusal):
+    """Who asks is unknown (401) or may not do this (403)."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class WrongMediaType(Refusal):
+    """The body is something other than JSON: 415."""
+
+
+def install(app: Flask) -> None:
+    """Have `app` answer every failure in the wire's shape."""
+    app.register_error_handler(Refusal, _refusal)
+    app.register_error_handler(Stale, _passing)
+    app.register_error_handler(NoConnection, _passing)
+    app.register_error_handler(DisconnectionError, _passing)
+    app.register_error_handler(DBAPIError, _database)
+    app.register_error_handler(HTTPException, _http)
+    app.register_error_handler(Exception, _unexpected)
+
+
+def answer(status: int, message: str, *, winner: Mapping[str, object] | None = None, **headers: str) -> Response:
+    """An error's response. A 429 or 503 says when to come back, every other 4xx that coming back is of no use."""
+    error: dict[str, Any] = {"type": _TYPES.get(status, "invalid_request_error"), "message": message}
+    if winner:
+        error["winner"] = winner
+    body = json.dumps({"type": "error", "error": error, "request_id": g.get("request_id")})
+    response = Response(body, status, mimetype="application/json", headers=headers)
+    if status in {429, 503}:
+        response.headers["retry-after"] = RETRY_AFTER_SECONDS
+    elif status < 500:
+        response.headers["x-should-retry"] = "false"
+    return response
+
+
+def _refusal(refusal: Refusal) -> Response:
+    match refusal:
+        case Denied():
+            return answer(refusal.status, str(refusal))
+        case WrongMediaType():
+            return answer(415, str(refusal))
+        case NotFound():
+            return answer(404, str(refusal))
+        case Conflict():
+            return answer(409, str(refusal), winner=refusal.winner)
+        case Busy():
+            return answer(503, str(refusal))
+        case Invalid() | _:
+            return answer(400, str(refusal))
+
+
+def _passing(error: Exception) -> Response:
+    log.warning("%s: %s", g.get("request_id"), error)
+    return answer(503, "The server is busy or its database is away; nothing was done. Try again in a moment.")
+
+
+def _database(error: DBAPIError) -> Response:
+    state = getattr(error.orig, "sqlstate", None) or ""
+    if error.connection_invalidated or not state or state.startswith(_PASSING):
+        return _passing(error)
+    return _unexpected(error)
+
+
+def _http(error: HTTPException) -> Response:
+    status = error.code or 500
+    response = answer(status, _WORDS.get(status) or error.description or error.name)
+    if allowed := getattr(error, "valid_methods", None):
+        response.headers["allow"] = ", ".join(sorted(allowed))
+    return response
+
+
+def _unexpected(error: Exception) -> Response:
+    log.error("%s failed", g.get("request_id"), exc_info=error)
+    return answer(500, "Something failed here that should not have. Its trace is in the server's log under this request id.")

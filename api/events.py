@@ -1,0 +1,105 @@
+"""Routes of a session's events: send, list, stream."""
+
+import sqlalchemy as sa
+from flask import Blueprint, Response, request
+
+from api import auth, parsing, wire
+from api.door import Json, check_ids, reads, writes
+from api.hub import Reader, hub
+from api.paging import Order, page
+from api.requests.events import OURS, EventList, EventsSend, EventStream, plain
+from api.streams import Stream
+from models import flow
+from models.db import Db, transaction
+from models.errors import Invalid, NotFound
+from models.event import Event
+from models.principal import Principal
+from models.session import Session
+
+events = Blueprint("events", __name__, url_prefix="/v1/sessions/<session_id>/events")
+
+ASCENDING: Order[Event] = Order("events", (Event.seq,), lambda e: (e.seq,), descending=False)
+_HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
+
+
+@events.post("")
+@writes(EventsSend, also=EventsSend.scopes)
+def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> Json:
+    """All of the events or none; answers as soon as they are stored, with them."""
+    session = Session.lock(db, session_id)
+    stored = flow.receive(db, session, principal, [plain(event) for event in body.events])
+    db.flush()
+    return {"data": [wire.event(event) for event in stored]}
+
+
+@events.get("")
+@reads(EventList)
+def index(db: Db, _principal: Principal, query: EventList, session_id: str) -> Json:
+    """The session's events in their order; ours only where asked for."""
+    _find(db, session_id)
+    wanted = sa.select(Event).where(Event.session_id == session_id)
+    if "approvals" not in query.include:
+        wanted = wanted.where(*(~Event.type.startswith(prefix) for prefix in OURS))
+    if query.types:
+        wanted = wanted.where(Event.type.in_(query.types))
+    for bound, at in (
+        (Event.processed_at.__gt__, query.processed_gt),
+        (Event.processed_at.__ge__, query.processed_gte),
+        (Event.processed_at.__lt__, query.processed_lt),
+        (Event.processed_at.__le__, query.processed_lte),
+    ):
+        if at is not None:
+            wanted = wanted.where(bound(at))
+    order = ASCENDING if query.order == "asc" else ASCENDING.reversed()
+    rows, after = page(db, wanted, order, query.limit, query.page)
+    return {"data": [wire.event(row) for row in rows], "next_page": after}
+
+
+@events.get("/stream")
+def stream(session_id: str) -> Response:
+    """The session's events from now on, or behind `Last-Event-ID`, as server-sent events."""
+    principal = auth.authenticate()
+    auth.require(principal, "read")
+    query = parsing.query(EventStream)
+    check_ids({"session_id": session_id})
+    reader = Reader(session_id, principal.id, deltas=bool(query.event_deltas))
+    hub().register(reader)
+    try:
+        over = _take_position(principal, reader)
+    except BaseException:
+        hub().unregister(reader)
+        raise
+    sent = Stream(reader, principal.workspace_id, "approvals" in query.include, frozenset(query.event_deltas), over)
+    response = Response(iter(sent), mimetype="text/event-stream", headers=_HEADERS)
+    response.call_on_close(lambda: hub().unregister(reader))
+    return response
+
+
+def _take_position(principal: Principal, reader: Reader) -> bool:
+    """Where the stream begins. What comes after this look, the hub announces. Returns whether nothing will come."""
+    with transaction(principal.workspace_id) as db:
+        session = _find(db, reader.session_id)
+        reader.seq = _position(db, session)
+        if reader.seq < session.last_seq:
+            reader.look = True
+        return session.status == "terminated"
+
+
+def _position(db: Db, session: Session) -> int:
+    """The number of the event that the stream begins behind: now, or where the client says it was."""
+    said = request.headers.get("last-event-id", "")
+    if said:
+        if not said.isascii() or not said.isdecimal() or len(said) > 18:
+            raise Invalid("Last-Event-ID", "must be the `id` of an event of this stream, a number.")
+        return min(int(said), session.last_seq)
+    if session.status == "terminated":
+        ends = sa.select(sa.func.max(Event.seq)).where(Event.type == "session.status_terminated")
+        return (db.scalar(ends.where(Event.session_id == session.id)) or 1) - 1
+    return session.last_seq
+
+
+def _find(db: Db, session_id: str) -> Session:
+    found = db.get(Session, session_id)
+    if found is None:
+        raise NotFound("session", session_id)
+    return found

@@ -1,0 +1,246 @@
+"""The hub: one per process, it wakes the streams that have something to read.
+
+However many streams are open, a process has one pub/sub connection to Redis and asks the database once per tick for the heads of
+all their sessions. A wake-up says only that there may be something new: each stream reads its own events from Postgres, from its
+own position, so nothing is lost or doubled whether Redis is up, down or telling tales. What passes through here otherwise are
+deltas, which are never stored; a reader that does not keep up loses them.
+"""
+
+import json
+import logging
+import os
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import redis
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.exc import SQLAlchemyError
+
+from models.api_key import ApiKey
+from models.db import transaction
+from models.session import Session
+from models.settings import settings
+from workers.enqueue import channel
+
+log = logging.getLogger("assent.api")
+
+Frame = dict[str, Any]
+"""A delta as the wire has it."""
+
+FRAMES = 1000
+"""Deltas that wait for one reader at most."""
+READY_SECONDS = 0.25
+"""How long a new stream waits for its subscription; longer only means that it may miss deltas that are under way."""
+_LOOK_SECONDS = 0.025
+_PING_SECONDS = 5.0
+_SILENCE_SECONDS = 15.0
+_REST_SECONDS = 1.0
+
+
+@dataclass(eq=False)
+class Reader:
+    """One open stream, as the hub knows it. `seq` is the stream's own position, written by the stream alone."""
+
+    session_id: str
+    key_id: str
+    seq: int = 0
+    deltas: bool = False
+    gone: bool = False
+    """The session was deleted."""
+    refused: bool = False
+    """The key was revoked."""
+    overrun: bool = False
+    """Deltas were dropped: those under way cannot be shown any more."""
+    look: bool = False
+    """Whether there may be events beyond `seq`."""
+    frames: deque[Frame] = field(default_factory=deque)
+    wake: threading.Event = field(default_factory=threading.Event)
+    ready: threading.Event = field(default_factory=threading.Event)
+
+    def tell(self, frames: list[Frame]) -> None:
+        """A note came: with deltas, or without any, when there are new events."""
+        if not frames or frames[0]["type"] == "event_start":
+            self.look = True  # where a preview begins, what was stored before it comes first
+        for frame in frames if self.deltas else ():
+            if len(self.frames) >= FRAMES:
+                self.frames.clear()
+                self.overrun = True
+            self.frames.append(frame)
+        if self.look or self.frames:
+            self.wake.set()
+
+
+class Hub:
+    """Readers by session, and the two threads (greenlets under gevent) that wake them. They end with the last reader."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._readers: dict[str, set[Reader]] = {}
+        self._changed: deque[str] = deque()
+        self._confirmed: set[str] = set()
+        """Sessions that Redis says we are subscribed to; changed by the listening thread alone."""
+        self._threads: set[str] = set()
+        self._redis_up = True
+
+    def register(self, reader: Reader) -> None:
+        """From now on `reader` is woken. Waits a moment for the subscription if Redis is up."""
+        with self._lock:
+            self._readers.setdefault(reader.session_id, set()).add(reader)
+            self._changed.append(reader.session_id)
+            for name, work in (("poll", self._poll), ("listen", self._listen)):
+                if name not in self._threads:
+                    self._threads.add(name)
+                    threading.Thread(target=work, name=f"assent-hub-{name}", daemon=True).start()
+        if self._redis_up and reader.session_id not in self._confirmed and reader.ready.wait(READY_SECONDS):
+            reader.look = False
+
+    def unregister(self, reader: Reader) -> None:
+        """Forget `reader`; again is nothing."""
+        with self._lock:
+            readers = self._readers.get(reader.session_id, set())
+            readers.discard(reader)
+            if not readers and self._readers.pop(reader.session_id, None) is not None:
+                self._changed.append(reader.session_id)
+
+    def of(self, session_id: str) -> list[Reader]:
+        """The readers of a session."""
+        with self._lock:
+            return list(self._readers.get(session_id, ()))
+
+    def _all(self) -> list[Reader]:
+        with self._lock:
+            return [reader for readers in self._readers.values() for reader in readers]
+
+    def _over(self, name: str) -> bool:
+        """Whether the thread `name` may end, because nobody reads any more."""
+        with self._lock:
+            if self._readers:
+                return False
+            self._threads.discard(name)
+            return True
+
+    def _poll(self) -> None:
+        while not self._over("poll"):
+            time.sleep(settings().stream_poll_seconds)
+            try:
+                _look_at_heads(self._all())
+            except SQLAlchemyError as error:
+                log.warning("streams: the database does not answer (%s)", type(error).__name__)
+            except Exception:
+                log.exception("streams: the poll failed")  # and goes on: without it every stream would sleep
+
+    def _listen(self) -> None:
+        while not self._over("listen"):
+            try:
+                with _connect() as client, client.pubsub() as pubsub:
+                    self._relay(pubsub)
+            except (redis.RedisError, OSError) as error:
+                if self._redis_up:
+                    log.warning("streams: Redis is away (%s); events come by polling", type(error).__name__)
+                self._redis_up = False
+                time.sleep(_REST_SECONDS)
+            except Exception:
+                log.exception("streams: listening failed")
+                time.sleep(_REST_SECONDS)
+            finally:
+                self._confirmed.clear()
+
+    def _relay(self, pubsub: "redis.client.PubSub") -> None:
+        """Pass notes on until nobody reads any more. Raises RedisError when the connection is gone or says nothing."""
+        heard = pinged = time.monotonic()
+        with self._lock:
+            self._changed.extend(self._readers)
+        while True:
+            if not self._subscribe(pubsub):
+                return
+            note = pubsub.get_message(timeout=_LOOK_SECONDS)
+            now = time.monotonic()
+            if note:
+                heard, self._redis_up = now, True
+                self._take(note)
+            elif now - heard > _SILENCE_SECONDS:
+                raise redis.ConnectionError("no answer to a ping")
+            if now - pinged > _PING_SECONDS:
+                pubsub.ping()
+                pinged = now
+
+    def _subscribe(self, pubsub: "redis.client.PubSub") -> bool:
+        """Follow who came and who went. Returns whether anybody is left."""
+        while self._changed:
+            session_id = self._changed.popleft()
+            if not self.of(session_id):
+                self._confirmed.discard(session_id)
+                pubsub.unsubscribe(channel(session_id))  # type: ignore[no-untyped-call]
+            elif session_id not in self._confirmed:
+                pubsub.subscribe(channel(session_id))
+        with self._lock:
+            return bool(self._readers)
+
+    def _take(self, note: dict[str, Any]) -> None:
+        session_id = _text(note["channel"]).removeprefix(channel("")) if note["channel"] else ""
+        if note["type"] == "subscribe":
+            self._confirmed.add(session_id)
+            for reader in self.of(session_id):
+                reader.look = True  # what was published before the subscription held
+                reader.ready.set()
+                reader.wake.set()
+        elif note["type"] == "message" and (frames := _frames(note["data"])) is not None:
+            for reader in self.of(session_id):
+                reader.tell(frames)
+
+
+def _frames(data: Any) -> list[Frame] | None:
+    """The deltas that a note carries, none in one that says only that there is news. None if it is no note of ours."""
+    try:
+        frames: list[Frame] = json.loads(data).get("frames", [])
+        good = all(_is_delta(frame) for frame in frames)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None
+    return frames if good else None
+
+
+def _is_delta(frame: Frame) -> bool:
+    if frame["type"] == "event_start":
+        return isinstance(frame["event"]["id"], str) and isinstance(frame["event"]["type"], str)
+    return frame["type"] == "event_delta" and isinstance(frame["event_id"], str)
+
+
+def _look_at_heads(readers: list[Reader]) -> None:
+    """Wake whoever is behind its session's head, and end the streams of deleted sessions and revoked keys."""
+    sessions = list({reader.session_id for reader in readers})
+    keys = list({reader.key_id for reader in readers})
+    with transaction(role="system") as db:
+        found = db.execute(sa.select(Session.id, Session.last_seq).where(Session.id == _any(sessions)))
+        heads = dict(found.tuples().all())
+        good = set(db.scalars(sa.select(ApiKey.id).where(ApiKey.id == _any(keys), ApiKey.revoked_at.is_(None))))
+    for reader in readers:
+        reader.gone = reader.session_id not in heads
+        reader.refused = reader.key_id not in good
+        reader.look = reader.look or heads.get(reader.session_id, 0) > reader.seq
+        if reader.gone or reader.refused or reader.look:
+            reader.wake.set()
+
+
+def _any(values: list[str]) -> Any:
+    return sa.any_(sa.literal(values, ARRAY(sa.Text)))
+
+
+def _connect() -> "redis.Redis":
+    limit = settings().publish_seconds
+    return redis.Redis.from_url(settings().redis_url, socket_timeout=limit, socket_connect_timeout=limit)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+_hubs: dict[int, Hub] = {}
+
+
+def hub() -> Hub:
+    """This process's hub; made on first use, so never shared over a fork."""
+    return _hubs.setdefault(os.getpid(), Hub())

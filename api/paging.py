@@ -1,0 +1,76 @@
+"""Pages by key, never by offset: a page begins behind the last row of the one before, whatever came or went meanwhile."""
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import sqlalchemy as sa
+
+from models.db import Db
+from models.errors import Invalid
+
+R = TypeVar("R")
+Key = tuple[Any, ...]
+
+_NOT_OURS = "is no cursor of this list: pass `next_page` of its last answer unchanged, with the same order."
+
+
+@dataclass(frozen=True)
+class Order(Generic[R]):
+    """How a list is sorted: by unique `columns`, whose values in a row `key` gives."""
+
+    name: str
+    """Goes into the cursor, so that a cursor fits one list and one order."""
+    columns: tuple[Any, ...]
+    key: Callable[[R], Key]
+    descending: bool = True
+
+    def reversed(self) -> "Order[R]":
+        """The other way round."""
+        return replace(self, descending=not self.descending)
+
+
+def page(db: Db, wanted: sa.Select[R], order: Order[R], limit: int, cursor: str | None) -> tuple[Sequence[R], str | None]:
+    """At most `limit` rows of `wanted` behind `cursor`, and the cursor of the next page, if there is one."""
+    columns = sa.tuple_(*order.columns)
+    if cursor is not None:
+        after = sa.tuple_(*(sa.literal(value) for value in _decode(order, cursor)))
+        wanted = wanted.where(columns < after if order.descending else columns > after)
+    sorts = [c.desc() if order.descending else c.asc() for c in order.columns]
+    rows = db.scalars(wanted.order_by(*sorts).limit(limit + 1)).all()
+    if len(rows) <= limit:
+        return rows, None
+    return rows[:limit], _encode(order, order.key(rows[limit - 1]))
+
+
+def _encode(order: Order[R], key: Key) -> str:
+    said = [order.name, order.descending, *(v.isoformat() if isinstance(v, datetime) else v for v in key)]
+    return base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")
+
+
+def _decode(order: Order[R], cursor: str) -> Key:
+    try:
+        said = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        name, descending, *key = said
+        values = tuple(_value(column.type.python_type, v) for column, v in zip(order.columns, key, strict=True))
+    except (ValueError, TypeError, RecursionError):
+        raise Invalid("page", _NOT_OURS) from None
+    if (name, descending) != (order.name, order.descending):
+        raise Invalid("page", _NOT_OURS)
+    return values
+
+
+def _value(kind: Any, value: Any) -> Any:
+    if kind is datetime:
+        at = datetime.fromisoformat(value)
+        if at.tzinfo is None:
+            raise ValueError(value)
+        return at
+    if type(value) is not kind or (kind is str and ("\0" in value or not value.isascii())):
+        raise ValueError(value)
+    if kind is int and abs(value) >= 2**63:
+        raise ValueError(value)
+    return value

@@ -1,0 +1,118 @@
+"""Agents as clients send them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from api.requests.base import (
+    Body,
+    Created,
+    Description,
+    Metadata,
+    MetadataPatch,
+    Name,
+    Paged,
+    Query,
+    System,
+    Unsupported,
+    not_null,
+)
+from api.requests.tools import Tools, normal_tools
+
+
+class Model(Body):
+    """Which model. `effort`, `speed` and `inference_geo` are the server's own choice."""
+
+    id: Name
+    effort: Unsupported = None
+    inference_geo: Unsupported = None
+    speed: Literal["standard"] | None = None
+
+
+ModelParam = Annotated[Model, BeforeValidator(lambda m: {"id": m} if isinstance(m, str) else m)]
+
+
+class ServiceAccount(Body):
+    """The only identity that agents run under."""
+
+    type: Literal["service_account"]
+
+
+MaxTurns = Annotated[int, Field(ge=1, le=1000)]
+
+
+class AgentFields(Body):
+    """What creating and updating have in common."""
+
+    description: Description | None = None
+    execution_identity: ServiceAccount | None = None
+    mcp_servers: Unsupported = None
+    multiagent: Unsupported = None
+    skills: Unsupported = None
+    system: System | None = None
+    tools: Tools | None = None
+    max_turns: MaxTurns | None = None
+
+
+class AgentCreate(AgentFields):
+    """POST /v1/agents."""
+
+    model: ModelParam
+    name: Name
+    metadata: Metadata | None = None
+
+    def normal(self) -> dict[str, Any]:
+        """The body of a version."""
+        return {
+            "name": self.name,
+            "description": self.description or None,
+            "model": {"id": self.model.id},
+            "system": self.system or None,
+            "tools": normal_tools(self.tools),
+            "max_turns": self.max_turns,
+            "mcp_servers": [],
+            "skills": [],
+            "multiagent": None,
+            "execution_identity": {"type": "service_account"},
+            "metadata": self.metadata or {},
+        }
+
+
+class AgentUpdate(AgentFields):
+    """POST /v1/agents/{id}: what is left out is kept; lists are replaced whole; metadata is a patch."""
+
+    model: ModelParam | None = None
+    name: Name | None = None
+    metadata: MetadataPatch | None = None
+    version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+
+    _no_null = field_validator("model", "name", "version", mode="before")(not_null)
+
+    def changes(self) -> dict[str, Any]:
+        """The fields of the body that were given, in normal form."""
+        said: dict[str, Any] = {
+            "name": self.name,
+            "description": self.description or None,
+            "model": {"id": self.model.id} if self.model else None,
+            "system": self.system or None,
+            "tools": normal_tools(self.tools),
+            "max_turns": self.max_turns,
+            "metadata": self.metadata or {},
+        }
+        return {field: value for field, value in said.items() if field in self.model_fields_set}
+
+
+class AgentQuery(Query):
+    """GET /v1/agents/{id}."""
+
+    version: int | None = Field(None, ge=1, le=2**31 - 1)
+
+
+class AgentList(Created):
+    """GET /v1/agents."""
+
+    include_archived: bool = False
+
+
+class VersionList(Paged):
+    """GET /v1/agents/{id}/versions."""

@@ -1,0 +1,92 @@
+"""The models' common ground: strict, closed to unknown names, and the limits that the SDK documents."""
+
+import re
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from models.agent import METADATA_PAIRS
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
+
+
+class Body(BaseModel):
+    """A JSON object. Types are exact: `"1"` is no integer, `1` is no boolean."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Nothing(Body):
+    """An empty body."""
+
+
+class Query(BaseModel):
+    """A query string. Its values are text, so numbers, booleans and dates are read from text."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
+
+
+class NoQuery(Query):
+    """An empty query string."""
+
+
+class Paged(Query):
+    """A list's page: `limit` rows from where the cursor `page` points."""
+
+    limit: int = Field(20, ge=1, le=100)
+    page: str | None = Field(None, max_length=1000)
+
+
+def _moment(value: Any) -> Any:
+    # pydantic would also read a number, as seconds since 1970.
+    if isinstance(value, str) and not _DATE.match(value):
+        raise ValueError("must be an RFC 3339 time with an offset, such as 2026-01-31T12:00:00Z.")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_moment)]
+
+
+class Created(Paged):
+    """A list's page, within a time of creation."""
+
+    created_gt: Moment | None = Field(None, alias="created_at[gt]")
+    created_gte: Moment | None = Field(None, alias="created_at[gte]")
+    created_lt: Moment | None = Field(None, alias="created_at[lt]")
+    created_lte: Moment | None = Field(None, alias="created_at[lte]")
+
+    @property
+    def between(self) -> list[tuple[str, datetime]]:
+        """The bounds that were given, such as `("gt", ...)`."""
+        named = (("gt", self.created_gt), ("gte", self.created_gte), ("lt", self.created_lt), ("lte", self.created_lte))
+        return [(op, at) for op, at in named if at is not None]
+
+
+def _empty(value: Any) -> Any:
+    if value not in (None, [], {}):
+        raise ValueError("is not supported by this server; leave it out.")
+    return value
+
+
+Unsupported = Annotated[Any, AfterValidator(_empty)]
+"""A field that clients may send as long as it is empty."""
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+Description = Annotated[str, StringConstraints(max_length=2048)]
+System = Annotated[str, StringConstraints(max_length=100_000)]
+Message = Annotated[str, StringConstraints(max_length=10_000)]
+Id = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+
+_Key = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+_Value = Annotated[str, StringConstraints(max_length=512)]
+Metadata = Annotated[dict[_Key, _Value], Field(max_length=METADATA_PAIRS)]
+MetadataPatch = Annotated[dict[_Key, _Value | None], Field(max_length=2 * METADATA_PAIRS)]
+
+
+def not_null(value: Any) -> Any:
+    """For fields of an update that can be left out but not be cleared."""
+    if value is None:
+        raise ValueError("cannot be cleared; leave it out to keep it.")
+    return value

@@ -1,0 +1,96 @@
+"""Environments as clients send them. Only our own workers are to be had: a configuration can say that and no more."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from api.requests.base import Body, Description, Metadata, MetadataPatch, Name, Paged, not_null
+
+
+def _no(value: Any) -> Any:
+    if value:
+        raise ValueError("must be empty or left out: the workers run tools without network and without extra packages.")
+    return value
+
+
+class Networking(Body):
+    """`limited` to nothing: the workers run tools without network."""
+
+    type: Literal["limited"]
+    allow_mcp_servers: bool | None = None
+    allow_package_managers: bool | None = None
+    allowed_hosts: list[str] | None = None
+
+    _closed = field_validator("allow_mcp_servers", "allow_package_managers", "allowed_hosts")(_no)
+
+
+class Packages(Body):
+    """No packages."""
+
+    type: Literal["packages"] | None = None
+    apt: list[str] | None = None
+    cargo: list[str] | None = None
+    gem: list[str] | None = None
+    go: list[str] | None = None
+    npm: list[str] | None = None
+    pip: list[str] | None = None
+
+    _none = field_validator("apt", "cargo", "gem", "go", "npm", "pip")(_no)
+
+
+def _networking(value: Any) -> Any:
+    if isinstance(value, dict) and value.get("type") == "unrestricted":
+        raise ValueError('the workers run tools without network: leave it out, or send {"type": "limited"}.')
+    return value
+
+
+class Cloud(Body):
+    """Our workers."""
+
+    type: Literal["cloud"]
+    networking: Annotated[Networking | None, BeforeValidator(_networking)] = None
+    packages: Packages | None = None
+
+
+def _config(value: Any) -> Any:
+    if isinstance(value, dict) and value.get("type") == "self_hosted":
+        raise ValueError('"self_hosted" is not supported yet: leave config out, or send {"type": "cloud"}.')
+    return value
+
+
+Config = Annotated[Cloud, BeforeValidator(_config)]
+
+
+class EnvironmentFields(Body):
+    """What creating and updating have in common."""
+
+    config: Config | None = None
+    description: Description | None = None
+    scope: Literal["organization"] | None = None
+
+
+class EnvironmentCreate(EnvironmentFields):
+    """POST /v1/environments."""
+
+    name: Name
+    metadata: Metadata | None = None
+
+
+class EnvironmentUpdate(EnvironmentFields):
+    """POST /v1/environments/{id}: what is left out is kept; metadata is a patch."""
+
+    name: Name | None = None
+    metadata: MetadataPatch | None = None
+
+    _no_null = field_validator("name", mode="before")(not_null)
+
+    def changes(self) -> dict[str, Any]:
+        """The fields that were given."""
+        said: dict[str, Any] = {"name": self.name, "description": self.description, "metadata": self.metadata or {}}
+        return {field: value for field, value in said.items() if field in self.model_fields_set}
+
+
+class EnvironmentList(Paged):
+    """GET /v1/environments."""
+
+    include_archived: bool = Field(False)

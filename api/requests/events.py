@@ -1,0 +1,232 @@
+"""Events as clients send them, and the queries of lists and streams of events."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from api.requests.base import Body, Id, Message, Moment, Query, Sha256, Unsupported
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+Url = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^https?://\S+$")]
+
+
+class TextBlock(Body):
+    """Plain text."""
+
+    type: Literal["text"]
+    text: Text
+
+
+class Base64(Body):
+    """Data in the request itself."""
+
+    type: Literal["base64"]
+    data: Text
+    media_type: Annotated[str, StringConstraints(min_length=3, max_length=100)]
+
+
+class Link(Body):
+    """Data that the model's provider fetches."""
+
+    type: Literal["url"]
+    url: Url
+
+
+class PlainText(Body):
+    """A document that is plain text."""
+
+    type: Literal["text"]
+    data: Text
+    media_type: Literal["text/plain"]
+
+
+class ImageBlock(Body):
+    """An image."""
+
+    type: Literal["image"]
+    source: Annotated[Base64 | Link, Field(discriminator="type")]
+
+
+class DocumentBlock(Body):
+    """A document."""
+
+    type: Literal["document"]
+    source: Annotated[Base64 | Link | PlainText, Field(discriminator="type")]
+    title: str | None = Field(None, max_length=1000)
+    context: str | None = None
+
+
+class Citations(Body):
+    """Whether the model may cite a search result."""
+
+    enabled: bool
+
+
+class SearchResultBlock(Body):
+    """A search result."""
+
+    type: Literal["search_result"]
+    source: Text
+    title: Text
+    content: Annotated[list[TextBlock], Field(min_length=1)]
+    citations: Citations
+
+
+Said = Annotated[TextBlock | ImageBlock | DocumentBlock, Field(discriminator="type")]
+Result = Annotated[TextBlock | ImageBlock | DocumentBlock | SearchResultBlock, Field(discriminator="type")]
+
+
+class UserMessage(Body):
+    """What the user says."""
+
+    type: Literal["user.message"]
+    content: Annotated[list[Said], Field(min_length=1, max_length=100)]
+
+    @field_validator("content")
+    @classmethod
+    def _says_something(cls, content: list[Any]) -> list[Any]:
+        if any(isinstance(block, TextBlock) and not block.text.strip() for block in content):
+            raise ValueError("a text block must hold more than white space: models refuse it.")
+        return content
+
+
+class UserInterrupt(Body):
+    """End the run."""
+
+    type: Literal["user.interrupt"]
+    session_thread_id: Unsupported = None
+
+
+class UserToolConfirmation(Body):
+    """A person's answer to a call that asks."""
+
+    type: Literal["user.tool_confirmation"]
+    tool_use_id: Id
+    result: Literal["allow", "deny"]
+    deny_message: Message | None = None
+    interrupt: bool | None = None
+    expected_input_sha256: Sha256 | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> "UserToolConfirmation":
+        check_deny_only(self.result == "deny", self.deny_message, self.interrupt)
+        return self
+
+
+class UserCustomToolResult(Body):
+    """The result of a client tool."""
+
+    type: Literal["user.custom_tool_result"]
+    custom_tool_use_id: Id
+    content: Annotated[list[Result], Field(max_length=100)] | None = None
+    is_error: bool | None = None
+
+
+def check_deny_only(denies: bool, message: str | None, interrupt: bool | None) -> None:
+    """Raise ValueError if a decision that does not deny carries what only a denial can."""
+    if not denies and (message or interrupt):
+        raise ValueError('deny_message and interrupt go with result "deny" only.')
+
+
+Event = Annotated[UserMessage | UserInterrupt | UserToolConfirmation | UserCustomToolResult, Field(discriminator="type")]
+
+
+def plain(event: Body) -> dict[str, Any]:
+    """An event as the verbs take it: without what was not said."""
+    return event.model_dump(exclude_none=True)
+
+
+class EventsSend(Body):
+    """POST /v1/sessions/{id}/events."""
+
+    events: Annotated[list[Event], Field(min_length=1, max_length=50)]
+
+    def scopes(self) -> Iterator[str]:
+        """What the key must be allowed: to decide, to talk, or both."""
+        for event in self.events:
+            yield "approvals" if isinstance(event, UserToolConfirmation) else "sessions"
+
+
+# What a plain client may ask for; all that the SDK knows, also what this server never emits.
+TYPES = frozenset(
+    {
+        "user.message",
+        "user.interrupt",
+        "user.tool_confirmation",
+        "user.custom_tool_result",
+        "user.tool_result",
+        "user.define_outcome",
+        "system.message",
+        "agent.message",
+        "agent.thinking",
+        "agent.tool_use",
+        "agent.tool_result",
+        "agent.custom_tool_use",
+        "agent.mcp_tool_use",
+        "agent.mcp_tool_result",
+        "agent.thread_message_received",
+        "agent.thread_message_sent",
+        "agent.thread_context_compacted",
+        "session.error",
+        "session.status_rescheduled",
+        "session.status_running",
+        "session.status_idle",
+        "session.status_terminated",
+        "session.updated",
+        "session.deleted",
+        "session.usage",
+        "session.thread_created",
+        "session.thread_status_running",
+        "session.thread_status_idle",
+        "session.thread_status_terminated",
+        "session.thread_status_rescheduled",
+        "span.model_request_start",
+        "span.model_request_end",
+        "span.outcome_evaluation_start",
+        "span.outcome_evaluation_end",
+        "span.outcome_evaluation_ongoing",
+        "workflow_run.created",
+        "workflow_run.status_running",
+        "workflow_run.status_idle",
+        "workflow_run.status_ended",
+        "workflow_run.error",
+        "workflow_run.phase_started",
+        "workflow_run.phase_ended",
+    }
+)
+OURS = ("approval.",)
+"""What types of our own begin with; seen only with `include=approvals`."""
+
+
+class Seen(Query):
+    """Which events a reader sees."""
+
+    include: list[Literal["approvals"]] = Field(default_factory=list)
+
+
+class EventList(Seen):
+    """GET /v1/sessions/{id}/events. Times compare with `processed_at`, as the SDK says."""
+
+    limit: int = Field(100, ge=1, le=1000)
+    page: str | None = Field(None, max_length=1000)
+    order: Literal["asc", "desc"] = "asc"
+    types: list[str] = Field(default_factory=list, max_length=100)
+    processed_gt: Moment | None = Field(None, alias="created_at[gt]")
+    processed_gte: Moment | None = Field(None, alias="created_at[gte]")
+    processed_lt: Moment | None = Field(None, alias="created_at[lt]")
+    processed_lte: Moment | None = Field(None, alias="created_at[lte]")
+
+    @field_validator("types")
+    @classmethod
+    def _known(cls, types: list[str]) -> list[str]:
+        for name in types:
+            if name not in TYPES and not name.startswith(OURS):
+                raise ValueError(f"{name[:64]!r} is no type of event; types are such as agent.message.")
+        return types
+
+
+class EventStream(Seen):
+    """GET /v1/sessions/{id}/events/stream."""
+
+    event_deltas: list[Literal["agent.message", "agent.thinking"]] = Field(default_factory=list)

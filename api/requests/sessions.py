@@ -1,0 +1,108 @@
+"""Sessions as clients send them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from api.requests.agents import MaxTurns, ModelParam
+from api.requests.base import Body, Created, Id, Metadata, MetadataPatch, Paged, System, Unsupported
+from api.requests.events import UserMessage
+from api.requests.tools import Tools, normal_tools
+
+Title = Annotated[str, Field(max_length=512)]
+Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class Reference(Body):
+    """An agent at a version, the head by default."""
+
+    type: Literal["agent"]
+    id: Id
+    version: Version | None = None
+
+    def overrides(self) -> dict[str, Any]:
+        """Nothing is overridden."""
+        return {}
+
+
+class Overridden(Body):
+    """An agent at a version, with some of its fields replaced for this session."""
+
+    type: Literal["agent_with_overrides"]
+    id: Id
+    version: Version | None = None
+    mcp_servers: Unsupported = None
+    skills: Unsupported = None
+    model: ModelParam | None = None
+    system: System | None = None
+    tools: Tools | None = None
+
+    def overrides(self) -> dict[str, Any]:
+        """The fields of the body that were given, in normal form."""
+        said: dict[str, Any] = {"system": self.system or None, "tools": normal_tools(self.tools)}
+        said = {field: value for field, value in said.items() if field in self.model_fields_set}
+        return said | ({"model": {"id": self.model.id}} if self.model else {})
+
+
+Agent = Annotated[
+    Annotated[Reference | Overridden, Field(discriminator="type")],
+    BeforeValidator(lambda a: {"type": "agent", "id": a} if isinstance(a, str) else a),
+]
+
+
+class SessionCreate(Body):
+    """POST /v1/sessions."""
+
+    agent: Agent
+    environment_id: Id
+    title: Title | None = None
+    metadata: Metadata | None = None
+    initial_events: Annotated[list[UserMessage], Field(max_length=50)] | None = None
+    max_turns: MaxTurns | None = None
+    chat_approvals: Literal[False] | None = None
+    budget: Unsupported = None
+    resources: Unsupported = None
+    vault_ids: Unsupported = None
+
+
+class AgentUpdate(Body):
+    """What of a session's agent can change; lists are replaced whole."""
+
+    tools: Tools | None = None
+    mcp_servers: Unsupported = None
+
+
+class SessionUpdate(Body):
+    """POST /v1/sessions/{id}: what is left out is kept; metadata is a patch."""
+
+    agent: AgentUpdate | None = None
+    title: Title | None = None
+    metadata: MetadataPatch | None = None
+    budget: Unsupported = None
+    vault_ids: Unsupported = None
+
+    def changes(self) -> dict[str, Any]:
+        """The fields that were given: `title`, `metadata` (a patch), `tools` in normal form."""
+        said: dict[str, Any] = {"title": self.title or None, "metadata": self.metadata or {}}
+        said = {field: value for field, value in said.items() if field in self.model_fields_set}
+        if self.agent and "tools" in self.agent.model_fields_set:
+            said["tools"] = normal_tools(self.agent.tools)
+        return said
+
+
+class SessionList(Created):
+    """GET /v1/sessions."""
+
+    agent_id: str | None = Field(None, max_length=128)
+    agent_version: int | None = Field(None, ge=1, le=2**31 - 1)
+    include_archived: bool = False
+    order: Literal["asc", "desc"] = "desc"
+    statuses: list[Literal["rescheduling", "running", "idle", "terminated"]] = Field(default_factory=list)
+    deployment_id: Unsupported = None
+    memory_store_id: Unsupported = None
+
+
+class ResourceList(Paged):
+    """GET /v1/sessions/{id}/resources."""
+
+    limit: int = Field(1000, ge=1, le=1000)

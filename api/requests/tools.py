@@ -1,0 +1,204 @@
+"""Tools as clients send them, into the normal form that `models.agent` describes."""
+
+from typing import Annotated, Any, Literal
+
+from jsonschema import SchemaError
+from jsonschema.validators import Draft202012Validator, validator_for
+from pydantic import AfterValidator, Field, StringConstraints
+from referencing.exceptions import Unresolvable
+
+from api.requests.base import Body
+from models.agent import BUILTIN_TOOLS, TOOLSET
+from models.pure.policy import Effect
+
+MAX_TOOLS = 256
+YEAR = 366 * 86_400
+
+_POLICIES: dict[Effect, dict[str, Any]] = {
+    "allow": {"type": "always_allow"},
+    "ask": {"type": "always_ask"},
+    # Clients know no policy that never allows; `auto` is the one of theirs that may deny.
+    "deny": {"type": "auto", "rules": [], "default": "deny"},
+}
+
+BuiltIn = Literal["bash", "edit", "read", "write", "glob", "grep", "web_fetch", "web_search"]
+
+
+class Always(Body):
+    """One answer to every call."""
+
+    type: Literal["always_allow", "always_ask", "always_deny"]
+
+    @property
+    def effect(self) -> Effect:
+        """The answer."""
+        effects: dict[str, Effect] = {"always_allow": "allow", "always_ask": "ask", "always_deny": "deny"}
+        return effects[self.type]
+
+
+def _no_rules(rules: list[Any]) -> list[Any]:
+    if rules:
+        raise ValueError("rules are not supported yet; leave them out and set `default`.")
+    return rules
+
+
+class Ruled(Body):
+    """Rules, then `default`: how the server returns what no `always_*` says. It has no judge of its own."""
+
+    type: Literal["auto", "rules"]
+    rules: Annotated[list[Any], AfterValidator(_no_rules)] = Field(default_factory=list)
+    default: Effect
+
+    @property
+    def effect(self) -> Effect:
+        """The answer."""
+        return self.default
+
+
+Policy = Annotated[Always | Ruled, Field(discriminator="type")]
+
+
+class Approval(Body):
+    """How a person is asked."""
+
+    timeout_seconds: float | None = Field(None, gt=0, le=YEAR)
+    prompt: str | None = Field(None, min_length=1, max_length=2000)
+
+
+class DefaultConfig(Body):
+    """What holds for every tool of the set that says nothing else. Without a policy its calls ask."""
+
+    enabled: bool | None = None
+    permission_policy: Policy | None = None
+
+
+class ToolConfig(Body):
+    """What holds for one built-in tool."""
+
+    name: BuiltIn
+    type: BuiltIn | None = None
+    enabled: bool | None = None
+    permission_policy: Policy | None = None
+    approval: Approval | None = None
+
+
+class Toolset(Body):
+    """The built-in tools."""
+
+    type: Literal["agent_toolset_20260401"]
+    configs: list[ToolConfig] | None = Field(None, max_length=8)
+    default_config: DefaultConfig | None = None
+
+    def normal(self) -> dict[str, Any]:
+        """Every tool spelled out. Raises ValueError on a tool given twice, or on a web tool that is enabled."""
+        default = self.default_config or DefaultConfig()
+        enabled = default.enabled is not False
+        policy: Effect = default.permission_policy.effect if default.permission_policy else "ask"
+        given: dict[str, ToolConfig] = {config.name: config for config in self.configs or []}
+        _check_configs(self.configs or [], enabled)
+        configs = [_config(name, given.get(name), enabled, policy) for name in BUILTIN_TOOLS]
+        return {
+            "type": TOOLSET,
+            "default_config": {"enabled": enabled, "permission_policy": _POLICIES[policy]},
+            "configs": configs,
+        }
+
+
+def _check_configs(configs: list[ToolConfig], enabled: bool) -> None:
+    names = [config.name for config in configs]
+    if len(set(names)) < len(names):
+        raise ValueError("configs: a tool is configured twice; configure each once.")
+    for config in configs:
+        if config.type not in {None, config.name}:
+            raise ValueError(f"configs: type {config.type!r} must be the name, {config.name!r}.")
+        wanted = enabled if config.enabled is None else config.enabled
+        if config.name not in BUILTIN_TOOLS and wanted:
+            raise ValueError(f"configs: {config.name} is not supported by this server; leave it out or disable it.")
+
+
+def _config(name: str, config: ToolConfig | None, enabled: bool, policy: Effect) -> dict[str, Any]:
+    said: dict[str, Any] = {"type": name, "name": name, "enabled": enabled, "permission_policy": _POLICIES[policy]}
+    if config and config.enabled is not None:
+        said["enabled"] = config.enabled
+    if config and config.permission_policy:
+        said["permission_policy"] = _POLICIES[config.permission_policy.effect]
+    if config and config.approval:
+        said["approval"] = config.approval.model_dump()
+    return said
+
+
+_UNKNOWN: Any = None
+
+
+def _schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON Schema that can be trusted to validate inputs: it is one, it fetches nothing, and it ends."""
+    if schema.get("type") != "object":
+        raise ValueError('must have "type": "object".')
+    if any(isinstance(ref, str) and not ref.startswith("#") for ref in _refs(schema)):
+        raise ValueError("$ref may only point inside the schema, such as #/$defs/item.")
+    dialect = schema.get("$schema", Draft202012Validator.META_SCHEMA["$schema"])
+    checker: Any = validator_for({"$schema": dialect}, default=_UNKNOWN) if isinstance(dialect, str) else _UNKNOWN
+    if checker is _UNKNOWN:
+        raise ValueError(f"$schema names no known dialect; leave it out for {Draft202012Validator.META_SCHEMA['$schema']}.")
+    try:
+        checker.check_schema(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+        for trial in ({}, dict.fromkeys(schema.get("properties") or {})):
+            list(checker(schema).iter_errors(trial))
+    except SchemaError as error:
+        raise ValueError(f"is no JSON Schema: {error.message[:200]} at {error.json_path}.") from None
+    except (RecursionError, Unresolvable):
+        raise ValueError("has a $ref that leads nowhere or back to itself.") from None
+    return schema
+
+
+def _refs(schema: Any) -> list[Any]:
+    if isinstance(schema, list):
+        return [ref for item in schema for ref in _refs(item)]
+    if not isinstance(schema, dict):
+        return []
+    here = [schema[name] for name in ("$ref", "$dynamicRef") if name in schema]
+    return here + [ref for item in schema.values() for ref in _refs(item)]
+
+
+class Custom(Body):
+    """A tool that the client runs. Without a policy its calls are allowed: posting the result is the client's act."""
+
+    type: Literal["custom"]
+    name: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
+    description: str = Field(max_length=10_000)
+    input_schema: Annotated[dict[str, Any], AfterValidator(_schema)]
+    permission_policy: Policy | None = None
+    approval: Approval | None = None
+
+    def normal(self) -> dict[str, Any]:
+        """As it was sent, without what was not, its policy as it is returned."""
+        said = self.model_dump(include={"type", "name", "description", "input_schema"})
+        if self.permission_policy:
+            said["permission_policy"] = _POLICIES[self.permission_policy.effect]
+        return said | ({"approval": self.approval.model_dump()} if self.approval else {})
+
+
+Tool = Annotated[Toolset | Custom, Field(discriminator="type")]
+
+
+def _tools(tools: list[Toolset | Custom] | None) -> list[Toolset | Custom] | None:
+    names: list[str] = []
+    for tool in tools or []:
+        said = tool.normal()
+        names += [tool.name] if isinstance(tool, Custom) else [c["name"] for c in said["configs"] if c["enabled"]]
+    if sum(isinstance(tool, Toolset) for tool in tools or []) > 1:
+        raise ValueError(f"{TOOLSET} is given twice; give it once.")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"two tools are named {twice[0]!r}; names must be unique.")
+    if len(names) > MAX_TOOLS:
+        raise ValueError(f"at most {MAX_TOOLS} tools over all toolsets; these are {len(names)}.")
+    return tools
+
+
+Tools = Annotated[list[Tool], AfterValidator(_tools)]
+
+
+def normal_tools(tools: list[Toolset | Custom] | None) -> list[dict[str, Any]]:
+    """The normal form of an agent's tools."""
+    return [tool.normal() for tool in tools or []]

@@ -1,0 +1,150 @@
+"""Routes of sessions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from flask import Blueprint
+
+from api import wire
+from api.agents import within
+from api.door import Json, reads, writes
+from api.paging import Order, page
+from api.requests.base import NoQuery, Nothing
+from api.requests.events import plain
+from api.requests.sessions import ResourceList, SessionCreate, SessionList, SessionUpdate
+from models import flow
+from models.agent import Agent
+from models.approval import Approval
+from models.db import Db
+from models.environment import Environment
+from models.errors import Invalid, NotFound
+from models.principal import Principal
+from models.session import Session
+from models.settings import settings
+
+sessions = Blueprint("sessions", __name__, url_prefix="/v1/sessions")
+
+NEWEST: Order[Session] = Order("sessions", (Session.created_at, Session.id), lambda s: (s.created_at, s.id))
+
+
+@sessions.post("")
+@writes(SessionCreate, "sessions")
+def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
+    """A new session, idle, or running if it comes with messages."""
+    agent = _snapshot(db, body)
+    environment = Environment.for_session(db, body.environment_id)
+    session = flow.create(
+        db,
+        principal,
+        agent=agent,
+        environment_id=environment.id,
+        title=body.title or None,
+        metadata=body.metadata or {},
+        max_turns=body.max_turns or agent["max_turns"] or settings().max_turns,
+    )
+    if body.initial_events:
+        flow.receive(db, session, principal, [plain(event) for event in body.initial_events])
+    return _said(db, session)
+
+
+@sessions.get("")
+@reads(SessionList)
+def index(db: Db, _principal: Principal, query: SessionList) -> Json:
+    """The workspace's sessions, newest first unless `order` says otherwise."""
+    order = NEWEST if query.order == "desc" else NEWEST.reversed()
+    rows, after = page(db, _wanted(query), order, query.limit, query.page)
+    waiting = _waiting_on(db, rows)
+    data = [wire.session(row, waiting.get(row.id, [])) for row in rows]
+    return {"data": data, "next_page": after, "prev_page": None}
+
+
+@sessions.get("/<session_id>")
+@reads(NoQuery)
+def show(db: Db, _principal: Principal, _query: NoQuery, session_id: str) -> Json:
+    """One session, with what it waits for."""
+    return _said(db, _find(db, session_id))
+
+
+@sessions.post("/<session_id>")
+@writes(SessionUpdate, "sessions")
+def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> Json:
+    """Change its title, metadata or, while it does not run, its agent's tools."""
+    session = Session.lock(db, session_id)
+    flow.update(db, session, principal, body.changes())
+    return _said(db, session)
+
+
+@sessions.delete("/<session_id>")
+@writes(Nothing, "sessions")
+def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Json:
+    """Remove it with its history."""
+    flow.delete(db, Session.lock(db, session_id), principal)
+    return {"id": session_id, "type": "session_deleted"}
+
+
+@sessions.post("/<session_id>/archive")
+@writes(Nothing, "sessions")
+def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Json:
+    """End it for good; its history stays."""
+    session = Session.lock(db, session_id)
+    flow.archive(db, session, principal)
+    return _said(db, session)
+
+
+@sessions.get("/<session_id>/resources")
+@reads(ResourceList)
+def resources(db: Db, _principal: Principal, _query: ResourceList, session_id: str) -> Json:
+    """None: this server mounts no resources."""
+    _find(db, session_id)
+    return {"data": [], "next_page": None}
+
+
+def _snapshot(db: Db, body: SessionCreate) -> dict[str, Any]:
+    """The agent as the session will keep it. Raises Invalid that names the field."""
+    try:
+        agent = Agent.find(db, body.agent.id)
+        version = agent.at(db, body.agent.version)
+    except NotFound as missing:
+        raise Invalid("agent", f"{missing} GET /v1/agents lists those there are.") from None
+    if agent.archived_at:
+        raise Invalid("agent", f"{agent.id} is archived; choose one that is not.")
+    return version.snapshot(body.agent.overrides())
+
+
+def _wanted(query: SessionList) -> sa.Select[Session]:
+    wanted: sa.Select[Session] = within(sa.select(Session), Session.created_at, query)
+    if not query.include_archived:
+        wanted = wanted.where(Session.archived_at.is_(None))
+    if query.agent_id:
+        wanted = wanted.where(Session.agent_id == query.agent_id)
+        if query.agent_version:
+            wanted = wanted.where(Session.agent["version"].as_integer() == query.agent_version)
+    if query.statuses:
+        ours = [status for status, theirs in wire.STATUSES.items() if theirs in query.statuses]
+        wanted = wanted.where(Session.status.in_(ours))
+    return wanted
+
+
+def _said(db: Db, session: Session) -> Json:
+    db.flush()
+    return wire.session(session, _waiting_on(db, [session]).get(session.id, []))
+
+
+def _waiting_on(db: Db, rows: Sequence[Session]) -> dict[str, list[Json]]:
+    """What each session waits for people to decide, oldest first."""
+    waiting = [row.id for row in rows if row.status == "waiting"]
+    if not waiting:
+        return {}
+    found: dict[str, list[Json]] = {}
+    asked = sa.select(Approval).where(Approval.session_id.in_(waiting), Approval.status == "pending")
+    for approval in db.scalars(asked.order_by(Approval.created_at, Approval.id)):
+        found.setdefault(approval.session_id, []).append(wire.waiting(approval))
+    return found
+
+
+def _find(db: Db, session_id: str) -> Session:
+    found = db.get(Session, session_id)
+    if found is None:
+        raise NotFound("session", session_id)
+    return found

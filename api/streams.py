@@ -1,0 +1,141 @@
+"""One stream: a session's events as server-sent events, in order, each once, from a position on.
+
+    event: agent.message
+    id: 17
+    data: {"type": "agent.message", "id": "sevt_...", ...}
+
+`id` is the event's sequence number: sent back as `Last-Event-ID`, the stream goes on behind it. Deltas have no `id`.
+"""
+
+import json
+import logging
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from api import wire
+from api.hub import Reader
+from api.requests.events import OURS
+from models import clock, ids
+from models.db import transaction
+from models.event import Event
+from models.settings import settings
+
+log = logging.getLogger("assent.api")
+
+PAGE = 100
+"""Events that are read at once, so that a stream's memory is bounded however much there is to send."""
+
+COMMENT = b": \n\n"
+
+
+@dataclass
+class Stream:
+    """What one client reads. Iterate it for the bytes to send."""
+
+    reader: Reader
+    workspace_id: str
+    approvals: bool
+    """Whether events of our own types are shown."""
+    previews: frozenset[str]
+    """Types of events whose deltas are shown."""
+    over: bool
+    """The session was terminated already: what is stored is all there will be."""
+    _open: set[str] = field(default_factory=set)
+    """Events whose preview has begun."""
+    _closed: deque[str] = field(default_factory=lambda: deque(maxlen=64))
+    """Events that were sent whole: a late delta of theirs is dropped."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The first bytes come at once, so that the headers leave; a comment whenever nothing was sent for a while."""
+        yield COMMENT
+        spoke = time.monotonic()
+        while True:
+            self.reader.wake.clear()
+            for piece in self._news():
+                yield piece
+                spoke = time.monotonic()
+            if self.over:
+                return
+            pause = spoke + settings().stream_comment_seconds - time.monotonic()
+            if not self.reader.wake.wait(max(pause, 0)):
+                yield COMMENT
+                spoke = time.monotonic()
+
+    def _news(self) -> Iterator[bytes]:
+        """What there is to send now: stored events, then deltas."""
+        if self.reader.refused:
+            self.over = True
+            return
+        while self.reader.look:
+            self.reader.look = False
+            yield from self._stored()
+        if self.reader.gone and not self.over:
+            self.over = True
+            yield _frame("session.deleted", self._deleted())
+        if not self.over:
+            yield from self._deltas()
+
+    def _stored(self) -> Iterator[bytes]:
+        try:
+            events = self._read()
+        except SQLAlchemyError as error:
+            # The stream outlives the database's absence; the hub's next look wakes it again.
+            log.warning("stream of %s: %s", self.reader.session_id, type(error).__name__)
+            return
+        for event in events:
+            self.reader.seq = event.seq
+            if self.approvals or not event.type.startswith(OURS):
+                yield _frame(event.type, wire.event(event), event.seq)
+            self._open.discard(event.id)
+            if event.type == "agent.message":
+                self._closed.append(event.id)
+            if event.type == "session.status_terminated":
+                self.over = True
+                return
+        self.reader.look = self.reader.look or len(events) == PAGE
+
+    def _read(self) -> list[Event]:
+        with transaction(self.workspace_id) as db:
+            behind = sa.select(Event).where(Event.session_id == self.reader.session_id, Event.seq > self.reader.seq)
+            return list(db.scalars(behind.order_by(Event.seq).limit(PAGE)))
+
+    def _deltas(self) -> Iterator[bytes]:
+        if self.reader.overrun:
+            self.reader.overrun = False
+            self._open.clear()
+        while self.reader.frames:
+            frame = self.reader.frames.popleft()
+            if self._shown(frame):
+                yield _frame(frame["type"], frame)
+
+    def _shown(self, frame: dict[str, Any]) -> bool:
+        """Whether this delta belongs to a preview that this client saw begin and that is not over."""
+        if frame.get("type") == "event_start":
+            event = frame["event"]
+            if event["type"] in self.previews and event["id"] not in self._closed:
+                self._open.add(event["id"])
+                return True
+            return False
+        return frame.get("event_id") in self._open
+
+    def _deleted(self) -> dict[str, Any]:
+        """Made up, as the events went with the session."""
+        try:
+            with transaction(role="system") as db:
+                now = wire.time(clock.now(db))
+        except SQLAlchemyError:
+            now = None
+        return {"id": ids.new("sevt"), "type": "session.deleted", "processed_at": now}
+
+
+def _frame(kind: str, body: dict[str, Any], seq: int | None = None) -> bytes:
+    # ASCII only: some readers take U+2028 and its like for the end of a line.
+    data = json.dumps(body, separators=(",", ":"))
+    number = "" if seq is None else f"id: {seq}\n"
+    return f"event: {kind}\n{number}data: {data}\n\n".encode()

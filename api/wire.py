@@ -1,0 +1,126 @@
+"""Rows as the wire has them: bodies that hold under the SDK's strict validation, with what is ours beside."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from models.agent import Agent, AgentVersion
+from models.approval import Approval
+from models.environment import Environment
+from models.event import Event
+from models.session import Session
+
+Json = dict[str, Any]
+
+STATUSES = {
+    "idle": "idle",
+    "running": "running",
+    "waiting": "idle",
+    "rescheduling": "rescheduling",
+    "stopping": "running",
+    "terminated": "terminated",
+}
+"""The wire's status of each of ours. `waiting` is idle with `requires_action`; `waiting_on` says for what."""
+
+
+def time(at: datetime | None) -> str | None:
+    """RFC 3339 in UTC, with microseconds."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z") if at else None
+
+
+def agent(row: Agent, version: AgentVersion) -> Json:
+    """An agent at one of its versions."""
+    changed = row.updated_at if version.version == row.version else version.created_at
+    return {
+        "id": row.id,
+        "type": "agent",
+        "version": version.version,
+        **version.body,
+        "created_at": time(row.created_at),
+        "updated_at": time(changed),
+        "archived_at": time(row.archived_at),
+    }
+
+
+def environment(row: Environment) -> Json:
+    """An environment."""
+    return {
+        "id": row.id,
+        "type": "environment",
+        "name": row.name,
+        "description": row.description,
+        "config": row.config,
+        "scope": "organization",
+        "metadata": row.metadata_,
+        "built_in": row.built_in,
+        "created_at": time(row.created_at),
+        "updated_at": time(row.updated_at),
+        "archived_at": time(row.archived_at),
+    }
+
+
+def session(row: Session, waiting_on: list[Json]) -> Json:
+    """A session, with what it waits for."""
+    created = {"ephemeral_5m_input_tokens": row.usage.get("cache_creation_input_tokens", 0), "ephemeral_1h_input_tokens": 0}
+    return {
+        "id": row.id,
+        "type": "session",
+        "agent": row.agent,
+        "environment_id": row.environment_id,
+        "status": STATUSES[row.status],
+        "stop_reason": row.stop_reason,
+        "waiting_on": waiting_on,
+        "title": row.title,
+        "metadata": row.metadata_,
+        "max_turns": row.max_turns,
+        "chat_approvals": row.chat_approvals,
+        "outcome_evaluations": [],
+        "resources": [],
+        "stats": {},
+        "usage": {**row.usage, "cache_creation": created},
+        "vault_ids": [],
+        "created_at": time(row.created_at),
+        "updated_at": time(row.updated_at),
+        "archived_at": time(row.archived_at),
+    }
+
+
+def waiting(row: Approval) -> Json:
+    """One approval that a session waits for."""
+    return {
+        "approval_id": row.id,
+        "tool_use_id": row.tool_call_id,
+        "tool": row.tool,
+        "kind": row.kind,
+        "since": time(row.created_at),
+        "expires_at": time(row.expires_at),
+    }
+
+
+def event(row: Event) -> Json:
+    """An event, in lists and in streams."""
+    return {**row.body, "id": row.id, "type": row.type, "processed_at": time(row.processed_at)}
+
+
+def approval(row: Approval) -> Json:
+    """An approval: the question, what was shown, and the answer."""
+    return {
+        "id": row.id,
+        "type": "approval",
+        "kind": row.kind,
+        "status": row.status,
+        "session_id": row.session_id,
+        "tool_use_id": row.tool_call_id,
+        "tool": row.tool,
+        "prompt": row.prompt,
+        "input": json.loads(row.input),
+        "input_canonical": row.input,
+        "input_sha256": row.input_sha256,
+        "rule": row.rule,
+        "created_at": time(row.created_at),
+        "expires_at": time(row.expires_at),
+        "decision": row.decision,
+        "decided_by": row.decided_by,
+        "decided_at": time(row.decided_at),
+        "event_id": row.event_id,
+    }

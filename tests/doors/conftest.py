@@ -1,0 +1,29 @@
+"""The API in a process of its own, a workspace per test, and hands on both sides of it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from doors.served import Caller, key, served
+from rows.stage import Stage
+
+
+@pytest.fixture(scope="session")
+def api(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The API's address. Streams look at the database often, so that no test waits for a tick."""
+    log: Path = tmp_path_factory.mktemp("api") / "log"
+    with served(log, ASSENT_STREAM_POLL_SECONDS="0.2") as url:
+        yield url
+
+
+@pytest.fixture
+def stage(clean_database: object) -> Stage:
+    """A workspace, and the hands to play the workers' part in it."""
+    return Stage()
+
+
+@pytest.fixture
+def caller(api: str, stage: Stage) -> Iterator[Caller]:
+    """A client of that workspace that may do everything."""
+    with Caller(api, key(stage)) as client:
+        yield client

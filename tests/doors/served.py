@@ -1,0 +1,127 @@
+"""The API as it is served: gunicorn with gevent in a process of its own, on the test process's database and Redis."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from rows.stage import Stage
+
+from models.api_key import SCOPES, ApiKey
+from models.db import transaction
+
+HOUSE = Path(__file__).parents[2]
+
+MODEL = "claude-opus-5-5"
+
+
+@contextmanager
+def served(log: Path, **env: str) -> Iterator[str]:
+    """The API's address, once it answers."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    command = [sys.executable, "-m", "gunicorn", "api:create_app()", "--worker-class", "gevent", "--bind", f"127.0.0.1:{port}"]
+    command += ["--graceful-timeout", "1", "--no-control-socket"]
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, cwd=HOUSE, env=os.environ | env, stdout=out, stderr=out)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            _wait_for(url, process, log)
+            yield url
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def _wait_for(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, log.read_text()
+        try:
+            httpx.get(f"{url}/healthz", trust_env=False)
+        except httpx.HTTPError:
+            time.sleep(0.05)
+        else:
+            return
+
+
+def key(stage: Stage, *scopes: str) -> str:
+    """The secret of a new key in the stage's workspace; with every scope unless told otherwise."""
+    with transaction(stage.workspace_id) as db:
+        _row, secret = ApiKey.create(db, workspace_id=stage.workspace_id, name="test", scopes=frozenset(scopes or SCOPES))
+        return secret
+
+
+class Caller(httpx.Client):
+    """A plain HTTP client of one workspace."""
+
+    def __init__(self, url: str, secret: str, **headers: str) -> None:
+        super().__init__(base_url=url, headers={"x-api-key": secret} | headers, trust_env=False, timeout=20)
+
+    def agent(self, **more: Any) -> dict[str, Any]:
+        """A new agent."""
+        return good(self.post("/v1/agents", json={"name": "Agent", "model": MODEL} | more))
+
+    def environment_id(self) -> str:
+        """The built-in environment."""
+        found: str = good(self.get("/v1/environments"))["data"][-1]["id"]
+        return found
+
+    def session(self, agent: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+        """A new session."""
+        agent = agent or self.agent(tools=[{"type": "agent_toolset_20260401"}])
+        return good(self.post("/v1/sessions", json={"agent": agent["id"], "environment_id": self.environment_id()} | more))
+
+    def tell(self, session_id: str, *events: dict[str, Any], **headers: str) -> httpx.Response:
+        """Post events."""
+        return self.post(f"/v1/sessions/{session_id}/events", json={"events": list(events)}, headers=headers)
+
+    def say(self, session_id: str, text: str = "Do it.") -> dict[str, Any]:
+        """Post a message; the stored event."""
+        found: dict[str, Any] = good(self.tell(session_id, message(text)))["data"][0]
+        return found
+
+    def events(self, session_id: str, **query: Any) -> list[dict[str, Any]]:
+        """All events of one page."""
+        found: list[dict[str, Any]] = good(self.get(f"/v1/sessions/{session_id}/events", params=query))["data"]
+        return found
+
+
+def message(text: str = "Do it.") -> dict[str, Any]:
+    """A user's message."""
+    return {"type": "user.message", "content": [{"type": "text", "text": text}]}
+
+
+def confirmation(tool_use_id: str, result: str = "allow", **more: Any) -> dict[str, Any]:
+    """A person's answer."""
+    return {"type": "user.tool_confirmation", "tool_use_id": tool_use_id, "result": result} | more
+
+
+def good(response: httpx.Response) -> dict[str, Any]:
+    """The body of a 200."""
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def bad(response: httpx.Response, status: int, *words: str) -> dict[str, Any]:
+    """The error of an answer with this status, whose message holds these words."""
+    assert response.status_code == status, response.text
+    body = response.json()
+    assert body["type"] == "error"
+    assert body["request_id"] == response.headers["request-id"]
+    for word in words:
+        assert word in body["error"]["message"], body["error"]["message"]
+    if status in {429, 503}:
+        assert response.headers["retry-after"]
+    elif status < 500:
+        assert response.headers["x-should-retry"] == "false"
+    found: dict[str, Any] = body["error"]
+    return found

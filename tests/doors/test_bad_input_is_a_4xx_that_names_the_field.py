@@ -1,0 +1,321 @@
+"""Whatever is sent, the answer is a 4xx that names the field, and nothing is half written."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from doors.served import MODEL, Caller, bad, good, message
+
+TOOLSET = {"type": "agent_toolset_20260401"}
+GOOD = {"name": "A", "model": MODEL}
+
+
+def custom(**more: Any) -> dict[str, Any]:
+    """A client tool."""
+    return {"type": "custom", "name": "t", "description": "", "input_schema": {"type": "object"}} | more
+
+
+def schema(**more: Any) -> dict[str, Any]:
+    """An agent with one client tool of this schema."""
+    return {"tools": [custom(input_schema={"type": "object"} | more)]}
+
+
+RAW = {
+    "no JSON": (b"{", "body"),
+    "no object": (b"[1]", "body"),
+    "a number": (b"5", "body"),
+    "no UTF-8": (b'{"name": "\xff"}', "body"),
+    "a byte order mark": (b"\xef\xbb\xbf{}", "body"),
+    "UTF-16": ('{"name": "A"}'.encode("utf-16"), "body"),
+    "NaN": (b'{"name": NaN}', "NaN"),
+    "Infinity": (b'{"name": -Infinity}', "Infinity"),
+    "a number beyond doubles": (b'{"max_turns": 1e999}', "1e999"),
+    "an integer beyond 2**53": (b'{"max_turns": 9007199254740993}', "9007199254740993"),
+    "an integer of 10,000 digits": (b'{"max_turns": ' + b"9" * 10_000 + b"}", "9999"),
+    "a name twice": (b'{"name": "A", "name": "B"}', "'name'"),
+    "NUL": (b'{"name": "A\\u0000", "model": "m"}', "name"),
+    "NUL in a name": (b'{"metadata": {"a\\u0000": "b"}}', "metadata"),
+    "NUL deep inside": (b'{"metadata": {"a": "\\u0000"}}', "metadata.a"),
+    "half a surrogate pair": (b'{"name": "\\ud800", "model": "m"}', "name"),
+    "a raw control character": (b'{"name": "a\x01"}', "body"),
+    "depth": (b'{"name": ' + b"[" * 100 + b"]" * 100 + b"}", "nested"),
+    "a depth bomb": (b'{"name": ' + b"[" * 200_000 + b"]" * 200_000 + b"}", "nested"),
+    "a bomb of objects": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested"),
+}
+
+AGENTS: dict[str, tuple[dict[str, Any], str]] = {
+    "no name": ({"name": None}, "name"),
+    "an empty name": ({"name": ""}, "name"),
+    "a name too long": ({"name": "x" * 257}, "name"),
+    "a name that is a number": ({"name": 5}, "name"),
+    "no model": ({"model": None}, "model"),
+    "a model without id": ({"model": {}}, "model.id"),
+    "a model that is a number": ({"model": 5}, "model"),
+    "effort": ({"model": {"id": MODEL, "effort": "high"}}, "model.effort"),
+    "speed": ({"model": {"id": MODEL, "speed": "fast"}}, "model.speed"),
+    "an unknown field": ({"nmae": "x"}, "nmae"),
+    "a system too long": ({"system": "x" * 100_001}, "system"),
+    "17 pairs of metadata": ({"metadata": {str(n): "" for n in range(17)}}, "metadata"),
+    "a metadata key too long": ({"metadata": {"k" * 65: ""}}, "metadata"),
+    "a metadata value too long": ({"metadata": {"k": "v" * 513}}, "metadata.k"),
+    "a metadata value that is a number": ({"metadata": {"k": 1}}, "metadata.k"),
+    "metadata null": ({"metadata": {"k": None}}, "metadata.k"),
+    "skills": ({"skills": [{"type": "anthropic", "skill_id": "xlsx"}]}, "skills"),
+    "MCP servers": ({"mcp_servers": [{"type": "url", "name": "n", "url": "https://x"}]}, "mcp_servers"),
+    "multiagent": ({"multiagent": {"type": "coordinator", "agents": []}}, "multiagent"),
+    "an execution identity": ({"execution_identity": {"type": "aws_role", "role_arn": "a"}}, "execution_identity.type"),
+    "no turns": ({"max_turns": 0}, "max_turns"),
+    "turns that are true": ({"max_turns": True}, "max_turns"),
+    "turns that are a fraction": ({"max_turns": 1.5}, "max_turns"),
+    "tools that are no list": ({"tools": {}}, "tools"),
+    "a tool that is text": ({"tools": ["bash"]}, "tools.0"),
+    "an unknown tool type": ({"tools": [{"type": "bash_20250124"}]}, "tools.0"),
+    "an MCP toolset": ({"tools": [{"type": "mcp_toolset", "mcp_server_name": "n"}]}, "tools.0"),
+    "a tool without type": ({"tools": [{"name": "x"}]}, "tools.0"),
+    "an unknown built-in tool": ({"tools": [{**TOOLSET, "configs": [{"name": "rm"}]}]}, "tools.0.configs.0.name"),
+    "web search": ({"tools": [{**TOOLSET, "configs": [{"name": "web_search", "enabled": True}]}]}, "web_search"),
+    "web fetch by default": ({"tools": [{**TOOLSET, "configs": [{"name": "web_fetch"}]}]}, "web_fetch"),
+    "a tool configured twice": ({"tools": [{**TOOLSET, "configs": [{"name": "bash"}, {"name": "bash"}]}]}, "twice"),
+    "a config of another type": ({"tools": [{**TOOLSET, "configs": [{"name": "bash", "type": "edit"}]}]}, "configs"),
+    "two toolsets": ({"tools": [TOOLSET, TOOLSET]}, "twice"),
+    "a policy unknown": (
+        {"tools": [{**TOOLSET, "default_config": {"permission_policy": {"type": "maybe"}}}]},
+        "tools.0.default_config.permission_policy",
+    ),
+    "a policy that judges": (
+        {"tools": [{**TOOLSET, "default_config": {"permission_policy": {"type": "auto"}}}]},
+        "tools.0.default_config.permission_policy.default",
+    ),
+    "rules": (
+        {"tools": [custom(permission_policy={"type": "rules", "rules": [{"effect": "allow"}], "default": "ask"})]},
+        "tools.0.permission_policy.rules",
+    ),
+    "a deadline of nothing": ({"tools": [custom(approval={"timeout_seconds": 0})]}, "tools.0.approval.timeout_seconds"),
+    "a deadline of an age": ({"tools": [custom(approval={"timeout_seconds": 1e12})]}, "tools.0.approval.timeout_seconds"),
+    "a quorum": ({"tools": [custom(approval={"required_approvals": 2})]}, "tools.0.approval.required_approvals"),
+    "a tool name with a space": ({"tools": [custom(name="a b")]}, "tools.0.name"),
+    "a tool name that ends a line": ({"tools": [custom(name="a\n")]}, "tools.0.name"),
+    "a tool name too long": ({"tools": [custom(name="a" * 129)]}, "tools.0.name"),
+    "two tools of one name": ({"tools": [custom(), custom()]}, "'t'"),
+    "a client tool named as ours": ({"tools": [TOOLSET, custom(name="bash")]}, "'bash'"),
+    "257 tools": ({"tools": [custom(name=f"t{n}") for n in range(257)]}, "256"),
+    "a schema of a string": ({"tools": [custom(input_schema={"type": "string"})]}, "tools.0.input_schema"),
+    "a schema that is none": (schema(properties={"a": {"type": "strin"}}), "tools.0.input_schema"),
+    "a schema with a bad pattern": (schema(properties={"a": {"type": "string", "pattern": "("}}), "tools.0.input_schema"),
+    "a schema from elsewhere": (schema(properties={"a": {"$ref": "http://169.254.169.254/"}}), "tools.0.input_schema"),
+    "a schema that leads nowhere": (schema(properties={"a": {"$ref": "#/$defs/no"}}), "tools.0.input_schema"),
+    "a schema that leads back": (schema(**{"$ref": "#"}), "tools.0.input_schema"),
+    "a schema of no dialect": (schema(**{"$schema": "https://example.org/mine"}), "tools.0.input_schema"),
+    "a schema of a dialect that is a number": (schema(**{"$schema": 5}), "tools.0.input_schema"),
+}
+
+
+@pytest.mark.parametrize("case", RAW)
+def test_a_body_that_cannot_be_trusted(caller: Caller, case: str) -> None:
+    body, field = RAW[case]
+    bad(caller.post("/v1/agents", content=body, headers={"content-type": "application/json"}), 400, field)
+
+
+@pytest.mark.parametrize("case", AGENTS)
+def test_an_agent_that_cannot_be(caller: Caller, case: str) -> None:
+    more, field = AGENTS[case]
+    bad(caller.post("/v1/agents", json=GOOD | more), 400, field)
+    assert good(caller.get("/v1/agents"))["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ({"config": {"type": "self_hosted"}}, "config"),
+        ({"config": {"type": "cloud", "networking": {"type": "unrestricted"}}}, "config.networking"),
+        ({"config": {"type": "cloud", "networking": {"type": "limited", "allowed_hosts": ["a.b"]}}}, "allowed_hosts"),
+        ({"config": {"type": "cloud", "packages": {"pip": ["numpy"]}}}, "config.packages.pip"),
+        ({"scope": "account"}, "scope"),
+        ({"name": None}, "name"),
+    ],
+)
+def test_an_environment_that_cannot_be(caller: Caller, more: dict[str, Any], field: str) -> None:
+    bad(caller.post("/v1/environments", json={"name": "E"} | more), 400, field)
+
+
+SESSIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "no agent": ({"agent": None}, "agent"),
+    "an agent that is not there": ({"agent": "agent_none"}, "agent"),
+    "an agent of no version": ({"agent": {"type": "agent", "id": "ID", "version": 9}}, "agent"),
+    "version 0": ({"agent": {"type": "agent", "id": "ID", "version": 0}}, "agent.version"),
+    "a version beyond integers": ({"agent": {"type": "agent", "id": "ID", "version": 2**40}}, "agent.version"),
+    "an agent of unknown type": ({"agent": {"type": "assistant", "id": "ID"}}, "agent"),
+    "an override that is not": ({"agent": {"type": "agent_with_overrides", "id": "ID", "name": "N"}}, "agent.name"),
+    "an environment that is not there": ({"environment_id": "env_none"}, "environment_id"),
+    "a budget": ({"budget": {"type": "limit", "max_list_cost": {"amount": "1", "currency": "USD"}}}, "budget"),
+    "resources": ({"resources": [{"type": "file", "file_id": "f"}]}, "resources"),
+    "vaults": ({"vault_ids": ["vlt_1"]}, "vault_ids"),
+    "chat approvals": ({"chat_approvals": True}, "chat_approvals"),
+    "a title too long": ({"title": "t" * 513}, "title"),
+    "51 first events": ({"initial_events": [message()] * 51}, "initial_events"),
+    "a first event of another type": ({"initial_events": [{"type": "user.interrupt"}]}, "initial_events.0.type"),
+}
+
+
+@pytest.mark.parametrize("case", SESSIONS)
+def test_a_session_that_cannot_be(caller: Caller, case: str) -> None:
+    more, field = SESSIONS[case]
+    agent_id = caller.agent()["id"]
+    if isinstance(more.get("agent"), dict) and more["agent"]["id"] == "ID":
+        more = {"agent": more["agent"] | {"id": agent_id}}
+    bad(caller.post("/v1/sessions", json={"agent": agent_id, "environment_id": caller.environment_id()} | more), 400, field)
+    assert good(caller.get("/v1/sessions"))["data"] == []
+
+
+def result(*content: Any, **more: Any) -> dict[str, Any]:
+    """A result."""
+    return {"type": "user.custom_tool_result", "custom_tool_use_id": "sevt_1", "content": list(content)} | more
+
+
+EVENTS: dict[str, tuple[Any, str]] = {
+    "none": ([], "events"),
+    "no list": ({}, "events"),
+    "51": ([message()] * 51, "events"),
+    "text": (["hello"], "events.0"),
+    "no type": ([{}], "events.0"),
+    "an unknown type": ([{"type": "user.shout"}], "events.0"),
+    "an agent's": ([{"type": "agent.message", "content": []}], "events.0"),
+    "an outcome": ([{"type": "user.define_outcome", "description": "d"}], "events.0"),
+    "a result that only self-hosted clients give": ([{"type": "user.tool_result", "tool_use_id": "t"}], "events.0"),
+    "a message without content": ([message(), {"type": "user.message"}], "events.1.content"),
+    "a message of nothing": ([{"type": "user.message", "content": []}], "events.0.content"),
+    "a message of text": ([{"type": "user.message", "content": "hello"}], "events.0.content"),
+    "a message of white space": ([message(" \n")], "events.0.content"),
+    "an empty text": ([message("")], "events.0.content.0.text"),
+    "an unknown block": ([{"type": "user.message", "content": [{"type": "video"}]}], "events.0.content.0"),
+    "a file": (
+        [{"type": "user.message", "content": [{"type": "image", "source": {"type": "file", "file_id": "f"}}]}],
+        "events.0.content.0.source",
+    ),
+    "a link to a file": (
+        [{"type": "user.message", "content": [{"type": "image", "source": {"type": "url", "url": "file:///etc/passwd"}}]}],
+        "events.0.content.0.source.url",
+    ),
+    "an unknown field": ([message() | {"prority": 1}], "events.0.prority"),
+    "another thread": ([{"type": "user.interrupt", "session_thread_id": "sthr_1"}], "events.0.session_thread_id"),
+    "a result for no call": ([result()], "events.0.custom_tool_use_id"),
+    "a confirmation of no call": (
+        [{"type": "user.tool_confirmation", "tool_use_id": "sevt_1", "result": "allow"}],
+        "events.0.tool_use_id",
+    ),
+    "a confirmation that is perhaps": (
+        [{"type": "user.tool_confirmation", "tool_use_id": "sevt_1", "result": "perhaps"}],
+        "events.0.result",
+    ),
+    "an allow with a message": (
+        [{"type": "user.tool_confirmation", "tool_use_id": "sevt_1", "result": "allow", "deny_message": "m"}],
+        "deny_message",
+    ),
+    "a hash that is none": (
+        [{"type": "user.tool_confirmation", "tool_use_id": "sevt_1", "result": "allow", "expected_input_sha256": "x"}],
+        "events.0.expected_input_sha256",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", EVENTS)
+def test_events_that_cannot_be(caller: Caller, case: str) -> None:
+    events, field = EVENTS[case]
+    session = caller.session()
+    bad(caller.post(f"/v1/sessions/{session['id']}/events", json={"events": events}), 400, field)
+    assert caller.events(session["id"]) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/v1/agents?limit=0", "limit"),
+        ("/v1/agents?limit=101", "limit"),
+        ("/v1/agents?limit=ten", "limit"),
+        ("/v1/agents?limit=" + "9" * 3000, "limit"),
+        ("/v1/agents?limit=1&limit=2", "limit"),
+        ("/v1/agents?page=", "page"),
+        ("/v1/agents?page=%00", "page"),
+        ("/v1/agents?page=bm8", "page"),
+        ("/v1/agents?page=" + "W" * 900, "page"),
+        ("/v1/agents?page=" + "x" * 2000, "page"),
+        ("/v1/agents?lmit=1", "lmit"),
+        ("/v1/agents?include_archived=maybe", "include_archived"),
+        ("/v1/agents?created_at[gte]=yesterday", "created_at[gte]"),
+        ("/v1/agents?created_at[gte]=1", "created_at[gte]"),
+        ("/v1/agents?created_at[gte]=2026-01-01T00:00:00", "created_at[gte]"),
+        ("/v1/sessions?statuses[]=waiting", "statuses.0"),
+        ("/v1/sessions?order=up", "order"),
+        ("/v1/sessions?agent_id=%00", "agent_id"),
+        ("/v1/sessions?agent_version=0", "agent_version"),
+        ("/v1/sessions?deployment_id=d", "deployment_id"),
+        ("/v1/approvals?status=open", "status"),
+        ("/v1/approvals?session_id=%00", "session_id"),
+        ("/v1/sessions/SESSION/events?limit=1001", "limit"),
+        ("/v1/sessions/SESSION/events?types[]=agent.mesage", "types"),
+        ("/v1/sessions/SESSION/events?include=everything", "include.0"),
+        ("/v1/sessions/SESSION/events?order=random", "order"),
+        ("/v1/sessions/SESSION/events/stream?event_deltas[]=user.message", "event_deltas.0"),
+    ],
+)
+def test_a_query_that_cannot_be(caller: Caller, path: str, field: str) -> None:
+    if "SESSION" in path:
+        path = path.replace("SESSION", caller.session()["id"])
+    bad(caller.get(path), 400, field)
+
+
+def test_a_cursor_fits_one_list_and_one_order(caller: Caller) -> None:
+    for _ in range(2):
+        caller.session()
+    cursor = good(caller.get("/v1/sessions", params={"limit": 1}))["next_page"]
+    good(caller.get("/v1/sessions", params={"page": cursor}))
+    bad(caller.get("/v1/sessions", params={"page": cursor, "order": "asc"}), 400, "page")
+    bad(caller.get("/v1/agents", params={"page": cursor}), 400, "page")
+
+
+@pytest.mark.parametrize("where", ["agents", "environments", "sessions", "approvals"])
+@pytest.mark.parametrize(
+    "row_id", ["x", "agent_", "agent_%00", "agent_%ff", "AGENT_1", "agent_" + "1" * 500, "agent_1'--", "%F0%9F%98%80", "agent_1"]
+)
+def test_an_id_that_is_none_is_not_found(caller: Caller, where: str, row_id: str) -> None:
+    bad(caller.get(f"/v1/{where}/{row_id}"), 404)
+
+
+def test_what_is_not_there_is_not_found_and_what_is_not_taken_is_said(caller: Caller) -> None:
+    bad(caller.get("/v1/nothing"), 404)
+    bad(caller.get("/"), 404)
+    refused = caller.put("/v1/agents", json={})
+    bad(refused, 405)
+    assert refused.headers["allow"] == "GET, HEAD, OPTIONS, POST"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"content-type": "text/plain"},
+        {"content-type": "application/x-www-form-urlencoded"},
+        {"content-type": "application/json", "content-encoding": "gzip"},
+    ],
+)
+def test_a_body_that_is_not_json_by_its_own_word(caller: Caller, headers: dict[str, str]) -> None:
+    bad(caller.post("/v1/agents", content=json.dumps(GOOD), headers=headers), 415, next(reversed(headers)))
+
+
+def test_a_body_too_large(caller: Caller) -> None:
+    bad(caller.post("/v1/agents", json=GOOD | {"description": "x" * 5_000_000}), 413)
+    pieces = (b"x" * 100_000 for _ in range(60))
+    bad(caller.post("/v1/agents", content=pieces, headers={"content-type": "application/json"}), 413)
+
+
+def test_half_a_request_with_a_bad_event_stores_none_of_them(caller: Caller) -> None:
+    session = caller.session()
+    answer = caller.tell(session["id"], message(), {"type": "user.custom_tool_result", "custom_tool_use_id": "sevt_none"})
+    bad(answer, 400, "events.1.custom_tool_use_id")
+    assert caller.events(session["id"]) == []
+
+
+@pytest.mark.parametrize("key", ["", "a b", "ü".encode(), "x" * 256])
+def test_an_idempotency_key_that_cannot_be(caller: Caller, key: str | bytes) -> None:
+    headers = httpx.Headers([(b"idempotency-key", key.encode() if isinstance(key, str) else key)])
+    bad(caller.post("/v1/agents", json=GOOD, headers=headers), 400, "Idempotency-Key")

@@ -1,0 +1,64 @@
+"""Requests share a process, streams share a hub: who waits, waits alone, and who leaves is forgotten."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from doors.served import Caller, good, key, message
+from flask.testing import FlaskClient
+from rows.stage import Stage
+
+from api import create_app
+from api.hub import Reader, hub
+from models import db as database
+from models.db import transaction
+from models.session import Session
+
+
+def test_a_request_that_waits_for_a_lock_leaves_the_others_alone(caller: Caller, api: str, stage: Stage) -> None:
+    session = caller.session()
+    with transaction(stage.workspace_id) as db:
+        Session.lock(db, session["id"])
+        with Caller(api, caller.headers["x-api-key"]) as other:
+            waiting = threading.Thread(target=other.post, args=(f"/v1/sessions/{session['id']}/archive",))
+            waiting.start()
+            before = time.monotonic()
+            for _ in range(5):
+                good(caller.get("/v1/agents"))
+            assert waiting.is_alive(), "it still waits"
+            assert time.monotonic() - before < 1.5
+            waiting.join()
+
+
+@pytest.fixture
+def inside(clean_database: object, redis_url: str) -> Iterator[FlaskClient]:
+    """The application in this process, to look inside."""
+    app = create_app()
+    with app.test_client() as client:
+        yield client
+    database.on_commit(database._say_nothing)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_who_leaves_a_stream_is_forgotten(inside: FlaskClient, stage: Stage, method: str) -> None:
+    headers = {"x-api-key": key(stage)}
+    session_id = stage.session()
+    answer = inside.open(f"/v1/sessions/{session_id}/events/stream", method=method, headers=headers, buffered=False)
+    assert answer.status_code == 200
+    if method == "GET":
+        assert hub().of(session_id)
+    answer.close()
+    assert not hub().of(session_id)
+
+
+def test_a_reader_that_does_not_keep_up_loses_deltas_and_no_events() -> None:
+    reader = Reader("sesn_1", "key_1", deltas=True)
+    for n in range(5000):
+        reader.tell([{"type": "event_delta", "event_id": "sevt_1", "delta": {"n": n}}])
+    assert len(reader.frames) <= 1000
+    assert reader.overrun
+
+
+def test_the_enqueue_door_does_not_need_redis(caller: Caller) -> None:
+    good(caller.tell(caller.session()["id"], message()))

@@ -1,0 +1,57 @@
+"""What passes says so, with when to come back; what the process can say of itself, it says without a key."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from doors.served import Caller, bad, good, key, message, served
+from rows.stage import Stage
+
+from api.health import _revisions
+from models.db import transaction
+from models.session import Session
+
+
+@pytest.fixture(scope="module")
+def lost_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An API whose database and Redis are not there."""
+    log: Path = tmp_path_factory.mktemp("lost") / "log"
+    gone = "postgresql://assent_app:x@127.0.0.1:1/assent"
+    with served(log, DATABASE_URL=gone, DATABASE_SYSTEM_URL=gone, REDIS_URL="redis://127.0.0.1:1/0") as url:
+        yield url
+
+
+def test_a_session_that_is_locked_for_long_is_a_503(caller: Caller, stage: Stage) -> None:
+    session = caller.session()
+    with transaction(stage.workspace_id) as db:
+        Session.lock(db, session["id"])
+        answer = caller.tell(session["id"], message())
+        assert bad(answer, 503)["type"] == "overloaded_error"
+        assert "x-should-retry" not in answer.headers
+    assert caller.events(session["id"]) == []
+    good(caller.tell(session["id"], message()))
+
+
+def test_a_database_that_is_away_is_a_503(lost_api: str, stage: Stage) -> None:
+    with Caller(lost_api, key(stage)) as caller:
+        bad(caller.get("/v1/agents"), 503)
+        bad(caller.post("/v1/agents", json={}), 503)
+
+
+def test_alive_is_not_ready(lost_api: str) -> None:
+    assert good(httpx.get(f"{lost_api}/healthz", trust_env=False)) == {"status": "ok"}
+    answer = httpx.get(f"{lost_api}/readyz", trust_env=False)
+    assert answer.status_code == 503
+    assert answer.json()["status"] == "not ready"
+
+
+def test_ready_says_database_and_redis(api: str, clean_database: object) -> None:
+    said = good(httpx.get(f"{api}/readyz", trust_env=False))
+    assert (said["status"], said["database"], said["redis"]) == ("ok", "ok", "ok")
+
+
+def test_the_schema_has_one_head() -> None:
+    known, heads = _revisions()
+    assert len(heads) == 1
+    assert heads <= known

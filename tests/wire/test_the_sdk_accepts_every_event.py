@@ -1,0 +1,182 @@
+"""Every type of event that we emit, listed and streamed, through the official SDK in strict mode."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from anthropic import Anthropic
+from rows.stage import Stage, call, say
+
+from models import flow
+from models.tool_call import ToolCall
+
+MODEL = "claude-opus-5-5"
+CUSTOM: Any = {"type": "custom", "name": "look_up", "description": "d", "input_schema": {"type": "object", "properties": {}}}
+CONFIGS: Any = [
+    {"name": "read", "permission_policy": {"type": "always_allow"}},
+    {"name": "write", "permission_policy": {"type": "always_deny"}},
+]
+
+Play = Callable[[Stage, str], None]
+
+
+def finish(stage: Stage, session_id: str) -> None:
+    """A reply that ends."""
+    stage.reply(session_id, say("Done."))
+
+
+def think(stage: Stage, session_id: str) -> None:
+    """A reply after thinking."""
+    stage.reply(session_id, {"type": "thinking", "thinking": "...", "signature": "s"}, say("Done."))
+
+
+def allow(stage: Stage, session_id: str) -> None:
+    """A call that asks, is allowed, and runs."""
+    [asked] = stage.reply(session_id, say("I will."), call())
+    stage.confirm(session_id, asked.id)
+    stage.run_call(asked)
+    finish(stage, session_id)
+
+
+def deny(stage: Stage, session_id: str) -> None:
+    """A call that is denied."""
+    [asked] = stage.reply(session_id, call())
+    stage.confirm(session_id, asked.id, "deny", deny_message="No.")
+    finish(stage, session_id)
+
+
+def end(stage: Stage, session_id: str) -> None:
+    """A call that is denied and ends the run."""
+    [asked] = stage.reply(session_id, call())
+    stage.confirm(session_id, asked.id, "deny", interrupt=True)
+
+
+def every_policy(stage: Stage, session_id: str) -> None:
+    """Calls that are allowed, denied, unknown and wrong."""
+    calls = [
+        call("read", file_path="a"),
+        call("write", file_path="a", content="b"),
+        call("rm"),
+        call("read", wrong=1),
+        call("look_up", n=1),
+    ]
+    found = stage.reply(session_id, *calls)
+    [held] = [c for c in found if c.status == "queued"]
+    stage.run_call(held, is_error=True)
+    [theirs] = [c for c in found if c.status == "with_client"]
+    stage.send(session_id, {"type": "user.custom_tool_result", "custom_tool_use_id": theirs.id, "content": [say("42")]})
+    finish(stage, session_id)
+
+
+def interrupt(stage: Stage, session_id: str) -> None:
+    """An interrupt while the model answers."""
+    stage.claim(session_id)
+    stage.send(session_id, {"type": "user.interrupt"})
+
+
+def interrupt_calls(stage: Stage, session_id: str) -> None:
+    """An interrupt while calls wait."""
+    stage.reply(session_id, call(), call("look_up", n=1))
+    stage.send(session_id, {"type": "user.interrupt"})
+
+
+def expire(stage: Stage, session_id: str) -> None:
+    """A call that nobody decides in time."""
+    stage.reply(session_id, call())
+    stage.locked(session_id, lambda db, session: _overdue(db, session.id))
+    assert stage.expire(session_id) == 1
+    finish(stage, session_id)
+
+
+def _overdue(db: Any, session_id: str) -> None:
+    from models.approval import Approval
+
+    for approval in Approval.pending(db, session_id):
+        approval.expires_at = approval.created_at
+
+
+def lose(stage: Stage, session_id: str) -> None:
+    """A call whose worker dies, settled by a person."""
+    [asked] = stage.reply(session_id, call())
+    stage.confirm(session_id, asked.id)
+    held = stage.claim_call(asked)
+    assert held
+    stage.locked(session_id, lambda db, session: flow.lose_call(db, session, db.get_one(ToolCall, held.id)))
+    stage.decide(stage.approvals(session_id)[-1], outcome="give_up")
+    finish(stage, session_id)
+
+
+def fail(stage: Stage, session_id: str) -> None:
+    """A model that fails in passing, then for good."""
+    turn = stage.claim(session_id)
+    assert turn
+    stage.fail(turn, retryable=True)
+    stage.locked(session_id, lambda db, session: _due(db, session.turn_id))
+    turn = stage.claim(session_id)
+    assert turn
+    stage.fail(turn, retryable=False)
+
+
+def _due(db: Any, turn_id: str | None) -> None:
+    from models.turn import Turn
+
+    turn = db.get_one(Turn, turn_id)
+    turn.due_at = turn.created_at
+
+
+def refuse(stage: Stage, session_id: str) -> None:
+    """A model that refuses."""
+    stage.reply(session_id, say("No."), stop_reason="refusal")
+
+
+def run_out(stage: Stage, session_id: str) -> None:
+    """A reply that is cut."""
+    stage.reply(session_id, say("Once upon"), stop_reason="max_tokens")
+
+
+def reach_the_limit(stage: Stage, session_id: str) -> None:
+    """More turns than allowed."""
+    for _ in range(5):
+        for held in stage.reply(session_id, call("read", file_path="a")):
+            if held.status == "queued":
+                stage.run_call(held)
+
+
+PLAYS: list[Play] = [
+    finish,
+    think,
+    allow,
+    deny,
+    end,
+    every_policy,
+    interrupt,
+    interrupt_calls,
+    expire,
+    lose,
+    fail,
+    refuse,
+    run_out,
+    reach_the_limit,
+]
+
+
+@pytest.mark.parametrize("play", PLAYS, ids=lambda play: play.__name__)
+def test_a_run_is_listed_and_streamed_alike(sdk: Anthropic, stage: Stage, play: Play) -> None:
+    agent = sdk.beta.agents.create(name="A", model=MODEL, tools=[{"type": "agent_toolset_20260401", "configs": CONFIGS}, CUSTOM])
+    environment = sdk.beta.environments.list().data[0]
+    session_id = sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id).id
+    with sdk.beta.sessions.events.stream(session_id, event_deltas=["agent.message"]) as stream:
+        streamed: list[Any] = []
+        reader = threading.Thread(target=streamed.extend, args=(stream,), daemon=True)
+        reader.start()
+        sdk.beta.sessions.events.send(session_id, events=[{"type": "user.message", "content": [{"type": "text", "text": "Go."}]}])
+        play(stage, session_id)
+        sdk.beta.sessions.update(session_id, title="T", metadata={"k": "v"}, agent={"tools": []})
+        sdk.beta.sessions.archive(session_id)
+        reader.join(15)
+        assert not reader.is_alive()
+    listed = list(sdk.beta.sessions.events.list(session_id, limit=1000))
+    assert [e.id for e in streamed] == [e.id for e in listed]
+    assert [e.type for e in listed][-2:] == ["session.updated", "session.status_terminated"]
+    stage.check(session_id)
