@@ -70,6 +70,8 @@ class Approval(Base):
     decision: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
     decided_by: Mapped[str | None]
     decided_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    call: Mapped[ToolCall] = sa.orm.relationship(lazy="raise")
+    """Known here so that a new call is inserted before its question."""
     event_id: Mapped[str | None]
     """The `user.tool_confirmation` that the decision was stored as."""
 
@@ -83,12 +85,12 @@ class Approval(Base):
     @classmethod
     def ask(cls, db: Db, session: Session, call: ToolCall, *, kind: str, prompt: str, seconds: float) -> "Approval":
         """Put the question: from now on people can decide it, until the deadline."""
-        db.flush()  # the call's row first
         approval = cls(
             id=ids.new("appr"),
             workspace_id=session.workspace_id,
             session_id=session.id,
             tool_call_id=call.id,
+            call=call,
             kind=kind,
             tool=call.name,
             prompt=prompt,
@@ -133,7 +135,6 @@ class Approval(Base):
             self.shown() | {"approval_id": self.id, "tool_use_id": self.tool_call_id, "tool": self.tool},
         )
         session.note(
-            db,
             principal,
             "approval.requested",
             self.id,
@@ -170,5 +171,5 @@ class Approval(Base):
             "decided_by": str(principal),
         }
         session.emit(db, f"approval.{kind}", told)
-        session.note(db, principal, f"approval.{kind}", self.id, status=status, input_sha256=self.input_sha256, **decision.said)
+        session.note(principal, f"approval.{kind}", self.id, status=status, input_sha256=self.input_sha256, **decision.said)
         return event_id

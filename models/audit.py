@@ -50,47 +50,38 @@ class Chain(Protocol):
 
 
 def record(
-    db: Db,
-    principal: Principal,
-    action: str,
-    subject_id: str,
-    details: dict[str, Any],
-    *,
-    chain: Chain | None = None,
-    at: datetime | None = None,
-) -> Audit:
-    """Append an act to `chain` (a locked session), or to the principal's workspace, whose row is then locked here."""
+    db: Db, principal: Principal, action: str, subject_id: str, details: dict[str, Any], *, chain: Chain | None = None
+) -> None:
+    """Append an act outside sessions to the chain of the principal's workspace, whose row is locked here unless it is given."""
     if chain is None:
         db.flush()  # the head may have moved in this transaction already
         chain = db.get_one(Workspace, principal.workspace_id, with_for_update={"key_share": True}, populate_existing=True)
-    row = Audit(
-        chain=chain.id,
-        seq=chain.audit_seq + 1,
-        workspace_id=principal.workspace_id,
-        at=at or clock.now(db),
-        principal=str(principal),
-        address=principal.address,
-        action=action,
-        subject_id=subject_id,
-        details=details,
-    )
-    row.hash = link(chain.audit_head, row)
-    chain.audit_seq, chain.audit_head = row.seq, row.hash
-    db.add(row)
-    return row
+    db.add(Audit(**entry(chain, principal, action, subject_id, details, clock.now(db))))
 
 
-def link(before: str, row: Audit) -> str:
-    """The hash of `row` after the one with hash `before`."""
+def entry(
+    chain: Chain, principal: Principal, action: str, subject_id: str, details: dict[str, Any], at: datetime
+) -> dict[str, Any]:
+    """The columns of an act that follows `chain`'s head, which it becomes. The chain's row is locked."""
     said = {
-        "chain": row.chain,
-        "seq": row.seq,
-        "workspace_id": row.workspace_id,
-        "at": row.at.isoformat(),
-        "principal": row.principal,
-        "address": row.address,
-        "action": row.action,
-        "subject_id": row.subject_id,
-        "details": row.details,
+        "chain": chain.id,
+        "seq": chain.audit_seq + 1,
+        "workspace_id": principal.workspace_id,
+        "at": at,
+        "principal": str(principal),
+        "address": principal.address,
+        "action": action,
+        "subject_id": subject_id,
+        "details": details,
     }
-    return hashlib.sha256(before.encode() + canonical(said)).hexdigest()
+    chain.audit_seq, chain.audit_head = said["seq"], link(chain.audit_head, said)
+    return said | {"hash": chain.audit_head}
+
+
+def link(before: str, act: Audit | dict[str, Any]) -> str:
+    """The hash of an act, a row or its columns, after the one with hash `before`."""
+    said = {key: act[key] if isinstance(act, dict) else getattr(act, key) for key in _HASHED}
+    return hashlib.sha256(before.encode() + canonical(said | {"at": said["at"].isoformat()})).hexdigest()
+
+
+_HASHED = tuple(key for key in Audit.__table__.columns.keys() if key != "hash")  # noqa: SIM118 - a collection of columns

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session as Db
 from models.pure import states
 from models.settings import settings
 
-__all__ = ["Base", "Db", "Hint", "Outbox", "Stale", "dispose", "engine", "move", "on_commit", "outbox", "transaction"]
+__all__ = ["Appends", "Base", "Db", "Hint", "Outbox", "Stale", "dispose", "engine", "move", "on_commit", "outbox", "transaction"]
 
 Role = Literal["app", "system", "owner"]
 
@@ -49,6 +49,14 @@ class Hint:
     args: tuple[str, ...]
 
 
+class Appends(Protocol):
+    """A row that collects what its transaction appends, to write it all at once at the end."""
+
+    def write(self, db: Db) -> None:
+        """Write what was collected since the last write."""
+        ...
+
+
 @dataclass
 class Outbox:
     """What a transaction wants said once it has committed."""
@@ -56,6 +64,8 @@ class Outbox:
     hints: list[Hint] = field(default_factory=list)
     sessions: dict[str, int] = field(default_factory=dict)
     """Sessions with new events and their last seq, for the readers of their streams."""
+    unwritten: list[Appends] = field(default_factory=list)
+    """What is to be written before the commit."""
 
 
 _engines: dict[tuple[int, Role], sa.Engine] = {}
@@ -107,6 +117,8 @@ def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
     db = _begin(workspace_id, role)
     try:
         yield db
+        for row in outbox(db).unwritten:
+            row.write(db)
         db.flush()
         try:
             db.commit()
@@ -126,7 +138,7 @@ def _begin(workspace_id: str, role: Role) -> Db:
     for last in (False, True):
         db = Db(engine(role), autoflush=False, expire_on_commit=False)
         try:
-            db.execute(sa.text("SELECT set_config('assent.workspace', :w, true)"), {"w": workspace_id})
+            db.connection().exec_driver_sql("SELECT set_config('assent.workspace', %s, true)", (workspace_id,))
         except DBAPIError as error:
             db.close()
             if last or not error.connection_invalidated:

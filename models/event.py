@@ -28,8 +28,16 @@ class Event(Base):
 
     __table_args__ = (sa.Index("event_queue", "session_id", "seq", postgresql_where=sa.text("processed_at IS NULL")),)
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """Its columns, for an insert."""
+        return {key: getattr(self, key) for key in _COLUMNS}
+
     @classmethod
     def queued(cls, db: Db, session_id: str) -> list["Event"]:
         """The session's messages that no turn has read yet, oldest first."""
         found = db.scalars(sa.select(cls).where(cls.session_id == session_id, cls.processed_at.is_(None)).order_by(cls.seq))
         return list(found)
+
+
+_COLUMNS = tuple(Event.__table__.columns.keys())

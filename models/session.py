@@ -44,6 +44,8 @@ class Session(Base):
     turn_count: Mapped[int] = mapped_column(default=0)
     """Turns since the last user message; `max_turns` limits it."""
     last_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    unread: Mapped[int] = mapped_column(default=0)
+    """Messages that no turn has read yet."""
     usage: Mapped[dict[str, int]] = mapped_column(JSONB)
     """Tokens so far, by the names in `USAGE`."""
     storage_id: Mapped[str | None]
@@ -58,6 +60,10 @@ class Session(Base):
 
     now: datetime
     """The database's time, read once after the lock."""
+    events: list[Event]
+    """What this transaction appends; written at its end, all at once."""
+    acts: list[dict[str, Any]]
+    """Likewise, of the audit."""
 
     @classmethod
     def lock(cls, db: Db, session_id: str) -> "Session":
@@ -71,13 +77,28 @@ class Session(Base):
 
     @classmethod
     def _locked(cls, db: Db, session_id: str, *, skip_locked: bool) -> "Session | None":
-        found = db.scalars(
-            sa.select(cls).where(cls.id == session_id).with_for_update(key_share=True, skip_locked=skip_locked),
-            execution_options={"populate_existing": True},
-        ).one_or_none()
-        if found is not None:
-            found.now = clock.now(db)
-        return found
+        locked = sa.select(cls).where(cls.id == session_id).with_for_update(key_share=True, skip_locked=skip_locked)
+        # A CTE is evaluated before the row around it: the lock first, then the clock.
+        row = sa.orm.aliased(cls, locked.cte("locked").prefix_with("MATERIALIZED", dialect="postgresql"))
+        found = db.execute(sa.select(row, clock.DB_NOW), execution_options={"populate_existing": True}).one_or_none()
+        if found is None:
+            return None
+        session: Session = found[0]
+        session.begin(db, found[1])
+        return session
+
+    def begin(self, db: Db, now: datetime) -> None:
+        """Start to collect what the transaction appends."""
+        self.now, self.events, self.acts = now, [], []
+        outbox(db).unwritten.append(self)
+
+    def write(self, db: Db) -> None:
+        """Write the events and acts collected so far, in one statement each."""
+        events, acts, self.events, self.acts = self.events, self.acts, [], []
+        if events:
+            db.execute(sa.insert(Event.__table__), [event.row for event in events])
+        if acts:
+            db.execute(sa.insert(audit.Audit.__table__), acts)
 
     def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
         """Append an event. `queued` is for a user's message that no turn has read yet."""
@@ -92,14 +113,15 @@ class Session(Base):
             created_at=self.now,
             processed_at=None if queued else self.now,
         )
-        db.add(event)
+        self.events.append(event)
+        self.unread += int(queued)
         self.updated_at = self.now
         outbox(db).sessions[self.id] = self.last_seq
         return event
 
-    def note(self, db: Db, principal: Principal, action: str, subject_id: str, **details: Any) -> None:
+    def note(self, principal: Principal, action: str, subject_id: str, **details: Any) -> None:
         """Append an act to the session's audit chain."""
-        audit.record(db, principal, action, subject_id, details, chain=self, at=self.now)
+        self.acts.append(audit.entry(self, principal, action, subject_id, details, self.now))
 
     def become(self, status: str) -> None:
         """Change the status by the table in `states`, under the lock that the caller holds. Same again is nothing."""

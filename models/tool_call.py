@@ -117,10 +117,12 @@ class ToolCall(Base):
         return call
 
     @classmethod
-    def of_turn(cls, db: Db, turn_id: str | None) -> list["ToolCall"]:
-        """The calls of a turn, in order."""
-        db.flush()
-        return list(db.scalars(sa.select(cls).where(cls.turn_id == turn_id).order_by(cls.position)))
+    def of_turn(cls, db: Db, session: Session) -> list["ToolCall"]:
+        """The calls of the session's current turn, in order."""
+        new = [row for row in db.new if isinstance(row, cls)]
+        if new:  # calls are proposed all at once, so these are all
+            return sorted(new, key=lambda call: call.position)
+        return list(db.scalars(sa.select(cls).where(cls.turn_id == session.turn_id).order_by(cls.position)))
 
     @property
     def hint(self) -> Hint:
@@ -201,7 +203,7 @@ class ToolCall(Base):
         self.result, self.is_error, self.settled_at = content, True, session.now
         self.announce(db, session)
         self.emit_result(db, session)
-        session.note(db, system("turn.run", self.workspace_id), f"tool_call.{self.status}", self.id, rule=self.rule)
+        session.note(system("turn.run", self.workspace_id), f"tool_call.{self.status}", self.id, rule=self.rule)
 
     def become_unknown(self, db: Db, session: Session) -> None:
         """It began, and nobody can say how it ended."""

@@ -110,6 +110,10 @@ class Turn(Base):
     @staticmethod
     def read_queue(db: Db, session: Session) -> list[dict[str, Any]]:
         """The content of the messages that waited, now processed."""
+        if not session.unread:
+            return []
+        session.write(db)
+        session.unread = 0
         waiting = Event.queued(db, session.id)
         for event in waiting:
             event.processed_at = session.now

@@ -4,7 +4,6 @@ from typing import Any
 
 from models.approval import Approval, Decision
 from models.db import Db
-from models.event import Event
 from models.principal import Principal
 from models.pure import words
 from models.pure.next_move import Go, after_settling
@@ -16,7 +15,7 @@ from models.turn import Turn
 
 def carry_on(db: Db, session: Session) -> None:
     """After any change to the calls of the current turn: wait for somebody, run on, start the next turn, or finish stopping."""
-    calls = ToolCall.of_turn(db, session.turn_id)
+    calls = ToolCall.of_turn(db, session)
     if session.status == "stopping":
         if not any(call.status == "running" for call in calls):
             rest(db, session, {"type": "end_turn"})
@@ -27,13 +26,12 @@ def carry_on(db: Db, session: Session) -> None:
         return
     session.run_again(db)
     if isinstance(after_settling(call.status for call in calls), Go):
-        Turn.queue(db, session, 1 if Event.queued(db, session.id) else session.turn_count + 1)
+        Turn.queue(db, session, 1 if session.unread else session.turn_count + 1)
 
 
 def rest(db: Db, session: Session, stop_reason: dict[str, Any], **more: Any) -> None:
     """The run is over: idle, unless messages wait, for those start the next run at once."""
-    db.flush()
-    if Event.queued(db, session.id):
+    if session.unread:
         session.run_again(db)
         Turn.queue(db, session, 1)
         return
@@ -46,14 +44,14 @@ def stop(db: Db, session: Session, principal: Principal) -> None:
     """End the run: a reply in flight is discarded, what has not started never will, what runs is told; idle when that has ended."""
     if session.status in {"idle", "terminated"}:
         return
-    db.flush()
     session.become("stopping")
+    db.flush()
     turn = db.get(Turn, session.turn_id)
     if turn is not None and turn.status in {"queued", "running"}:
         if turn.status == "running":
             turn.end_span(db, session, NO_USAGE, is_error=True)
         turn.cancel(db, session)
-    for call in ToolCall.of_turn(db, session.turn_id):
+    for call in ToolCall.of_turn(db, session):
         _stop_call(db, session, principal, call)
     carry_on(db, session)
 

@@ -45,13 +45,14 @@ def create(
         usage=NO_USAGE,
         audit_seq=0,
         audit_head=audit.GENESIS,
+        unread=0,
         created_at=now,
         updated_at=now,
     )
-    session.now = now
     db.add(session)
     db.flush()
-    session.note(db, principal, "session.created", session.id, agent=agent["id"], version=agent["version"])
+    session.begin(db, now)
+    session.note(principal, "session.created", session.id, agent=agent["id"], version=agent["version"])
     return session
 
 
@@ -79,14 +80,14 @@ def archive(db: Db, session: Session, principal: Principal) -> None:
     session.become("terminated")
     session.archived_at = session.now
     session.emit(db, "session.status_terminated", {})
-    session.note(db, principal, "session.archived", session.id)
+    session.note(principal, "session.archived", session.id)
 
 
 def delete(db: Db, session: Session, principal: Principal) -> None:
     """Remove the session and all of its rows but the audit. Raises Conflict while work goes on."""
     _quiet(db, session, principal, "deleted")
-    session.note(db, principal, "session.deleted", session.id)
-    db.flush()
+    session.note(principal, "session.deleted", session.id)
+    session.write(db)
     audit.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     for table in (Event, Attempt, Approval, ToolCall, Turn):
         db.execute(sa.delete(table).where(table.session_id == session.id))
@@ -95,17 +96,16 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
 
 def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:
     """Let nothing wait any more, or raise Conflict if something is still being worked on."""
-    busy = [c for c in ToolCall.of_turn(db, session.turn_id) if c.status in {"queued", "running"}]
+    busy = [c for c in ToolCall.of_turn(db, session) if c.status in {"queued", "running"}]
     if session.live or busy:
         raise Conflict(f"Session {session.id} is running: send user.interrupt and wait until it is idle, then it can be {done}.")
     Turn.read_queue(db, session)
-    db.flush()
     stop(db, session, principal)
 
 
 def _take_message(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
     stored = session.emit(db, "user.message", {"content": event["content"]}, queued=True)
-    session.note(db, principal, "message.received", stored.id)
+    session.note(principal, "message.received", stored.id)
     if session.status == "idle":
         session.run_again(db)
         Turn.queue(db, session, 1)
@@ -114,7 +114,7 @@ def _take_message(db: Db, session: Session, principal: Principal, event: dict[st
 
 def _take_interrupt(db: Db, session: Session, principal: Principal, _event: dict[str, Any]) -> Event:
     stored = session.emit(db, "user.interrupt", {})
-    session.note(db, principal, "session.interrupted", session.id)
+    session.note(principal, "session.interrupted", session.id)
     stop(db, session, principal)
     return stored
 
@@ -148,7 +148,7 @@ def _take_result(db: Db, session: Session, principal: Principal, event: dict[str
     body = {"custom_tool_use_id": call.id, "content": content, "is_error": is_error}
     if call.status == "with_client":
         stored = session.emit(db, "user.custom_tool_result", body)
-        session.note(db, principal, "tool_call.answered", call.id, is_error=is_error)
+        session.note(principal, "tool_call.answered", call.id, is_error=is_error)
         call.settle(db, session, "done", content, is_error=is_error, by_client=True)
         carry_on(db, session)
         return stored
@@ -180,5 +180,5 @@ def _call(db: Db, session: Session, field: str, call_id: str) -> ToolCall:
 
 
 def _stored(db: Db, session: Session, event_id: str) -> Event:
-    db.flush()
-    return db.scalars(sa.select(Event).where(Event.session_id == session.id, Event.id == event_id)).one()
+    fresh = [event for event in session.events if event.id == event_id]
+    return fresh[0] if fresh else db.scalars(sa.select(Event).where(Event.id == event_id)).one()

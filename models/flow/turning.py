@@ -25,7 +25,7 @@ def claim_turn(db: Db, session: Session, turn_id: str, worker: str) -> Turn | No
         return None
     session.run_again(db)
     turn.claim(db, session, worker)
-    session.note(db, _actor(session), "turn.started", turn.id, attempt=turn.attempt, worker=worker)
+    session.note(_actor(session), "turn.started", turn.id, attempt=turn.attempt, worker=worker)
     return turn
 
 
@@ -83,7 +83,7 @@ def fail_turn(
     again = retryable and turn.attempt < settings().model_attempts
     status = "retrying" if again else "exhausted" if retryable else "terminal"
     session.emit(db, "session.error", {"error": {"type": kind, "message": message, "retry_status": {"type": status}}})
-    session.note(db, _actor(session), "turn.failed", turn.id, attempt=turn.attempt, error=kind, retry=again)
+    session.note(_actor(session), "turn.failed", turn.id, attempt=turn.attempt, error=kind, retry=again)
     if again:
         turn.retry(db, session, told=told)
         session.become("rescheduling")
@@ -98,7 +98,7 @@ def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
     turn = db.get(Turn, turn_id)
     if turn is None or turn.status != "running" or turn.lease_until is None or turn.lease_until > session.now:
         return
-    session.note(db, _actor(session), "turn.lost", turn.id, attempt=turn.attempt, worker=turn.worker)
+    session.note(_actor(session), "turn.lost", turn.id, attempt=turn.attempt, worker=turn.worker)
     turn.end_span(db, session, NO_USAGE, is_error=True)
     if turn.losses + 1 < settings().crash_attempts:
         turn.retry(db, session, lost=True)
@@ -175,7 +175,7 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
     if approval:
         approval.announce(db, session, _actor(session))
     else:
-        session.note(db, _actor(session), "tool_call.allowed", call.id, rule=call.rule, input_sha256=call.input_sha256)
+        session.note(_actor(session), "tool_call.allowed", call.id, rule=call.rule, input_sha256=call.input_sha256)
 
 
 def _refuse(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, why: str) -> None:

@@ -30,4 +30,4 @@ def update(db: Db, session: Session, principal: Principal, changes: Mapping[str,
         session.agent = said["agent"] = {**session.agent, "tools": changes["tools"]}
     if said:
         session.emit(db, "session.updated", said)
-        session.note(db, principal, "session.updated", session.id, fields=sorted(said))
+        session.note(principal, "session.updated", session.id, fields=sorted(said))

@@ -28,13 +28,12 @@ def claim_call(db: Db, session: Session, call_id: str, worker: str, storage_id: 
         call.held_back = f"its files are on storage {session.storage_id}, and worker {worker} has {storage_id}"
         return None
     if not _is_what_was_decided(db, call):
-        session.note(db, _actor(session), "tool_call.input_changed", call.id, input_sha256=call.input_sha256)
+        session.note(_actor(session), "tool_call.input_changed", call.id, input_sha256=call.input_sha256)
         call.settle(db, session, "refused", text(words.changed_input()), is_error=True)
         carry_on(db, session)
         return None
     call.claim(db, session, worker)
     session.note(
-        db,
         _actor(session),
         "tool_call.started",
         call.id,
@@ -48,7 +47,6 @@ def claim_call(db: Db, session: Session, call_id: str, worker: str, storage_id: 
 def finish_call(db: Db, session: Session, call: ToolCall, content: list[dict[str, Any]], *, is_error: bool) -> None:
     """The call's result. Raises Stale if the call was taken from this worker: then nothing is kept."""
     session.note(
-        db,
         _actor(session),
         "tool_call.finished",
         call.id,
@@ -62,7 +60,7 @@ def finish_call(db: Db, session: Session, call: ToolCall, content: list[dict[str
 
 def lose_call(db: Db, session: Session, call: ToolCall) -> None:
     """Nobody can say how the attempt ended: an idempotent call goes again under its key, any other is put to a person."""
-    session.note(db, _actor(session), "tool_call.lost", call.id, attempt=call.attempt, worker=call.worker)
+    session.note(_actor(session), "tool_call.lost", call.id, attempt=call.attempt, worker=call.worker)
     if call.cancel_requested_at is not None:
         call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
     elif not call.idempotent:

@@ -136,7 +136,8 @@ class Stage:
                 proposals=Judge.of(session.agent).proposals(blocks),
                 message_id=ids.new("sevt"),
             )
-            return ToolCall.of_turn(db, held.id)
+            db.flush()
+            return list(db.scalars(sa.select(ToolCall).where(ToolCall.turn_id == held.id).order_by(ToolCall.position)))
 
         return self.locked(session_id, verb)
 

@@ -129,6 +129,7 @@ def upgrade() -> None:
         sa.Column("turn_count", sa.Integer(), nullable=False),
         sa.Column("last_seq", sa.BigInteger(), nullable=False),
         sa.Column("usage", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
+        sa.Column("unread", sa.Integer(), nullable=False),
         sa.Column("storage_id", sa.String(), nullable=True),
         sa.Column("audit_seq", sa.BigInteger(), nullable=False),
         sa.Column("audit_head", sa.String(), nullable=False),
