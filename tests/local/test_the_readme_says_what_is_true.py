@@ -1,0 +1,60 @@
+"""The README's commands are run as they stand there, and its promises are names of tests."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.folder import free_port
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+RUN, APPROVALS = re.findall(r"```sh\n(.*?)\n```", README, re.DOTALL)
+(SNIPPET,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def up(tmp_path: Path, until: Callable[..., None]) -> Iterator[dict[str, Any]]:
+    """The first command, on a port and a folder of the test's own; what up.json says."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("DATABASE", "REDIS", "ANTHROPIC", "ASSENT"))}
+    arguments = f"ARGS=--port {free_port()} --data-dir {tmp_path / 'data'}"
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen([*RUN.split(), arguments], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    said = tmp_path / "data" / "up.json"
+    until(lambda: process.poll() is not None or said.exists(), 180)
+    assert process.poll() is None, (tmp_path / "log").read_text()[-3000:]
+    found: dict[str, Any] = json.loads(said.read_text())
+    yield found
+    os.kill(found["pid"], signal.SIGTERM)
+    process.wait(30)
+
+
+def test_two_commands_and_a_snippet_decide_real_approvals(up: dict[str, Any]) -> None:
+    """The first approval by the command line, one more by the SDK."""
+    env = os.environ | {"ASSENT_URL": up["url"], "ASSENT_API_KEY": up["api_key"]}
+    decided = subprocess.run(
+        APPROVALS.split(), cwd=ROOT, env=env, input="1\n", capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "Run shell command: " in decided.stdout
+    assert "The session is idle: end_turn." in decided.stdout
+    for choice in ("allow once", "deny with a message", "end the run"):
+        assert choice in README
+        assert choice in decided.stdout
+    sdk = subprocess.run([sys.executable, "-c", SNIPPET], env=env, capture_output=True, text=True, timeout=60, check=True)
+    assert "wants to run bash" in sdk.stdout
+    assert "got stdout:\nswept" in sdk.stdout
+
+
+@pytest.mark.parametrize("path", re.findall(r"`((?:tests|deploy|models|workers)/[\w./]+)`", README))
+def test_what_it_names_is_there(path: str) -> None:
+    """Every file and folder."""
+    assert (ROOT / path).exists()
