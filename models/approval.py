@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import ids
-from models.db import Base, Db, move
+from models.db import Base, Db, insert, move
 from models.errors import Conflict
 from models.principal import Principal
 from models.pure.canonical import canonical
@@ -67,11 +67,9 @@ class Approval(Base):
     rule: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
-    decision: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    decision: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     decided_by: Mapped[str | None]
     decided_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    call: Mapped[ToolCall] = sa.orm.relationship(lazy="raise")
-    """Known here so that a new call is inserted before its question."""
     event_id: Mapped[str | None]
     """The `user.tool_confirmation` that the decision was stored as."""
 
@@ -83,14 +81,13 @@ class Approval(Base):
     )
 
     @classmethod
-    def ask(cls, db: Db, session: Session, call: ToolCall, *, kind: str, prompt: str, seconds: float) -> "Approval":
-        """Put the question: from now on people can decide it, until the deadline."""
-        approval = cls(
+    def ask(cls, session: Session, call: ToolCall, *, kind: str, prompt: str, seconds: float) -> "Approval":
+        """The question, to be inserted behind its call; people can decide it until the deadline."""
+        return cls(
             id=ids.new("appr"),
             workspace_id=session.workspace_id,
             session_id=session.id,
             tool_call_id=call.id,
-            call=call,
             kind=kind,
             tool=call.name,
             prompt=prompt,
@@ -100,19 +97,15 @@ class Approval(Base):
             created_at=session.now,
             expires_at=session.now + timedelta(seconds=seconds),
         )
-        db.add(approval)
-        return approval
 
     @classmethod
     def of_call(cls, db: Db, call_id: str) -> list["Approval"]:
         """All questions that a call ever raised, the first first."""
-        db.flush()
         return list(db.scalars(sa.select(cls).where(cls.tool_call_id == call_id).order_by(cls.created_at, cls.id)))
 
     @classmethod
     def pending(cls, db: Db, session_id: str) -> list["Approval"]:
         """What the session waits for people to decide."""
-        db.flush()
         found = sa.select(cls).where(cls.session_id == session_id, cls.status == "pending").order_by(cls.created_at, cls.id)
         return list(db.scalars(found))
 
@@ -127,8 +120,9 @@ class Approval(Base):
             "rule": self.rule,
         }
 
-    def announce(self, db: Db, session: Session, principal: Principal) -> None:
-        """Say that it was asked: an event for who asks for approvals, and the audit."""
+    def put(self, db: Db, session: Session, principal: Principal) -> None:
+        """Insert it and say that it was asked: an event for who asks for approvals, and the audit."""
+        insert(db, self)
         session.emit(
             db,
             "approval.requested",

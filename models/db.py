@@ -8,12 +8,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from functools import cache
+from typing import Any, Literal, Protocol, cast
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.orm import DeclarativeBase, Mapper, make_transient_to_detached
 from sqlalchemy.orm import Session as Db
+from sqlalchemy.orm.attributes import set_committed_value
 
 from models.pure import states
 from models.settings import settings
@@ -162,17 +164,54 @@ def move(db: Db, row: Any, to: str, **values: Any) -> None:
 
     Raises Stale when the row is no longer as `row` has it, ValueError when the tables know no such transition.
     """
-    cls = type(row)
-    states.check(cls.__tablename__, row.status, to)
-    same = [cls.id == row.id, cls.status == row.status]
-    if hasattr(cls, "fence"):
-        same.append(cls.fence == row.fence)
+    states.check(row.__tablename__, row.status, to)
     changed = {"status": to, **values}
-    moved = db.execute(
-        sa.update(cls).where(*same).values(changed).returning(*(getattr(cls, k) for k in changed)),
-        execution_options={"synchronize_session": False},
-    ).one_or_none()
-    if moved is None:
-        raise Stale(f"{cls.__tablename__} {row.id} is no longer {row.status}")
-    for key, value in zip(changed, moved, strict=True):
-        sa.orm.attributes.set_committed_value(row, key, value)
+    guard = {"was_id": row.id, "was_status": row.status}
+    if hasattr(row, "fence"):
+        guard["was_fence"] = row.fence
+    if db.connection().execute(_update(sa.inspect(row).mapper, tuple(changed), tuple(guard)), changed | guard).rowcount != 1:
+        raise Stale(f"{row.__tablename__} {row.id} is no longer {row.status}")
+    for key, value in changed.items():
+        set_committed_value(row, key, value)
+
+
+def insert(db: Db, row: Any) -> None:
+    """Insert a new row now. Plain statements, here and in `save`, cost a third of what the unit of work takes for the same."""
+    mapper = sa.inspect(row).mapper
+    columns = _columns(mapper)
+    for key, column in columns.items():
+        if key not in row.__dict__:
+            setattr(row, key, getattr(column.default, "arg", None))
+    db.connection().execute(_insert(mapper), {str(column.key): getattr(row, key) for key, column in columns.items()})
+    make_transient_to_detached(row)
+    db.add(row)
+
+
+def save(db: Db, row: Any) -> None:
+    """Write the attributes of a locked row that changed, in one plain statement."""
+    state = sa.inspect(row)
+    columns, before = _columns(state.mapper), state.committed_state
+    changed = {key: getattr(row, key) for key in columns if key in before}
+    if changed:
+        db.connection().execute(_update(state.mapper, tuple(changed), ("was_id",)), changed | {"was_id": row.id})
+    for key, value in changed.items():
+        set_committed_value(row, key, value)
+
+
+@cache
+def _columns(mapper: Mapper[Any]) -> dict[str, "sa.ColumnElement[Any]"]:
+    """A table's columns by the names of their attributes."""
+    return {attribute.key: attribute.columns[0] for attribute in mapper.column_attrs}
+
+
+@cache
+def _insert(mapper: Mapper[Any]) -> sa.Insert:
+    return sa.insert(cast(sa.Table, mapper.local_table))
+
+
+@cache
+def _update(mapper: Mapper[Any], keys: tuple[str, ...], guard: tuple[str, ...]) -> sa.Update:
+    columns = _columns(mapper)
+    where = [columns[name.removeprefix("was_")] == sa.bindparam(name) for name in guard]
+    values = {columns[key]: sa.bindparam(key, type_=columns[key].type) for key in keys}
+    return sa.update(cast(sa.Table, mapper.local_table)).where(*where).values(values)

@@ -4,6 +4,7 @@ Refusal
 ├── NotFound      no such row in this workspace                     404
 ├── Invalid       a field cannot be what it is; says what would be  400
 ├── Conflict      something else happened first; says what          409
+├── Outdated      the caller does not know the row's latest state   412
 └── Busy          passing: a lock or a connection was not to be had 503
 """
 
@@ -35,6 +36,10 @@ class Conflict(Refusal):
     def __init__(self, message: str, winner: Mapping[str, object] | None = None) -> None:
         self.winner = winner
         super().__init__(message)
+
+
+class Outdated(Refusal):
+    """The caller expects a state that the row no longer has: somebody else may hold it now."""
 
 
 class Busy(Refusal):

@@ -1,7 +1,7 @@
 """Events: past facts, numbered within their session. The seq is given out under the session's lock: commit order is seq order."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -34,10 +34,16 @@ class Event(Base):
         return {key: getattr(self, key) for key in _COLUMNS}
 
     @classmethod
-    def queued(cls, db: Db, session_id: str) -> list["Event"]:
-        """The session's messages that no turn has read yet, oldest first."""
-        found = db.scalars(sa.select(cls).where(cls.session_id == session_id, cls.processed_at.is_(None)).order_by(cls.seq))
-        return list(found)
+    def read_queue(cls, db: Db, session_id: str, now: datetime) -> list[dict[str, Any]]:
+        """The bodies of the session's messages that no turn has read yet, oldest first; they are processed now."""
+        read = db.connection().execute(_READ_QUEUE, {"session": session_id, "now": now})
+        return [body for _, body in sorted(read, key=lambda row: row[0])]
 
 
 _COLUMNS = tuple(Event.__table__.columns.keys())
+_READ_QUEUE = (
+    sa.update(cast(sa.Table, Event.__table__))
+    .where(Event.session_id == sa.bindparam("session"), Event.processed_at.is_(None))
+    .values(processed_at=sa.bindparam("now"))
+    .returning(Event.seq, Event.body)
+)

@@ -10,6 +10,7 @@ from models.idempotency import Answer
 from models.session import Session
 from models.tool_call import Attempt, ToolCall
 from models.turn import Turn
+from models.work import Work
 from models.workspace import Workspace
 
-TABLES = (Workspace, ApiKey, Agent, AgentVersion, Environment, Session, Turn, ToolCall, Attempt, Approval, Event, Audit, Answer)
+TABLES = (Workspace, ApiKey, Agent, AgentVersion, Environment, Session, Turn, ToolCall, Attempt, Approval, Event, Audit, Answer, Work)

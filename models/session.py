@@ -1,6 +1,7 @@
 """Sessions: a durable conversation with one agent. The row is the lock, the counter of events and the head of the audit chain."""
 
 from datetime import datetime
+from functools import cache
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -8,7 +9,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import audit, clock, ids
-from models.db import Base, Db, outbox
+from models.db import Base, Db, outbox, save
 from models.errors import NotFound
 from models.event import Event
 from models.principal import Principal
@@ -17,7 +18,6 @@ from models.pure import states
 USAGE = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 NO_USAGE = dict.fromkeys(USAGE, 0)
 
-# Rows without an identity: plain inserts cost a third of the unit of work's.
 _EVENTS = sa.insert(cast(sa.Table, Event.__table__))
 _ACTS = sa.insert(cast(sa.Table, audit.Audit.__table__))
 
@@ -31,15 +31,15 @@ class Session(Base):
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
     agent_id: Mapped[str] = mapped_column(sa.ForeignKey("agent.id"))
-    agent: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    agent: Mapped[dict[str, Any]] = mapped_column(JSONB(none_as_null=True))
     """The agent as it was when the session was created: the wire's body of that version, with the session's overrides."""
     environment_id: Mapped[str] = mapped_column(sa.ForeignKey("environment.id"))
     title: Mapped[str | None]
-    metadata_: Mapped[dict[str, str]] = mapped_column("metadata", JSONB)
+    metadata_: Mapped[dict[str, str]] = mapped_column("metadata", JSONB(none_as_null=True))
     max_turns: Mapped[int]
     chat_approvals: Mapped[bool] = mapped_column(default=False)
     status: Mapped[str] = mapped_column(default="idle")
-    stop_reason: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
+    stop_reason: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """The last `session.status_idle`'s."""
     turn_id: Mapped[str | None]
     """The turn that is queued, running, or whose calls are being settled."""
@@ -50,7 +50,7 @@ class Session(Base):
     last_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     unread: Mapped[int] = mapped_column(default=0)
     """Messages that no turn has read yet."""
-    usage: Mapped[dict[str, int]] = mapped_column(JSONB)
+    usage: Mapped[dict[str, int]] = mapped_column(JSONB(none_as_null=True))
     """Tokens so far, by the names in `USAGE`."""
     storage_id: Mapped[str | None]
     """The workdir root that holds this session's files; set by the first tools worker that made them."""
@@ -81,10 +81,7 @@ class Session(Base):
 
     @classmethod
     def _locked(cls, db: Db, session_id: str, *, skip_locked: bool) -> "Session | None":
-        locked = sa.select(cls).where(cls.id == session_id).with_for_update(key_share=True, skip_locked=skip_locked)
-        # A CTE is evaluated before the row around it: the lock first, then the clock.
-        row = sa.orm.aliased(cls, locked.cte("locked").prefix_with("MATERIALIZED", dialect="postgresql"))
-        found = db.execute(sa.select(row, clock.DB_NOW), execution_options={"populate_existing": True}).one_or_none()
+        found = db.execute(_lock(skip_locked), {"id": session_id}, execution_options={"populate_existing": True}).one_or_none()
         if found is None:
             return None
         session: Session = found[0]
@@ -97,12 +94,14 @@ class Session(Base):
         outbox(db).unwritten.append(self)
 
     def write(self, db: Db) -> None:
-        """Write the events and acts collected so far, in one statement each."""
+        """Write the events and acts collected so far and the session's own changes, in one statement each."""
         events, acts, self.events, self.acts = self.events, self.acts, [], []
+        connection = db.connection()
         if events:
-            db.execute(_EVENTS, [event.row for event in events])
+            connection.execute(_EVENTS, [event.row for event in events])
         if acts:
-            db.execute(_ACTS, acts)
+            connection.execute(_ACTS, acts)
+        save(db, self)
 
     def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
         """Append an event. `queued` is for a user's message that no turn has read yet."""
@@ -147,6 +146,14 @@ class Session(Base):
     def live(self) -> bool:
         """Whether work goes on, so that archiving and deleting must wait."""
         return self.status in {"running", "rescheduling", "stopping"}
+
+
+@cache
+def _lock(skip_locked: bool) -> sa.Select[Session, datetime]:
+    """Lock, then read the clock: a materialised CTE is evaluated before the row around it."""
+    locked = sa.select(Session).where(Session.id == sa.bindparam("id")).with_for_update(key_share=True, skip_locked=skip_locked)
+    row = sa.orm.aliased(Session, locked.cte("locked").prefix_with("MATERIALIZED", dialect="postgresql"))
+    return sa.select(row, clock.DB_NOW)
 
 
 def _missing(session_id: str) -> Session:

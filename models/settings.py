@@ -33,6 +33,8 @@ class Settings(BaseSettings):
     # Time
     lease_seconds: float = 45
     heartbeat_seconds: float = 10
+    work_lease_seconds: float = 60
+    """How long a worker of a self-hosted environment holds a session's work without a heartbeat, unless it asks for another time."""
     watch_seconds: float = 1
     """How often a process asks whether its leases are still its own, and whether a cancel was asked for."""
     sweep_seconds: float = 5
@@ -72,8 +74,24 @@ class Settings(BaseSettings):
     approval_seconds: float = Field(86_400, gt=0)
     """Deadline of an approval, unless the tool's configuration says otherwise."""
 
-    # Doors
-    max_body_bytes: int = 4_000_000
+    # Doors. What counts per API key counts in each web process by itself: no limit needs Redis, or any other process, to hold.
+    max_body_bytes: int = Field(4_000_000, ge=1)
+    max_request_line_bytes: int = Field(8190, ge=256, le=8190)
+    """Of method, path and query together; gunicorn takes no more."""
+    max_header_bytes: int = Field(8190, ge=256, le=1_000_000)
+    """Of one header."""
+    max_headers: int = Field(100, ge=32, le=32_768)
+    max_page_rows: int = Field(100, ge=1, le=1000)
+    """What `limit` of a list may ask for."""
+    max_page_events: int = Field(1000, ge=1000, le=10_000)
+    """Likewise, of events. The SDKs' runners ask for 1000."""
+    max_events_per_post: int = Field(50, ge=1, le=1000)
+    requests_per_second: float = Field(200, ge=0)
+    """Per API key, in the long run; 0 is no limit."""
+    requests_burst: int = Field(2000, ge=1)
+    """How many an API key may send at once after a rest."""
+    streams_per_key: int = Field(1000, ge=0)
+    """Open streams per API key; 0 is no limit. WEB_CONNECTIONS limits those of all keys together."""
     stream_poll_seconds: float = 2
     """How often a stream looks for events that no hint announced."""
     stream_comment_seconds: float = 15

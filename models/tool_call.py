@@ -1,15 +1,14 @@
 """Tool calls: one effect each that the model proposed. A call's id is its event's id and its idempotency key."""
 
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models import clock
-from models.db import Base, Db, Hint, Stale, move, outbox
+from models.db import Base, Db, Hint, Stale, insert, move, outbox
 from models.principal import system
 from models.pure.canonical import digest
 from models.pure.policy import Verdict
@@ -53,7 +52,7 @@ class ToolCall(Base):
     provider_id: Mapped[str]
     name: Mapped[str]
     kind: Mapped[str]
-    input: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    input: Mapped[dict[str, Any]] = mapped_column(JSONB(none_as_null=True))
     input_sha256: Mapped[str]
     permission: Mapped[str]
     rule: Mapped[str]
@@ -70,7 +69,7 @@ class ToolCall(Base):
     held_back: Mapped[str | None]
     """Why a worker that could have claimed it left it; readiness says so."""
     cancel_requested_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    result: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB)
+    result: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB(none_as_null=True))
     is_error: Mapped[bool | None]
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     settled_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
@@ -83,7 +82,7 @@ class ToolCall(Base):
 
     @classmethod
     def propose(cls, db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, status: str) -> "ToolCall":
-        """The row of a proposed call, in its first status."""
+        """The row of a proposed call, in its first status; to be inserted."""
         call = cls(
             id=proposal.id,
             workspace_id=session.workspace_id,
@@ -103,7 +102,6 @@ class ToolCall(Base):
             hinted_at=session.now,
             created_at=session.now,
         )
-        db.add(call)
         if status == "queued":
             outbox(db).hints.append(call.hint)
         return call
@@ -119,10 +117,7 @@ class ToolCall(Base):
     @classmethod
     def of_turn(cls, db: Db, session: Session) -> list["ToolCall"]:
         """The calls of the session's current turn, in order."""
-        new = [row for row in db.new if isinstance(row, cls)]
-        if new:  # calls are proposed all at once, so these are all
-            return sorted(new, key=lambda call: call.position)
-        return list(db.scalars(sa.select(cls).where(cls.turn_id == session.turn_id).order_by(cls.position)))
+        return list(db.scalars(_OF_TURN, {"turn": session.turn_id}))
 
     @property
     def hint(self) -> Hint:
@@ -162,23 +157,22 @@ class ToolCall(Base):
             db,
             self,
             "running",
-            fence=ToolCall.fence + 1,
-            attempt=ToolCall.attempt + 1,
-            lease_until=clock.ahead(settings().lease_seconds),
+            fence=self.fence + 1,
+            attempt=self.attempt + 1,
+            lease_until=session.now + timedelta(seconds=settings().lease_seconds),
             worker=worker,
             held_back=None,
         )
-        db.add(
-            Attempt(
-                tool_call_id=self.id,
-                number=self.attempt,
-                workspace_id=self.workspace_id,
-                session_id=self.session_id,
-                worker=worker,
-                input_sha256=self.input_sha256,
-                started_at=session.now,
-            )
+        attempt = Attempt(
+            tool_call_id=self.id,
+            number=self.attempt,
+            workspace_id=self.workspace_id,
+            session_id=self.session_id,
+            worker=worker,
+            input_sha256=self.input_sha256,
+            started_at=session.now,
         )
+        insert(db, attempt)
 
     def settle(
         self,
@@ -219,11 +213,8 @@ class ToolCall(Base):
 
     def end_attempt(self, db: Db, session: Session, outcome: str) -> None:
         """Close the present attempt's row."""
-        db.execute(
-            sa.update(Attempt)
-            .where(Attempt.tool_call_id == self.id, Attempt.number == self.attempt)
-            .values(ended_at=session.now, outcome=outcome)
-        )
+        ended = {"call": self.id, "attempt": self.attempt, "at": session.now, "as": outcome}
+        db.connection().execute(_END_ATTEMPT, ended)
 
 
 class Attempt(Base):
@@ -241,6 +232,14 @@ class Attempt(Base):
     ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     outcome: Mapped[str | None]
     """The status that the call took at its end; null while it runs, and for ever if nobody ever learnt it."""
+
+
+_OF_TURN = sa.select(ToolCall).where(ToolCall.turn_id == sa.bindparam("turn")).order_by(ToolCall.position)
+_END_ATTEMPT = (
+    sa.update(cast(sa.Table, Attempt.__table__))
+    .where(Attempt.tool_call_id == sa.bindparam("call"), Attempt.number == sa.bindparam("attempt"))
+    .values(ended_at=sa.bindparam("at"), outcome=sa.bindparam("as"))
+)
 
 
 def text(words: str) -> list[dict[str, Any]]:

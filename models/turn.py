@@ -4,15 +4,15 @@ What the model is sent is derived from these rows: each turn's prompt, its reply
 Nothing here is rewritten as the conversation grows.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models import clock, ids
-from models.db import Base, Db, Hint, Stale, move, outbox
+from models import ids
+from models.db import Base, Db, Hint, Stale, insert, move, outbox
 from models.event import Event
 from models.pure.backoff import backoff
 from models.session import Session
@@ -40,12 +40,12 @@ class Turn(Base):
     worker: Mapped[str | None]
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    prompt: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
+    prompt: Mapped[list[dict[str, Any]]] = mapped_column(JSONB(none_as_null=True))
     """Content blocks of the user's messages that this turn read, in order."""
-    reply: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB)
+    reply: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB(none_as_null=True))
     """Content blocks exactly as the model gave them."""
     stop_reason: Mapped[str | None]
-    usage: Mapped[dict[str, int] | None] = mapped_column(JSONB)
+    usage: Mapped[dict[str, int] | None] = mapped_column(JSONB(none_as_null=True))
     span_id: Mapped[str | None]
     """The `span.model_request_start` of the present attempt."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
@@ -75,7 +75,7 @@ class Turn(Base):
             created_at=session.now,
         )
         session.turn_id = turn.id
-        db.add(turn)
+        insert(db, turn)
         outbox(db).hints.append(turn.hint)
         return turn
 
@@ -98,9 +98,9 @@ class Turn(Base):
             db,
             self,
             "running",
-            fence=Turn.fence + 1,
-            attempt=Turn.attempt + 1,
-            lease_until=clock.ahead(settings().lease_seconds),
+            fence=self.fence + 1,
+            attempt=self.attempt + 1,
+            lease_until=session.now + timedelta(seconds=settings().lease_seconds),
             worker=worker,
             started_at=session.now,
             prompt=self.prompt + self.read_queue(db, session),
@@ -114,10 +114,7 @@ class Turn(Base):
             return []
         session.write(db)
         session.unread = 0
-        waiting = Event.queued(db, session.id)
-        for event in waiting:
-            event.processed_at = session.now
-        return [block for event in waiting for block in event.body["content"]]
+        return [block for body in Event.read_queue(db, session.id, session.now) for block in body["content"]]
 
     def end_span(self, db: Db, session: Session, usage: dict[str, int], *, is_error: bool) -> None:
         """The event that closes the attempt's model request."""
@@ -136,9 +133,9 @@ class Turn(Base):
             db,
             self,
             "queued",
-            due_at=clock.ahead(wait),
+            due_at=session.now + timedelta(seconds=wait),
             hinted_at=session.now if lost else None,
-            losses=Turn.losses + int(lost),
+            losses=self.losses + int(lost),
             lease_until=None,
         )
         if lost:
@@ -154,4 +151,4 @@ class Turn(Base):
         What an unclaimed turn would have read, it has read: those messages belong to the run that was ended.
         """
         prompt = self.prompt + self.read_queue(db, session) if self.status == "queued" else self.prompt
-        move(db, self, "cancelled", fence=Turn.fence + 1, prompt=prompt, ended_at=session.now, lease_until=None)
+        move(db, self, "cancelled", fence=self.fence + 1, prompt=prompt, ended_at=session.now, lease_until=None)

@@ -45,7 +45,6 @@ def stop(db: Db, session: Session, principal: Principal) -> None:
     if session.status in {"idle", "terminated"}:
         return
     session.become("stopping")
-    db.flush()
     turn = db.get(Turn, session.turn_id)
     if turn is not None and turn.status in {"queued", "running"}:
         if turn.status == "running":

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from models import audit, clock, ids
 from models.approval import Approval, Decision
-from models.db import Db
+from models.db import Db, insert
 from models.errors import Conflict, Invalid
 from models.event import Event
 from models.flow.deciding import decide
@@ -49,8 +49,7 @@ def create(
         created_at=now,
         updated_at=now,
     )
-    db.add(session)
-    db.flush()
+    insert(db, session)
     session.begin(db, now)
     session.note(principal, "session.created", session.id, agent=agent["id"], version=agent["version"])
     return session
@@ -172,7 +171,6 @@ _TAKERS = {
 
 
 def _call(db: Db, session: Session, field: str, call_id: str) -> ToolCall:
-    db.flush()
     call = db.get(ToolCall, call_id)
     if call is None or call.session_id != session.id:
         raise Invalid(field, f"session {session.id} has no tool call {call_id!r}; use the id of its agent.tool_use event.")

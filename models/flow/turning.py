@@ -5,7 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.approval import Approval
-from models.db import Db
+from models.db import Db, insert
 from models.flow.following import carry_on, rest
 from models.principal import system
 from models.pure import words
@@ -166,20 +166,24 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
     call = ToolCall.propose(db, session, turn, position, proposal, status)
     if status == "denied":
         call.born_settled(db, session, text(words.denied_by_policy(proposal.verdict.rule)))
+        insert(db, call)
         return
     approval = None
     if status == "asked":
-        approval = Approval.ask(db, session, call, kind="tool_call", prompt=proposal.prompt, seconds=proposal.approval_seconds)
+        approval = Approval.ask(session, call, kind="tool_call", prompt=proposal.prompt, seconds=proposal.approval_seconds)
     if not (call.kind == "custom" and status == "asked"):
         call.announce(db, session, approval.shown() if approval else None)
+    insert(db, call)
     if approval:
-        approval.announce(db, session, _actor(session))
+        approval.put(db, session, _actor(session))
     else:
         session.note(_actor(session), "tool_call.allowed", call.id, rule=call.rule, input_sha256=call.input_sha256)
 
 
 def _refuse(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, why: str) -> None:
-    ToolCall.propose(db, session, turn, position, proposal, "refused").born_settled(db, session, text(why))
+    call = ToolCall.propose(db, session, turn, position, proposal, "refused")
+    call.born_settled(db, session, text(why))
+    insert(db, call)
 
 
 def _finish(db: Db, session: Session, step: Finish, stop_details: dict[str, Any] | None) -> None:

@@ -82,8 +82,8 @@ def rescue_call(db: Db, session: Session, call_id: str) -> None:
 def _ask_what_became(db: Db, session: Session, call: ToolCall) -> None:
     call.become_unknown(db, session)
     prompt = f"Attempt {call.attempt} of this call was started by {call.worker} and never reported its end. What became of it?"
-    approval = Approval.ask(db, session, call, kind="unknown_outcome", prompt=prompt, seconds=settings().approval_seconds)
-    approval.announce(db, session, _actor(session))
+    approval = Approval.ask(session, call, kind="unknown_outcome", prompt=prompt, seconds=settings().approval_seconds)
+    approval.put(db, session, _actor(session))
 
 
 def _is_what_was_decided(db: Db, call: ToolCall) -> bool:

@@ -42,7 +42,15 @@ APPROVAL = {
     "answered": "A person said what became of a call whose outcome was unknown.",
 }
 
-STATUSES = {"session": SESSION, "turn": TURN, "tool_call": TOOL_CALL, "approval": APPROVAL}
+WORK = {
+    "queued": "For a worker of its environment to poll for.",
+    "starting": "Offered to a worker that has sent no heartbeat yet; offered again if none comes in time.",
+    "active": "A worker renews its lease by heartbeats; when they cease, it is offered again.",
+    "stopping": "Its worker was asked to end, and learns so by its next heartbeat.",
+    "stopped": "Over; a session that needs a worker again gets new work.",
+}
+
+STATUSES = {"session": SESSION, "turn": TURN, "tool_call": TOOL_CALL, "approval": APPROVAL, "work": WORK}
 
 TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
     "session": {
@@ -79,6 +87,13 @@ TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
         "expired": frozenset(),
         "cancelled": frozenset(),
         "answered": frozenset(),
+    },
+    "work": {
+        "queued": frozenset({"starting", "stopped"}),
+        "starting": frozenset({"active", "queued", "stopping", "stopped"}),
+        "active": frozenset({"queued", "stopping", "stopped"}),
+        "stopping": frozenset({"stopped"}),
+        "stopped": frozenset(),
     },
 }
 
