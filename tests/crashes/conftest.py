@@ -1,0 +1,120 @@
+"""Real processes: a stand-in model and a worker that dies where it is told to, one of each per test process.
+
+They talk over a Redis database of their own, so that no other test's messages come to them, nor theirs to others.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crashes.hints import forget, use_redis
+from crashes.journey import Armed, Journey
+from crashes.processes import CRASHING, READY, running, stand_in
+from own_database import Clock, DatabaseUrls
+from rows.stage import Stage
+
+from models import db
+
+KEY = "any-key-will-do"
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests in this folder kill processes."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.crash)
+
+
+@pytest.fixture(scope="session")
+def crash_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Logs, workdirs, the file of armed crash points."""
+    return tmp_path_factory.mktemp("crashes")
+
+
+@pytest.fixture(scope="session")
+def model_url(crash_folder: Path) -> Iterator[str]:
+    """The stand-in model."""
+    with stand_in(crash_folder) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def worker_env(crash_folder: Path, model_url: str, database_urls: DatabaseUrls) -> dict[str, str]:
+    """What every worker gets, but its Redis."""
+    return {
+        "ANTHROPIC_API_KEY": KEY,
+        "ANTHROPIC_BASE_URL": model_url,
+        "DATABASE_URL": database_urls.app,
+        "DATABASE_SYSTEM_URL": database_urls.system,
+        "DATABASE_OWNER_URL": "",
+        "ASSENT_SHELL": "bare",
+        "ASSENT_ENVIRONMENT": "development",
+        "ASSENT_WORKDIR_ROOT": str(crash_folder / "workdirs"),
+        "ASSENT_WATCH_SECONDS": "0.1",
+        "ASSENT_BACKOFF_SECONDS": "0.02",
+        "ASSENT_MODEL_ATTEMPTS": "2",
+        "ASSENT_TEST_CRASHES": str(crash_folder / "armed"),
+        "ASSENT_TEST_UNLISTED": str(crash_folder / "unlisted"),
+    }
+
+
+@pytest.fixture(scope="session")
+def crash_redis(servers: dict[str, str], worker_number: int) -> str:
+    """The shared worker's Redis database."""
+    return redis_database(servers, 15 - 2 * (worker_number % 4))
+
+
+@pytest.fixture(scope="session")
+def private_redis(servers: dict[str, str], worker_number: int) -> str:
+    """The Redis database for tests that start and kill workers of their own."""
+    return redis_database(servers, 14 - 2 * (worker_number % 4))
+
+
+def redis_database(servers: dict[str, str], number: int) -> str:
+    """Counted from the top; tests/conftest.py counts from the bottom."""
+    return servers["redis"].rpartition("/")[0] + f"/{number}"
+
+
+@pytest.fixture(scope="session")
+def crashing_worker(crash_folder: Path, worker_env: dict[str, str], crash_redis: str) -> Iterator[None]:
+    """A worker on all queues, one process of which dies at each boundary that a test arms."""
+    with running(CRASHING, worker_env | {"REDIS_URL": crash_redis}, crash_folder / "worker.log") as worker:
+        worker.said(READY)
+        yield
+
+
+@pytest.fixture
+def armed(crash_folder: Path) -> Iterator[Armed]:
+    """Nothing is armed yet."""
+    points = Armed(crash_folder / "armed")
+    points.at()
+    yield points
+    points.at()
+
+
+@pytest.fixture
+def hints_go_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Has this process publish its hints, as the API does; `use_redis` says where."""
+    from workers import enqueue
+
+    monkeypatch.setattr(db, "_send", enqueue.send)
+    monkeypatch.setattr(enqueue, "_paused_until", 0.0)
+    yield monkeypatch
+    monkeypatch.undo()
+    forget()
+
+
+@pytest.fixture
+def journey(
+    clean_database: DatabaseUrls,
+    clock: Clock,
+    armed: Armed,
+    crashing_worker: None,
+    crash_redis: str,
+    crash_folder: Path,
+    hints_go_to: pytest.MonkeyPatch,
+) -> Journey:
+    """A conversation with the worker that crashes where it is told to."""
+    use_redis(hints_go_to, crash_redis)
+    return Journey(Stage(), clock, armed, crash_folder / "workdirs")

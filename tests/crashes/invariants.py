@@ -1,0 +1,211 @@
+"""What must hold of a session after any transaction, by the names of shared/reliability.md. Reads rows only, decides by itself."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from deploy.standin.pairing import check_pairs
+from deploy.standin.rules import check as check_request
+from models import flow
+from models.approval import Approval
+from models.audit import GENESIS, Audit, link
+from models.db import transaction
+from models.event import Event
+from models.pure.canonical import canonical, digest
+from models.pure.states import NEEDS_SOMEBODY, SETTLED
+from models.session import Session
+from models.tool_call import Attempt, ToolCall
+from models.turn import Turn
+
+NEXT = {"type": "text", "text": "And now?"}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A session with all of its rows, at one moment."""
+
+    session: Session
+    turns: list[Turn]
+    calls: list[ToolCall]
+    attempts: list[Attempt]
+    approvals: list[Approval]
+    events: list[Event]
+    audit: list[Audit]
+    messages: list[dict[str, Any]]
+
+    def of(self, kind: str) -> list[Event]:
+        """The events of one type."""
+        return [event for event in self.events if event.type == kind]
+
+    def call(self, name: str) -> ToolCall:
+        """The only call of that tool."""
+        (found,) = [call for call in self.calls if call.name == name]
+        return found
+
+    @property
+    def pending(self) -> list[Approval]:
+        return [approval for approval in self.approvals if approval.status == "pending"]
+
+
+def look(workspace_id: str, session_id: str) -> Seen:
+    """All rows of a session, under its lock."""
+    with transaction(workspace_id) as db:
+        session = Session.lock(db, session_id)
+
+        def rows(table: Any, *by: Any) -> list[Any]:
+            return list(db.scalars(sa.select(table).where(table.session_id == session_id).order_by(*by)))
+
+        return Seen(
+            session,
+            rows(Turn, Turn.number),
+            rows(ToolCall, ToolCall.created_at, ToolCall.position),
+            rows(Attempt, Attempt.started_at, Attempt.number),
+            rows(Approval, Approval.created_at, Approval.id),
+            rows(Event, Event.seq),
+            list(db.scalars(sa.select(Audit).where(Audit.chain == session_id).order_by(Audit.seq))),
+            flow.history(db, session_id),
+        )
+
+
+def check_invariants(workspace_id: str, session_id: str) -> Seen:
+    """Raises AssertionError for the first promise that a session's rows break. Returns them."""
+    seen = look(workspace_id, session_id)
+    for promise in PROMISES:
+        promise(seen)
+    return seen
+
+
+def i1_something_moves_whatever_is_not_at_rest(seen: Seen) -> None:
+    session = seen.session
+    active = [t for t in seen.turns if t.status in {"queued", "running"}]
+    now = [c for c in seen.calls if c.turn_id == session.turn_id]
+    under_way = [c for c in now if c.status in {"queued", "running"}]
+    needing = [c.id for c in now if c.status in NEEDS_SOMEBODY]
+    assert len(active) <= 1, "a session has one turn under way at most"
+    assert all(t.id == session.turn_id for t in active), "the turn under way is the session's current one"
+    assert all(c.status in SETTLED for c in seen.calls if c.turn_id != session.turn_id), "past turns have no open calls"
+    if session.status in {"idle", "terminated"}:
+        assert not [*active, *under_way, *needing], f"something is open, yet the session is {session.status}"
+        assert all(e.processed_at for e in seen.events), "no message is left in the queue of a session at rest"
+    elif session.status == "waiting":
+        assert needing, "waits for nobody"
+        assert session.stop_reason == {"type": "requires_action", "event_ids": needing}
+        assert not active, "a turn under way while calls need somebody"
+    elif session.status == "running":
+        assert active or under_way, "running, and nothing moves"
+        assert not needing, "running, and calls need somebody"
+    elif session.status == "rescheduling":
+        assert [t.status for t in active] == ["queued"], "rescheduling without a queued turn"
+    else:
+        assert session.status == "stopping"
+        assert [c.status for c in now if c.status not in SETTLED] == ["running"] * len(under_way) != [], "stopping what runs"
+
+
+def i2_one_attempt_unless_a_person_said_again(seen: Seen) -> None:
+    tried = Counter(a.tool_call_id for a in seen.attempts)
+    again = Counter(
+        a.tool_call_id for a in seen.approvals if a.status == "answered" and (a.decision or {}).get("outcome") == "rerun"
+    )
+    for call in seen.calls:
+        assert tried[call.id] == call.attempt, "each attempt has its row"
+        if not call.idempotent:
+            assert tried[call.id] <= 1 + again[call.id], f"{call.name} was tried {tried[call.id]} times"
+
+
+def i4_one_decision_per_approval(seen: Seen) -> None:
+    told = Counter(e.body["approval_id"] for e in seen.of("user.tool_confirmation"))
+    for approval in seen.approvals:
+        assert (approval.status == "pending") == (approval.decision is None) == (approval.decided_at is None)
+        if approval.status in {"allowed", "denied", "answered"}:
+            assert approval.decided_at < approval.expires_at, "decided in time"
+        assert told[approval.id] == (approval.status != "pending"), "each decision is stored as one confirmation"
+    pending = sorted(a.tool_call_id for a in seen.pending)
+    assert pending == sorted(c.id for c in seen.calls if c.status in {"asked", "unknown"}), "who is asked about is pending"
+
+
+def i5_shown_is_decided_is_run(seen: Seen) -> None:
+    """I3 too: all attempts at a call have one input; their key is its id."""
+    hashes = {call.id: call.input_sha256 for call in seen.calls}
+    for call in seen.calls:
+        assert digest(call.input) == call.input_sha256
+    for approval in seen.approvals:
+        assert canonical(json.loads(approval.input)).decode() == approval.input
+        assert digest(json.loads(approval.input)) == approval.input_sha256 == hashes[approval.tool_call_id]
+    assert all(attempt.input_sha256 == hashes[attempt.tool_call_id] for attempt in seen.attempts)
+
+
+def i6_nothing_runs_unasked(seen: Seen) -> None:
+    allowed = {
+        a.tool_call_id: a.decided_at
+        for a in seen.approvals
+        if a.kind == "tool_call" and a.status == "allowed" and a.decided_at and a.decided_at < a.expires_at
+    }
+    calls = {call.id: call for call in seen.calls}
+    for attempt in seen.attempts:
+        call = calls[attempt.tool_call_id]
+        assert call.permission != "deny"
+        if call.permission == "ask":
+            assert attempt.started_at >= allowed[call.id], "it ran before it was allowed"
+    for call in seen.calls:
+        if call.status in {"denied", "expired", "refused"}:
+            assert call.attempt == 0, f"a call that is {call.status} has run"
+
+
+def i7_checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
+    assert [e.seq for e in seen.events] == list(range(1, seen.session.last_seq + 1)), "events are numbered without a gap"
+    assert len({e.id for e in seen.events}) == len(seen.events)
+    assert [t.number for t in seen.turns] == list(range(1, seen.session.turn_number + 1)), "turns are numbered without a gap"
+    for turn in seen.turns:
+        assert (turn.reply is not None) == (turn.status == "done"), "a reply for each turn that is done, and for no other"
+    said = sum(any(b["type"] == "text" for b in turn.reply or []) for turn in seen.turns)
+    assert len(seen.of("agent.message")) == said, "each reply was said once"
+    begun = Counter(e.id for e in seen.of("span.model_request_start"))
+    ended = Counter(e.body["model_request_start_id"] for e in seen.of("span.model_request_end"))
+    running = {t.span_id for t in seen.turns if t.status == "running"}
+    assert ended == Counter(set(begun) - running), "each attempt at a turn that began has ended once"
+    results = Counter(
+        e.body.get("tool_use_id") or e.body["custom_tool_use_id"]
+        for e in seen.events
+        if e.type in {"agent.tool_result", "user.custom_tool_result"}
+    )
+    assert results == Counter(c.id for c in seen.calls if c.status in SETTLED), "one result for each call that is settled"
+
+
+def i7_runners_may_stop_at_idle(seen: Seen) -> None:
+    if seen.session.status == "idle" and seen.turns:
+        last = [e for e in seen.events if not e.type.startswith("user.")][-1]
+        assert (last.type, last.body["stop_reason"]) == ("session.status_idle", seen.session.stop_reason), "idle is the last word"
+
+
+def i9_the_audit_chain_verifies(seen: Seen) -> None:
+    head = GENESIS
+    for number, row in enumerate(seen.audit, 1):
+        head = link(head, row)
+        assert (row.seq, row.hash) == (number, head), f"audit row {row.seq} is not chained"
+    assert (seen.session.audit_seq, seen.session.audit_head) == (len(seen.audit), head)
+    ran = Counter(row.subject_id for row in seen.audit if row.action == "tool_call.started")
+    assert ran == Counter(attempt.tool_call_id for attempt in seen.attempts), "each attempt is in the audit"
+
+
+def the_model_accepts_the_history(seen: Seen) -> None:
+    """Of a session at rest, with a message more; the stand-in refuses what the real one refuses."""
+    if seen.session.status == "idle":
+        messages = [*seen.messages, {"role": "user", "content": [NEXT]}]
+        check_request({"model": "stand-in", "max_tokens": 1, "messages": messages})
+        check_pairs(messages)
+
+
+PROMISES = (
+    i1_something_moves_whatever_is_not_at_rest,
+    i2_one_attempt_unless_a_person_said_again,
+    i4_one_decision_per_approval,
+    i5_shown_is_decided_is_run,
+    i6_nothing_runs_unasked,
+    i7_checkpoints_neither_fork_nor_skip,
+    i7_runners_may_stop_at_idle,
+    i9_the_audit_chain_verifies,
+    the_model_accepts_the_history,
+)

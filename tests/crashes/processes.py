@@ -1,0 +1,110 @@
+"""Real workers and a real stand-in model, as processes that end with the test process however that ends."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+HOUSE = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[1]
+TETHER = HOUSE / "deploy" / "tether.py"
+PACE = 0.02
+T = TypeVar("T")
+
+CELERY = [sys.executable, "-m", "celery", "-A", "workers", "worker", "-l", "INFO"]
+WORKER = [*CELERY, "--without-gossip", "--without-mingle", "--without-heartbeat"]
+CRASHING = [*WORKER, "--include", "crashes.points", "-P", "prefork", "-c", "3", "-Q", "turns,tools,sweeps"]
+"""All queues on processes: at a crash point one of them dies, and the pool starts another."""
+TURNS = [*WORKER, "-P", "gevent", "-c", "20", "-Q", "turns,sweeps"]
+TOOLS = [*WORKER, "-P", "prefork", "-c", "2", "-Q", "tools"]
+
+
+def wait_for(what: str, condition: Callable[[], T], seconds: float = 20) -> T:
+    """What `condition` gives once that is true of anything. Fails when the deadline passes first."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(PACE)
+    return found
+
+
+class Process:
+    """One program with its children."""
+
+    def __init__(self, words: list[str], env: dict[str, str], log: Path) -> None:
+        self.words, self.env, self.log = words, env, log
+        self.start()
+
+    def start(self) -> None:
+        """Start it, or start it again."""
+        tether = [sys.executable, "-I", str(TETHER), "--parent", str(os.getpid()), "--signal", str(int(signal.SIGKILL)), "--"]
+        with self.log.open("wb") as log:
+            self.running = subprocess.Popen(
+                [*tether, *self.words],
+                cwd=HOUSE,
+                env={**os.environ, "PYTHONPATH": str(TESTS), **self.env},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def said(self, pattern: str) -> "re.Match[str]":
+        """The first such text in its output, once it is there."""
+
+        def found() -> "re.Match[str] | None":
+            assert self.running.poll() is None, self.log.read_text()[-3000:]
+            return re.search(pattern, self.log.read_text())
+
+        return wait_for(f"{self.words[-1]} says {pattern}", found)
+
+    @property
+    def family(self) -> list[psutil.Process]:
+        """Itself and all that came of it."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            mine = psutil.Process(self.running.pid)
+            return [mine, *mine.children(recursive=True)]
+        return []
+
+    def kill(self) -> None:
+        """kill -9, itself and its worker processes, but not what those have started: that must end by itself."""
+        mine = psutil.Process(self.running.pid)
+        for one in [mine, *mine.children()]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
+        self.running.wait()
+
+    def stop(self) -> None:
+        """End all of it, without ceremony."""
+        for one in self.family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
+        self.running.wait()
+
+
+@contextlib.contextmanager
+def running(words: list[str], env: dict[str, str], log: Path) -> Iterator[Process]:
+    """A process until the block ends."""
+    process = Process(words, env, log)
+    try:
+        yield process
+    finally:
+        process.stop()
+
+
+@contextlib.contextmanager
+def stand_in(folder: Path) -> Iterator[str]:
+    """A stand-in model's address."""
+    with running([sys.executable, "-m", "deploy.standin", "--port", "0"], {}, folder / "standin.log") as process:
+        yield process.said(r"ready on (http://\S+)")[1]
+
+
+READY = r"\S+@\S+ ready\."

@@ -1,0 +1,74 @@
+"""Fault 38: a message that comes while the model answers, a tool runs or a person thinks is read in the next turn (I1)."""
+
+from crashes.invariants import Seen
+from crashes.journey import EFFECT, Journey, bash
+from crashes.processes import wait_for
+
+LATER = "say Later."
+
+
+def read_last(seen: Seen) -> bool:
+    """The last turn has read the later message alone, after everything else, and answered it."""
+    asked, answered = seen.turns[-1].prompt, seen.of("agent.message")[-1].body["content"]
+    return asked == [{"type": "text", "text": LATER}] and answered == [{"type": "text", "text": "Later."}]
+
+
+def test_while_the_model_answers(journey: Journey) -> None:
+    """The reply in flight is kept, and then the message has a turn of its own."""
+    journey.begin().say("delay 0.3s", "say First.")
+    journey.until(lambda seen: seen.turns[0].status == "running")
+    assert journey.say(LATER).processed_at is None
+    seen = journey.until_idle()
+    assert [t.count for t in seen.turns] == [1, 1]
+    assert read_last(seen)
+
+
+def test_while_the_model_asks_for_a_tool(journey: Journey) -> None:
+    """The tool's result comes before the message."""
+    journey.begin(bash="always_allow").say("delay 0.3s", EFFECT)
+    journey.until(lambda seen: seen.turns[0].status == "running")
+    journey.say(LATER)
+    seen = journey.until_idle()
+    assert [b["type"] for b in seen.messages[2]["content"]] == ["tool_result", "text"]
+    assert read_last(seen)
+
+
+def test_while_a_tool_runs(journey: Journey) -> None:
+    """The turn count begins again at the message."""
+    journey.begin(bash="always_allow").say(EFFECT, "then", bash("echo effect >> effects; until [ -e go ]; do sleep 0.02; done"))
+    wait_for("the second call runs", lambda: journey.effects() == 2)
+    journey.say(LATER)
+    (journey.workdirs / journey.session_id / "files" / "go").touch()
+    seen = journey.until_idle()
+    assert [t.count for t in seen.turns] == [1, 2, 1]
+    assert read_last(seen)
+
+
+def test_while_a_person_thinks(journey: Journey) -> None:
+    """It waits for the decision, as the run does."""
+    journey.begin(bash="always_ask").say(EFFECT)
+    journey.until_asked()
+    journey.say(LATER)
+    assert journey.look().session.status == "waiting"
+    journey.decide(result="deny")
+    assert read_last(journey.until_idle())
+
+
+def test_while_the_model_is_overloaded(journey: Journey) -> None:
+    """The turn that is tried again reads it."""
+    journey.begin().say("fail 529 1 times retry-after 60", "say First.")
+    journey.until(lambda seen: seen.session.status == "rescheduling")
+    journey.say(LATER)
+    journey.later(61)
+    seen = journey.until_idle()
+    assert len(seen.turns) == 1
+    assert seen.of("agent.message")[-1].body["content"] == [{"type": "text", "text": "Later."}]
+
+
+def test_while_the_run_is_ending(journey: Journey) -> None:
+    """An interrupt ends the run, not the message after it."""
+    journey.begin(bash="always_allow").say(bash("echo effect >> effects; sleep 60"))
+    wait_for("the call runs", lambda: journey.effects() == 1)
+    message = {"type": "user.message", "content": [{"type": "text", "text": LATER}]}
+    journey.stage.send(journey.session_id, {"type": "user.interrupt"}, message)
+    assert read_last(journey.until_idle())

@@ -1,0 +1,15 @@
+"""No transaction that changes something is without crash points: a new verb that commits belongs into the table."""
+
+from pathlib import Path
+
+from crashes.journey import EFFECT, Journey
+
+
+def test_every_commit_of_a_worker_is_a_boundary(journey: Journey, crash_folder: Path) -> None:
+    """The workers tell of each commit that wrote something under a name that the table does not have."""
+    journey.beats = True
+    journey.begin(bash="always_ask").say("fail 529 1 times", EFFECT, "then", "say Done.")
+    journey.decide(result="allow")
+    journey.until_idle()
+    unlisted = crash_folder / "unlisted"
+    assert not unlisted.exists(), unlisted.read_text()

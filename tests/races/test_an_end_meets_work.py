@@ -1,0 +1,191 @@
+"""An interrupt, an archive or a deletion at the same moment as work: one is first, and nothing is left half way."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from crashes.invariants import Seen, check_invariants
+from races_together import together
+from rows.stage import Stage, call, say
+
+from models import flow
+from models.db import Stale, transaction
+from models.errors import Conflict, NotFound
+from models.schema import TABLES
+
+INTERRUPT = {"type": "user.interrupt"}
+ROUNDS = 10
+
+
+def begun(stage: Stage, **policies: str) -> str:
+    """A session whose first turn is queued."""
+    session_id = stage.session(**policies)
+    stage.message(session_id)
+    return session_id
+
+
+def in_both_orders(end: Callable[[], Any], work: Callable[[], Any], turn: int) -> list[Any]:
+    """Both at once; in every second round the other thread is the first to start."""
+    if turn % 2:
+        return together(end, work)
+    return list(reversed(together(work, end)))
+
+
+def test_an_interrupt_and_a_checkpoint(stage: Stage) -> None:
+    """The reply is discarded, or its calls are cancelled; idle in both cases."""
+    for turn in range(ROUNDS):
+        session_id = begun(stage, bash="always_ask")
+        held = stage.claim(session_id)
+        stop = partial(stage.send, session_id, INTERRUPT)
+        _, kept = in_both_orders(stop, partial(stage.reply, session_id, call(), turn=held), turn)
+        seen = check_invariants(stage.workspace_id, session_id)
+        assert seen.session.status == "idle"
+        if isinstance(kept, Stale):
+            assert ([t.status for t in seen.turns], seen.calls) == (["cancelled"], [])
+        else:
+            assert ([t.status for t in seen.turns], [c.status for c in seen.calls]) == (["done"], ["cancelled"])
+
+
+def test_an_interrupt_and_the_claim_of_a_turn(stage: Stage) -> None:
+    """Claimed or not, the turn is cancelled and its worker's reply is stale."""
+    for turn in range(ROUNDS):
+        session_id = begun(stage)
+        stop = partial(stage.send, session_id, INTERRUPT)
+        _, held = in_both_orders(stop, partial(stage.claim, session_id), turn)
+        seen = check_invariants(stage.workspace_id, session_id)
+        assert (seen.session.status, seen.turns[0].status) == ("idle", "cancelled")
+        if held is not None:
+            with pytest.raises(Stale):
+                stage.reply(session_id, say("Late."), turn=held)
+
+
+def test_an_interrupt_and_the_claim_of_a_call(stage: Stage) -> None:
+    """It never starts, or it is told and the session stops when it has ended (fault 34)."""
+    for turn in range(ROUNDS):
+        session_id = begun(stage, bash="always_allow")
+        (found,) = stage.reply(session_id, call())
+        stop = partial(stage.send, session_id, INTERRUPT)
+        _, held = in_both_orders(stop, partial(stage.claim_call, found), turn)
+        seen = check_invariants(stage.workspace_id, session_id)
+        if held is None:
+            assert (seen.session.status, seen.calls[0].status) == ("idle", "cancelled")
+            continue
+        assert seen.session.status == "stopping"
+        assert seen.calls[0].cancel_requested_at
+        stage.finish_call(held)
+        seen = check_invariants(stage.workspace_id, session_id)
+        assert (seen.session.status, len(seen.turns)) == ("idle", 1)
+
+
+def test_an_interrupt_and_a_tool_s_result(stage: Stage) -> None:
+    """The result is kept, and no turn follows that anybody could still claim."""
+    for turn in range(ROUNDS):
+        session_id = begun(stage, bash="always_allow")
+        (found,) = stage.reply(session_id, call())
+        held = stage.claim_call(found)
+        stop = partial(stage.send, session_id, INTERRUPT)
+        _, failed = in_both_orders(stop, partial(stage.finish_call, held), turn)
+        assert failed is None
+        seen = check_invariants(stage.workspace_id, session_id)
+        assert (seen.session.status, seen.calls[0].status) == ("idle", "done")
+        assert [t.status for t in seen.turns[1:]] in ([], ["cancelled"])
+        assert stage.claim(session_id) is None
+
+
+def test_a_message_and_the_end_of_a_turn(stage: Stage) -> None:
+    """Fault 38: the message is never left in the queue of a session that has gone idle."""
+    for turn in range(2 * ROUNDS):
+        session_id = begun(stage)
+        held = stage.claim(session_id)
+        message = partial(stage.message, session_id, "And then?")
+        in_both_orders(message, partial(stage.reply, session_id, say("Done."), turn=held), turn)
+        seen = check_invariants(stage.workspace_id, session_id)
+        assert (seen.session.status, [t.status for t in seen.turns]) == ("running", ["done", "queued"])
+        assert stage.claim(session_id).prompt == [say("And then?")]
+
+
+def test_a_message_and_an_interrupt_of_a_tool(stage: Stage) -> None:
+    """The message either belonged to the run that was ended, or starts the next one; it is read in both cases."""
+    for turn in range(ROUNDS):
+        session_id = begun(stage, bash="always_allow")
+        (found,) = stage.reply(session_id, call())
+        held = stage.claim_call(found)
+        stage.send(session_id, INTERRUPT)
+        in_both_orders(partial(stage.message, session_id, "Next."), partial(stage.finish_call, held), turn)
+        seen = check_invariants(stage.workspace_id, session_id)
+        assert (seen.session.status, seen.turns[-1].status) == ("running", "queued")
+        assert stage.claim(session_id).prompt == [say("Next.")]
+
+
+def archive(stage: Stage, session_id: str) -> None:
+    """End the session for good."""
+    stage.locked(session_id, lambda db, session: flow.archive(db, session, stage.principal))
+
+
+def delete(stage: Stage, session_id: str) -> None:
+    """Remove the session."""
+    stage.locked(session_id, lambda db, session: flow.delete(db, session, stage.principal))
+
+
+def test_an_archive_and_a_decision(stage: Stage) -> None:
+    """Allowed and running, or archived and denied for good (I6)."""
+    for turn in range(ROUNDS):
+        session_id = begun(stage, bash="always_ask")
+        (found,) = stage.reply(session_id, call())
+        allow = partial(stage.confirm, session_id, found.id)
+        archived, allowed = in_both_orders(partial(archive, stage, session_id), allow, turn)
+        seen = check_invariants(stage.workspace_id, session_id)
+        one_of(archived, allowed, Conflict)
+        want = ("terminated", "cancelled") if archived is None else ("running", "queued")
+        assert (seen.session.status, seen.calls[0].status) == want
+
+
+def test_a_deletion_and_a_decision(stage: Stage) -> None:
+    """Allowed and running, or gone without a trace but the audit."""
+    for turn in range(ROUNDS):
+        session_id = begun(stage, bash="always_ask")
+        (found,) = stage.reply(session_id, call())
+        allow = partial(stage.confirm, session_id, found.id)
+        deleted, allowed = in_both_orders(partial(delete, stage, session_id), allow, turn)
+        if deleted is None:
+            assert isinstance(allowed, NotFound)
+            assert left_of(stage, session_id) == {"audit"}
+        else:
+            assert isinstance(deleted, Conflict)
+            assert look_at(stage, session_id).calls[0].status == "queued"
+
+
+def test_an_archive_and_a_message(stage: Stage) -> None:
+    """The message is answered, or refused; never taken by a session that is archived."""
+    for turn in range(ROUNDS):
+        session_id = stage.session()
+        message = partial(stage.message, session_id)
+        archived, taken = in_both_orders(partial(archive, stage, session_id), message, turn)
+        one_of(archived, taken, Conflict)
+        seen = check_invariants(stage.workspace_id, session_id)
+        assert seen.session.status == ("terminated" if archived is None else "running")
+        assert len(seen.of("user.message")) == (0 if archived is None else 1)
+
+
+def one_of(first: Any, second: Any, refusal: type[Exception]) -> None:
+    """Exactly one of two was refused."""
+    assert isinstance(first, refusal) != isinstance(second, refusal), (first, second)
+
+
+def look_at(stage: Stage, session_id: str) -> Seen:
+    """The session, checked."""
+    return check_invariants(stage.workspace_id, session_id)
+
+
+def left_of(stage: Stage, session_id: str) -> set[str]:
+    """The tables that still have rows of a session."""
+    named = {"session": "id", "audit": "chain"}
+    left = set()
+    with transaction(stage.workspace_id) as db:
+        for table in (one.__table__ for one in TABLES):
+            column = table.columns.get(named.get(table.name, "session_id"))
+            if column is not None and db.scalar(sa.select(sa.func.count()).where(column == session_id)):
+                left.add(table.name)
+    return left

@@ -1,0 +1,147 @@
+"""Sessions first, then turns, calls and approvals: whatever verbs meet, none waits for another in a circle (rule 2)."""
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from crashes.invariants import check_invariants, look
+from races_together import together
+from rows.stage import Stage, call, say
+
+from models import db, due, flow, lease
+from models.db import Db, Stale, transaction
+from models.errors import Refusal
+from models.session import Session
+from models.settings import settings
+from models.tool_call import ToolCall
+from models.turn import Turn
+from workers import sweeps
+
+VERBS = 45
+"""Of each of six threads."""
+
+
+def wanted() -> list[dict[str, Any]]:
+    """Three calls: two are asked, one may run."""
+    return [call("bash"), call("read", file_path="a"), call("write", file_path="a", content="b")]
+
+
+class Hand:
+    """One thread's moves: each a verb on whatever it finds, as a door, a task or a sweep would play it."""
+
+    def __init__(self, stage: Stage, sessions: list[str], seed: int) -> None:
+        self.stage, self.sessions, self.dice = stage, sessions, random.Random(seed)
+        self.done = 0
+
+    def play(self) -> int:
+        """Make all moves. A refusal or a lost race is an answer; anything else, a deadlock above all, comes out."""
+        work = [self.talk, self.turn, self.calls, self.decide, self.expire]
+        moves: list[Callable[[str], Any]] = [*work, *work, self.sweep, self.renew]
+        for _ in range(VERBS):
+            session_id = self.dice.choice(self.sessions)
+            try:
+                self.dice.choice(moves)(session_id)
+                self.done += 1
+            except (Refusal, Stale):
+                pass
+        return self.done
+
+    def talk(self, session_id: str) -> None:
+        message = {"type": "user.message", "content": [say("Go on.")]}
+        self.stage.send(session_id, *self.dice.choice([[message], [message, {"type": "user.interrupt"}]]))
+
+    def turn(self, session_id: str) -> None:
+        held = self.stage.claim(session_id)
+        if held and self.dice.random() < 0.8:
+            self.stage.reply(session_id, *wanted(), turn=held)
+        elif held:
+            self.stage.fail(held)
+
+    def calls(self, session_id: str) -> None:
+        for one in look(self.stage.workspace_id, session_id).calls:
+            held = one.status == "queued" and self.stage.claim_call(one)
+            if held and self.dice.random() < 0.7:
+                self.stage.finish_call(held)
+            elif held:
+                self.stage.locked(session_id, partial(self._lose, held))
+
+    @staticmethod
+    def _lose(held: ToolCall, handle: Db, session: Session) -> None:
+        flow.lose_call(handle, session, ToolCall.held(handle, held.id, held.fence))
+
+    def decide(self, session_id: str) -> None:
+        for approval in look(self.stage.workspace_id, session_id).pending:
+            outcome = (
+                {"outcome": "give_up"} if approval.kind == "unknown_outcome" else {"result": self.dice.choice(["allow", "deny"])}
+            )
+            self.stage.decide(approval, **outcome)
+
+    def expire(self, session_id: str) -> None:
+        self.stage.expire(session_id)
+
+    def sweep(self, _: str) -> None:
+        self.dice.choice([sweeps.rescue, sweeps.expire_approvals, partial(due.hints, Turn), partial(due.hints, ToolCall)])()
+
+    def renew(self, _: str) -> None:
+        """As the one heartbeat of a process that holds a turn of each session, and a call."""
+        seen = [look(self.stage.workspace_id, one) for one in self.dice.sample(self.sessions, len(self.sessions))]
+        held = [(t.id, t.fence) for s in seen for t in s.turns if t.status == "running"]
+        held += [(c.id, c.fence) for s in seen for c in s.calls if c.status == "running"][:1]
+        lease.renew(held)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Leases so short that the rescue meets workers that are alive."""
+    monkeypatch.setenv("ASSENT_LEASE_SECONDS", "0.05")
+    settings.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+def test_verbs_on_the_same_sessions_never_wait_in_a_circle(stage: Stage, hasty: None) -> None:
+    """Six threads, three sessions, some hundreds of verbs, deadlines and leases that run out, and no error of the database."""
+    policies = {"bash": "always_ask", "read": "always_allow", "write": "always_ask"}
+    sessions = [stage.session(approval={"timeout_seconds": 0.2}, **policies) for _ in range(3)]
+    hands = [Hand(stage, sessions, seed) for seed in range(6)]
+    for outcome in together(*(hand.play for hand in hands)):
+        assert isinstance(outcome, int), repr(outcome)
+    assert sum(hand.done for hand in hands) > 100, "most moves were moves"
+    for session_id in sessions:
+        check_invariants(stage.workspace_id, session_id)
+    with transaction(stage.workspace_id) as handle:
+        assert Session.try_lock(handle, sessions[0]), "no lock is left"
+
+
+OWNED = r"(turn|tool_call|approval|event|attempt)"
+WRITES = re.compile(rf"^\s*(UPDATE|INSERT INTO|DELETE FROM) {OWNED}\b|FROM {OWNED}\b.*FOR (NO KEY )?UPDATE", re.DOTALL)
+LOCKS = re.compile(r"FROM session\b.*FOR NO KEY UPDATE", re.DOTALL)
+
+
+def test_every_write_comes_after_the_lock_of_its_session(stage: Stage, hasty: None) -> None:
+    """Rule 2, statement by statement: no transaction of a request or a task touches a session's rows before it has the session."""
+    early: list[str] = []
+
+    def begun(connection: sa.Connection) -> None:
+        connection.info["locked"] = False
+
+    def executing(connection: sa.Connection, _cursor: Any, statement: str, *_more: Any) -> None:
+        connection.info["locked"] |= bool(LOCKS.search(statement))
+        if WRITES.search(statement) and not connection.info["locked"]:
+            early.append(statement)
+
+    engine = db.engine("app")
+    sa.event.listen(engine, "begin", begun)
+    sa.event.listen(engine, "before_cursor_execute", executing)
+    try:
+        hand = Hand(stage, [stage.session(bash="always_ask", read="always_allow", write="always_ask")], seed=2)
+        hand.play()
+    finally:
+        sa.event.remove(engine, "begin", begun)
+        sa.event.remove(engine, "before_cursor_execute", executing)
+    assert not early

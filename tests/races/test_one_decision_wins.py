@@ -1,0 +1,106 @@
+"""However many decide at once, one decision is kept, and everybody learns which (I4, faults 24 and 25)."""
+
+import random
+import time
+from functools import partial
+
+from crashes.invariants import check_invariants
+from races_together import of_kind, together
+from rows.stage import Stage, call
+
+from models.approval import Approval, DeadlinePassed
+from models.errors import Conflict
+
+
+def asked(stage: Stage, calls: int = 1, **policies: object) -> list[Approval]:
+    """The approvals of a new session whose model wants so many calls."""
+    session_id = stage.session(**policies)
+    stage.message(session_id)
+    stage.reply(session_id, *(call() for _ in range(calls)))
+    return stage.approvals(session_id)
+
+
+def test_allow_and_deny_from_fifty_threads_have_one_winner(stage: Stage) -> None:
+    """Fault 24: those who said the same get the winner's answer, all others a conflict that names the winner."""
+    (approval,) = asked(stage)
+    said = [{"result": result} for result in ("allow", "deny")] * 25
+    outcomes = together(*(partial(stage.decide, approval, **one) for one in said))
+    seen = check_invariants(stage.workspace_id, approval.session_id)
+    (kept,) = seen.approvals
+    for one, outcome in zip(said, outcomes, strict=True):
+        if one == kept.decision:
+            assert outcome == kept.event_id
+        else:
+            assert isinstance(outcome, Conflict)
+            assert outcome.winner["decision"] == kept.decision
+    assert len(seen.of("user.tool_confirmation")) == 1
+    assert seen.calls[0].status == {"allowed": "queued", "denied": "denied"}[kept.status]
+
+
+def test_the_same_decision_by_all_doors_at_once_is_one_decision(stage: Stage) -> None:
+    """By the call and by the approval: one event, one release, one hint."""
+    (approval,) = asked(stage)
+    by_call = partial(stage.confirm, approval.session_id, approval.tool_call_id)
+    by_approval = partial(stage.decide, approval, result="allow")
+    outcomes = together(*[by_call, by_approval] * 10)
+    events = {getattr(outcome, "id", outcome) for outcome in outcomes}
+    seen = check_invariants(stage.workspace_id, approval.session_id)
+    assert events == {seen.approvals[0].event_id}
+    assert sum(row.action == "approval.decided" for row in seen.audit) == 1
+
+
+def test_an_allow_at_the_deadline_is_kept_or_late_and_never_both(stage: Stage) -> None:
+    """Fault 25: the database's clock decides, under the lock, fifty times."""
+    dice = random.Random(25)
+    ways = set()
+    for _ in range(50):
+        (approval,) = asked(stage, approval={"timeout_seconds": 0.02}, bash="always_ask")
+
+        def allow(approval: Approval = approval, early: float = dice.uniform(-0.002, 0.012)) -> str:
+            while time.time() < approval.expires_at.timestamp() - early:
+                pass
+            return stage.decide(approval, result="allow")
+
+        def expire(approval: Approval = approval) -> int:
+            while not (expired := stage.expire(approval.session_id)) and time.time() < approval.expires_at.timestamp():
+                pass
+            return expired
+
+        kept, expired = together(allow, expire)
+        expired += stage.expire(approval.session_id)  # a sweep passes over a session that is locked, and comes again
+        seen = check_invariants(stage.workspace_id, approval.session_id)
+        way = seen.approvals[0].status
+        if way == "allowed":
+            assert (kept, expired) == (seen.approvals[0].event_id, 0)
+            assert seen.calls[0].status == "queued"
+        else:
+            assert way == "expired"
+            assert isinstance(kept, Conflict)
+            assert seen.calls[0].status == "expired"
+        ways.add(way if not isinstance(kept, DeadlinePassed) else "late")
+    assert ways & {"expired", "late"}
+
+
+def test_decisions_on_two_calls_start_the_next_turn_once(stage: Stage) -> None:
+    """R4: whoever settles the last call queues the turn, and nobody else."""
+    for _ in range(12):
+        approvals = asked(stage, calls=2)
+        outcomes = together(*(partial(stage.decide, one, result="deny") for one in approvals))
+        assert not of_kind(outcomes, Exception)
+        seen = check_invariants(stage.workspace_id, approvals[0].session_id)
+        assert [t.status for t in seen.turns] == ["done", "queued"]
+        assert seen.session.status == "running"
+
+
+def test_results_of_two_calls_start_the_next_turn_once(stage: Stage) -> None:
+    """R4: two tools end at the same moment; their results go back in the order of the calls."""
+    for _ in range(12):
+        session_id = stage.session(bash="always_allow")
+        stage.message(session_id)
+        calls = stage.reply(session_id, call(command="first"), call(command="second"))
+        held = [stage.claim_call(one) for one in calls]
+        outcomes = together(*(partial(stage.finish_call, one, one.input["command"]) for one in reversed(held)))
+        assert not of_kind(outcomes, Exception)
+        seen = check_invariants(stage.workspace_id, session_id)
+        assert [t.status for t in seen.turns] == ["done", "queued"]
+        assert [r["content"][0]["text"] for r in seen.messages[-1]["content"]] == ["first", "second"]
