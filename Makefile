@@ -1,12 +1,13 @@
 # make run    install into .venv, then run everything here      make setup   install only
 # make test   the tests                                          make check   format, lint, types, import contracts
+# make bench  the gated cycle beside its floors
 # Another Python: make PYTHON=python3.13 ...   Options for the tests: make test ARGS="-k approval"
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 CANDIDATES := $(PYTHON) python3.12 python3.11 python3.13 python3.14 python3 python
 
-.PHONY: setup run test check format
+.PHONY: setup run test check format bench
 
 setup: $(INSTALLED)
 
@@ -21,6 +22,10 @@ check: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+
+# Beside its floors; beside its peers too with ARGS="--peers FOLDER" (see the script).
+bench: setup
+	@PYTHONPATH=tests $(BIN)/python tests/benchmarks/gated_cycle.py $(ARGS)
 
 format: setup
 	@$(BIN)/ruff format .
