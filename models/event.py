@@ -17,7 +17,7 @@ class Event(Base):
 
     session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"), primary_key=True)
     seq: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True)
-    id: Mapped[str] = mapped_column(unique=True)
+    id: Mapped[str]
     workspace_id: Mapped[str]
     type: Mapped[str]
     body: Mapped[dict[str, Any]] = mapped_column(JSONB)

@@ -11,10 +11,12 @@ from models.errors import Conflict, Invalid
 from models.event import Event
 from models.flow.deciding import decide
 from models.flow.following import carry_on, stop
+from models.flow.hosting import retire_work
 from models.principal import Principal
 from models.session import NO_USAGE, Session
-from models.tool_call import Attempt, ToolCall
+from models.tool_call import RESULTS, Attempt, ToolCall
 from models.turn import Turn
+from models.work import Work
 
 
 def create(
@@ -26,6 +28,7 @@ def create(
     title: str | None,
     metadata: dict[str, str],
     max_turns: int,
+    self_hosted: bool = False,
 ) -> Session:
     """A new, idle session of `agent` (the wire's body of one version, with overrides)."""
     now = clock.now(db)
@@ -35,6 +38,7 @@ def create(
         agent_id=agent["id"],
         agent=agent,
         environment_id=environment_id,
+        self_hosted=self_hosted,
         title=title,
         metadata_=metadata,
         max_turns=max_turns,
@@ -76,6 +80,7 @@ def archive(db: Db, session: Session, principal: Principal) -> None:
     if session.status == "terminated":
         return
     _quiet(db, session, principal, "archived")
+    retire_work(db, session, also_held=True)
     session.become("terminated")
     session.archived_at = session.now
     session.emit(db, "session.status_terminated", {})
@@ -88,7 +93,7 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     session.note(principal, "session.deleted", session.id)
     session.write(db)
     audit.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
-    for table in (Event, Attempt, Approval, ToolCall, Turn):
+    for table in (Event, Attempt, Approval, ToolCall, Turn, Work):
         db.execute(sa.delete(table).where(table.session_id == session.id))
     db.delete(session)
 
@@ -108,10 +113,13 @@ def _take_message(db: Db, session: Session, principal: Principal, event: dict[st
     if session.status == "idle":
         session.run_again(db)
         Turn.queue(db, session, 1)
+        Work.want(db, session)
     return stored
 
 
-def _take_interrupt(db: Db, session: Session, principal: Principal, _event: dict[str, Any]) -> Event:
+def _take_interrupt(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
+    if event.get("session_thread_id") not in {None, session.thread_id}:
+        raise Invalid("session_thread_id", f"session {session.id} has one thread, {session.thread_id}; leave it out.")
     stored = session.emit(db, "user.interrupt", {})
     session.note(principal, "session.interrupted", session.id)
     stop(db, session, principal)
@@ -137,29 +145,25 @@ def _take_confirmation(db: Db, session: Session, principal: Principal, event: di
 
 
 def _take_result(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
-    call = _call(db, session, "custom_tool_use_id", event["custom_tool_use_id"])
-    if call.kind != "custom":
-        raise Invalid(
-            "custom_tool_use_id",
-            f"{call.id} is a call of {call.name!r}, which the server runs: it takes no result from a client.",
-        )
+    kind = next(k for k, (type_, _) in RESULTS.items() if type_ == event["type"])
+    field = RESULTS[kind][1]
+    call = _call(db, session, field, event[field])
+    if call.kind != kind:
+        wants = "the server runs: it takes no result from a client"
+        takes = wants if call.kind == "builtin" else f"takes a {RESULTS[call.kind][0]}"
+        raise Invalid(field, f"{call.id} is a call of {call.name!r}, which {takes}.")
     content, is_error = event.get("content") or [], bool(event.get("is_error"))
-    body = {"custom_tool_use_id": call.id, "content": content, "is_error": is_error}
     if call.status == "with_client":
-        stored = session.emit(db, "user.custom_tool_result", body)
+        stored = session.emit(db, event["type"], {field: call.id, "content": content, "is_error": is_error})
         session.note(principal, "tool_call.answered", call.id, is_error=is_error)
         call.settle(db, session, "done", content, is_error=is_error, by_client=True)
         carry_on(db, session)
         return stored
     if call.status == "done" and call.result == content and call.is_error == is_error:
-        where = (
-            Event.session_id == session.id,
-            Event.type == "user.custom_tool_result",
-            Event.body["custom_tool_use_id"].astext == call.id,
-        )
-        return db.scalars(sa.select(Event).where(*where)).one()
+        same = (Event.session_id == session.id, Event.type == event["type"], Event.body[field].astext == call.id)
+        return db.scalars(sa.select(Event).where(*same)).one()
     said = "it awaits approval" if call.status == "asked" else f"it is {call.status} already"
-    raise Invalid("custom_tool_use_id", f"{call.id} takes no result now: {said}.")
+    raise Invalid(field, f"{call.id} takes no result now: {said}.")
 
 
 _TAKERS = {
@@ -167,6 +171,7 @@ _TAKERS = {
     "user.interrupt": _take_interrupt,
     "user.tool_confirmation": _take_confirmation,
     "user.custom_tool_result": _take_result,
+    "user.tool_result": _take_result,
 }
 
 
@@ -179,4 +184,4 @@ def _call(db: Db, session: Session, field: str, call_id: str) -> ToolCall:
 
 def _stored(db: Db, session: Session, event_id: str) -> Event:
     fresh = [event for event in session.events if event.id == event_id]
-    return fresh[0] if fresh else db.scalars(sa.select(Event).where(Event.id == event_id)).one()
+    return fresh[0] if fresh else db.scalars(sa.select(Event).where(Event.session_id == session.id, Event.id == event_id)).one()

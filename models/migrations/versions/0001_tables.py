@@ -166,7 +166,6 @@ def upgrade() -> None:
             ["session.id"],
         ),
         sa.PrimaryKeyConstraint("session_id", "seq"),
-        sa.UniqueConstraint("id"),
     )
     op.create_index("event_queue", "event", ["session_id", "seq"], unique=False, postgresql_where=sa.text("processed_at IS NULL"))
     op.create_table(
