@@ -12,7 +12,7 @@ from models import ids
 from models.db import Base, Db, insert, move
 from models.errors import Conflict
 from models.principal import Principal
-from models.pure.canonical import canonical
+from models.pure.canonical import spelled
 from models.session import Session
 from models.tool_call import ToolCall
 
@@ -91,7 +91,7 @@ class Approval(Base):
             kind=kind,
             tool=call.name,
             prompt=prompt,
-            input=canonical(call.input).decode(),
+            input=spelled(call.input),
             input_sha256=call.input_sha256,
             rule=call.rule,
             created_at=session.now,

@@ -12,7 +12,8 @@ from functools import cache
 from typing import Any, Literal, Protocol, cast
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, DisconnectionError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import DeclarativeBase, Mapper, make_transient_to_detached
 from sqlalchemy.orm import Session as Db
 from sqlalchemy.orm.attributes import set_committed_value
@@ -20,7 +21,21 @@ from sqlalchemy.orm.attributes import set_committed_value
 from models.pure import states
 from models.settings import settings
 
-__all__ = ["Appends", "Base", "Db", "Hint", "Outbox", "Stale", "dispose", "engine", "move", "on_commit", "outbox", "transaction"]
+__all__ = [
+    "Appends",
+    "Base",
+    "Db",
+    "Hint",
+    "Outbox",
+    "Stale",
+    "dispose",
+    "engine",
+    "move",
+    "on_commit",
+    "outbox",
+    "passes",
+    "transaction",
+]
 
 Role = Literal["app", "system", "owner"]
 
@@ -33,6 +48,11 @@ _CONNECT: dict[str, Any] = {
     "tcp_user_timeout": 8000,
     "options": "-c statement_timeout=5000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000",
 }
+
+
+# What Postgres says when the fault is passing and nothing was done: connections (08, 53, 57P), deadlock and serialization (40),
+# lock and statement time-outs (55P03, 57014), a read-only standby during a failover (25006).
+_PASSING = ("08", "53", "57P", "40", "55P03", "57014", "25006")
 
 
 class Base(DeclarativeBase):
@@ -196,6 +216,14 @@ def save(db: Db, row: Any) -> None:
         db.connection().execute(_update(state.mapper, tuple(changed), ("was_id",)), changed | {"was_id": row.id})
     for key, value in changed.items():
         set_committed_value(row, key, value)
+
+
+def passes(error: Exception) -> bool:
+    """Whether a database's failure may be gone in a moment: connections, time-outs, deadlocks, a failover. All else is for good."""
+    if not isinstance(error, DBAPIError):
+        return isinstance(error, (PoolTimeout, DisconnectionError))
+    state = getattr(error.orig, "sqlstate", None) or ""
+    return error.connection_invalidated or not state or state.startswith(_PASSING)
 
 
 @cache

@@ -55,7 +55,7 @@ class Judge:
         template = (tool and tool.prompt) or (builtin and builtin.prompt) or "Run {tool}"
         return Proposal(
             id=ids.new("sevt"),
-            provider_id=block["id"],
+            provider_id=storable(block["id"]),
             name=name,
             kind=tool.kind if tool else "builtin",
             input=arguments,

@@ -4,10 +4,9 @@ import logging
 import time
 from collections.abc import Callable
 
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.exc import SQLAlchemyError
 
-from models.db import Db, Stale, transaction
+from models.db import Db, Stale, passes, transaction
 from models.errors import NotFound
 from models.session import Session
 from workers.leases import Lease
@@ -16,10 +15,10 @@ log = logging.getLogger(__name__)
 
 
 def keep(workspace_id: str, session_id: str, lease: Lease, verb: Callable[[Db, Session], None]) -> bool:
-    """Run `verb` on the locked session in a transaction, again after any failure of the database. True if this process wrote it.
+    """Run `verb` on the locked session in a transaction, again after a passing failure of the database. True if written here.
 
     An error out of COMMIT may have committed: the verb then finds the row moved (Stale), and that is that. Ends also when
-    the lease is lost: whoever has the row now decides.
+    the lease is lost: whoever has the row now decides. What the database will never take is raised.
     """
     pause = 0.1
     while not lease.lost.is_set():
@@ -28,7 +27,9 @@ def keep(workspace_id: str, session_id: str, lease: Lease, verb: Callable[[Db, S
                 verb(db, Session.lock(db, session_id))
         except (Stale, NotFound):
             return False
-        except (DBAPIError, PoolTimeout) as error:
+        except SQLAlchemyError as error:
+            if not passes(error):
+                raise
             log.warning("%s: the database failed (%s), trying again", lease.id, type(error).__name__)
             time.sleep(pause)
             pause = min(2.0, pause * 2)

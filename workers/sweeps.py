@@ -1,5 +1,9 @@
 """The sweeps: bounded, idempotent repairs, each a line in `workers.schedule`: find ids, then act on one session at a time."""
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from models import due, flow
 from models.db import transaction
 from models.session import Session
@@ -7,6 +11,8 @@ from models.tool_call import ToolCall
 from models.turn import Turn
 from workers import enqueue
 from workers.celery import app
+
+log = logging.getLogger(__name__)
 
 LONG_QUEUE = 1000
 """Messages. A queue that long needs no more hints."""
@@ -26,7 +32,7 @@ def rescue() -> None:
     """Take back what a dead worker held: turns and idempotent calls go again, any other call is put to a person."""
     for table, verb in ((Turn, flow.rescue_turn), (ToolCall, flow.rescue_call)):
         for found in due.lapsed(table):
-            with transaction(found.workspace_id) as db:
+            with _alone(found), transaction(found.workspace_id) as db:
                 session = Session.try_lock(db, found.session_id)
                 if session is not None:
                     verb(db, session, found.id)
@@ -35,11 +41,21 @@ def rescue() -> None:
 @app.task(name="sweep.expire_approvals")
 def expire_approvals() -> None:
     """Expire what nobody decided in time."""
-    for session_id, workspace_id in {(found.session_id, found.workspace_id): None for found in due.overdue_approvals()}:
-        flow.expire_due(workspace_id, session_id)
+    for found in {found.session_id: found for found in due.overdue_approvals()}.values():
+        with _alone(found):
+            flow.expire_due(found.workspace_id, found.session_id)
 
 
 @app.task(name="sweep.forget_answers")
 def forget_answers() -> None:
     """Delete the answers that were kept for retries and are too old for any."""
     due.forget_answers()
+
+
+@contextmanager
+def _alone(found: due.Due) -> Iterator[None]:
+    """What cannot be dealt with now is left for the next sweep, and keeps nobody else from being dealt with."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - one row's trouble is logged, the others go on
+        log.error("%s of %s: left for the next sweep (%s)", found.id, found.session_id, type(error).__name__)

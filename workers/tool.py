@@ -7,7 +7,7 @@ from models import flow
 from models.db import Db, transaction
 from models.errors import NotFound
 from models.pure import words
-from models.pure.canonical import digest
+from models.pure.canonical import is_digest
 from models.session import Session
 from models.settings import settings
 from models.tool_call import ToolCall, text
@@ -19,6 +19,9 @@ from workers.tools import registry, workdir
 from workers.tools.registry import OutcomeUnknown, ToolContext, ToolResult
 
 log = logging.getLogger(__name__)
+
+
+_UNKEPT = ToolResult(text(words.stopped("it ran to its end, but its result could not be stored")), is_error=True)
 
 
 @app.task(name="tool.run")
@@ -51,7 +54,7 @@ def _claim(call_id: str, session_id: str, workspace_id: str) -> ToolCall | None:
 def _execute(call: ToolCall, lease: Lease) -> ToolResult:
     """The effect. What is passed must hash to what was claimed, which is what was judged, shown and decided."""
     tool = registry.look_up(call.name)
-    if tool is None or digest(call.input) != call.input_sha256:
+    if tool is None or not is_digest(call.input, call.input_sha256):
         why = words.changed_input() if tool else words.stopped(f"this worker has no tool {call.name!r}")
         return ToolResult(text(why), is_error=True)
     context = ToolContext(
@@ -68,7 +71,12 @@ def _finish(call: ToolCall, lease: Lease, result: ToolResult) -> None:
     def verb(db: Db, session: Session) -> None:
         flow.finish_call(db, session, ToolCall.held(db, call.id, call.fence), result.content, is_error=result.is_error)
 
-    keep(call.workspace_id, call.session_id, lease, verb)
+    try:
+        keep(call.workspace_id, call.session_id, lease, verb)
+    except Exception as error:  # noqa: BLE001 - the effect has happened: whatever its result did to us, that it ended is kept
+        log.error("call %s: its result could not be kept (%s)", call.id, type(error).__name__)
+        if result is not _UNKEPT:
+            _finish(call, lease, _UNKEPT)
 
 
 def _lose(call: ToolCall, lease: Lease) -> None:

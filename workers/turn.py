@@ -91,13 +91,21 @@ def _ask(request: ModelRequest, session_id: str, message_id: str, lease: Lease) 
     """The model's reply, its text pushed to the session's readers while it is written."""
     pusher = _Pusher(session_id, message_id, lease)
     try:
-        return provider_for(request.model).ask(request, pusher.on_text)
+        return _whole(provider_for(request.model).ask(request, pusher.on_text))
     except (ModelError, LeaseLostError):
         raise
     except Exception as error:
         # Whatever else goes wrong between us and the model must not leave the turn to its lease.
         log.exception("turn %s: the provider failed", lease.id)
         raise ModelError("failed", f"The provider failed: {type(error).__name__}.") from error
+
+
+def _whole(reply: Reply) -> Reply:
+    """The reply, if its calls can be answered: each has an id and a name that are text."""
+    for block in reply.content:
+        if block["type"] == "tool_use" and not (isinstance(block.get("id"), str) and isinstance(block.get("name"), str)):
+            raise ModelError("failed", "The model's reply holds a tool call without an id or a name.")
+    return reply
 
 
 def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id: str) -> None:
@@ -110,14 +118,18 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id
             session,
             Turn.held(db, turn.id, turn.fence),
             content=content,
-            stop_reason=reply.stop_reason,
-            stop_details=reply.stop_details,
+            stop_reason=storable(reply.stop_reason),
+            stop_details=storable(reply.stop_details),
             usage=asdict(reply.usage),
             proposals=proposals,
             message_id=message_id,
         )
 
-    keep(turn.workspace_id, turn.session_id, lease, verb)
+    try:
+        keep(turn.workspace_id, turn.session_id, lease, verb)
+    except Exception as error:  # noqa: BLE001 - whatever a model says, its turn ends
+        log.error("turn %s: its reply could not be kept (%s)", turn.id, type(error).__name__)
+        _fail(turn, lease, ModelError("failed", f"The model's reply could not be kept ({type(error).__name__})."))
 
 
 def _fail(turn: Turn, lease: Lease, error: ModelError) -> None:
@@ -127,7 +139,7 @@ def _fail(turn: Turn, lease: Lease, error: ModelError) -> None:
             session,
             Turn.held(db, turn.id, turn.fence),
             kind=_ERROR_TYPES[error.kind],
-            message=str(error),
+            message=storable(str(error)),
             retryable=error.retryable,
             told=error.retry_after,
             leave_out=error.kind == "unacceptable",

@@ -9,7 +9,7 @@ from models.db import Db
 from models.flow.following import carry_on
 from models.principal import Principal, system
 from models.pure import words
-from models.pure.canonical import digest
+from models.pure.canonical import digest, is_digest
 from models.session import Session
 from models.settings import settings
 from models.tool_call import ToolCall, text
@@ -88,7 +88,7 @@ def _ask_what_became(db: Db, session: Session, call: ToolCall) -> None:
 
 def _is_what_was_decided(db: Db, call: ToolCall) -> bool:
     """Shown = decided = run: one hash, and where it was asked, an allowed approval that carries it."""
-    if digest(call.input) != call.input_sha256:
+    if not is_digest(call.input, call.input_sha256):
         return False
     if call.permission != "ask":
         return True
