@@ -11,7 +11,7 @@ def create_app() -> "Flask":
     from flask import Flask, Response, g
 
     import workers.enqueue  # noqa: F401 - hints leave after each commit
-    from api import agents, approvals, environments, errors, events, health, sessions
+    from api import agents, approvals, environments, errors, events, health, limits, reference, sessions, threads, work
     from models import ids, roles
     from models.settings import settings
 
@@ -30,10 +30,14 @@ def create_app() -> "Flask":
         return response
 
     errors.install(app)
+    limits.install(app)
     app.register_blueprint(agents.agents)
     app.register_blueprint(environments.environments)
+    app.register_blueprint(work.work)
     app.register_blueprint(sessions.sessions)
     app.register_blueprint(events.events)
+    app.register_blueprint(threads.threads)
     app.register_blueprint(approvals.approvals)
     app.register_blueprint(health.health)
+    app.register_blueprint(reference.reference)
     return app

@@ -6,6 +6,8 @@ import sqlalchemy as sa
 from flask import Blueprint
 
 from api import wire
+from api.answers import agents as answers
+from api.answers.base import Page
 from api.door import Json, reads, writes
 from api.paging import Order, page
 from api.requests.agents import AgentCreate, AgentList, AgentQuery, AgentUpdate, VersionList
@@ -21,14 +23,14 @@ VERSIONS: Order[AgentVersion] = Order("versions", (AgentVersion.version,), lambd
 
 
 @agents.post("")
-@writes(AgentCreate, "agents")
+@writes(AgentCreate, "agents", answer=answers.Agent)
 def create(db: Db, principal: Principal, body: AgentCreate) -> Json:
     """A new agent, at version 1."""
     return wire.agent(*Agent.create(db, principal, body.normal()))
 
 
 @agents.get("")
-@reads(AgentList)
+@reads(AgentList, answer=Page[answers.Agent])
 def index(db: Db, _principal: Principal, query: AgentList) -> Json:
     """The workspace's agents at their heads, newest first; archived ones where asked for."""
     wanted = within(sa.select(Agent), Agent.created_at, query)
@@ -41,7 +43,7 @@ def index(db: Db, _principal: Principal, query: AgentList) -> Json:
 
 
 @agents.get("/<agent_id>")
-@reads(AgentQuery)
+@reads(AgentQuery, answer=answers.Agent)
 def show(db: Db, _principal: Principal, query: AgentQuery, agent_id: str) -> Json:
     """One agent, at its head or at `version`."""
     agent = Agent.find(db, agent_id)
@@ -49,7 +51,7 @@ def show(db: Db, _principal: Principal, query: AgentQuery, agent_id: str) -> Jso
 
 
 @agents.post("/<agent_id>")
-@writes(AgentUpdate, "agents")
+@writes(AgentUpdate, "agents", answer=answers.Agent)
 def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> Json:
     """A new version, if anything changes. 409 if `version` is given and is not the head."""
     agent = Agent.lock(db, agent_id)
@@ -57,7 +59,7 @@ def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> Js
 
 
 @agents.post("/<agent_id>/archive")
-@writes(Nothing, "agents")
+@writes(Nothing, "agents", answer=answers.Agent)
 def archive(db: Db, principal: Principal, _body: Nothing, agent_id: str) -> Json:
     """No new sessions from now on."""
     agent = Agent.lock(db, agent_id)
@@ -66,7 +68,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, agent_id: str) -> Json
 
 
 @agents.get("/<agent_id>/versions")
-@reads(VersionList)
+@reads(VersionList, answer=Page[answers.Agent])
 def versions(db: Db, _principal: Principal, query: VersionList, agent_id: str) -> Json:
     """All versions, newest first."""
     agent = Agent.find(db, agent_id)

@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from flask import Blueprint
 
 from api import wire
+from api.answers import approvals as answers
+from api.answers.base import Page
 from api.door import Json, reads, writes
 from api.paging import Order, page
 from api.requests.approvals import ApprovalList, DecisionBody
@@ -21,7 +23,7 @@ OLDEST: Order[Approval] = Order("approvals", (Approval.created_at, Approval.id),
 
 
 @approvals.get("")
-@reads(ApprovalList)
+@reads(ApprovalList, answer=Page[answers.Approval])
 def index(db: Db, _principal: Principal, query: ApprovalList) -> Json:
     """The workspace's approvals, the longest waiting first unless `order` says otherwise."""
     wanted = sa.select(Approval)
@@ -35,14 +37,14 @@ def index(db: Db, _principal: Principal, query: ApprovalList) -> Json:
 
 
 @approvals.get("/<approval_id>")
-@reads(NoQuery)
+@reads(NoQuery, answer=answers.Approval)
 def show(db: Db, _principal: Principal, _query: NoQuery, approval_id: str) -> Json:
     """One approval: the question, what was shown, and the answer."""
     return wire.approval(_find(db, approval_id))
 
 
 @approvals.post("/<approval_id>/decision")
-@writes(DecisionBody, "approvals")
+@writes(DecisionBody, "approvals", answer=answers.Approval)
 def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -> Json:
     """The one decision. The same again answers the same; another is 409 with the winner."""
     session = Session.lock(db, _find(db, approval_id).session_id)

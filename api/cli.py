@@ -115,7 +115,7 @@ workspace = click.option("--workspace", default="default", show_default=True, he
 @keys.command("create")
 @click.argument("name")
 @workspace
-@click.option("--scopes", help="Comma-separated: read, agents, sessions, approvals, admin.  [default: read,agents,sessions]")
+@click.option("--scopes", help="Of read, agents, sessions, environment, approvals, admin.  [default: read,agents,sessions]")
 @data_dir
 def keys_create(name: str, workspace: str, scopes: str | None, data_dir: Path) -> None:
     """Make a key. Its secret is shown once."""

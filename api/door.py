@@ -1,7 +1,7 @@
 """The door of every route: who asks, may they, what for; one transaction for the effect and its remembered answer.
 
     @agents.post("/v1/agents")
-    @writes(AgentCreate, "agents")
+    @writes(AgentCreate, "agents", answer=answers.Agent)
     def create(db: Db, principal: Principal, body: AgentCreate) -> Json: ...
 
 A handler gets the transaction, the principal, the validated request and the ids of the path, and returns the answer's
@@ -11,6 +11,7 @@ body. It answers 200; whatever it raises becomes an error's answer and leaves no
 import json
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -31,12 +32,50 @@ P = ParamSpec("P")
 Handler = Callable[Concatenate[Db, Principal, B, P], Json]
 View = Callable[..., Response]
 
-_ID = re.compile(r"[a-z]{1,16}_[0-9A-Za-z]{1,64}")
-_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+JSON = "application/json"
+EVENT_STREAM = "text/event-stream"
 
 
-def reads(query: type[B], scope: str = "read") -> Callable[[Handler[B, P]], View]:
-    """A route that changes nothing; `query` is what its query string may hold."""
+@dataclass(frozen=True)
+class Door:
+    """What a route takes and answers: `api.openapi` makes the document from this."""
+
+    answer: type[BaseModel] | None = None
+    query: type[BaseModel] | None = None
+    body: type[BaseModel] | None = None
+    scopes: tuple[str, ...] = ()
+    """What the key needs; none of them all, if that depends on the body."""
+    key: bool = True
+    """Whether a key is needed."""
+    media_type: str = JSON
+    statuses: tuple[int, ...] = (200,)
+    """Those that carry `answer`."""
+    errors: tuple[int, ...] = ()
+    """Beside those of every route of its kind."""
+    headers: tuple[str, ...] = ()
+    """Of the request, beside those of every route."""
+
+
+doors: dict[Callable[..., Any], Door] = {}
+"""The routes' doors, by the view that Flask knows."""
+
+
+def opens(door: Door) -> Callable[[View], View]:
+    """A route that is neither `reads` nor `writes`, for the document."""
+
+    def wrap(view: View) -> View:
+        doors[view] = door
+        return view
+
+    return wrap
+
+
+ID = re.compile(r"[a-z]{1,16}_[0-9A-Za-z]{1,64}")
+IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+def reads(query: type[B], scope: str = "read", *, answer: type[BaseModel] | None = None) -> Callable[[Handler[B, P]], View]:
+    """A route that changes nothing; `query` is what its query string may hold, `answer` what it says."""
 
     def wrap(handler: Handler[B, P]) -> View:
         @wraps(handler)
@@ -49,12 +88,17 @@ def reads(query: type[B], scope: str = "read") -> Callable[[Handler[B, P]], View
                 said = dumps(handler(db, principal, asked, **path_ids))  # type: ignore[call-arg]
             return respond(said)
 
-        return view
+        return opens(Door(answer, query=query, scopes=(scope,)))(view)
 
     return wrap
 
 
-def writes(body: type[B], *scopes: str, also: Callable[[B], Iterable[str]] | None = None) -> Callable[[Handler[B, P]], View]:
+def writes(
+    body: type[B],
+    *scopes: str,
+    also: Callable[[B], Iterable[str]] | None = None,
+    answer: type[BaseModel] | None = None,
+) -> Callable[[Handler[B, P]], View]:
     """A route that changes something. Needs all of `scopes`, and those that `also` says this very body needs."""
 
     def wrap(handler: Handler[B, P]) -> View:
@@ -69,7 +113,7 @@ def writes(body: type[B], *scopes: str, also: Callable[[B], Iterable[str]] | Non
             slip = _slip(principal, raw)
             return _once(principal, slip, lambda db: handler(db, principal, asked, **path_ids))  # type: ignore[call-arg]
 
-        return view
+        return opens(Door(answer, body=body, scopes=scopes))(view)
 
     return wrap
 
@@ -77,7 +121,7 @@ def writes(body: type[B], *scopes: str, also: Callable[[B], Iterable[str]] | Non
 def check_ids(path_ids: dict[str, Any]) -> None:
     """Raise NotFound for what cannot be an id of ours, before it reaches the database."""
     for name, value in path_ids.items():
-        if not _ID.fullmatch(value):
+        if not ID.fullmatch(value):
             raise NotFound(name.removesuffix("_id"), value[:80])
 
 
@@ -111,10 +155,11 @@ def _once(principal: Principal, slip: Slip | None, act: Callable[[Db], Json]) ->
 def _slip(principal: Principal, raw: bytes) -> Slip | None:
     """How this request would be known again. None for one that has no key and comes from no SDK: it cannot be."""
     key = request.headers.get("idempotency-key")
-    if key is not None and not _KEY.fullmatch(key):
+    if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
         raise Invalid("Idempotency-Key", "must be 1 to 255 visible ASCII characters.")
     count = request.headers.get("x-stainless-retry-count", "")
     if key is None and not count.isdecimal():
         return None
     retry = int(count[:6]) if count.isdecimal() else 0
-    return Slip.of(principal, request.method, request.path, raw, key=key, retry=retry)
+    asked = request.full_path if request.args.keys() - {"beta"} else request.path
+    return Slip.of(principal, request.method, asked, raw, key=key, retry=retry)

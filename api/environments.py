@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from flask import Blueprint
 
 from api import wire
+from api.answers import environments as answers
+from api.answers.base import Page
 from api.door import Json, reads, writes
 from api.paging import Order, page
 from api.requests.base import NoQuery, Nothing
@@ -18,15 +20,22 @@ NEWEST: Order[Environment] = Order("environments", (Environment.created_at, Envi
 
 
 @environments.post("")
-@writes(EnvironmentCreate, "agents")
+@writes(EnvironmentCreate, "agents", answer=answers.Environment)
 def create(db: Db, principal: Principal, body: EnvironmentCreate) -> Json:
-    """A new environment of our workers."""
-    said = {"name": body.name, "description": body.description, "metadata": body.metadata}
-    return wire.environment(Environment.create(db, principal, **said))  # type: ignore[arg-type]
+    """A new environment: of our workers, or of the client's own."""
+    environment = Environment.create(
+        db,
+        principal,
+        name=body.name,
+        description=body.description,
+        metadata=body.metadata,
+        self_hosted=body.config is not None and body.config.type == "self_hosted",
+    )
+    return wire.environment(environment)
 
 
 @environments.get("")
-@reads(EnvironmentList)
+@reads(EnvironmentList, answer=Page[answers.Environment])
 def index(db: Db, _principal: Principal, query: EnvironmentList) -> Json:
     """The workspace's environments, newest first; archived ones where asked for."""
     wanted = sa.select(Environment)
@@ -37,14 +46,14 @@ def index(db: Db, _principal: Principal, query: EnvironmentList) -> Json:
 
 
 @environments.get("/<environment_id>")
-@reads(NoQuery)
+@reads(NoQuery, answer=answers.Environment)
 def show(db: Db, _principal: Principal, _query: NoQuery, environment_id: str) -> Json:
     """One environment."""
     return wire.environment(Environment.find(db, environment_id))
 
 
 @environments.post("/<environment_id>")
-@writes(EnvironmentUpdate, "agents")
+@writes(EnvironmentUpdate, "agents", answer=answers.Environment)
 def update(db: Db, principal: Principal, body: EnvironmentUpdate, environment_id: str) -> Json:
     """Change its name, description or metadata."""
     environment = Environment.lock(db, environment_id)
@@ -53,7 +62,7 @@ def update(db: Db, principal: Principal, body: EnvironmentUpdate, environment_id
 
 
 @environments.post("/<environment_id>/archive")
-@writes(Nothing, "agents")
+@writes(Nothing, "agents", answer=answers.Environment)
 def archive(db: Db, principal: Principal, _body: Nothing, environment_id: str) -> Json:
     """No new sessions from now on."""
     environment = Environment.lock(db, environment_id)
@@ -62,7 +71,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, environment_id: str) -
 
 
 @environments.delete("/<environment_id>")
-@writes(Nothing, "agents")
+@writes(Nothing, "agents", answer=answers.EnvironmentDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, environment_id: str) -> Json:
     """Remove it, if no session refers to it."""
     Environment.lock(db, environment_id).delete(db, principal)

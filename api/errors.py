@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from flask import Flask, Response, g, json
+from gunicorn.http.errors import NoMoreData, ParseException
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as NoConnection
 from werkzeug.exceptions import HTTPException
 
 from models.db import Stale
-from models.errors import Busy, Conflict, Invalid, NotFound, Refusal
+from models.errors import Busy, Conflict, Invalid, NotFound, Outdated, Refusal
+from models.settings import settings
 
 log = logging.getLogger("assent.api")
 
@@ -40,7 +42,6 @@ _PASSING = ("08", "53", "57P", "40", "55P03", "57014", "25006")
 _WORDS = {
     404: "There is nothing at this address; see the routes in the API's reference.",
     405: "This address does not take this method; the `allow` header lists those that it takes.",
-    413: "The body is larger than this server takes; send less at once.",
     415: "Send the body as JSON, with `content-type: application/json` and without `content-encoding`.",
 }
 
@@ -48,9 +49,17 @@ _WORDS = {
 class Denied(Refusal):
     """Who asks is unknown (401) or may not do this (403)."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, **headers: str) -> None:
         self.status = status
+        self.headers = headers
         super().__init__(message)
+
+
+class TooMany(Denied):
+    """More than a limit allows, for now: 429. `headers` say when to come back."""
+
+    def __init__(self, message: str, **headers: str) -> None:
+        super().__init__(429, message, **headers)
 
 
 class WrongMediaType(Refusal):
@@ -60,6 +69,8 @@ class WrongMediaType(Refusal):
 def install(app: Flask) -> None:
     """Have `app` answer every failure in the wire's shape."""
     app.register_error_handler(Refusal, _refusal)
+    app.register_error_handler(ParseException, _unreadable)
+    app.register_error_handler(NoMoreData, _unreadable)
     app.register_error_handler(Stale, _passing)
     app.register_error_handler(NoConnection, _passing)
     app.register_error_handler(DisconnectionError, _passing)
@@ -68,11 +79,20 @@ def install(app: Flask) -> None:
     app.register_error_handler(Exception, _unexpected)
 
 
-def answer(status: int, message: str, *, winner: Mapping[str, object] | None = None, **headers: str) -> Response:
+def answer(
+    status: int,
+    message: str,
+    *,
+    winner: Mapping[str, object] | None = None,
+    details: Mapping[str, object] | None = None,
+    **headers: str,
+) -> Response:
     """An error's response. A 429 or 503 says when to come back, every other 4xx that coming back is of no use."""
     error: dict[str, Any] = {"type": _TYPES.get(status, "invalid_request_error"), "message": message}
     if winner:
         error["winner"] = winner
+    if details:
+        error["details"] = details
     body = json.dumps({"type": "error", "error": error, "request_id": g.get("request_id")})
     response = Response(body, status, mimetype="application/json", headers=headers)
     if status in {429, 503}:
@@ -85,17 +105,24 @@ def answer(status: int, message: str, *, winner: Mapping[str, object] | None = N
 def _refusal(refusal: Refusal) -> Response:
     match refusal:
         case Denied():
-            return answer(refusal.status, str(refusal))
-        case WrongMediaType():
-            return answer(415, str(refusal))
-        case NotFound():
-            return answer(404, str(refusal))
+            response = answer(refusal.status, str(refusal))
+            response.headers.update(refusal.headers)
+            return response
+        case WrongMediaType() | NotFound():
+            return answer(404 if isinstance(refusal, NotFound) else 415, str(refusal))
         case Conflict():
             return answer(409, str(refusal), winner=refusal.winner)
+        case Outdated():
+            return answer(412, str(refusal), details=refusal.details)
         case Busy():
             return answer(503, str(refusal))
         case Invalid() | _:
             return answer(400, str(refusal))
+
+
+def _unreadable(error: Exception) -> Response:
+    """The body is no HTTP: gunicorn learns of that when a route reads it."""
+    return answer(400, f"body: this is no HTTP body: {str(error)[:200]}.")
 
 
 def _passing(error: Exception) -> Response:
@@ -112,10 +139,16 @@ def _database(error: DBAPIError) -> Response:
 
 def _http(error: HTTPException) -> Response:
     status = error.code or 500
-    response = answer(status, _WORDS.get(status) or error.description or error.name)
+    response = answer(status, _words(status) or error.description or error.name)
     if allowed := getattr(error, "valid_methods", None):
         response.headers["allow"] = ", ".join(sorted(allowed))
     return response
+
+
+def _words(status: int) -> str | None:
+    if status == 413:
+        return f"The body is larger than {settings().max_body_bytes} bytes, the most that this server takes; send less at once."
+    return _WORDS.get(status)
 
 
 def _unexpected(error: Exception) -> Response:

@@ -4,7 +4,8 @@ import sqlalchemy as sa
 from flask import Blueprint, Response, request
 
 from api import auth, parsing, wire
-from api.door import Json, check_ids, reads, writes
+from api.answers import events as answers
+from api.door import EVENT_STREAM, Door, Json, check_ids, opens, reads, writes
 from api.hub import Reader, hub
 from api.paging import Order, page
 from api.requests.events import OURS, EventList, EventsSend, EventStream, plain
@@ -23,7 +24,7 @@ _HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"
 
 
 @events.post("")
-@writes(EventsSend, also=EventsSend.scopes)
+@writes(EventsSend, also=EventsSend.scopes, answer=answers.SentEvents)
 def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> Json:
     """All of the events or none; answers as soon as they are stored, with them."""
     session = Session.lock(db, session_id)
@@ -33,10 +34,15 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> Jso
 
 
 @events.get("")
-@reads(EventList)
+@reads(EventList, answer=answers.EventPage)
 def index(db: Db, _principal: Principal, query: EventList, session_id: str) -> Json:
     """The session's events in their order; ours only where asked for."""
-    _find(db, session_id)
+    find(db, session_id)
+    return listed(db, query, session_id)
+
+
+def listed(db: Db, query: EventList, session_id: str) -> Json:
+    """A page of the events that `query` asks for."""
     wanted = sa.select(Event).where(Event.session_id == session_id)
     if "approvals" not in query.include:
         wanted = wanted.where(*(~Event.type.startswith(prefix) for prefix in OURS))
@@ -56,13 +62,20 @@ def index(db: Db, _principal: Principal, query: EventList, session_id: str) -> J
 
 
 @events.get("/stream")
+@opens(Door(answers.StreamFrame, EventStream, scopes=("read",), media_type=EVENT_STREAM, headers=("Last-Event-ID",)))
 def stream(session_id: str) -> Response:
     """The session's events from now on, or behind `Last-Event-ID`, as server-sent events."""
     principal = auth.authenticate()
     auth.require(principal, "read")
-    query = parsing.query(EventStream)
     check_ids({"session_id": session_id})
-    reader = Reader(session_id, principal.id, deltas=bool(query.event_deltas))
+    return opened(principal, session_id)
+
+
+def opened(principal: Principal, session_id: str) -> Response:
+    """A stream of the session's events, as the request's query and headers want it."""
+    query = parsing.query(EventStream)
+    connection = request.environ.get("gunicorn.socket")
+    reader = Reader(session_id, principal.id, deltas=bool(query.event_deltas), connection=connection)
     hub().register(reader)
     try:
         over = _take_position(principal, reader)
@@ -70,7 +83,7 @@ def stream(session_id: str) -> Response:
         hub().unregister(reader)
         raise
     sent = Stream(reader, principal.workspace_id, "approvals" in query.include, frozenset(query.event_deltas), over)
-    response = Response(iter(sent), mimetype="text/event-stream", headers=_HEADERS)
+    response = Response(iter(sent), mimetype=EVENT_STREAM, headers=_HEADERS)
     response.call_on_close(lambda: hub().unregister(reader))
     return response
 
@@ -78,7 +91,7 @@ def stream(session_id: str) -> Response:
 def _take_position(principal: Principal, reader: Reader) -> bool:
     """Where the stream begins. What comes after this look, the hub announces. Returns whether nothing will come."""
     with transaction(principal.workspace_id) as db:
-        session = _find(db, reader.session_id)
+        session = find(db, reader.session_id)
         reader.seq = _position(db, session)
         if reader.seq < session.last_seq:
             reader.look = True
@@ -98,7 +111,8 @@ def _position(db: Db, session: Session) -> int:
     return session.last_seq
 
 
-def _find(db: Db, session_id: str) -> Session:
+def find(db: Db, session_id: str) -> Session:
+    """The session. Raises NotFound."""
     found = db.get(Session, session_id)
     if found is None:
         raise NotFound("session", session_id)

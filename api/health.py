@@ -11,6 +11,8 @@ from flask import Blueprint, Response, json
 from sqlalchemy.exc import SQLAlchemyError
 
 import models
+from api.answers.health import Alive, Ready
+from api.door import Door, opens
 from models import due
 from models.db import transaction
 from models.settings import settings
@@ -19,12 +21,14 @@ health = Blueprint("health", __name__)
 
 
 @health.get("/healthz")
+@opens(Door(Alive, key=False))
 def alive() -> Response:
     """The process answers."""
     return _answer(200, {"status": "ok"})
 
 
 @health.get("/readyz")
+@opens(Door(Ready, key=False, statuses=(200, 503)))
 def ready() -> Response:
     """503 unless the database is there with this release's schema. Redis is reported: nothing here needs it to be right."""
     database, hints = _database(), _redis()

@@ -9,9 +9,12 @@ deltas, which are never stored; a reader that does not keep up loses them.
 import json
 import logging
 import os
+import socket
+import struct
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +23,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import SQLAlchemyError
 
+from api import limits
 from models.api_key import ApiKey
 from models.db import transaction
 from models.session import Session
@@ -57,6 +61,10 @@ class Reader:
     """Deltas were dropped: those under way cannot be shown any more."""
     look: bool = False
     """Whether there may be events beyond `seq`."""
+    connection: socket.socket | None = None
+    """To the client, where the server says which it is."""
+    writing: float = 0
+    """Since when what was sent waits to be taken, by the process's steady clock; 0 while nothing does."""
     frames: deque[Frame] = field(default_factory=deque)
     wake: threading.Event = field(default_factory=threading.Event)
     ready: threading.Event = field(default_factory=threading.Event)
@@ -73,6 +81,15 @@ class Reader:
         if self.look or self.frames:
             self.wake.set()
 
+    def cut(self) -> None:
+        """End the connection under whoever waits to write to it; what the client did not take is thrown away."""
+        if self.connection is None:
+            return
+        # Its twin, because gevent would call a shutdown of the socket itself a broken descriptor, not a client that went.
+        with suppress(OSError), self.connection.dup() as twin:
+            twin.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            twin.shutdown(socket.SHUT_RDWR)
+
 
 class Hub:
     """Readers by session, and the two threads (greenlets under gevent) that wake them. They end with the last reader."""
@@ -80,6 +97,7 @@ class Hub:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._readers: dict[str, set[Reader]] = {}
+        self._open = limits.Streams()
         self._changed: deque[str] = deque()
         self._confirmed: set[str] = set()
         """Sessions that Redis says we are subscribed to; changed by the listening thread alone."""
@@ -87,8 +105,9 @@ class Hub:
         self._redis_up = True
 
     def register(self, reader: Reader) -> None:
-        """From now on `reader` is woken. Waits a moment for the subscription if Redis is up."""
+        """From now on `reader` is woken. Waits a moment for the subscription if Redis is up. Raises TooMany."""
         with self._lock:
+            self._open.enter(reader.key_id, reader)
             self._readers.setdefault(reader.session_id, set()).add(reader)
             self._changed.append(reader.session_id)
             for name, work in (("poll", self._poll), ("listen", self._listen)):
@@ -101,6 +120,7 @@ class Hub:
     def unregister(self, reader: Reader) -> None:
         """Forget `reader`; again is nothing."""
         with self._lock:
+            self._open.leave(reader.key_id, reader)
             readers = self._readers.get(reader.session_id, set())
             readers.discard(reader)
             if not readers and self._readers.pop(reader.session_id, None) is not None:
@@ -126,8 +146,10 @@ class Hub:
     def _poll(self) -> None:
         while not self._over("poll"):
             time.sleep(settings().stream_poll_seconds)
+            readers = self._all()
+            _cut_who_does_not_read(readers)
             try:
-                _look_at_heads(self._all())
+                _look_at_heads(readers)
             except SQLAlchemyError as error:
                 log.warning("streams: the database does not answer (%s)", type(error).__name__)
             except Exception:
@@ -207,6 +229,15 @@ def _is_delta(frame: Frame) -> bool:
     if frame["type"] == "event_start":
         return isinstance(frame["event"]["id"], str) and isinstance(frame["event"]["type"], str)
     return frame["type"] == "event_delta" and isinstance(frame["event_id"], str)
+
+
+def _cut_who_does_not_read(readers: list[Reader]) -> None:
+    """A client that takes nothing for `stream_write_seconds` is cut; it resumes behind the last event that it read."""
+    before = time.monotonic() - settings().stream_write_seconds
+    for reader in readers:
+        if 0 < reader.writing < before:
+            log.info("stream of %s: its client does not read", reader.session_id)
+            reader.cut()
 
 
 def _look_at_heads(readers: list[Reader]) -> None:

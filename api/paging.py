@@ -15,7 +15,7 @@ from models.errors import Invalid
 R = TypeVar("R")
 Key = tuple[Any, ...]
 
-_NOT_OURS = "is no cursor of this list: pass `next_page` of its last answer unchanged, with the same order."
+_NOT_OURS = "is no cursor of this list: pass `next_page` or `prev_page` of an answer unchanged, with the same order."
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,27 @@ def page(db: Db, wanted: sa.Select[R], order: Order[R], limit: int, cursor: str 
     if len(rows) <= limit:
         return rows, None
     return rows[:limit], _encode(order, order.key(rows[limit - 1]))
+
+
+def both_ways(
+    db: Db, wanted: sa.Select[R], order: Order[R], limit: int, cursor: str | None
+) -> tuple[Sequence[R], str | None, str | None]:
+    """The same, with the cursor of the page before as well, if there may be one."""
+    back = replace(order.reversed(), name=f"{order.name} back")
+    if cursor is None or not _is_of(back, cursor):
+        rows, after = page(db, wanted, order, limit, cursor)
+        return rows, after, _encode(back, back.key(rows[0])) if rows and cursor else None
+    rows, before = page(db, wanted, back, limit, cursor)
+    rows = rows[::-1]
+    return rows, _encode(order, order.key(rows[-1])) if rows else None, before
+
+
+def _is_of(order: Order[R], cursor: str) -> bool:
+    try:
+        _decode(order, cursor)
+    except Invalid:
+        return False
+    return True
 
 
 def _encode(order: Order[R], key: Key) -> str:

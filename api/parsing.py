@@ -6,6 +6,7 @@ given twice, NUL and lone surrogates in any string, and anything nested deeper t
 
 import json
 import math
+from collections import Counter
 from typing import Any, NoReturn, TypeVar, get_origin
 
 from flask import request
@@ -88,8 +89,7 @@ def _constant(name: str) -> NoReturn:
 def _no_name_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise Invalid("body", f"the name {twice!r} is given twice in one object.")
     return found
 

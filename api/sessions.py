@@ -8,8 +8,9 @@ from flask import Blueprint
 
 from api import wire
 from api.agents import within
+from api.answers import sessions as answers
 from api.door import Json, reads, writes
-from api.paging import Order, page
+from api.paging import Order, both_ways
 from api.requests.base import NoQuery, Nothing
 from api.requests.events import plain
 from api.requests.sessions import ResourceList, SessionCreate, SessionList, SessionUpdate
@@ -29,7 +30,7 @@ NEWEST: Order[Session] = Order("sessions", (Session.created_at, Session.id), lam
 
 
 @sessions.post("")
-@writes(SessionCreate, "sessions")
+@writes(SessionCreate, "sessions", answer=answers.Session)
 def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
     """A new session, idle, or running if it comes with messages."""
     agent = _snapshot(db, body)
@@ -39,6 +40,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
         principal,
         agent=agent,
         environment_id=environment.id,
+        self_hosted=environment.self_hosted,
         title=body.title or None,
         metadata=body.metadata or {},
         max_turns=body.max_turns or agent["max_turns"] or settings().max_turns,
@@ -49,25 +51,25 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
 
 
 @sessions.get("")
-@reads(SessionList)
+@reads(SessionList, answer=answers.SessionPage)
 def index(db: Db, _principal: Principal, query: SessionList) -> Json:
     """The workspace's sessions, newest first unless `order` says otherwise."""
     order = NEWEST if query.order == "desc" else NEWEST.reversed()
-    rows, after = page(db, _wanted(query), order, query.limit, query.page)
+    rows, after, before = both_ways(db, _wanted(query), order, query.limit, query.page)
     waiting = _waiting_on(db, rows)
     data = [wire.session(row, waiting.get(row.id, [])) for row in rows]
-    return {"data": data, "next_page": after, "prev_page": None}
+    return {"data": data, "next_page": after, "prev_page": before}
 
 
 @sessions.get("/<session_id>")
-@reads(NoQuery)
+@reads(NoQuery, answer=answers.Session)
 def show(db: Db, _principal: Principal, _query: NoQuery, session_id: str) -> Json:
     """One session, with what it waits for."""
     return _said(db, _find(db, session_id))
 
 
 @sessions.post("/<session_id>")
-@writes(SessionUpdate, "sessions")
+@writes(SessionUpdate, "sessions", answer=answers.Session)
 def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> Json:
     """Change its title, metadata or, while it does not run, its agent's tools."""
     session = Session.lock(db, session_id)
@@ -76,7 +78,7 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
 
 
 @sessions.delete("/<session_id>")
-@writes(Nothing, "sessions")
+@writes(Nothing, "sessions", answer=answers.SessionDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Json:
     """Remove it with its history."""
     flow.delete(db, Session.lock(db, session_id), principal)
@@ -84,7 +86,7 @@ def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Jso
 
 
 @sessions.post("/<session_id>/archive")
-@writes(Nothing, "sessions")
+@writes(Nothing, "sessions", answer=answers.Session)
 def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Json:
     """End it for good; its history stays."""
     session = Session.lock(db, session_id)
@@ -93,7 +95,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Js
 
 
 @sessions.get("/<session_id>/resources")
-@reads(ResourceList)
+@reads(ResourceList, answer=answers.NoResources)
 def resources(db: Db, _principal: Principal, _query: ResourceList, session_id: str) -> Json:
     """None: this server mounts no resources."""
     _find(db, session_id)

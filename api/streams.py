@@ -30,6 +30,10 @@ log = logging.getLogger("assent.api")
 
 PAGE = 100
 """Events that are read at once, so that a stream's memory is bounded however much there is to send."""
+PAGE_BYTES = 250_000
+"""Of their bodies; the last one may go beyond it."""
+PIECE = 65_536
+"""Bytes that are sent at once: a client that takes so many in `stream_write_seconds` is slow, not gone."""
 
 COMMENT = b": \n\n"
 
@@ -52,6 +56,14 @@ class Stream:
     """Events that were sent whole: a late delta of theirs is dropped."""
 
     def __iter__(self) -> Iterator[bytes]:
+        """What to send, in pieces; the next is asked for once the client's connection has taken one."""
+        for said in self._says():
+            for start in range(0, len(said), PIECE):
+                self.reader.writing = time.monotonic()
+                yield said[start : start + PIECE]
+                self.reader.writing = 0
+
+    def _says(self) -> Iterator[bytes]:
         """The first bytes come at once, so that the headers leave; a comment whenever nothing was sent for a while."""
         yield COMMENT
         spoke = time.monotonic()
@@ -83,12 +95,13 @@ class Stream:
 
     def _stored(self) -> Iterator[bytes]:
         try:
-            events = self._read()
+            events, more = self._read()
         except SQLAlchemyError as error:
             # The stream outlives the database's absence; the hub's next look wakes it again.
             log.warning("stream of %s: %s", self.reader.session_id, type(error).__name__)
             return
-        for event in events:
+        while events:
+            event = events.popleft()
             self.reader.seq = event.seq
             if self.approvals or not event.type.startswith(OURS):
                 yield _frame(event.type, wire.event(event), event.seq)
@@ -98,12 +111,21 @@ class Stream:
             if event.type == "session.status_terminated":
                 self.over = True
                 return
-        self.reader.look = self.reader.look or len(events) == PAGE
+        self.reader.look = self.reader.look or more
 
-    def _read(self) -> list[Event]:
+    def _read(self) -> tuple[deque[Event], bool]:
+        """The next events, as many as are read at once, and whether there may be more."""
+        mine = Event.session_id == self.reader.session_id
+        size = sa.func.octet_length(sa.cast(Event.body, sa.Text)).label("size")
+        behind = sa.select(Event.seq, size).where(mine, Event.seq > self.reader.seq)
+        rows = behind.order_by(Event.seq).limit(PAGE).subquery()
+        sizes = sa.func.sum(rows.c.size).over(order_by=rows.c.seq)
+        page = sa.select(rows.c.seq, (sizes - rows.c.size).label("before"), sa.func.count().over().label("rows")).subquery()
+        wanted = sa.select(Event, page.c.rows).join(page, page.c.seq == Event.seq).where(mine, page.c.before < PAGE_BYTES)
         with transaction(self.workspace_id) as db:
-            behind = sa.select(Event).where(Event.session_id == self.reader.session_id, Event.seq > self.reader.seq)
-            return list(db.scalars(behind.order_by(Event.seq).limit(PAGE)))
+            found = db.execute(wanted.order_by(Event.seq)).all()
+        total = found[0][1] if found else 0
+        return deque(event for event, _ in found), len(found) < total or total == PAGE
 
     def _deltas(self) -> Iterator[bytes]:
         if self.reader.overrun:

@@ -9,6 +9,7 @@ from models.approval import Approval
 from models.environment import Environment
 from models.event import Event
 from models.session import Session
+from models.work import Work
 
 Json = dict[str, Any]
 
@@ -82,6 +83,45 @@ def session(row: Session, waiting_on: list[Json]) -> Json:
         "created_at": time(row.created_at),
         "updated_at": time(row.updated_at),
         "archived_at": time(row.archived_at),
+    }
+
+
+def thread(row: Session) -> Json:
+    """A session's own thread."""
+    said = session(row, [])
+    kept = ("agent", "status", "stats", "usage", "created_at", "updated_at", "archived_at")
+    return {"id": row.thread_id, "type": "session_thread", "session_id": row.id, "parent_thread_id": None} | {
+        key: said[key] for key in kept
+    }
+
+
+def work(row: Work) -> Json:
+    """A piece of work for a worker of a self-hosted environment."""
+    return {
+        "id": row.id,
+        "type": "work",
+        "environment_id": row.environment_id,
+        "data": {"type": "session", "id": row.session_id},
+        "state": row.status,
+        "metadata": row.metadata_,
+        "secret": None,
+        "created_at": time(row.created_at),
+        "acknowledged_at": time(row.acknowledged_at),
+        "started_at": time(row.started_at),
+        "latest_heartbeat_at": time(row.heartbeat_at),
+        "stop_requested_at": time(row.stop_requested_at),
+        "stopped_at": time(row.stopped_at),
+    }
+
+
+def heartbeat(row: Work, ttl: int, *, extended: bool) -> Json:
+    """The lease after a heartbeat, or as one was refused that `extended` nothing."""
+    return {
+        "type": "work_heartbeat",
+        "last_heartbeat": time(row.heartbeat_at) or "",
+        "lease_extended": extended,
+        "state": row.status,
+        "ttl_seconds": ttl,
     }
 
 

@@ -5,11 +5,12 @@
 | `read` | everything that changes nothing: lists, single rows, streams, waiting approvals |
 | `agents` | create, change and archive agents and environments |
 | `sessions` | create, change, archive and delete sessions; send them messages, interrupts and results of client tools |
+| `environment` | poll for work of self-hosted environments, acknowledge, renew and stop it; post results of client tools |
 | `approvals` | decide: `user.tool_confirmation` events and `POST /v1/approvals/{id}/decision` |
 | `admin` | keys, webhook endpoints and the audit, where the API offers them |
 
 No scope contains another. A new key has `read`, `agents` and `sessions`: what a backend needs to run agents, and not
-the right to decide what they ask for.
+the right to decide what they ask for. An environment key, for the SDK's `EnvironmentWorker`, has `read` and `environment`.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ from models.db import Base, Db, transaction
 from models.errors import Invalid, NotFound
 from models.principal import Principal, system
 
-SCOPES = ("read", "agents", "sessions", "approvals", "admin")
+SCOPES = ("read", "agents", "sessions", "environment", "approvals", "admin")
 DEFAULT_SCOPES = frozenset({"read", "agents", "sessions"})
 
 PREFIX = "sk-assent-"

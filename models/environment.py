@@ -22,7 +22,9 @@ WORKERS: dict[str, Any] = {
     "networking": {"type": "limited", "allow_mcp_servers": False, "allow_package_managers": False, "allowed_hosts": []},
     "packages": {"type": "packages", **{manager: [] for manager in PACKAGES}},
 }
-"""The only configuration there is so far: our workers, without network and without installed packages."""
+"""Our workers, without network and without installed packages."""
+SELF_HOSTED: dict[str, Any] = {"type": "self_hosted"}
+"""The client's own workers: they poll for work, run the built-in tools and post the results."""
 
 
 class Environment(Base):
@@ -53,9 +55,10 @@ class Environment(Base):
         name: str,
         description: str | None = None,
         metadata: dict[str, str] | None = None,
+        self_hosted: bool = False,
     ) -> "Environment":
-        """A new environment of our workers in the principal's workspace."""
-        return cls._insert(db, principal, name, description, metadata or {}, built_in=False)
+        """A new environment of our workers, or of the client's, in the principal's workspace."""
+        return cls._insert(db, principal, name, description, metadata or {}, built_in=False, self_hosted=self_hosted)
 
     @classmethod
     def build_in(cls, db: Db, principal: Principal) -> "Environment":
@@ -72,6 +75,7 @@ class Environment(Base):
         metadata: dict[str, str],
         *,
         built_in: bool,
+        self_hosted: bool = False,
     ) -> "Environment":
         now = clock.now(db)
         row = cls(
@@ -79,7 +83,7 @@ class Environment(Base):
             workspace_id=principal.workspace_id,
             name=name,
             description=description,
-            config=WORKERS,
+            config=SELF_HOSTED if self_hosted else WORKERS,
             metadata_=metadata,
             built_in=built_in,
             created_at=now,
@@ -110,9 +114,14 @@ class Environment(Base):
         return db.get(cls, environment_id, with_for_update={"key_share": True}, populate_existing=True) or _missing(environment_id)
 
     def update(self, db: Db, principal: Principal, changes: dict[str, Any]) -> None:
-        """Set `name`, `description`, `metadata` (a patch; null and empty delete), as `changes` has them."""
+        """Set `name`, `description`, `metadata` (a patch; null and empty delete), as `changes` has them.
+
+        Raises Conflict if it is archived, Invalid if `type` is given and is another than it has: its sessions rely on it.
+        """
         if self.archived_at:
             raise Conflict("An archived environment cannot be changed.")
+        if changes.get("type") not in {None, self.config["type"]}:
+            raise Invalid("config.type", f"cannot change: it is {self.config['type']!r}; create another environment instead.")
         new = {k: v for k, v in changes.items() if k in {"name", "description"} and getattr(self, k) != v}
         if "metadata" in changes:
             merged = {k: v for k, v in {**self.metadata_, **changes["metadata"]}.items() if v}
@@ -143,6 +152,12 @@ class Environment(Base):
             raise Conflict("Sessions refer to this environment: delete them first, or archive the environment instead.")
         audit.record(db, principal, "environment.deleted", self.id, {"name": self.name})
         db.delete(self)
+
+    @property
+    def self_hosted(self) -> bool:
+        """Whether the client's own workers run the tools of its sessions."""
+        found: bool = self.config["type"] == "self_hosted"
+        return found
 
     def _refuse_built_in(self, done: str) -> None:
         if self.built_in:

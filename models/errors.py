@@ -39,7 +39,11 @@ class Conflict(Refusal):
 
 
 class Outdated(Refusal):
-    """The caller expects a state that the row no longer has: somebody else may hold it now."""
+    """The caller expects a state that the row no longer has: somebody else may hold it now. `details` is what the row has."""
+
+    def __init__(self, message: str, details: Mapping[str, object]) -> None:
+        self.details = details
+        super().__init__(message)
 
 
 class Busy(Refusal):

@@ -13,4 +13,5 @@ from models.turn import Turn
 from models.work import Work
 from models.workspace import Workspace
 
-TABLES = (Workspace, ApiKey, Agent, AgentVersion, Environment, Session, Turn, ToolCall, Attempt, Approval, Event, Audit, Answer, Work)
+_OF_SESSIONS = (Session, Turn, ToolCall, Attempt, Approval, Event, Work)
+TABLES = (Workspace, ApiKey, Agent, AgentVersion, Environment, *_OF_SESSIONS, Audit, Answer)

@@ -1,8 +1,9 @@
 """Sessions: a durable conversation with one agent. The row is the lock, the counter of events and the head of the audit chain."""
 
+import json
 from datetime import datetime
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -18,8 +19,15 @@ from models.pure import states
 USAGE = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 NO_USAGE = dict.fromkeys(USAGE, 0)
 
-_EVENTS = sa.insert(cast(sa.Table, Event.__table__))
-_ACTS = sa.insert(cast(sa.Table, audit.Audit.__table__))
+_APPEND = sa.text("""
+    WITH events AS (INSERT INTO event SELECT * FROM jsonb_populate_recordset(NULL::event, CAST(:events AS jsonb)))
+    INSERT INTO audit SELECT * FROM jsonb_populate_recordset(NULL::audit, CAST(:acts AS jsonb))
+""")
+
+
+def _spell(value: datetime) -> str:
+    """The one type in a row that JSON does not have."""
+    return value.isoformat()
 
 
 class Session(Base):
@@ -34,6 +42,8 @@ class Session(Base):
     agent: Mapped[dict[str, Any]] = mapped_column(JSONB(none_as_null=True))
     """The agent as it was when the session was created: the wire's body of that version, with the session's overrides."""
     environment_id: Mapped[str] = mapped_column(sa.ForeignKey("environment.id"))
+    self_hosted: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
+    """Whether the client's own worker runs the built-in tools, not ours; the environment's type, which never changes."""
     title: Mapped[str | None]
     metadata_: Mapped[dict[str, str]] = mapped_column("metadata", JSONB(none_as_null=True))
     max_turns: Mapped[int]
@@ -94,13 +104,11 @@ class Session(Base):
         outbox(db).unwritten.append(self)
 
     def write(self, db: Db) -> None:
-        """Write the events and acts collected so far and the session's own changes, in one statement each."""
+        """Write the events and acts collected so far, in one statement, and the session's own changes."""
         events, acts, self.events, self.acts = self.events, self.acts, [], []
-        connection = db.connection()
-        if events:
-            connection.execute(_EVENTS, [event.row for event in events])
-        if acts:
-            connection.execute(_ACTS, acts)
+        if events or acts:
+            rows = {"events": [event.row for event in events], "acts": acts}
+            db.connection().execute(_APPEND, {name: json.dumps(found, default=_spell) for name, found in rows.items()})
         save(db, self)
 
     def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
@@ -141,6 +149,11 @@ class Session(Base):
     def count(self, usage: dict[str, int]) -> None:
         """Add a reply's tokens."""
         self.usage = {k: self.usage.get(k, 0) + usage.get(k, 0) for k in USAGE}
+
+    @property
+    def thread_id(self) -> str:
+        """The id of the session's own thread: the session's, by another prefix."""
+        return "sthr_" + self.id.partition("_")[2]
 
     @property
     def live(self) -> bool:

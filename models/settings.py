@@ -34,7 +34,7 @@ class Settings(BaseSettings):
     lease_seconds: float = 45
     heartbeat_seconds: float = 10
     work_lease_seconds: float = 60
-    """How long a worker of a self-hosted environment holds a session's work without a heartbeat, unless it asks for another time."""
+    """How long a worker of a self-hosted environment holds its work without a heartbeat, unless it asks for another time."""
     watch_seconds: float = 1
     """How often a process asks whether its leases are still its own, and whether a cancel was asked for."""
     sweep_seconds: float = 5
@@ -81,8 +81,8 @@ class Settings(BaseSettings):
     max_header_bytes: int = Field(8190, ge=256, le=1_000_000)
     """Of one header."""
     max_headers: int = Field(100, ge=32, le=32_768)
-    max_page_rows: int = Field(100, ge=1, le=1000)
-    """What `limit` of a list may ask for."""
+    max_page_rows: int = Field(100, ge=20, le=1000)
+    """What `limit` of a list may ask for; lists give 20 unasked."""
     max_page_events: int = Field(1000, ge=1000, le=10_000)
     """Likewise, of events. The SDKs' runners ask for 1000."""
     max_events_per_post: int = Field(50, ge=1, le=1000)
@@ -95,6 +95,8 @@ class Settings(BaseSettings):
     stream_poll_seconds: float = 2
     """How often a stream looks for events that no hint announced."""
     stream_comment_seconds: float = 15
+    stream_write_seconds: float = 30
+    """A stream's client that takes nothing for so long is cut; it resumes behind the last event that it read."""
     publish_seconds: float = 0.25
     """Limit of one publish to Redis; after a failure none is tried for `publish_pause_seconds`."""
     publish_pause_seconds: float = 5

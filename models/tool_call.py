@@ -16,6 +16,15 @@ from models.session import Session
 from models.settings import settings
 from models.turn import Turn
 
+RESULTS = {
+    "builtin": ("agent.tool_result", "tool_use_id"),
+    "custom": ("user.custom_tool_result", "custom_tool_use_id"),
+    "self_hosted": ("user.tool_result", "tool_use_id"),
+}
+"""By kind of call: its result's event, and the field that names the call there. Runners run an allowed call that has none."""
+OF_CLIENT = frozenset({"custom", "self_hosted"})
+"""Kinds of calls that the client runs; their results come from it, unless the call was ended without it."""
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -27,7 +36,7 @@ class Proposal:
     """The model's own id of its `tool_use` block."""
     name: str
     kind: str
-    """`builtin` (workers run it) or `custom` (the client does)."""
+    """`builtin` (of the toolset) or `custom` (of the client's own)."""
     input: dict[str, Any]
     verdict: Verdict
     problem: str | None
@@ -52,6 +61,7 @@ class ToolCall(Base):
     provider_id: Mapped[str]
     name: Mapped[str]
     kind: Mapped[str]
+    """`builtin`: our workers run it. `custom`: the client does. `self_hosted`: of the toolset, and the client's own worker does."""
     input: Mapped[dict[str, Any]] = mapped_column(JSONB(none_as_null=True))
     input_sha256: Mapped[str]
     permission: Mapped[str]
@@ -91,7 +101,7 @@ class ToolCall(Base):
             position=position,
             provider_id=proposal.provider_id,
             name=proposal.name,
-            kind=proposal.kind,
+            kind="self_hosted" if session.self_hosted and proposal.kind == "builtin" else proposal.kind,
             input=proposal.input,
             input_sha256=digest(proposal.input),
             permission=proposal.verdict.effect,
@@ -142,7 +152,7 @@ class ToolCall(Base):
 
     def release(self, db: Db, session: Session) -> None:
         """Allowed: to the workers' queue, or to the client."""
-        if self.kind == "custom":
+        if self.kind in OF_CLIENT:
             move(db, self, "with_client")
             self.announce(db, session)
             return
@@ -206,9 +216,7 @@ class ToolCall(Base):
 
     def emit_result(self, db: Db, session: Session) -> None:
         """The result's event, as runners look for it."""
-        kind, ref = (
-            ("user.custom_tool_result", "custom_tool_use_id") if self.kind == "custom" else ("agent.tool_result", "tool_use_id")
-        )
+        kind, ref = RESULTS[self.kind]
         session.emit(db, kind, {ref: self.id, "content": self.result, "is_error": self.is_error})
 
     def end_attempt(self, db: Db, session: Session, outcome: str) -> None:

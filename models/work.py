@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models import clock, ids
 from models.db import Base, Db, insert, move
-from models.errors import Conflict, NotFound, Outdated
+from models.errors import Conflict, NotFound
 from models.session import Session
 
 PAUSE_SECONDS = 1.0
@@ -116,15 +116,10 @@ class Work(Base):
             self.acknowledged_at = now
             self.lease_until = now + timedelta(seconds=ttl)
 
-    def beat(self, db: Db, now: datetime, ttl: float, *, knows_last: bool) -> bool:
-        """A heartbeat: the lease is extended. False if the worker should end: it was asked to, or the work is over.
-
-        Raises Outdated when the worker does not know the last heartbeat: then another one has the work.
-        """
-        if self.status in {"stopping", "stopped"}:
+    def beat(self, db: Db, now: datetime, ttl: float) -> bool:
+        """A heartbeat of whoever holds it: the lease is extended. False if the worker should end, or never had it."""
+        if self.status not in {"starting", "active"}:
             return False
-        if self.status == "queued" or not knows_last:
-            raise Outdated(f"Work {self.id}: expected_last_heartbeat is not the last one; another worker may hold the lease.")
         if self.status == "starting":
             move(db, self, "active", started_at=now, acknowledged_at=self.acknowledged_at or now)
         self.heartbeat_at = now

@@ -1,14 +1,20 @@
 """The Celery app. A message is a hint and Postgres is the truth, so everything that makes a queue clever is off: no late
 acknowledgement, no ETA, no retries, no results. Each value below was measured against the way in which its default fails."""
 
+import time
 from typing import Any
 
 from celery import Celery
 from celery.signals import celeryd_init
+from kombu.utils import functional
 
 from models.roles import refuse_too_strong
 from models.settings import settings
 from workers.schedule import BEAT
+
+# While gevent patches, it looks at celery's lazy names, which loads kombu too early: kombu's wait between two tries to reach
+# Redis would then hold up the whole process, every model's stream and every lease, for as long as Redis is away.
+functional.sleep = time.sleep  # type: ignore[attr-defined]
 
 app = Celery("assent", broker=settings().redis_url, include=["workers.turn", "workers.tool", "workers.sweeps"])
 app.conf.update(

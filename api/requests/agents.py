@@ -29,7 +29,9 @@ class Model(Body):
     speed: Literal["standard"] | None = None
 
 
-ModelParam = Annotated[Model, BeforeValidator(lambda m: {"id": m} if isinstance(m, str) else m)]
+ModelParam = Annotated[
+    Model, BeforeValidator(lambda m: {"id": m} if isinstance(m, str) else m, json_schema_input_type=Name | Model)
+]
 
 
 class ServiceAccount(Body):

@@ -1,12 +1,28 @@
 """The models' common ground: strict, closed to unknown names, and the limits that the SDK documents."""
 
 import re
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    StringConstraints,
+    WithJsonSchema,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from models.agent import METADATA_PAIRS
+from models.settings import settings
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
 
@@ -31,10 +47,38 @@ class NoQuery(Query):
     """An empty query string."""
 
 
+@dataclass(frozen=True)
+class AtMost:
+    """The upper limit of a number, or of how many a list holds: what the setting of this name says when it is asked."""
+
+    setting: str
+
+    @property
+    def most(self) -> int:
+        """The limit."""
+        found: int = getattr(settings(), self.setting)
+        return found
+
+    def check(self, value: Any) -> Any:
+        """Raise ValueError beyond the limit."""
+        if isinstance(value, list) and len(value) > self.most:
+            raise ValueError(f"at most {self.most} at once; these are {len(value)}.")
+        if isinstance(value, int) and value > self.most:
+            raise ValueError(f"must be at most {self.most}.")
+        return value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_after_validator_function(self.check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        said = handler(schema)
+        return said | {"maxItems" if said.get("type") == "array" else "maximum": self.most}
+
+
 class Paged(Query):
     """A list's page: `limit` rows from where the cursor `page` points."""
 
-    limit: int = Field(20, ge=1, le=100)
+    limit: Annotated[int, Field(ge=1), AtMost("max_page_rows")] = 20
     page: str | None = Field(None, max_length=1000)
 
 
@@ -69,7 +113,8 @@ def _empty(value: Any) -> Any:
     return value
 
 
-Unsupported = Annotated[Any, AfterValidator(_empty)]
+_NOTHING: dict[str, Any] = {"description": "Not supported by this server: leave it out, or empty.", "enum": [None, [], {}]}
+Unsupported = Annotated[Any, AfterValidator(_empty), WithJsonSchema(_NOTHING)]
 """A field that clients may send as long as it is empty."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]

@@ -1,4 +1,4 @@
-"""Environments as clients send them. Only our own workers are to be had: a configuration can say that and no more."""
+"""Environments as clients send them: our own workers, of which a configuration can say no more, or the client's."""
 
 from typing import Annotated, Any, Literal
 
@@ -52,13 +52,13 @@ class Cloud(Body):
     packages: Packages | None = None
 
 
-def _config(value: Any) -> Any:
-    if isinstance(value, dict) and value.get("type") == "self_hosted":
-        raise ValueError('"self_hosted" is not supported yet: leave config out, or send {"type": "cloud"}.')
-    return value
+class SelfHosted(Body):
+    """The client's own workers, which poll for work."""
+
+    type: Literal["self_hosted"]
 
 
-Config = Annotated[Cloud, BeforeValidator(_config)]
+Config = Annotated[Cloud | SelfHosted, Field(discriminator="type")]
 
 
 class EnvironmentFields(Body):
@@ -85,9 +85,10 @@ class EnvironmentUpdate(EnvironmentFields):
     _no_null = field_validator("name", mode="before")(not_null)
 
     def changes(self) -> dict[str, Any]:
-        """The fields that were given."""
+        """The fields that were given, and of a configuration its `type`, which alone says anything."""
         said: dict[str, Any] = {"name": self.name, "description": self.description, "metadata": self.metadata or {}}
-        return {field: value for field, value in said.items() if field in self.model_fields_set}
+        said = {field: value for field, value in said.items() if field in self.model_fields_set}
+        return said | ({"type": self.config.type} if self.config else {})
 
 
 class EnvironmentList(Paged):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from api.requests.base import Body, Id, Message, Moment, Query, Sha256, Unsupported
+from api.requests.base import AtMost, Body, Id, Message, Moment, Query, Sha256
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 Url = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^https?://\S+$")]
@@ -95,7 +95,7 @@ class UserInterrupt(Body):
     """End the run."""
 
     type: Literal["user.interrupt"]
-    session_thread_id: Unsupported = None
+    session_thread_id: Id | None = None
 
 
 class UserToolConfirmation(Body):
@@ -123,13 +123,29 @@ class UserCustomToolResult(Body):
     is_error: bool | None = None
 
 
+class UserToolResult(Body):
+    """The result of a built-in tool that the client's own worker ran, in a self-hosted environment."""
+
+    type: Literal["user.tool_result"]
+    tool_use_id: Id
+    content: Annotated[list[Result], Field(max_length=100)] | None = None
+    is_error: bool | None = None
+
+
 def check_deny_only(denies: bool, message: str | None, interrupt: bool | None) -> None:
     """Raise ValueError if a decision that does not deny carries what only a denial can."""
     if not denies and (message or interrupt):
         raise ValueError('deny_message and interrupt go with result "deny" only.')
 
 
-Event = Annotated[UserMessage | UserInterrupt | UserToolConfirmation | UserCustomToolResult, Field(discriminator="type")]
+Event = Annotated[
+    UserMessage | UserInterrupt | UserToolConfirmation | UserCustomToolResult | UserToolResult, Field(discriminator="type")
+]
+_SCOPES = {
+    "user.tool_confirmation": "approvals",
+    "user.custom_tool_result": "sessions or environment",
+    "user.tool_result": "sessions or environment",
+}
 
 
 def plain(event: Body) -> dict[str, Any]:
@@ -140,12 +156,12 @@ def plain(event: Body) -> dict[str, Any]:
 class EventsSend(Body):
     """POST /v1/sessions/{id}/events."""
 
-    events: Annotated[list[Event], Field(min_length=1, max_length=50)]
+    events: Annotated[list[Event], Field(min_length=1), AtMost("max_events_per_post")]
 
     def scopes(self) -> Iterator[str]:
-        """What the key must be allowed: to decide, to talk, or both."""
+        """What the key must be allowed: to decide, to talk, to give results, or more than one of these."""
         for event in self.events:
-            yield "approvals" if isinstance(event, UserToolConfirmation) else "sessions"
+            yield _SCOPES.get(event.type, "sessions")
 
 
 # What a plain client may ask for; all that the SDK knows, also what this server never emits.
@@ -208,7 +224,7 @@ class Seen(Query):
 class EventList(Seen):
     """GET /v1/sessions/{id}/events. Times compare with `processed_at`, as the SDK says."""
 
-    limit: int = Field(100, ge=1, le=1000)
+    limit: Annotated[int, Field(ge=1), AtMost("max_page_events")] = 100
     page: str | None = Field(None, max_length=1000)
     order: Literal["asc", "desc"] = "asc"
     types: list[str] = Field(default_factory=list, max_length=100)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from api.requests.agents import MaxTurns, ModelParam
-from api.requests.base import Body, Created, Id, Metadata, MetadataPatch, Paged, System, Unsupported
+from api.requests.base import AtMost, Body, Created, Id, Metadata, MetadataPatch, Paged, System, Unsupported
 from api.requests.events import UserMessage
 from api.requests.tools import Tools, normal_tools
 
@@ -46,7 +46,10 @@ class Overridden(Body):
 
 Agent = Annotated[
     Annotated[Reference | Overridden, Field(discriminator="type")],
-    BeforeValidator(lambda a: {"type": "agent", "id": a} if isinstance(a, str) else a),
+    BeforeValidator(
+        lambda a: {"type": "agent", "id": a} if isinstance(a, str) else a,
+        json_schema_input_type=Id | Annotated[Reference | Overridden, Field(discriminator="type")],
+    ),
 ]
 
 
@@ -57,7 +60,7 @@ class SessionCreate(Body):
     environment_id: Id
     title: Title | None = None
     metadata: Metadata | None = None
-    initial_events: Annotated[list[UserMessage], Field(max_length=50)] | None = None
+    initial_events: Annotated[list[UserMessage], AtMost("max_events_per_post")] | None = None
     max_turns: MaxTurns | None = None
     chat_approvals: Literal[False] | None = None
     budget: Unsupported = None
@@ -65,7 +68,7 @@ class SessionCreate(Body):
     vault_ids: Unsupported = None
 
 
-class AgentUpdate(Body):
+class SessionAgentUpdate(Body):
     """What of a session's agent can change; lists are replaced whole."""
 
     tools: Tools | None = None
@@ -75,7 +78,7 @@ class AgentUpdate(Body):
 class SessionUpdate(Body):
     """POST /v1/sessions/{id}: what is left out is kept; metadata is a patch."""
 
-    agent: AgentUpdate | None = None
+    agent: SessionAgentUpdate | None = None
     title: Title | None = None
     metadata: MetadataPatch | None = None
     budget: Unsupported = None

@@ -58,7 +58,7 @@ class Ruled(Body):
 Policy = Annotated[Always | Ruled, Field(discriminator="type")]
 
 
-class Approval(Body):
+class ApprovalConfig(Body):
     """How a person is asked."""
 
     timeout_seconds: float | None = Field(None, gt=0, le=YEAR)
@@ -79,7 +79,7 @@ class ToolConfig(Body):
     type: BuiltIn | None = None
     enabled: bool | None = None
     permission_policy: Policy | None = None
-    approval: Approval | None = None
+    approval: ApprovalConfig | None = None
 
 
 class Toolset(Body):
@@ -168,7 +168,7 @@ class Custom(Body):
     description: str = Field(max_length=10_000)
     input_schema: Annotated[dict[str, Any], AfterValidator(_schema)]
     permission_policy: Policy | None = None
-    approval: Approval | None = None
+    approval: ApprovalConfig | None = None
 
     def normal(self) -> dict[str, Any]:
         """As it was sent, without what was not, its policy as it is returned."""

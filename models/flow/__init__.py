@@ -6,12 +6,14 @@
     updating   title, metadata, and the agent's tools
     working    a tool call's claim, result and loss
     following  what comes next, after any of these
+    hosting    work for the workers of self-hosted environments
 
 A door or a task opens the transaction, locks, calls one of these, and commits.
 """
 
 import models.schema  # noqa: F401 - foreign keys name tables that no verb touches
 from models.flow.deciding import decide, expire_due
+from models.flow.hosting import offer_work, stop_work
 from models.flow.talking import archive, create, delete, receive
 from models.flow.turning import checkpoint, claim_turn, fail_turn, history, rescue_turn
 from models.flow.updating import update
@@ -30,8 +32,10 @@ __all__ = [
     "finish_call",
     "history",
     "lose_call",
+    "offer_work",
     "receive",
     "rescue_call",
     "rescue_turn",
+    "stop_work",
     "update",
 ]

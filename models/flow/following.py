@@ -4,6 +4,7 @@ from typing import Any
 
 from models.approval import Approval, Decision
 from models.db import Db
+from models.flow.hosting import retire_work
 from models.principal import Principal
 from models.pure import words
 from models.pure.next_move import Go, after_settling
@@ -11,6 +12,7 @@ from models.pure.states import NEEDS_SOMEBODY
 from models.session import NO_USAGE, Session
 from models.tool_call import ToolCall, text
 from models.turn import Turn
+from models.work import Work
 
 
 def carry_on(db: Db, session: Session) -> None:
@@ -34,8 +36,10 @@ def rest(db: Db, session: Session, stop_reason: dict[str, Any], **more: Any) -> 
     if session.unread:
         session.run_again(db)
         Turn.queue(db, session, 1)
+        Work.want(db, session)
         return
     session.become("idle")
+    retire_work(db, session)
     session.stop_reason = stop_reason
     session.emit(db, "session.status_idle", {"stop_reason": stop_reason} | more)
 

@@ -160,9 +160,8 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
     if proposal.problem is not None:
         _refuse(db, session, turn, position, proposal, proposal.problem)
         return
-    status = {"allow": "with_client" if proposal.kind == "custom" else "queued", "ask": "asked", "deny": "denied"}[
-        proposal.verdict.effect
-    ]
+    allowed = "with_client" if proposal.kind == "custom" or session.self_hosted else "queued"
+    status = {"allow": allowed, "ask": "asked", "deny": "denied"}[proposal.verdict.effect]
     call = ToolCall.propose(db, session, turn, position, proposal, status)
     if status == "denied":
         call.born_settled(db, session, text(words.denied_by_policy(proposal.verdict.rule)))

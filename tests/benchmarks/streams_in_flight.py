@@ -83,10 +83,10 @@ def main() -> None:
         os.environ |= {"ANTHROPIC_BASE_URL": process.stdout.readline().split()[-1], "ANTHROPIC_API_KEY": "none"}
         provider = provider_for("stand-in")
         columns = "streams tok/s slowest start_ms p99_ms max_ms CPU% standin% others% us/token"
-        print(columns.replace(" ", "\t"))  # noqa: T201
+        print(columns.replace(" ", "\t"))
         for count in [int(word) for word in sys.argv[1:]] or COUNTS:
             figures = measure(provider, count, psutil.Process(process.pid))
-            print("\t".join(f"{figure:.{1 if at in (1, 2) else 0}f}" for at, figure in enumerate(figures)), flush=True)  # noqa: T201
+            print("\t".join(f"{figure:.{1 if at in (1, 2) else 0}f}" for at, figure in enumerate(figures)), flush=True)
         process.terminate()
 
 

@@ -7,10 +7,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
+from doors import described
 from rows.stage import Stage
 
 from models.api_key import SCOPES, ApiKey
@@ -26,8 +28,8 @@ def served(log: Path, **env: str) -> Iterator[str]:
     """The API's address, once it answers."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    command = [sys.executable, "-m", "gunicorn", "api:create_app()", "--worker-class", "gevent", "--bind", f"127.0.0.1:{port}"]
-    command += ["--graceful-timeout", "1", "--no-control-socket"]
+    command = [sys.executable, "-m", "gunicorn", "api:create_app()", "--config", "python:api.serving"]
+    command += ["--bind", f"127.0.0.1:{port}", "--graceful-timeout", "1", "--no-control-socket"]
     with log.open("wb") as out:
         process = subprocess.Popen(command, cwd=HOUSE, env=os.environ | env, stdout=out, stderr=out)
         try:
@@ -60,10 +62,11 @@ def key(stage: Stage, *scopes: str) -> str:
 
 
 class Caller(httpx.Client):
-    """A plain HTTP client of one workspace."""
+    """A plain HTTP client of one workspace. Every answer that it gets is held against the API's own document."""
 
     def __init__(self, url: str, secret: str, **headers: str) -> None:
-        super().__init__(base_url=url, headers={"x-api-key": secret} | headers, trust_env=False, timeout=20)
+        hooks: dict[str, list[Any]] = {"response": [partial(described.check, url)]}
+        super().__init__(base_url=url, headers={"x-api-key": secret} | headers, trust_env=False, timeout=20, event_hooks=hooks)
 
     def agent(self, **more: Any) -> dict[str, Any]:
         """A new agent."""

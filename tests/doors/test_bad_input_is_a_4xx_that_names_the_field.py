@@ -127,7 +127,8 @@ def test_an_agent_that_cannot_be(caller: Caller, case: str) -> None:
 @pytest.mark.parametrize(
     ("more", "field"),
     [
-        ({"config": {"type": "self_hosted"}}, "config"),
+        ({"config": {"type": "self_hosted", "networking": {"type": "limited"}}}, "config"),
+        ({"config": {"type": "elsewhere"}}, "config"),
         ({"config": {"type": "cloud", "networking": {"type": "unrestricted"}}}, "config.networking"),
         ({"config": {"type": "cloud", "networking": {"type": "limited", "allowed_hosts": ["a.b"]}}}, "allowed_hosts"),
         ({"config": {"type": "cloud", "packages": {"pip": ["numpy"]}}}, "config.packages.pip"),

@@ -49,7 +49,13 @@ class Stage:
             Workspace.create(db, "Stage")
 
     def session(
-        self, max_turns: int = 5, custom: tuple[str, ...] = (), approval: dict[str, Any] | None = None, **policies: str
+        self,
+        max_turns: int = 5,
+        custom: tuple[str, ...] = (),
+        approval: dict[str, Any] | None = None,
+        *,
+        self_hosted: bool = False,
+        **policies: str,
     ) -> str:
         """A new session; `policies` by built-in tool (`bash="always_ask"`), `custom` names client tools."""
         default = {"type": "always_ask"}
@@ -74,12 +80,16 @@ class Stage:
         with transaction(self.workspace_id) as db:
             _agent, version = Agent.create(db, self.principal, body)
             environment = db.scalars(sa.select(Environment)).first()
+            if self_hosted:
+                environment = Environment.create(db, self.principal, name="Theirs", self_hosted=True)
+                db.flush()
             assert environment
             session = flow.create(
                 db,
                 self.principal,
                 agent=version.snapshot(),
                 environment_id=environment.id,
+                self_hosted=self_hosted,
                 title=None,
                 metadata={},
                 max_turns=max_turns,

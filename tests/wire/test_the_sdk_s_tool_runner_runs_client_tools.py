@@ -2,14 +2,18 @@
 
 import asyncio
 import threading
+from collections.abc import Iterator
 from typing import Any
 
-from anthropic import Anthropic, AsyncAnthropic, beta_async_tool
-from doors.served import key
+import pytest
+from anthropic import Anthropic, beta_async_tool
+from own_database import Clock
 from rows.stage import Stage, call, say
+from wire.proxy import Proxy
+from wire.running import SECONDS, Runner, prepare, results
 
-SCHEMA: Any = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-SECONDS = 20
+ASKS: Any = {"permission_policy": {"type": "always_ask"}}
+DAY = 86_400
 
 
 @beta_async_tool
@@ -18,85 +22,130 @@ async def look_up(n: int) -> str:
     return f"it is {n}"
 
 
-def prepare(sdk: Anthropic, **policy: Any) -> str:
-    """A running session with one client tool."""
-    tool: Any = {"type": "custom", "name": "look_up", "description": "d", "input_schema": SCHEMA} | policy
-    agent = sdk.beta.agents.create(name="A", model="claude-opus-5-5", tools=[tool])
-    environment = sdk.beta.environments.list().data[0]
-    message: Any = {"type": "user.message", "content": [{"type": "text", "text": "Go."}]}
-    return sdk.beta.sessions.create(agent=agent.id, environment_id=environment.id, initial_events=[message]).id
-
-
-def run(api: str, secret: str, session_id: str) -> list[Any]:
-    """What the runner dispatched; ends by itself once the session is idle."""
-
-    async def collect() -> list[Any]:
-        async with AsyncAnthropic(api_key=secret, base_url=api) as client:
-            runner = client.beta.sessions.events.tool_runner(session_id, tools=[look_up], max_idle=0.2)
-            return [dispatched async for dispatched in runner]
-
-    return asyncio.run(asyncio.wait_for(collect(), SECONDS))
-
-
-def in_background(api: str, stage: Stage, session_id: str) -> tuple[threading.Thread, list[Any]]:
-    """The runner in a thread."""
-    found: list[Any] = []
-    secret = key(stage)
-    thread = threading.Thread(target=lambda: found.extend(run(api, secret, session_id)), daemon=True)
-    thread.start()
-    return thread, found
-
-
-def wait_for_result(stage: Stage, session_id: str) -> None:
-    """Until the client's result is stored and the next turn is queued."""
-    deadline = threading.Event()
-    timer = threading.Timer(SECONDS, deadline.set)
-    timer.start()
-    while not stage.events(session_id, "user.custom_tool_result"):
-        assert not deadline.is_set(), "the runner posted no result"
-    timer.cancel()
+@pytest.fixture
+def proxy(api: str) -> Iterator[Proxy]:
+    """A way to the API that can be cut."""
+    made = Proxy(api)
+    yield made
+    made.close()
 
 
 def test_a_call_is_run_and_its_result_reaches_the_model(api: str, sdk: Anthropic, stage: Stage) -> None:
     session_id = prepare(sdk)
-    thread, dispatched = in_background(api, stage, session_id)
+    runner = Runner(api, stage, session_id, look_up)
     [theirs] = stage.reply(session_id, call("look_up", n=42))
-    wait_for_result(stage, session_id)
+    results(stage, session_id)
     assert stage.result(theirs) == "it is 42"
     stage.reply(session_id, say("Done."))
-    thread.join(SECONDS)
-    [one] = dispatched
+    [one] = runner.join()
     assert (one.tool_use_id, one.posted, one.is_error) == (theirs.id, True, False)
 
 
 def test_a_call_that_asks_is_run_once_it_is_allowed(api: str, sdk: Anthropic, stage: Stage) -> None:
-    session_id = prepare(sdk, permission_policy={"type": "always_ask"})
-    thread, dispatched = in_background(api, stage, session_id)
+    session_id = prepare(sdk, **ASKS)
+    runner = Runner(api, stage, session_id, look_up)
     [theirs] = stage.reply(session_id, call("look_up", n=42))
     assert not stage.events(session_id, "agent.custom_tool_use")
     stage.confirm(session_id, theirs.id)
-    wait_for_result(stage, session_id)
+    results(stage, session_id)
     stage.reply(session_id, say("Done."))
-    thread.join(SECONDS)
-    assert [d.tool_use_id for d in dispatched] == [theirs.id]
+    assert [d.tool_use_id for d in runner.join()] == [theirs.id]
 
 
 def test_a_call_that_is_denied_is_never_run(api: str, sdk: Anthropic, stage: Stage) -> None:
-    session_id = prepare(sdk, permission_policy={"type": "always_ask"})
-    thread, dispatched = in_background(api, stage, session_id)
+    session_id = prepare(sdk, **ASKS)
+    runner = Runner(api, stage, session_id, look_up)
     [theirs] = stage.reply(session_id, call("look_up", n=42))
     stage.confirm(session_id, theirs.id, "deny")
     stage.reply(session_id, say("Done."))
-    thread.join(SECONDS)
-    assert not thread.is_alive()
-    assert not [d for d in dispatched if d.posted]
+    assert not [d for d in runner.join() if d.posted]
+
+
+def test_a_call_that_nobody_decides_in_time_is_never_run(api: str, sdk: Anthropic, stage: Stage, clock: Clock) -> None:
+    session_id = prepare(sdk, **ASKS)
+    runner = Runner(api, stage, session_id, look_up)
+    stage.reply(session_id, call("look_up", n=42))
+    clock.advance(DAY + 1)
+    assert stage.expire(session_id) == 1
+    stage.reply(session_id, say("Done."))
+    assert not [d for d in runner.join() if d.posted]
+
+
+@pytest.mark.parametrize("policy", [{}, ASKS])
+def test_a_run_that_is_interrupted_lets_its_runner_go(api: str, sdk: Anthropic, stage: Stage, policy: Any) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    @beta_async_tool(name="look_up")
+    async def slow(n: int) -> str:
+        """Look up a number, slowly."""
+        entered.set()
+        await asyncio.to_thread(leave.wait, SECONDS)
+        return f"it is {n}"
+
+    session_id = prepare(sdk, **policy)
+    runner = Runner(api, stage, session_id, slow)
+    stage.reply(session_id, call("look_up", n=42))
+    assert policy or entered.wait(SECONDS)
+    stage.send(session_id, {"type": "user.interrupt"})
+    leave.set()
+    assert not [d for d in runner.join() if d.posted]
+    [told] = stage.events(session_id, "user.custom_tool_result")
+    assert told.body["is_error"]
+    stage.check(session_id)
 
 
 def test_a_runner_that_comes_late_finds_what_waits(api: str, sdk: Anthropic, stage: Stage) -> None:
     session_id = prepare(sdk)
     [theirs] = stage.reply(session_id, call("look_up", n=42))
-    thread, dispatched = in_background(api, stage, session_id)
-    wait_for_result(stage, session_id)
+    runner = Runner(api, stage, session_id, look_up)
+    results(stage, session_id)
     stage.reply(session_id, say("Done."))
-    thread.join(SECONDS)
-    assert [d.tool_use_id for d in dispatched] == [theirs.id]
+    assert [d.tool_use_id for d in runner.join()] == [theirs.id]
+
+
+def test_a_runner_that_loses_its_connection_misses_nothing_and_repeats_nothing(proxy: Proxy, sdk: Anthropic, stage: Stage) -> None:
+    session_id = prepare(sdk)
+    runner = Runner(proxy.url, stage, session_id, look_up)
+    [first] = stage.reply(session_id, call("look_up", n=1))
+    results(stage, session_id)
+    before = proxy.connections
+    proxy.cut()
+    [second] = stage.reply(session_id, call("look_up", n=2))
+    results(stage, session_id, 2)
+    stage.reply(session_id, say("Done."))
+    assert [(d.tool_use_id, d.posted) for d in runner.join()] == [(first.id, True), (second.id, True)]
+    assert proxy.connections > before
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_runner_on_a_finished_session_leaves_at_once(api: str, sdk: Anthropic, stage: Stage, *, archived: bool) -> None:
+    session_id = prepare(sdk, **ASKS)
+    [theirs] = stage.reply(session_id, call("look_up", n=42))
+    stage.confirm(session_id, theirs.id, "deny")
+    stage.reply(session_id, say("Done."))
+    if archived:
+        sdk.beta.sessions.archive(session_id)
+    assert not [d for d in Runner(api, stage, session_id, look_up).join() if d.posted]
+
+
+def test_of_two_runners_one_gives_the_result(api: str, sdk: Anthropic, stage: Stage) -> None:
+    both = threading.Barrier(2, timeout=SECONDS)
+    said: list[str] = []
+
+    @beta_async_tool(name="look_up")
+    async def different(n: int) -> str:
+        """Look up a number, with a different answer each time."""
+        said.append(f"it is {n + len(said)}")
+        mine = said[-1]
+        await asyncio.to_thread(both.wait)
+        return mine
+
+    session_id = prepare(sdk)
+    [theirs] = stage.reply(session_id, call("look_up", n=42))
+    runners = [Runner(api, stage, session_id, different) for _ in range(2)]
+    results(stage, session_id)
+    stage.reply(session_id, say("Done."))
+    posted = [one.posted for runner in runners for one in runner.join()]
+    assert sorted(posted) == [False, True]
+    assert len(results(stage, session_id)) == 1
+    assert stage.result(theirs) in said

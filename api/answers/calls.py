@@ -1,0 +1,129 @@
+"""Events of tool calls, of the questions about them, and of their answers."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from api.answers.base import Answer, Text, Time
+from api.requests.base import Sha256
+from api.requests.events import Result
+
+Permission = Literal["allow", "ask", "deny"]
+
+
+class Fact(Answer):
+    """What every event has."""
+
+    id: str
+    processed_at: Time | None
+
+
+class AlwaysEvaluation(Answer):
+    """The policy had one answer."""
+
+    type: Literal["always_allow", "always_ask"]
+
+
+class Judgement(Answer):
+    """No."""
+
+    type: Literal["deny"]
+    reason_code: str
+
+
+class AutoEvaluation(Answer):
+    """The policy said no."""
+
+    type: Literal["auto"]
+    evaluated_permission: Judgement
+
+
+class Asked(Answer):
+    """The question about a call, as it was put."""
+
+    id: str
+    kind: Literal["tool_call", "unknown_outcome"]
+    expires_at: Time
+    input_sha256: Sha256
+    prompt: str
+    rule: str
+
+
+class AgentToolUse(Fact):
+    """A call of a tool that the server runs."""
+
+    type: Literal["agent.tool_use"]
+    name: str
+    input: dict[str, Any]
+    evaluated_permission: Permission
+    evaluation: Annotated[AlwaysEvaluation | AutoEvaluation, Field(discriminator="type")] | None = None
+    approval: Asked | None = None
+
+
+class AgentCustomToolUse(Fact):
+    """A call of a tool that the client runs."""
+
+    type: Literal["agent.custom_tool_use"]
+    name: str
+    input: dict[str, Any]
+    evaluated_permission: Permission | None = None
+    approval: Asked | None = None
+
+
+class AgentToolResult(Fact):
+    """The result of a call."""
+
+    type: Literal["agent.tool_result"]
+    tool_use_id: str
+    content: list[Result | Text]
+    is_error: bool
+
+
+class ApprovalRequested(Asked, Fact):
+    """A person is asked; seen with `include=approvals` only, like all `approval.*`."""
+
+    type: Literal["approval.requested"]
+    approval_id: str
+    tool_use_id: str
+    tool: str
+
+
+class ApprovalClosed(Fact):
+    """A question's end."""
+
+    type: Literal["approval.decided", "approval.expired", "approval.cancelled"]
+    approval_id: str
+    tool_use_id: str
+    status: Literal["allowed", "denied", "expired", "cancelled", "answered"]
+    decided_by: str
+
+
+class StoredConfirmation(Fact):
+    """Whatever decided: a person by any door, an expiry, an interrupt."""
+
+    type: Literal["user.tool_confirmation"]
+    tool_use_id: str
+    result: Literal["allow", "deny"]
+    approval_id: str
+    decided_by: str
+    deny_message: str | None = None
+    interrupt: bool | None = None
+    outcome: Literal["rerun", "happened", "give_up"] | None = None
+
+
+class StoredToolResult(Fact):
+    """The result of a built-in tool that the client's own worker ran, or why there will be none."""
+
+    type: Literal["user.tool_result"]
+    tool_use_id: str
+    content: list[Result]
+    is_error: bool
+
+
+class StoredResult(Fact):
+    """The result of a client tool, or why there will be none."""
+
+    type: Literal["user.custom_tool_result"]
+    custom_tool_use_id: str
+    content: list[Result]
+    is_error: bool

@@ -1,0 +1,68 @@
+"""Environments as we answer them."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from api.answers.base import Answer, Empty, Metadata, Time
+
+
+class LimitedNetworking(Answer):
+    """No network."""
+
+    type: Literal["limited"]
+    allow_mcp_servers: Literal[False]
+    allow_package_managers: Literal[False]
+    allowed_hosts: Empty
+
+
+class NoPackages(Answer):
+    """No packages."""
+
+    type: Literal["packages"]
+    apt: Empty
+    cargo: Empty
+    gem: Empty
+    go: Empty
+    npm: Empty
+    pip: Empty
+
+
+class CloudConfig(Answer):
+    """Our own workers."""
+
+    type: Literal["cloud"]
+    networking: LimitedNetworking
+    packages: NoPackages
+
+
+class SelfHostedConfig(Answer):
+    """The client's workers, which poll for work."""
+
+    type: Literal["self_hosted"]
+
+
+EnvironmentConfig = Annotated[CloudConfig | SelfHostedConfig, Field(discriminator="type")]
+
+
+class Environment(Answer):
+    """Where the tools of a session run."""
+
+    id: str
+    type: Literal["environment"]
+    name: str
+    description: str | None
+    config: EnvironmentConfig
+    scope: Literal["organization"]
+    metadata: Metadata
+    built_in: bool
+    created_at: Time
+    updated_at: Time
+    archived_at: Time | None
+
+
+class EnvironmentDeleted(Answer):
+    """It is gone."""
+
+    id: str
+    type: Literal["environment_deleted"]

@@ -1,0 +1,232 @@
+"""Events as we answer them, in lists and in streams."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, RootModel
+
+from api.answers.agents import SessionAgent
+from api.answers.base import Answer, Metadata, Text
+from api.answers.calls import (
+    AgentCustomToolUse,
+    AgentToolResult,
+    AgentToolUse,
+    ApprovalClosed,
+    ApprovalRequested,
+    Fact,
+    StoredConfirmation,
+    StoredResult,
+    StoredToolResult,
+)
+from api.requests.events import Said
+
+
+class StoredMessage(Fact):
+    """What the user said; `processed_at` is null while it is queued."""
+
+    type: Literal["user.message"]
+    content: list[Said]
+
+
+class StoredInterrupt(Fact):
+    """The run was to end."""
+
+    type: Literal["user.interrupt"]
+
+
+class AgentMessage(Fact):
+    """What the agent said."""
+
+    type: Literal["agent.message"]
+    content: list[Text]
+
+
+class AgentThinking(Fact):
+    """The agent thought; what, is not kept here."""
+
+    type: Literal["agent.thinking"]
+
+
+class RetryStatus(Answer):
+    """Whether it is tried again."""
+
+    type: Literal["retrying", "exhausted", "terminal"]
+
+
+class SessionFault(Answer):
+    """What went wrong."""
+
+    type: str
+    message: str
+    retry_status: RetryStatus
+
+
+class SessionError(Fact):
+    """The model could not be had, or the run had to end."""
+
+    type: Literal["session.error"]
+    error: SessionFault
+
+
+class StatusRunning(Fact):
+    """Work goes on."""
+
+    type: Literal["session.status_running"]
+
+
+class StatusRescheduled(Fact):
+    """The turn is tried again later."""
+
+    type: Literal["session.status_rescheduled"]
+
+
+class Ended(Answer):
+    """The run is over."""
+
+    type: Literal["end_turn", "retries_exhausted", "budget_reached", "refusal"]
+
+
+class RequiresAction(Answer):
+    """Somebody must decide, or the client must run its tools."""
+
+    type: Literal["requires_action"]
+    event_ids: list[str]
+
+
+StopReason = Annotated[Ended | RequiresAction, Field(discriminator="type")]
+
+
+class StatusIdle(Fact):
+    """Nothing goes on; `stop_reason` says why."""
+
+    type: Literal["session.status_idle"]
+    stop_reason: StopReason
+    stop_details: dict[str, Any] | None = None
+
+
+class StatusTerminated(Fact):
+    """Archived: no more events."""
+
+    type: Literal["session.status_terminated"]
+
+
+class SessionUpdated(Fact):
+    """What of the session has changed."""
+
+    type: Literal["session.updated"]
+    title: str | None = None
+    metadata: Metadata | None = None
+    agent: SessionAgent | None = None
+
+
+class DeletedEvent(Fact):
+    """The session is gone; streams only."""
+
+    type: Literal["session.deleted"]
+
+
+class Tokens(Answer):
+    """Tokens."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int
+    cache_creation_input_tokens: int
+
+
+class SessionUsage(Fact):
+    """The session's tokens so far."""
+
+    type: Literal["session.usage"]
+    usage: Tokens
+
+
+class RequestStart(Fact):
+    """The model is asked."""
+
+    type: Literal["span.model_request_start"]
+
+
+class RequestEnd(Fact):
+    """The model has answered, or has not."""
+
+    type: Literal["span.model_request_end"]
+    model_request_start_id: str
+    model_usage: Tokens
+    is_error: bool
+
+
+SentEvent = Annotated[
+    StoredMessage | StoredInterrupt | StoredConfirmation | StoredResult | StoredToolResult,
+    Field(discriminator="type"),
+]
+AnyEvent = Annotated[
+    StoredMessage
+    | StoredInterrupt
+    | StoredConfirmation
+    | StoredResult
+    | StoredToolResult
+    | AgentMessage
+    | AgentThinking
+    | AgentToolUse
+    | AgentCustomToolUse
+    | AgentToolResult
+    | SessionError
+    | StatusRunning
+    | StatusRescheduled
+    | StatusIdle
+    | StatusTerminated
+    | SessionUpdated
+    | SessionUsage
+    | RequestStart
+    | RequestEnd
+    | ApprovalRequested
+    | ApprovalClosed,
+    Field(discriminator="type"),
+]
+
+
+class SentEvents(Answer):
+    """The events as they were stored."""
+
+    data: list[SentEvent]
+
+
+class EventPage(Answer):
+    """Events, and the cursor of the next page."""
+
+    data: list[AnyEvent]
+    next_page: str | None
+
+
+class Previewed(Answer):
+    """The event that deltas belong to."""
+
+    id: str
+    type: Literal["agent.message", "agent.thinking"]
+
+
+class EventStart(Answer):
+    """A preview begins: the event of this id will come whole."""
+
+    type: Literal["event_start"]
+    event: Previewed
+
+
+class ContentDelta(Answer):
+    """More text of one block."""
+
+    type: Literal["content_delta"]
+    index: int
+    content: Text
+
+
+class EventDelta(Answer):
+    """A piece of the event of this id; never stored."""
+
+    type: Literal["event_delta"]
+    event_id: str
+    delta: ContentDelta
+
+
+class StreamFrame(RootModel[AnyEvent | DeletedEvent | EventStart | EventDelta]):
+    """What the `data` of a server-sent event holds. Its `event` is the type, its `id`, where there is one, the position."""

@@ -1,0 +1,81 @@
+"""Sessions as we answer them."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from api.answers.agents import SessionAgent
+from api.answers.base import Answer, Empty, Metadata, Page, Time
+from api.answers.events import StopReason
+
+
+class Waiting(Answer):
+    """One approval that a session waits for."""
+
+    approval_id: str
+    tool_use_id: str
+    tool: str
+    kind: Literal["tool_call", "unknown_outcome"]
+    since: Time
+    expires_at: Time
+
+
+class CacheCreation(Answer):
+    """Tokens written to the model's cache."""
+
+    ephemeral_5m_input_tokens: int
+    ephemeral_1h_input_tokens: int
+
+
+class Usage(Answer):
+    """Tokens so far."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int
+    cache_creation_input_tokens: int
+    cache_creation: CacheCreation
+
+
+class Session(Answer):
+    """A durable conversation with one agent."""
+
+    id: str
+    type: Literal["session"]
+    agent: SessionAgent
+    environment_id: str
+    status: Literal["idle", "running", "rescheduling", "terminated"]
+    stop_reason: StopReason | None
+    waiting_on: list[Waiting]
+    title: str | None
+    metadata: Metadata
+    max_turns: int
+    chat_approvals: bool
+    outcome_evaluations: Empty
+    resources: Empty
+    stats: Annotated[dict[str, int], Field(max_length=0)]
+    usage: Usage
+    vault_ids: Empty
+    created_at: Time
+    updated_at: Time
+    archived_at: Time | None
+
+
+class SessionPage(Page[Session]):
+    """Sessions, and the cursor of the page before, if there may be one."""
+
+    prev_page: str | None
+
+
+class SessionDeleted(Answer):
+    """It is gone with its history."""
+
+    id: str
+    type: Literal["session_deleted"]
+
+
+class NoResources(Answer):
+    """None: this server mounts no resources."""
+
+    data: Empty
+    next_page: None

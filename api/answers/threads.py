@@ -1,0 +1,29 @@
+"""Threads as we answer them."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from api.answers.agents import SessionAgent
+from api.answers.base import Answer, Page, Time
+from api.answers.sessions import Usage
+
+
+class Thread(Answer):
+    """A session's own thread."""
+
+    id: str
+    type: Literal["session_thread"]
+    session_id: str
+    parent_thread_id: None
+    agent: SessionAgent
+    status: Literal["idle", "running", "rescheduling", "terminated"]
+    stats: Annotated[dict[str, int], Field(max_length=0)]
+    usage: Usage
+    created_at: Time
+    updated_at: Time
+    archived_at: Time | None
+
+
+class ThreadPage(Page[Thread]):
+    """The session's threads."""

@@ -1,0 +1,35 @@
+"""Work of self-hosted environments, as their workers ask for it."""
+
+from pydantic import Field
+
+from api.requests.base import Body, MetadataPatch, Paged, Query
+
+
+class WorkPoll(Query):
+    """GET /v1/environments/{id}/work/poll. Times in milliseconds."""
+
+    block_ms: int | None = Field(None, ge=1, le=999)
+    reclaim_older_than_ms: int = Field(5000, ge=0, le=86_400_000)
+
+
+class Heartbeat(Query):
+    """The query of POST .../work/{id}/heartbeat. Without `expected_last_heartbeat` nothing is compared."""
+
+    desired_ttl_seconds: int | None = Field(None, ge=10, le=3600)
+    expected_last_heartbeat: str | None = Field(None, max_length=64)
+
+
+class WorkStop(Body):
+    """POST .../work/{id}/stop."""
+
+    force: bool | None = None
+
+
+class WorkUpdate(Body):
+    """POST .../work/{id}: a patch."""
+
+    metadata: MetadataPatch
+
+
+class WorkList(Paged):
+    """GET /v1/environments/{id}/work."""

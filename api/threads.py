@@ -1,0 +1,76 @@
+"""Routes of a session's threads. It has one, its own, which lives and ends with it; its events are the session's."""
+
+from flask import Blueprint, Response
+
+from api import auth, events, wire
+from api.answers import threads as answers
+from api.answers.events import EventPage, StreamFrame
+from api.door import EVENT_STREAM, Door, Json, check_ids, opens, reads, writes
+from api.requests.base import NoQuery, Nothing
+from api.requests.events import EventList, EventStream
+from api.requests.threads import ThreadList
+from models import flow
+from models.db import Db, transaction
+from models.errors import Invalid, NotFound
+from models.principal import Principal
+from models.session import Session
+
+threads = Blueprint("threads", __name__, url_prefix="/v1/sessions/<session_id>/threads")
+
+
+@threads.get("")
+@reads(ThreadList, answer=answers.ThreadPage)
+def index(db: Db, _principal: Principal, query: ThreadList, session_id: str) -> Json:
+    """The session's threads."""
+    if query.page is not None:
+        raise Invalid("page", "this list has one page; leave it out.")
+    said = wire.thread(events.find(db, session_id))
+    return {"data": [said] if not query.statuses or said["status"] in query.statuses else [], "next_page": None}
+
+
+@threads.get("/<thread_id>")
+@reads(NoQuery, answer=answers.Thread)
+def show(db: Db, _principal: Principal, _query: NoQuery, session_id: str, thread_id: str) -> Json:
+    """One thread."""
+    return wire.thread(_find(db, session_id, thread_id))
+
+
+@threads.post("/<thread_id>/archive")
+@writes(Nothing, "sessions", answer=answers.Thread)
+def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, thread_id: str) -> Json:
+    """End it for good. As it is the session's own, this archives the session, under the same rules."""
+    session = Session.lock(db, session_id)
+    _check(session, thread_id)
+    flow.archive(db, session, principal)
+    return wire.thread(session)
+
+
+@threads.get("/<thread_id>/events")
+@reads(EventList, answer=EventPage)
+def listed(db: Db, _principal: Principal, query: EventList, session_id: str, thread_id: str) -> Json:
+    """The thread's events in their order."""
+    _find(db, session_id, thread_id)
+    return events.listed(db, query, session_id)
+
+
+@threads.get("/<thread_id>/stream")
+@opens(Door(StreamFrame, EventStream, scopes=("read",), media_type=EVENT_STREAM, headers=("Last-Event-ID",)))
+def stream(session_id: str, thread_id: str) -> Response:
+    """The thread's events from now on, or behind `Last-Event-ID`, as server-sent events."""
+    principal = auth.authenticate()
+    auth.require(principal, "read")
+    check_ids({"session_id": session_id, "thread_id": thread_id})
+    with transaction(principal.workspace_id) as db:
+        _find(db, session_id, thread_id)
+    return events.opened(principal, session_id)
+
+
+def _find(db: Db, session_id: str, thread_id: str) -> Session:
+    session = events.find(db, session_id)
+    _check(session, thread_id)
+    return session
+
+
+def _check(session: Session, thread_id: str) -> None:
+    if thread_id != session.thread_id:
+        raise NotFound("thread", thread_id)

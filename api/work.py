@@ -1,0 +1,150 @@
+"""Routes of the work of self-hosted environments: what the SDK's `EnvironmentWorker` polls, acknowledges, renews and stops."""
+
+import re
+import time
+
+import sqlalchemy as sa
+from flask import Blueprint, Response, request
+
+from api import auth, parsing, wire
+from api.answers import work as answers
+from api.door import Door, Json, check_ids, opens, reads, respond, writes
+from api.door import dumps as spelled
+from api.paging import Order, page
+from api.requests.base import NoQuery, Nothing
+from api.requests.work import Heartbeat, WorkList, WorkPoll, WorkStop, WorkUpdate
+from models import clock, flow
+from models.agent import patched
+from models.db import Db, transaction
+from models.environment import Environment
+from models.errors import Invalid, NotFound, Outdated
+from models.principal import Principal
+from models.session import Session
+from models.settings import settings
+from models.work import Work
+
+work = Blueprint("work", __name__, url_prefix="/v1/environments/<environment_id>/work")
+
+NEWEST: Order[Work] = Order("work", (Work.created_at, Work.id), lambda w: (w.created_at, w.id))
+FIRST = "NO_HEARTBEAT"
+"""What a worker expects before its first heartbeat."""
+_LOOK_SECONDS = 0.25
+"""How often a poll that waits looks again."""
+_WORKER = re.compile(r"[\x20-\x7e]{1,200}")
+
+
+@work.get("/poll")
+@opens(Door(answers.Polled, query=WorkPoll, scopes=("environment",), headers=("Anthropic-Worker-ID",)))
+def poll(environment_id: str) -> Response:
+    """The longest waiting work, from now on the caller's, or `null`. No transaction is open while it waits."""
+    principal = auth.authenticate()
+    auth.require(principal, "environment")
+    query = parsing.query(WorkPoll)
+    check_ids({"environment_id": environment_id})
+    worker = _worker(principal)
+    until = time.monotonic() + (query.block_ms or 0) / 1000
+    while True:
+        with transaction(principal.workspace_id) as db:
+            _self_hosted(db, environment_id)
+            found = flow.offer_work(db, principal, environment_id, worker, query.reclaim_older_than_ms / 1000)
+            said = spelled(wire.work(found)) if found else "null"
+        left = until - time.monotonic()
+        if found or left <= 0:
+            return respond(said)
+        time.sleep(min(_LOOK_SECONDS, left))
+
+
+@work.get("")
+@reads(WorkList, answer=answers.WorkPage)
+def index(db: Db, _principal: Principal, query: WorkList, environment_id: str) -> Json:
+    """The environment's work, newest first."""
+    Environment.find(db, environment_id)
+    rows, after = page(db, sa.select(Work).where(Work.environment_id == environment_id), NEWEST, query.limit, query.page)
+    return {"data": [wire.work(row) for row in rows], "next_page": after}
+
+
+@work.get("/stats")
+@reads(NoQuery, answer=answers.WorkStats)
+def stats(db: Db, _principal: Principal, _query: NoQuery, environment_id: str) -> Json:
+    """How much waits, and since when."""
+    Environment.find(db, environment_id)
+    pending = (Work.status == "starting") & Work.acknowledged_at.is_(None)
+    queued = Work.status == "queued"
+    oldest = sa.func.min(Work.created_at).filter(queued | pending)
+    counted = sa.select(sa.func.count().filter(queued), sa.func.count().filter(pending), oldest)
+    depth, offered, since = db.execute(counted.where(Work.environment_id == environment_id, Work.status != "stopped")).one()
+    return {"type": "work_queue_stats", "depth": depth, "pending": offered, "oldest_queued_at": wire.time(since)}
+
+
+@work.get("/<work_id>")
+@reads(NoQuery, answer=answers.Work)
+def show(db: Db, _principal: Principal, _query: NoQuery, environment_id: str, work_id: str) -> Json:
+    """One piece of work."""
+    return wire.work(_find(db, environment_id, work_id))
+
+
+@work.post("/<work_id>")
+@writes(WorkUpdate, "environment", answer=answers.Work)
+def update(db: Db, _principal: Principal, body: WorkUpdate, environment_id: str, work_id: str) -> Json:
+    """Change its metadata."""
+    row = Work.lock(db, environment_id, work_id)
+    row.metadata_ = patched(row.metadata_, body.metadata)
+    return wire.work(row)
+
+
+@work.post("/<work_id>/ack")
+@writes(Nothing, "environment", answer=answers.Work)
+def ack(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> Json:
+    """The worker has it, and will send heartbeats."""
+    row = Work.lock(db, environment_id, work_id)
+    row.acknowledge(clock.now(db), settings().work_lease_seconds)
+    return wire.work(row)
+
+
+@work.post("/<work_id>/heartbeat")
+@opens(Door(answers.Lease, query=Heartbeat, body=Nothing, scopes=("environment",), errors=(412,)))
+@writes(Nothing, "environment")
+def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> Json:
+    """Extend the lease. 412 if `expected_last_heartbeat` is not the last one: then another worker may hold the work."""
+    query = parsing.query(Heartbeat)
+    row = Work.lock(db, environment_id, work_id)
+    ttl = query.desired_ttl_seconds or int(settings().work_lease_seconds)
+    expected = query.expected_last_heartbeat
+    last = wire.time(row.heartbeat_at)
+    if row.status in {"stopping", "stopped"} or expected in {None, last or FIRST}:
+        extended = row.beat(db, clock.now(db), ttl)
+        return wire.heartbeat(row, ttl, extended=extended)
+    lease = {"state": row.status, "last_heartbeat": last, "lease_extended": False, "ttl_seconds": ttl}
+    raise Outdated(
+        f"expected_last_heartbeat: it is not the last one of {row.id}; another worker may hold the lease.",
+        {"error_code": "heartbeat_precondition_failed", "current_state": lease},
+    )
+
+
+@work.post("/<work_id>/stop")
+@writes(WorkStop, "environment", answer=answers.Work)
+def stop(db: Db, principal: Principal, body: WorkStop, environment_id: str, work_id: str) -> Json:
+    """End it: its worker learns by its next heartbeat; with `force` at once. 409 if it is stopped already."""
+    session = Session.lock(db, _find(db, environment_id, work_id).session_id)
+    row = Work.lock(db, environment_id, work_id)
+    flow.stop_work(db, session, principal, row, force=bool(body.force))
+    return wire.work(row)
+
+
+def _find(db: Db, environment_id: str, work_id: str) -> Work:
+    found = db.get(Work, work_id)
+    if found is None or found.environment_id != environment_id:
+        raise NotFound("work", work_id)
+    return found
+
+
+def _self_hosted(db: Db, environment_id: str) -> None:
+    if not Environment.find(db, environment_id).self_hosted:
+        raise Invalid("environment_id", "there is no work to poll for here: our own workers run the tools of this environment.")
+
+
+def _worker(principal: Principal) -> str:
+    said = request.headers.get("anthropic-worker-id", "")
+    if said and not _WORKER.fullmatch(said):
+        raise Invalid("Anthropic-Worker-ID", "must be at most 200 visible ASCII characters.")
+    return said or str(principal)

@@ -1,0 +1,203 @@
+"""Whoever asks for too much is told how much there is, in words and in headers; nothing of it needs Redis."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import nullcontext
+from datetime import datetime
+from http.client import HTTPResponse
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from doors.reading import stream
+from doors.served import MODEL, Caller, bad, good, key, message, served
+from flask import Flask, g
+from rows.stage import Stage
+
+from api import limits
+from api.errors import TooMany
+from api.limits import Buckets
+from models.principal import Principal
+from models.settings import settings
+
+BURST, STREAMS, ROWS, EVENTS = 40, 2, 25, 3
+LIMIT, REMAINING, RESET = (f"anthropic-ratelimit-requests-{word}" for word in ("limit", "remaining", "reset"))
+
+
+@pytest.fixture(scope="module")
+def strict_api(database_urls: object, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An API of small limits, whose Redis is not there. A key's bucket takes hours to fill: no test depends on its own speed."""
+    env = {
+        "REDIS_URL": "redis://127.0.0.1:1/0",
+        "ASSENT_REQUESTS_PER_SECOND": "0.001",
+        "ASSENT_REQUESTS_BURST": str(BURST),
+        "ASSENT_STREAMS_PER_KEY": str(STREAMS),
+        "ASSENT_MAX_PAGE_ROWS": str(ROWS),
+        "ASSENT_MAX_EVENTS_PER_POST": str(EVENTS),
+        "ASSENT_MAX_BODY_BYTES": "2000",
+        "ASSENT_STREAM_POLL_SECONDS": "0.05",
+        "ASSENT_MAX_REQUEST_LINE_BYTES": "1000",
+        "ASSENT_MAX_HEADER_BYTES": "1500",
+        "ASSENT_MAX_HEADERS": "40",
+    }
+    with served(tmp_path_factory.mktemp("strict") / "log", **env) as url:
+        yield url
+
+
+@pytest.fixture
+def strict(strict_api: str, stage: Stage) -> Iterator[Caller]:
+    """A client of that API, with a key of its own and so with a full bucket."""
+    with Caller(strict_api, key(stage)) as client:
+        yield client
+
+
+def test_every_answer_to_a_key_says_what_is_left(strict: Caller) -> None:
+    said = [strict.get("/v1/agents").headers for _ in range(3)]
+    assert [headers[LIMIT] for headers in said] == [str(BURST)] * 3
+    assert [int(headers[REMAINING]) for headers in said] == [BURST - 1, BURST - 2, BURST - 3]
+    assert all(datetime.fromisoformat(headers[RESET]).tzinfo for headers in said)
+    assert bad(strict.get("/v1/agents/agent_none"), 404)
+    assert int(strict.get("/v1/nothing/there").headers.get(REMAINING, -1)) == -1  # no key was looked at
+
+
+def test_a_key_that_asks_too_often_is_a_429_that_says_when_to_come_back(strict: Caller) -> None:
+    answers = [strict.get("/v1/agents?limit=1") for _ in range(BURST + 1)]
+    assert [answer.status_code for answer in answers] == [200] * BURST + [429]
+    refused = answers[-1]
+    assert bad(refused, 429, "ASSENT_REQUESTS_PER_SECOND")["type"] == "rate_limit_error"
+    assert "x-should-retry" not in refused.headers
+    assert 900 < int(refused.headers["retry-after"]) <= 1000
+    assert int(refused.headers["retry-after"]) * 1000 >= int(refused.headers["retry-after-ms"]) > 900_000
+    assert refused.headers[REMAINING] == "0"
+    bad(strict.post("/v1/agents", json={"name": "A", "model": MODEL}), 429)
+
+
+def test_one_key_s_haste_is_not_another_s(strict: Caller, strict_api: str, stage: Stage) -> None:
+    while strict.get("/v1/agents?limit=1").status_code == 200:
+        pass
+    with Caller(strict_api, key(stage)) as other:
+        good(other.get("/v1/agents"))
+
+
+def test_who_watches_the_server_has_no_limit(strict_api: str) -> None:
+    with httpx.Client(base_url=strict_api, trust_env=False) as watcher:
+        for path in ("/healthz", "/openapi.json"):
+            assert {watcher.get(path).status_code for _ in range(BURST + 1)} == {200}
+
+
+def test_a_bucket_fills_while_its_key_rests() -> None:
+    bucket = Buckets(rate=10, burst=5)
+    assert [bucket.take("a", 100.0).left for _ in range(5)] == [4, 3, 2, 1, 0]
+    refused = bucket.take("a", 100.0)
+    assert (refused.good, round(refused.wait, 6), round(refused.full, 6)) == (False, 0.1, 0.5)
+    assert not bucket.take("a", 100.09).good
+    assert bucket.take("a", 100.1).good
+    assert not bucket.take("a", 100.1).good
+    assert [bucket.take("a", 200.0).left for _ in range(5)] == [4, 3, 2, 1, 0]
+    assert not bucket.take("a", 200.0).good
+
+
+def test_in_the_long_run_a_bucket_gives_its_rate_and_no_more() -> None:
+    bucket = Buckets(rate=10, burst=5)
+    taken = sum(bucket.take("a", 100 + tick / 1000).good for tick in range(10_000))
+    assert taken == 5 + 99
+
+
+def test_full_buckets_are_forgotten() -> None:
+    bucket = Buckets(rate=1000, burst=5)
+    for number in range(25_000):
+        bucket.take(str(number), float(number))
+    assert len(bucket._full_at) <= 10_000
+
+
+def test_a_rate_of_zero_is_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSENT_REQUESTS_BURST", "1")
+    for rate in ("0", "0.001"):
+        monkeypatch.setenv("ASSENT_REQUESTS_PER_SECOND", rate)
+        settings.cache_clear()
+        with Flask("nothing").app_context():
+            limits.take(Principal("api_key", "key_1", "wrkspc_1"))
+            assert ("limits" in g) == (rate != "0")
+            with nullcontext() if rate == "0" else pytest.raises(TooMany):
+                limits.take(Principal("api_key", "key_1", "wrkspc_1"))
+
+
+def test_a_key_s_streams_are_counted_and_a_closed_one_makes_room(strict: Caller) -> None:
+    session = strict.session()
+    where = f"/v1/sessions/{session['id']}/events/stream"
+    with stream(strict, session["id"]) as opened:
+        with stream(strict, session["id"]):
+            refused = strict.get(where)
+            assert bad(refused, 429, str(STREAMS), "ASSENT_STREAMS_PER_KEY")["type"] == "rate_limit_error"
+        for _ in range(10):
+            said = strict.say(session["id"])  # the server learns of a reader's end when it writes to it
+            while opened.next().data["id"] != said["id"]:
+                pass
+            with strict.stream("GET", where) as again:
+                if again.status_code == 200:
+                    return
+    pytest.fail("the closed stream is still counted")
+
+
+def test_a_stream_that_never_began_is_not_counted(strict: Caller) -> None:
+    for _ in range(STREAMS + 1):
+        bad(strict.get("/v1/sessions/sesn_none/events/stream"), 404)
+
+
+def test_a_page_is_as_long_as_the_setting_says(strict: Caller) -> None:
+    good(strict.get("/v1/agents", params={"limit": ROWS}))
+    bad(strict.get("/v1/agents", params={"limit": ROWS + 1}), 400, "limit", f"at most {ROWS}")
+    session = strict.session()
+    bad(strict.get(f"/v1/sessions/{session['id']}/events", params={"limit": 1001}), 400, "limit", "at most 1000")
+
+
+def test_a_post_takes_so_many_events_and_stores_none_of_more(strict: Caller) -> None:
+    session = strict.session()
+    bad(strict.tell(session["id"], *[message()] * (EVENTS + 1)), 400, "events", f"at most {EVENTS}")
+    assert strict.events(session["id"]) == []
+    good(strict.tell(session["id"], *[message()] * EVENTS))
+
+
+def test_a_body_too_large_is_a_413_that_says_how_large_it_may_be(strict: Caller) -> None:
+    body = {"name": "A", "model": MODEL, "description": "d" * 2000}
+    bad(strict.post("/v1/agents", json=body), 413, "2000 bytes")
+
+
+def test_an_address_too_long_is_a_414_in_the_wire_s_shape(strict: Caller) -> None:
+    answer = strict.get("/v1/agents", params={"page": "x" * 1000})
+    assert bad(answer, 414, "1000 bytes")["type"] == "invalid_request_error"
+    assert answer.headers["connection"] == "close"
+
+
+def test_headers_too_large_or_too_many_are_a_431_in_the_wire_s_shape(strict: Caller) -> None:
+    for headers in ({"x-large": "x" * 1500}, {f"x-{n}": "x" for n in range(41)}):
+        bad(strict.get("/v1/agents", headers=headers), 431, "40 headers", "1500 bytes")
+
+
+def test_the_document_says_the_limits_that_are_set(strict: Caller) -> None:
+    said = good(strict.get("/openapi.json"))
+    [limit] = [p for p in said["paths"]["/v1/agents"]["get"]["parameters"] if p.get("name") == "limit"]
+    assert limit["schema"]["maximum"] == ROWS
+    assert said["components"]["schemas"]["EventsSend"]["properties"]["events"]["maxItems"] == EVENTS
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"nonsense\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nbad header: x\r\n\r\n",
+        b"POST /v1/agents HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip\r\n\r\n",
+        b"POST /v1/agents HTTP/1.1\r\nhost: x\r\nx-api-key: KEY\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"POST /v1/agents HTTP/1.1\r\nhost: x\r\nx-api-key: KEY\r\ncontent-length: -1\r\n\r\n",
+    ],
+)
+def test_what_is_no_http_is_told_so_in_the_wire_s_shape(api: str, stage: Stage, sent: bytes) -> None:
+    where = urlsplit(api)
+    assert where.hostname
+    assert where.port
+    with socket.create_connection((where.hostname, where.port), timeout=10) as connection:
+        connection.sendall(sent.replace(b"KEY", key(stage).encode()))
+        answer = HTTPResponse(connection)
+        answer.begin()
+        bad(httpx.Response(answer.status, headers=answer.getheaders(), content=answer.read()), 400, "HTTP")

@@ -1,0 +1,77 @@
+"""What this server refuses of the hosted service's requests: each with a 400 that names the field, each named in the README."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doors.served import MODEL, Caller, bad, message
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+_, _, AFTER = README.partition("### What differs from the hosted service")
+TABLE = AFTER.partition("\nThe stand-in model")[0]
+
+AGENT = {"name": "A", "model": MODEL}
+SET = "agent_toolset_20260401"
+ENVIRONMENT = {"name": "E"}
+
+AGENTS: list[tuple[str, dict[str, Any], str]] = [
+    ("`effort`", {"model": {"id": MODEL, "effort": "high"}}, "model.effort"),
+    ("`inference_geo`", {"model": {"id": MODEL, "inference_geo": "eu"}}, "model.inference_geo"),
+    ("`speed: fast`", {"model": {"id": MODEL, "speed": "fast"}}, "model.speed"),
+    ("`web_fetch`", {"tools": [{"type": SET, "configs": [{"name": "web_fetch", "enabled": True}]}]}, "tools"),
+    ("`web_search`", {"tools": [{"type": SET, "configs": [{"name": "web_search"}]}]}, "tools"),
+    ("`mcp_toolset`", {"tools": [{"type": "mcp_toolset", "mcp_server_name": "x"}]}, "tools"),
+    ("`auto` alone", {"tools": [{"type": SET, "default_config": {"permission_policy": {"type": "auto"}}}]}, "default"),
+    ("`mcp_servers`", {"mcp_servers": [{"type": "url", "name": "x", "url": "https://example.org"}]}, "mcp_servers"),
+    ("`skills`", {"skills": [{"type": "custom", "skill_id": "x"}]}, "skills"),
+    ("`multiagent`", {"multiagent": {"type": "coordinator", "agents": []}}, "multiagent"),
+]
+ENVIRONMENTS: list[tuple[str, dict[str, Any], str]] = [
+    ("`unrestricted`", {"config": {"type": "cloud", "networking": {"type": "unrestricted"}}}, "config.networking"),
+    ("`packages`", {"config": {"type": "cloud", "packages": {"pip": ["numpy"]}}}, "config.packages.pip"),
+    ("`scope: account`", {"scope": "account"}, "scope"),
+]
+SESSIONS: list[tuple[str, dict[str, Any], str]] = [
+    ("`resources`", {"resources": [{"type": "file", "file_id": "x"}]}, "resources"),
+    ("`vault_ids`", {"vault_ids": ["vlt_1"]}, "vault_ids"),
+    ("`budget`", {"budget": {"max_list_cost": {"amount": "1", "currency": "USD"}}}, "budget"),
+]
+EVENTS: list[tuple[str, dict[str, Any], str]] = [
+    ("`user.define_outcome`", {"type": "user.define_outcome", "description": "d"}, "events.0"),
+    ("`system.message`", {"type": "system.message", "content": [{"type": "text", "text": "t"}]}, "events.0"),
+    (
+        "`file` sources",
+        message() | {"content": [{"type": "image", "source": {"type": "file", "file_id": "f"}}]},
+        "events.0.content.0",
+    ),
+    ("`redacted` blocks", message() | {"content": [{"type": "redacted"}]}, "events.0.content.0"),
+]
+
+
+@pytest.mark.parametrize(("said", "more", "field"), AGENTS, ids=lambda value: value if isinstance(value, str) else "")
+def test_of_agents(caller: Caller, said: str, more: dict[str, Any], field: str) -> None:
+    assert said in TABLE
+    bad(caller.post("/v1/agents", json=AGENT | more), 400, field)
+
+
+@pytest.mark.parametrize(("said", "more", "field"), ENVIRONMENTS, ids=lambda value: value if isinstance(value, str) else "")
+def test_of_environments(caller: Caller, said: str, more: dict[str, Any], field: str) -> None:
+    assert said in TABLE
+    bad(caller.post("/v1/environments", json=ENVIRONMENT | more), 400, field)
+
+
+@pytest.mark.parametrize(("said", "more", "field"), SESSIONS, ids=lambda value: value if isinstance(value, str) else "")
+def test_of_sessions(caller: Caller, said: str, more: dict[str, Any], field: str) -> None:
+    assert said in TABLE
+    body = {"agent": caller.agent()["id"], "environment_id": caller.environment_id()}
+    bad(caller.post("/v1/sessions", json=body | more), 400, field)
+
+
+@pytest.mark.parametrize(("said", "event", "field"), EVENTS, ids=lambda value: value if isinstance(value, str) else "")
+def test_of_events(caller: Caller, said: str, event: dict[str, Any], field: str) -> None:
+    assert said in TABLE
+    bad(caller.tell(caller.session()["id"], event), 400, field)
+
+
+def test_the_table_is_the_one_of_a_short_readme() -> None:
+    assert len(README.splitlines()) < 200

@@ -1,0 +1,122 @@
+"""A self-hosted session: our workers never run its tools; the client's result settles a call once, and only when it may run."""
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from rows.stage import Stage, call, say
+
+from models.db import transaction
+from models.errors import Invalid
+from models.tool_call import ToolCall
+from models.work import Work
+
+
+def result(found: ToolCall, text: str = "42", **more: Any) -> dict[str, Any]:
+    """The runner's result."""
+    return {"type": "user.tool_result", "tool_use_id": found.id, "content": [say(text)], **more}
+
+
+def work(stage: Stage, session_id: str) -> list[Work]:
+    """The session's work, the oldest first."""
+    with transaction(stage.workspace_id) as db:
+        return list(db.scalars(sa.select(Work).where(Work.session_id == session_id).order_by(Work.created_at, Work.id)))
+
+
+def test_an_allowed_call_waits_for_the_client_and_is_never_queued(stage: Stage) -> None:
+    session_id = stage.session(self_hosted=True, bash="always_allow")
+    stage.message(session_id)
+    [theirs] = stage.reply(session_id, call())
+    assert (theirs.status, theirs.kind) == ("with_client", "self_hosted")
+    assert stage.claim_call(theirs) is None
+    [event] = stage.events(session_id, "agent.tool_use")
+    assert (event.id, event.body["evaluated_permission"]) == (theirs.id, "allow")
+    idle = stage.events(session_id)[-1]
+    assert idle.body["stop_reason"] == {"type": "requires_action", "event_ids": [theirs.id]}
+    stage.send(session_id, result(theirs))
+    assert stage.result(theirs) == "42"
+    assert not stage.events(session_id, "agent.tool_result")
+    stage.reply(session_id, say("Done."))
+    stage.check(session_id)
+
+
+def test_a_call_that_asks_takes_no_result_before_it_is_allowed(stage: Stage) -> None:
+    session_id = stage.session(self_hosted=True)
+    stage.message(session_id)
+    [asked] = stage.reply(session_id, call())
+    [event] = stage.events(session_id, "agent.tool_use")
+    assert event.body["evaluated_permission"] == "ask"
+    with pytest.raises(Invalid, match="awaits approval"):
+        stage.send(session_id, result(asked))
+    stage.confirm(session_id, asked.id)
+    assert stage.get(ToolCall, asked.id).status == "with_client"
+    stage.send(session_id, result(asked))
+    assert stage.read(session_id).status == "running"
+
+
+def test_the_first_result_wins_and_the_same_again_is_nothing(stage: Stage) -> None:
+    session_id = stage.session(self_hosted=True, bash="always_allow")
+    stage.message(session_id)
+    [theirs] = stage.reply(session_id, call())
+    [first] = stage.send(session_id, result(theirs))
+    [again] = stage.send(session_id, result(theirs))
+    assert again.id == first.id
+    with pytest.raises(Invalid, match="done already"):
+        stage.send(session_id, result(theirs, "43"))
+    with pytest.raises(Invalid, match="done already"):
+        stage.send(session_id, result(theirs, is_error=True))
+    assert stage.result(theirs) == "42"
+
+
+def test_a_call_that_our_workers_run_takes_no_result(stage: Stage) -> None:
+    session_id = stage.session(custom=("look_up",), bash="always_allow")
+    stage.message(session_id)
+    [ours, custom] = stage.reply(session_id, call(), call("look_up", n=1))
+    with pytest.raises(Invalid, match="which the server runs"):
+        stage.send(session_id, result(ours))
+    with pytest.raises(Invalid, match=r"takes a user\.custom_tool_result"):
+        stage.send(session_id, result(custom))
+
+
+@pytest.mark.parametrize("policy", ["always_allow", "always_ask"])
+def test_an_interrupted_call_has_its_result_so_that_no_runner_takes_it_up(stage: Stage, policy: str) -> None:
+    session_id = stage.session(self_hosted=True, bash=policy)
+    stage.message(session_id)
+    [theirs] = stage.reply(session_id, call())
+    stage.send(session_id, {"type": "user.interrupt"})
+    [told] = stage.events(session_id, "user.tool_result")
+    assert told.body["tool_use_id"] == theirs.id
+    with pytest.raises(Invalid, match="cancelled already"):
+        stage.send(session_id, result(theirs))
+    stage.check(session_id)
+
+
+def test_a_denied_call_is_never_the_clients(stage: Stage) -> None:
+    session_id = stage.session(self_hosted=True)
+    stage.message(session_id)
+    [asked] = stage.reply(session_id, call())
+    stage.confirm(session_id, asked.id, "deny")
+    with pytest.raises(Invalid, match="denied already"):
+        stage.send(session_id, result(asked))
+    stage.reply(session_id, say("Done."))
+    stage.check(session_id)
+
+
+def test_work_is_wanted_when_a_run_starts_and_once(stage: Stage) -> None:
+    session_id = stage.session(self_hosted=True, bash="always_allow")
+    assert work(stage, session_id) == []
+    stage.message(session_id)
+    stage.message(session_id, "And this.")
+    assert [w.status for w in work(stage, session_id)] == ["queued"]
+    ours = stage.session(bash="always_allow")
+    stage.message(ours)
+    assert work(stage, ours) == []
+
+
+def test_work_that_nobody_took_is_over_with_the_run(stage: Stage) -> None:
+    session_id = stage.session(self_hosted=True, bash="always_allow")
+    stage.message(session_id)
+    stage.reply(session_id, say("Done."))
+    assert [w.status for w in work(stage, session_id)] == ["stopped"]
+    stage.message(session_id)
+    assert [w.status for w in work(stage, session_id)] == ["stopped", "queued"]

@@ -1,0 +1,119 @@
+"""The SDK's helpers that run tools, in threads of their own, and something to wait with."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from anthropic import Anthropic, AsyncAnthropic
+from doors.served import key
+from rows.stage import Stage
+
+SCHEMA: Any = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+SECONDS = 20
+"""Whoever has not done it by now never will."""
+MODEL = "claude-opus-5-5"
+
+
+def until(done: Callable[[], Any], what: str) -> Any:
+    """What `done` returns, once it is true."""
+    over = threading.Event()
+    timer = threading.Timer(SECONDS, over.set)
+    timer.start()
+    try:
+        while not (found := done()):
+            assert not over.wait(0.02), f"this never came: {what}"
+        return found
+    finally:
+        timer.cancel()
+
+
+def results(stage: Stage, session_id: str, count: int = 1, kind: str = "user.custom_tool_result") -> list[Any]:
+    """The results that the client posted, once there are `count`."""
+
+    def enough() -> list[Any]:
+        found = stage.events(session_id, kind)
+        return found if len(found) >= count else []
+
+    found: list[Any] = until(enough, f"{count} {kind}")
+    return found
+
+
+def prepare(sdk: Anthropic, **policy: Any) -> str:
+    """A running session with one client tool."""
+    tool: Any = {"type": "custom", "name": "look_up", "description": "d", "input_schema": SCHEMA} | policy
+    return begin(sdk, sdk.beta.environments.list().data[0].id, tool)
+
+
+def begin(sdk: Anthropic, environment_id: str, *tools: Any) -> str:
+    """A running session with these tools."""
+    agent = sdk.beta.agents.create(name="A", model=MODEL, tools=tools)
+    message: Any = {"type": "user.message", "content": [{"type": "text", "text": "Go."}]}
+    return sdk.beta.sessions.create(agent=agent.id, environment_id=environment_id, initial_events=[message]).id
+
+
+class Runner:
+    """The SDK's tool runner on one session; it ends by itself once the session is idle."""
+
+    def __init__(self, api: str, stage: Stage, session_id: str, *tools: Any) -> None:
+        self.dispatched: list[Any] = []
+        self.failure: BaseException | None = None
+        self._asked = (api, key(stage), session_id, tools)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(asyncio.wait_for(self._collect(), SECONDS))
+        except BaseException as error:  # noqa: BLE001 - shown by `join`
+            self.failure = error
+
+    async def _collect(self) -> None:
+        api, secret, session_id, tools = self._asked
+        async with AsyncAnthropic(api_key=secret, base_url=api) as client:
+            async for dispatched in client.beta.sessions.events.tool_runner(session_id, tools=tools, max_idle=0.2):
+                self.dispatched.append(dispatched)
+
+    def join(self) -> list[Any]:
+        """What it dispatched, once it has ended."""
+        self._thread.join(SECONDS)
+        assert not self._thread.is_alive()
+        assert self.failure is None, repr(self.failure)
+        return self.dispatched
+
+
+@contextmanager
+def environment_worker(api: str, stage: Stage, environment_id: str, workdir: Path) -> Iterator[None]:
+    """The SDK's `EnvironmentWorker` with its own toolset, in a thread, until the block ends."""
+    over, failures = threading.Event(), list[BaseException]()
+    secret = key(stage, "read", "environment")
+
+    async def serve() -> None:
+        async with AsyncAnthropic(api_key="unused", base_url=api) as client:
+            worker = client.beta.environments.work.worker(
+                environment_id=environment_id, environment_key=secret, workdir=str(workdir), max_idle=0.2
+            )
+            task = asyncio.ensure_future(worker.run())
+            task.add_done_callback(lambda _: over.set())
+            await asyncio.to_thread(over.wait)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        except BaseException as error:  # noqa: BLE001 - shown below
+            failures.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(SECONDS)
+    assert not thread.is_alive()
+    assert not failures, failures

@@ -1,0 +1,113 @@
+"""The same conversation through both official SDKs: what one is told, the other is told. Skipped, loudly, without npm."""
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import pytest
+from anthropic import Anthropic, beta_async_tool
+from doors.served import key
+from rows.stage import Stage, call, say
+from wire.running import MODEL, SCHEMA, SECONDS, Runner, results, until
+
+from models.tool_call import ToolCall
+
+HERE = Path(__file__).parent / "npm"
+INSTALL_SECONDS = 90
+
+
+@pytest.fixture(scope="session")
+def npm_sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the npm SDK, installed as the lock file has it; npm's own cache makes it quick the second time."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        pytest.skip("NOT TESTED: the npm SDK, as node or npm is missing here")
+    folder = tmp_path_factory.mktemp("npm")
+    for name in ("package.json", "package-lock.json", "conversation.mjs"):
+        shutil.copy(HERE / name, folder)
+    command = [npm, "ci", "--no-audit", "--no-fund", "--prefer-offline", "--ignore-scripts"]
+    try:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=INSTALL_SECONDS)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        said = (error.stderr or b"").decode()[-500:]
+        pytest.skip(f"NOT TESTED: the npm SDK, as the registry does not give it: {said}")
+    return folder
+
+
+def play(stage: Stage, session_id: str) -> None:
+    """The workers' part: a call that asks, then one of the client, then an end."""
+    [asked] = stage.reply(session_id, say("I will look."), call())
+    until(lambda: stage.get(ToolCall, asked.id).status == "queued", "the call is allowed")
+    stage.run_call(asked, "fine")
+    [theirs] = stage.reply(session_id, call("look_up", n=42))
+    results(stage, session_id)
+    assert stage.result(theirs) == "it is 42"
+    stage.reply(session_id, say("Done."))
+
+
+def by_npm(api: str, stage: Stage, folder: Path) -> dict[str, Any]:
+    """The conversation as npm/conversation.mjs has it."""
+    env = os.environ | {"ASSENT_URL": api, "ASSENT_API_KEY": key(stage)}
+    command = ["node", "conversation.mjs"]
+    with subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as node:
+        assert node.stdout
+        first = node.stdout.readline()
+        if first:
+            play(stage, json.loads(first)["session"])
+        out, err = node.communicate(timeout=SECONDS)
+        assert node.returncode == 0, err
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def by_python(api: str, sdk: Anthropic, stage: Stage) -> dict[str, Any]:
+    """The same, line by line."""
+
+    @beta_async_tool
+    async def look_up(n: int) -> str:
+        """Look up a number."""
+        return f"it is {n}"
+
+    beta = sdk.beta
+    toolset: Any = {"type": "agent_toolset_20260401", "configs": [{"name": "bash", "permission_policy": {"type": "always_ask"}}]}
+    custom: Any = {"type": "custom", "name": "look_up", "description": "d", "input_schema": SCHEMA}
+    agent = beta.agents.create(name="A", model=MODEL, tools=[toolset, custom])
+    session = beta.sessions.create(agent=agent.id, environment_id=beta.environments.list().data[0].id)
+    message: Any = {"type": "user.message", "content": [{"type": "text", "text": "Go."}]}
+    streamed = []
+    with beta.sessions.events.stream(session.id, event_deltas=["agent.message"]) as stream:
+        runner = Runner(api, stage, session.id, look_up)
+        beta.sessions.events.send(session.id, events=[message])
+        workers = threading.Thread(target=play, args=(stage, session.id), daemon=True)
+        workers.start()
+        for event in stream:
+            streamed.append(event.type)
+            if event.type == "agent.tool_use":
+                answer: Any = {"type": "user.tool_confirmation", "tool_use_id": event.id, "result": "allow"}
+                beta.sessions.events.send(session.id, events=[answer])
+            if event.type == "session.status_idle" and event.stop_reason.type == "end_turn":
+                break
+    workers.join(SECONDS)
+    with pytest.raises(anthropic.NotFoundError) as missing:
+        beta.sessions.retrieve("sesn_none")
+    return {
+        "dispatched": [one.name for one in runner.join() if one.posted],
+        "streamed": streamed,
+        "listed": [event.type for event in beta.sessions.events.list(session.id, limit=5)],
+        "thread": beta.sessions.threads.list(session.id).data[0].status,
+        "missing": [type(missing.value).__name__, missing.value.status_code, bool(missing.value.request_id)],
+        "ended": beta.sessions.archive(session.id).status,
+    }
+
+
+def test_both_are_told_the_same(api: str, sdk: Anthropic, stage: Stage, npm_sdk: Path) -> None:
+    npm = by_npm(api, stage, npm_sdk)
+    assert npm == by_python(api, sdk, stage)
+    assert npm["dispatched"] == ["look_up"]
+    assert npm["listed"] == npm["streamed"]
+    assert npm["listed"][-1] == "session.status_idle"

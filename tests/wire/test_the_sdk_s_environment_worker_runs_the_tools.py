@@ -1,0 +1,138 @@
+"""A self-hosted environment: the SDK's own `EnvironmentWorker` polls, runs the built-in tools on its machine, and lets go."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anthropic import Anthropic
+from doors.served import key
+from own_database import Clock
+from rows.stage import Stage, call, say
+from wire.running import begin, environment_worker, results, until
+
+POSTED = "user.tool_result"
+
+
+def toolset(**policies: str) -> Any:
+    """The built-in tools, with a policy for some."""
+    configs = [{"name": name, "permission_policy": {"type": policy}} for name, policy in policies.items()]
+    return {"type": "agent_toolset_20260401", "configs": configs}
+
+
+@pytest.fixture
+def environment_id(sdk: Anthropic) -> str:
+    """A self-hosted environment."""
+    made = sdk.beta.environments.create(name="Theirs", config={"type": "self_hosted"})
+    assert made.config.type == "self_hosted"
+    return made.id
+
+
+def states(sdk: Anthropic, environment_id: str) -> list[str]:
+    """Of the environment's work, the newest first."""
+    return [work.state for work in sdk.beta.environments.work.list(environment_id)]
+
+
+def released(sdk: Anthropic, environment_id: str) -> None:
+    """Until the worker has stopped all work."""
+    until(lambda: set(states(sdk, environment_id)) == {"stopped"}, "the worker stops its work")
+
+
+def test_allowed_calls_run_where_the_worker_is(api: str, sdk: Anthropic, stage: Stage, environment_id: str, tmp_path: Path) -> None:
+    session_id = begin(sdk, environment_id, toolset(bash="always_allow", write="always_allow", read="always_allow"))
+    with environment_worker(api, stage, environment_id, tmp_path):
+        calls = stage.reply(
+            session_id,
+            call("write", file_path="a.txt", content="swept"),
+            call("bash", command="cat a.txt; pwd"),
+            call("read", file_path="a.txt"),
+        )
+        results(stage, session_id, 3, POSTED)
+        assert (tmp_path / "a.txt").read_text() == "swept"
+        assert "swept" in stage.result(calls[1])
+        assert str(tmp_path) in stage.result(calls[1])
+        assert "swept" in stage.result(calls[2])
+        stage.reply(session_id, say("Done."))
+        released(sdk, environment_id)
+    stage.check(session_id)
+    assert {e.type for e in sdk.beta.sessions.events.list(session_id)} >= {"agent.tool_use", POSTED}
+
+
+def test_a_call_that_asks_is_held_until_it_is_allowed(
+    api: str, sdk: Anthropic, stage: Stage, environment_id: str, tmp_path: Path
+) -> None:
+    session_id = begin(sdk, environment_id, toolset(bash="always_ask", write="always_allow"))
+    with environment_worker(api, stage, environment_id, tmp_path):
+        [asked, after] = stage.reply(
+            session_id, call("bash", command="echo yes > asked.txt"), call("write", file_path="after.txt", content="x")
+        )
+        [first] = results(stage, session_id, 1, POSTED)
+        assert first.body["tool_use_id"] == after.id
+        assert not (tmp_path / "asked.txt").exists()
+        stage.confirm(session_id, asked.id)
+        results(stage, session_id, 2, POSTED)
+        assert (tmp_path / "asked.txt").read_text() == "yes\n"
+        stage.reply(session_id, say("Done."))
+        released(sdk, environment_id)
+    stage.check(session_id)
+
+
+@pytest.mark.parametrize("how", ["deny", "expire", "interrupt"])
+def test_a_call_that_is_not_allowed_never_runs(
+    api: str, sdk: Anthropic, stage: Stage, environment_id: str, tmp_path: Path, clock: Clock, how: str
+) -> None:
+    session_id = begin(sdk, environment_id, toolset(bash="always_ask", write="always_allow"))
+    with environment_worker(api, stage, environment_id, tmp_path):
+        [asked, _] = stage.reply(
+            session_id, call("bash", command="echo no > asked.txt"), call("write", file_path="seen.txt", content="x")
+        )
+        results(stage, session_id, 1, POSTED)
+        if how == "deny":
+            stage.confirm(session_id, asked.id, "deny")
+        elif how == "expire":
+            clock.advance(86_401)
+            assert stage.expire(session_id) == 1
+        else:
+            stage.send(session_id, {"type": "user.interrupt"})
+        if how != "interrupt":
+            stage.reply(session_id, call("write", file_path="later.txt", content="x"))
+            results(stage, session_id, 3, POSTED)
+            stage.reply(session_id, say("Done."))
+        released(sdk, environment_id)
+    assert not (tmp_path / "asked.txt").exists()
+    stage.check(session_id)
+
+
+def test_a_worker_that_vanished_is_replaced(
+    api: str, sdk: Anthropic, stage: Stage, environment_id: str, tmp_path: Path, clock: Clock
+) -> None:
+    session_id = begin(sdk, environment_id, toolset(bash="always_allow"))
+    [theirs] = stage.reply(session_id, call("bash", command="echo here"))
+    lost = Anthropic(base_url=api, auth_token=key(stage, "read", "environment"), api_key=None, _strict_response_validation=True)
+    work = lost.beta.environments.work
+    found = work.poll(environment_id, block_ms=1)
+    assert found
+    work.ack(found.id, environment_id=environment_id)
+    first = work.heartbeat(found.id, environment_id=environment_id, expected_last_heartbeat="NO_HEARTBEAT")
+    assert (first.state, first.lease_extended) == ("active", True)
+    assert work.poll(environment_id) is None
+    clock.advance(61)
+    with environment_worker(api, stage, environment_id, tmp_path):
+        results(stage, session_id, 1, POSTED)
+        assert "here" in stage.result(theirs)
+        stage.reply(session_id, say("Done."))
+        released(sdk, environment_id)
+    assert len(states(sdk, environment_id)) == 1
+    lost.close()
+
+
+def test_work_in_strict_mode(sdk: Anthropic, environment_id: str) -> None:
+    begin(sdk, environment_id, toolset())
+    work = sdk.beta.environments.work
+    found = work.poll(environment_id)
+    assert found
+    assert work.retrieve(found.id, environment_id=environment_id) == found
+    assert work.ack(found.id, environment_id=environment_id).acknowledged_at
+    assert work.update(found.id, environment_id=environment_id, metadata={"k": "v"}).metadata == {"k": "v"}
+    assert (work.stats(environment_id).depth, work.stats(environment_id).pending) == (0, 0)
+    assert work.stop(found.id, environment_id=environment_id).state == "stopping"
+    assert work.stop(found.id, environment_id=environment_id, force=True).state == "stopped"
