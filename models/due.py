@@ -11,11 +11,13 @@ from models.approval import Approval
 from models.clock import DB_NOW, ahead
 from models.db import Hint, transaction
 from models.idempotency import Answer
+from models.session import Session
 from models.settings import settings
 from models.tool_call import ToolCall
 from models.turn import Turn
 
 BATCH = 500
+REHINT_AT_MOST_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,11 @@ class Due:
 
 def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH) -> list[Hint]:
     """Stamp and return the hints of queued rows that are due and silent for the longer of `rehint_seconds` and half their age."""
-    # Half its age, without dividing an interval: as long ago as the hint came after it was due.
-    silent = sa.and_(table.hinted_at < ahead(-settings().rehint_seconds), DB_NOW - table.hinted_at > table.hinted_at - table.due_at)
-    silent = sa.or_(table.hinted_at.is_(None), silent)
+    # Half its age, without dividing an interval: as long ago as the hint came after it was due. A minute at most: a worker that
+    # could not take it then may be able to now.
+    half = DB_NOW - table.hinted_at > table.hinted_at - table.due_at
+    long = sa.or_(half, table.hinted_at < ahead(-REHINT_AT_MOST_SECONDS))
+    silent = sa.or_(table.hinted_at.is_(None), sa.and_(table.hinted_at < ahead(-settings().rehint_seconds), long))
     found = sa.select(table.id).where(table.status == "queued", table.due_at <= DB_NOW, silent).order_by(table.due_at).limit(limit)
     stamp = sa.update(table).where(table.id.in_(found.with_for_update(skip_locked=True))).values(hinted_at=DB_NOW)
     task = "turn.run" if table is Turn else "tool.run"
@@ -48,6 +52,7 @@ def lapsed(table: type[Turn] | type[ToolCall], limit: int = BATCH) -> list[Due]:
     return _find(
         sa.select(table.id, table.session_id, table.workspace_id)
         .where(table.status == "running", table.lease_until <= DB_NOW)
+        .order_by(table.lease_until)
         .limit(limit)
     )
 
@@ -57,6 +62,12 @@ def overdue_approvals(limit: int = BATCH) -> list[Due]:
     columns = (Approval.id, Approval.session_id, Approval.workspace_id)
     where = (Approval.status == "pending", Approval.expires_at <= DB_NOW)
     return _find(sa.select(*columns).where(*where).order_by(Approval.expires_at).limit(limit))
+
+
+def gone(session_ids: list[str]) -> set[str]:
+    """Those of the ids that are no session's any more."""
+    with transaction(role="system") as db:
+        return set(session_ids) - set(db.scalars(sa.select(Session.id).where(Session.id.in_(session_ids))))
 
 
 def held_back() -> list[str]:

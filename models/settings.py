@@ -76,6 +76,8 @@ class Settings(BaseSettings):
 
     # Doors. What counts per API key counts in each web process by itself: no limit needs Redis, or any other process, to hold.
     max_body_bytes: int = Field(4_000_000, ge=1)
+    body_seconds: float = Field(60, gt=0)
+    """How long a body may take to arrive. Headers have gunicorn's 2 s."""
     max_request_line_bytes: int = Field(8190, ge=256, le=8190)
     """Of method, path and query together; gunicorn takes no more."""
     max_header_bytes: int = Field(8190, ge=256, le=1_000_000)

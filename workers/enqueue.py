@@ -12,7 +12,7 @@ from typing import Any
 
 import redis
 from kombu.connection import Connection
-from kombu.exceptions import KombuError
+from kombu.exceptions import KombuError, LimitExceeded
 from kombu.pools import producers
 
 from models import db
@@ -42,6 +42,9 @@ def publish(hints: list[Hint], news: dict[str, dict[str, Any]]) -> bool:
         _send_hints(hints)
         for session_id, note in news.items():
             _redis().publish(channel(session_id), json.dumps(note))
+    except LimitExceeded:
+        log.warning("all connections to the queue are busy: the sweeps take over")
+        return False
     except _FAILURES as error:
         _paused_until = time.monotonic() + settings().publish_pause_seconds
         log.warning("Redis takes no hints (%s): the sweeps take over", type(error).__name__)

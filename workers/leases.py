@@ -6,13 +6,12 @@ process that lags claims nothing new.
 
 import logging
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-
-from sqlalchemy.exc import SQLAlchemyError
 
 from models import lease
 from models.settings import settings
@@ -44,18 +43,24 @@ class _Keeper:
         self.pid = os.getpid()
         self.held: dict[tuple[str, int], Lease] = {}
         self.lag = 0.0
+        self.woke = time.monotonic()
         self.renewed = time.monotonic()
         threading.Thread(target=self._keep, name="leases", daemon=True).start()
 
     def _keep(self) -> None:
         while True:
-            before = time.monotonic()
+            self.woke = time.monotonic()
             time.sleep(settings().watch_seconds)
-            self.lag = time.monotonic() - before - settings().watch_seconds
+            self.lag = time.monotonic() - self.woke - settings().watch_seconds
             if self.held:
                 self._tick()
             else:
                 self.renewed = time.monotonic()
+
+    @property
+    def late(self) -> float:
+        """Seconds by which the thread woke too late the last time, or is too late now."""
+        return max(self.lag, time.monotonic() - self.woke - settings().watch_seconds)
 
     def _tick(self) -> None:
         held = dict(self.held)
@@ -63,8 +68,8 @@ class _Keeper:
         due = started - self.renewed >= settings().heartbeat_seconds
         try:
             still = (lease.renew if due else lease.look)(held)
-        except SQLAlchemyError as error:
-            log.warning("leases: the database does not answer (%s)", type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next tick tries again: without this thread all leases lapse
+            log.warning("leases: not renewed (%s)", type(error).__name__)
             if started - self.renewed > settings().lease_seconds:
                 for one in held.values():
                     one.lose()
@@ -89,6 +94,11 @@ def _here() -> _Keeper:
         return _keeper
 
 
+def worker() -> str:
+    """This process, as rows and people know it: its machine and its pid."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
 @contextmanager
 def hold(row_id: str, fence: int) -> Iterator[Lease]:
     """Keep the lease on a claimed row until the block ends."""
@@ -104,4 +114,4 @@ def hold(row_id: str, fence: int) -> Iterator[Lease]:
 def busy() -> bool:
     """Whether this process should claim nothing new: the row stays queued, and is hinted again."""
     keeper = _here()
-    return keeper.lag > settings().max_lag_seconds or len(keeper.held) >= settings().turns_in_flight
+    return keeper.late > settings().max_lag_seconds or len(keeper.held) >= settings().turns_in_flight

@@ -11,5 +11,6 @@ BEAT: dict[str, dict[str, Any]] = {
     "send again what was queued and not heard of": {"task": "sweep.dispatch", "schedule": _EVERY},
     "take back what a dead worker held": {"task": "sweep.rescue", "schedule": _EVERY},
     "expire what nobody decided in time": {"task": "sweep.expire_approvals", "schedule": _EVERY},
+    "remove the files of deleted sessions": {"task": "tool.tidy", "schedule": _HOUR},
     "forget answers kept for retries": {"task": "sweep.forget_answers", "schedule": _HOUR},
 }

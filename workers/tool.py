@@ -1,9 +1,8 @@
 """tool.run: claim with an attempt row, carry out the effect, record the result, exit."""
 
 import logging
-import socket
 
-from models import flow
+from models import due, flow
 from models.db import Db, transaction
 from models.errors import NotFound
 from models.pure import words
@@ -39,6 +38,13 @@ def run(call_id: str, session_id: str, workspace_id: str) -> None:
             _finish(call, lease, result)
 
 
+@app.task(name="tool.tidy")
+def tidy() -> None:
+    """Remove the files of sessions that were deleted. A sweep, but one for who has the files."""
+    for session_id in due.gone(workdir.sessions(limit=500)):
+        workdir.remove(session_id)
+
+
 def _claim(call_id: str, session_id: str, workspace_id: str) -> ToolCall | None:
     if leases.busy():
         return None
@@ -48,7 +54,7 @@ def _claim(call_id: str, session_id: str, workspace_id: str) -> ToolCall | None:
             session = Session.lock(db, session_id)
         except NotFound:
             return None
-        return flow.claim_call(db, session, call_id, socket.gethostname(), storage_id)
+        return flow.claim_call(db, session, call_id, leases.worker(), storage_id)
 
 
 def _execute(call: ToolCall, lease: Lease) -> ToolResult:
@@ -73,10 +79,12 @@ def _finish(call: ToolCall, lease: Lease, result: ToolResult) -> None:
 
     try:
         keep(call.workspace_id, call.session_id, lease, verb)
-    except Exception as error:  # noqa: BLE001 - the effect has happened: whatever its result did to us, that it ended is kept
+    except Exception as error:
+        # The effect has happened: whatever its result did to us, that it ended is kept.
         log.error("call %s: its result could not be kept (%s)", call.id, type(error).__name__)
-        if result is not _UNKEPT:
-            _finish(call, lease, _UNKEPT)
+        if result is _UNKEPT:
+            raise
+        _finish(call, lease, _UNKEPT)
 
 
 def _lose(call: ToolCall, lease: Lease) -> None:

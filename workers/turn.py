@@ -1,7 +1,6 @@
 """turn.run: claim, ask the model, keep the reply, exit. Nothing waits anywhere; what comes next is caused by the rows."""
 
 import logging
-import socket
 import time
 from dataclasses import asdict
 from typing import Any
@@ -72,7 +71,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> tuple[Turn, Mode
             session = Session.lock(db, session_id)
         except NotFound:
             return None
-        turn = flow.claim_turn(db, session, turn_id, socket.gethostname())
+        turn = flow.claim_turn(db, session, turn_id, leases.worker())
         if turn is None:
             return None
         judge = Judge.of(session.agent)

@@ -1,11 +1,14 @@
 """Tools as clients send them, into the normal form that `models.agent` describes."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from jsonschema import SchemaError
 from jsonschema.validators import Draft202012Validator, validator_for
 from pydantic import AfterValidator, Field, StringConstraints
+from referencing import Registry
 from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
 from api.requests.base import Body
 from models.agent import BUILTIN_TOOLS, TOOLSET
@@ -142,13 +145,46 @@ def _schema(schema: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"$schema names no known dialect; leave it out for {Draft202012Validator.META_SCHEMA['$schema']}.")
     try:
         checker.check_schema(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
-        for trial in ({}, dict.fromkeys(schema.get("properties") or {})):
-            list(checker(schema).iter_errors(trial))
+        _follow(schema)
     except SchemaError as error:
         raise ValueError(f"is no JSON Schema: {error.message[:200]} at {error.json_path}.") from None
     except (RecursionError, Unresolvable):
         raise ValueError("has a $ref that leads nowhere or back to itself.") from None
     return schema
+
+
+def _follow(schema: dict[str, Any]) -> None:
+    """Raises Unresolvable for a `$ref` that leads nowhere, RecursionError for one that leads to itself and looks at no input.
+
+    Nothing is validated here: that could take for ever, and is done where there is a time limit.
+    """
+    resolver = Registry[Any]().with_resource("", DRAFT202012.create_resource(schema)).resolver()
+    open_: set[int] = set()
+    done: set[int] = set()
+
+    def visit(part: Any) -> None:
+        if not isinstance(part, dict) or id(part) in done:
+            return
+        if id(part) in open_:
+            raise RecursionError
+        open_.add(id(part))
+        if isinstance(part.get("$ref"), str):
+            visit(resolver.lookup(part["$ref"]).contents)
+        for inner in [part.get(name) for name in ("not", "if", "then", "else")]:
+            visit(inner)
+        for inner in [inner for name in ("allOf", "anyOf", "oneOf") for inner in part.get(name) or []]:
+            visit(inner)
+        done.add(id(part))
+
+    for part in _parts(schema):
+        visit(part)
+
+
+def _parts(schema: Any) -> Iterator[Any]:
+    yield schema
+    inner = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    for part in inner:
+        yield from _parts(part)
 
 
 def _refs(schema: Any) -> list[Any]:
@@ -196,7 +232,7 @@ def _tools(tools: list[Toolset | Custom] | None) -> list[Toolset | Custom] | Non
     return tools
 
 
-Tools = Annotated[list[Tool], AfterValidator(_tools)]
+Tools = Annotated[list[Tool], Field(max_length=MAX_TOOLS), AfterValidator(_tools)]
 
 
 def normal_tools(tools: list[Toolset | Custom] | None) -> list[dict[str, Any]]:

@@ -18,6 +18,9 @@ from models.tool_call import RESULTS, Attempt, ToolCall
 from models.turn import Turn
 from models.work import Work
 
+MAX_UNREAD = 100
+"""Messages that may wait in one session: the next turn reads them all."""
+
 
 def create(
     db: Db,
@@ -108,6 +111,8 @@ def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:
 
 
 def _take_message(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
+    if session.unread >= MAX_UNREAD:
+        raise Conflict(f"{MAX_UNREAD} messages of session {session.id} wait to be read already; wait until it has gone on.")
     stored = session.emit(db, "user.message", {"content": event["content"]}, queued=True)
     session.note(principal, "message.received", stored.id)
     if session.status == "idle":

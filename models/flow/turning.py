@@ -1,5 +1,6 @@
 """A turn's claim, checkpoint, retry and failure."""
 
+from itertools import pairwise
 from typing import Any
 
 import sqlalchemy as sa
@@ -118,15 +119,20 @@ def history(db: Db, session_id: str) -> Messages:
 
     A turn that the model refused or could not accept is left out with its prompt: continued, it would be refused again.
     """
-    turns = db.execute(
+    found = db.execute(
         sa.select(Turn.id, Turn.prompt, Turn.reply, Turn.stop_reason).where(Turn.session_id == session_id).order_by(Turn.number)
     )
+    turns = list(found)
+    # What a turn could not accept may be a result of the calls before it.
+    spoiled = {before.id for before, after in pairwise(turns) if after.stop_reason == "unacceptable"}
     results: dict[str, list[dict[str, Any]]] = {}
     calls = sa.select(ToolCall.turn_id, ToolCall.provider_id, ToolCall.result, ToolCall.is_error).where(
         ToolCall.session_id == session_id
     )
     for turn_id, provider_id, result, is_error in db.execute(calls.order_by(ToolCall.turn_id, ToolCall.position)):
-        content = result or (text(words.failed_silently()) if is_error else [])
+        content = _acceptable(result or [], spoiled=turn_id in spoiled)
+        if is_error and not content:
+            content = text(words.failed_silently())
         block = {"type": "tool_result", "tool_use_id": provider_id, "content": content, "is_error": bool(is_error)}
         results.setdefault(turn_id, []).append(block)
     messages: Messages = []
@@ -137,6 +143,17 @@ def history(db: Db, session_id: str) -> Messages:
         _append(messages, "assistant", [b for b in reply or [] if b["type"] != "text" or b["text"].strip()])
         _append(messages, "user", results.get(turn_id, []))
     return messages
+
+
+def _acceptable(content: list[dict[str, Any]], *, spoiled: bool) -> list[dict[str, Any]]:
+    """A result without what the model's API refuses: blank texts, and pictures and the like that it has refused once."""
+    kept = []
+    for block in content:
+        if block["type"] == "text":
+            kept += [block] if block["text"].strip() else []
+        else:
+            kept += text(words.left_out(block["type"])) if spoiled else [block]
+    return kept
 
 
 def _append(messages: Messages, role: str, content: list[dict[str, Any]]) -> None:

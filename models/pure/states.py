@@ -29,7 +29,7 @@ TOOL_CALL = {
     "done": "It has a result, good or bad, from the tool, the client or a person.",
     "denied": "A person or the policy said no; it never ran.",
     "expired": "Nobody decided in time; it never ran.",
-    "cancelled": "An interrupt or the run's end came first; if it was running, the result so far is kept.",
+    "cancelled": "An interrupt or the run's end came first; or its worker was lost after one, and nobody knows how far it came.",
     "refused": "Not a call that could be asked or run: unknown tool, bad input, turn limit, changed input.",
 }
 

@@ -39,11 +39,6 @@ def cancelled() -> str:
     return "This tool call was not run: the run was ended before it started."
 
 
-def cancelled_while_running(output: str) -> str:
-    """The run was ended while the call was running; `output` is what it gave until then."""
-    return f"The run was ended while this tool call was running. What it gave until then:\n{output}"
-
-
 def turn_limit(limit: int) -> str:
     """The run's last turn asked for tools."""
     return f"Not run: turn limit. The run reached its limit of {limit} turns for one message."
@@ -78,6 +73,11 @@ def given_up(message: str | None) -> str:
 def lost(attempts: int) -> str:
     """A call whose worker died every time."""
     return f"This tool call failed: its worker was lost {attempts} times while running it. Do not repeat it."
+
+
+def left_out(kind: str) -> str:
+    """A part of a result that the model's API did not accept."""
+    return f"({kind} left out: the model could not accept it)"
 
 
 def failed_silently() -> str:

@@ -114,3 +114,13 @@ def test_a_deleted_session_leaves_only_its_audit(stage: Stage) -> None:
     assert stage.events(session) == []
     with pytest.raises(Exception, match="No row"):
         stage.get(Session, session)
+
+
+def test_what_waits_is_bounded(stage: Stage) -> None:
+    """The next turn reads them all, so no more than it can bear."""
+    session = stage.session()
+    stage.message(session)
+    stage.claim(session)
+    stage.send(session, *({"type": "user.message", "content": [say("more")]} for _ in range(100)))
+    with pytest.raises(Conflict, match="100 messages"):
+        stage.message(session)

@@ -103,7 +103,7 @@ def test_a_wrong_schema_is_an_error_not_a_crash(schema):
 def test_a_hostile_pattern_ends_soon(schema):
     begun = time.monotonic()
     said = registry.validate(schema, {"a": "x" * 1_000, "x" * 1_000: 1})
-    assert said == "input: a pattern of the tool's schema takes too long to check"
+    assert said == "input: the tool's schema takes too long to check"
     assert time.monotonic() - begun < 4
 
 

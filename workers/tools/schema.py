@@ -1,6 +1,8 @@
 """Checks a tool's input against its JSON Schema (Draft 2020-12) and says in words which field is wrong."""
 
+import time
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from itertools import islice
 from typing import Any
 
@@ -12,6 +14,9 @@ from workers.tools import clean, patterns
 
 _ERRORS = 3
 _MESSAGE = 300
+_SECONDS = 0.25
+"""For one input: meanwhile hundreds of turns of the same process wait."""
+_deadline: ContextVar[float] = ContextVar("deadline")
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
@@ -22,12 +27,13 @@ def validate(schema: dict[str, Any], value: object) -> str | None:
     """
     if {"unevaluatedProperties", "patternProperties"} <= _words(schema):
         return "input: the tool's schema cannot be used (unevaluatedProperties beside patternProperties)"
+    _deadline.set(time.monotonic() + _SECONDS)
     # An empty registry: the default one would open any address that a `$ref` names.
     validator = _Validator(schema, registry=referencing.Registry())
     try:
         errors = list(islice(_distinct(validator.iter_errors(value)), _ERRORS))
     except patterns.TooSlow:
-        return "input: a pattern of the tool's schema takes too long to check"
+        return "input: the tool's schema takes too long to check"
     except Exception as error:  # noqa: BLE001 - a schema that somebody wrote can fail in any way
         return f"input: the tool's schema cannot be used ({type(error).__name__})"
     return "; ".join(errors) or None
@@ -103,7 +109,20 @@ def _additional(validator: Any, wanted: Any, value: object, schema: Any) -> Iter
             yield from validator.descend(field, wanted, path=name)
 
 
+def _in_time(keyword: Any) -> Any:
+    """The keyword, for as long as there is time: a few `$ref`s can ask for more steps than there are in a life."""
+
+    def check(*args: Any) -> Any:
+        if time.monotonic() > _deadline.get():
+            raise patterns.TooSlow
+        return keyword(*args)
+
+    return check
+
+
+_KEYWORDS = {**Draft202012Validator.VALIDATORS, "pattern": _pattern, "patternProperties": _pattern_properties}
+_KEYWORDS["additionalProperties"] = _additional
 _Validator: Any = extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
-    {"pattern": _pattern, "patternProperties": _pattern_properties, "additionalProperties": _additional},
+    {name: _in_time(keyword) for name, keyword in _KEYWORDS.items()},
 )

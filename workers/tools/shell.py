@@ -18,8 +18,8 @@ __all__ = ["BASH", "shell_ready"]
 _COMMAND_FD = 249
 _RESERVE_BYTES = 1_000
 """Of a result, for what is neither standard output nor standard error."""
-_LIMITS = {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": 4096, "RLIMIT_FSIZE": 1 << 30, "RLIMIT_NPROC": 4096}
-"""NPROC counts all processes of the user, and none of root's."""
+_LIMITS = {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": 4096, "RLIMIT_FSIZE": 1 << 30, "RLIMIT_NPROC": 4096, "RLIMIT_DATA": 4 << 30}
+"""Per process, in bytes where it is a size. NPROC counts all processes of the user, and none of root's."""
 
 # Wherever the command ends (at its end, by `exit`, by `set -e`), the shell says in which directory it is. A command
 # that replaces itself by `exec`, or exits under an EXIT trap of its own, leaves the directory as it was.

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import re
 import secrets
 import shutil
@@ -57,6 +58,15 @@ def remove(session_id: str) -> None:
     if root.exists():
         _open_up(root)
         shutil.rmtree(root)
+
+
+def sessions(limit: int) -> list[str]:
+    """The ids of sessions that have a folder here, in any order; at most `limit`, not always the same ones."""
+    try:
+        found = [entry.name for entry in os.scandir(settings().workdir_root) if _SESSION.fullmatch(entry.name)]
+    except FileNotFoundError:
+        return []
+    return random.sample(found, min(limit, len(found)))
 
 
 def _place(session_id: str) -> Path:
