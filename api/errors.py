@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as NoConnection
 from werkzeug.exceptions import HTTPException
 
-from models.db import Stale
+from models.db import Stale, passes
 from models.errors import Busy, Conflict, Invalid, NotFound, Outdated, Refusal
 from models.settings import settings
 
@@ -34,10 +34,6 @@ _TYPES = {
     500: "api_error",
     503: "overloaded_error",
 }
-
-# What Postgres says when the fault is passing and nothing was done: connections (08, 53, 57P), deadlock and
-# serialization (40), lock and statement time-outs (55P03, 57014), a read-only standby during a failover (25006).
-_PASSING = ("08", "53", "57P", "40", "55P03", "57014", "25006")
 
 _WORDS = {
     404: "There is nothing at this address; see the routes in the API's reference.",
@@ -127,14 +123,11 @@ def _unreadable(error: Exception) -> Response:
 
 def _passing(error: Exception) -> Response:
     log.warning("%s: %s", g.get("request_id"), error)
-    return answer(503, "The server is busy or its database is away; nothing was done. Try again in a moment.")
+    return answer(503, "The server is busy or its database is away; try again in a moment.")
 
 
 def _database(error: DBAPIError) -> Response:
-    state = getattr(error.orig, "sqlstate", None) or ""
-    if error.connection_invalidated or not state or state.startswith(_PASSING):
-        return _passing(error)
-    return _unexpected(error)
+    return _passing(error) if passes(error) else _unexpected(error)
 
 
 def _http(error: HTTPException) -> Response:
@@ -146,6 +139,8 @@ def _http(error: HTTPException) -> Response:
 
 
 def _words(status: int) -> str | None:
+    if status == 408:
+        return f"The body did not arrive within {settings().body_seconds:g} s, the longest that this server waits."
     if status == 413:
         return f"The body is larger than {settings().max_body_bytes} bytes, the most that this server takes; send less at once."
     return _WORDS.get(status)

@@ -145,7 +145,7 @@ def _query(name: str, schema: Json, required: bool) -> Json:
     return {"name": f"{name}[]" if listed else name, "in": "query", "required": required, "schema": said, **listed}
 
 
-_ERRORS = (400, 401, 403, 404, 405, 409, 412, 413, 414, 415, 429, 431, 500, 503)
+_ERRORS = (400, 401, 403, 404, 405, 408, 409, 412, 413, 414, 415, 429, 431, 500, 503)
 
 
 def _responses(rule: Rule, door: Door) -> Json:
@@ -156,7 +156,7 @@ def _responses(rule: Rule, door: Door) -> Json:
         errors |= {400, 401, 403, 429, 503} | ({404} if rule.arguments else set())
     if door.body:
         headers.append("idempotent-replayed")
-        errors |= {409, 413, 415}
+        errors |= {408, 409, 413, 415}
     good = {"headers": _refs(headers), "content": {door.media_type: {"schema": _content(door)}}}
     said: Json = {str(status): {"description": HTTPStatus(status).phrase, **good} for status in door.statuses}
     errors -= set(door.statuses)

@@ -10,12 +10,14 @@ from collections import Counter
 from typing import Any, NoReturn, TypeVar, get_origin
 
 from flask import request
+from gevent import Timeout
 from pydantic import BaseModel, ValidationError
 from werkzeug.datastructures import MultiDict
-from werkzeug.exceptions import RequestEntityTooLarge
+from werkzeug.exceptions import RequestEntityTooLarge, RequestTimeout
 
 from api.errors import WrongMediaType
 from models.errors import Invalid
+from models.settings import settings
 
 DEPTH = 64
 EXACT = 2**53 - 1
@@ -29,7 +31,8 @@ def body(model: type[M]) -> tuple[M, bytes]:
     """The request's body as `model`, and its bytes; an empty one is an empty object. Raises Invalid, WrongMediaType."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise WrongMediaType("content-encoding: send the body as it is, not compressed.")
-    raw = request.get_data(cache=False)
+    with Timeout(settings().body_seconds, RequestTimeout()):
+        raw = request.get_data(cache=False)
     if request.content_length is None and len(raw) >= (request.max_content_length or math.inf):
         raise RequestEntityTooLarge  # a chunked body is cut at the limit without a word
     if raw and request.mimetype != "application/json":

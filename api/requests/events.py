@@ -213,6 +213,7 @@ TYPES = frozenset(
 )
 OURS = ("approval.",)
 """What types of our own begin with; seen only with `include=approvals`."""
+TypeName = Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": sorted(TYPES)}, {"pattern": "^approval[.]"}]})]
 
 
 class Seen(Query):
@@ -227,7 +228,7 @@ class EventList(Seen):
     limit: Annotated[int, Field(ge=1), AtMost("max_page_events")] = 100
     page: str | None = Field(None, max_length=1000)
     order: Literal["asc", "desc"] = "asc"
-    types: list[str] = Field(default_factory=list, max_length=100)
+    types: list[TypeName] = Field(default_factory=list, max_length=100)
     processed_gt: Moment | None = Field(None, alias="created_at[gt]")
     processed_gte: Moment | None = Field(None, alias="created_at[gte]")
     processed_lt: Moment | None = Field(None, alias="created_at[lt]")

@@ -101,7 +101,7 @@ def house(on: Servers, tools: int = 2, turns: int = 1) -> Iterator[House]:
         "ANTHROPIC_API_KEY": "stand-in",
         "ASSENT_ENVIRONMENT": "development",
         "ASSENT_SHELL": "bare",
-        "ASSENT_RATE_PER_SECOND": "0",
+        "ASSENT_REQUESTS_PER_SECOND": "0",
         "ASSENT_WORKDIR_ROOT": str(on.folder.path / "workdirs"),
         "BENCH_PIPE": str(pipe),
     }
@@ -128,7 +128,7 @@ def _servers_pids(on: Servers) -> dict[str, int]:
 def _processes(port: int, tools: int, turns: int) -> dict[str, str]:
     worker = "celery -A workers worker --include benchmarks.marks --without-gossip --without-mingle --loglevel warning"
     lines = {
-        "web": f'gunicorn "api:create_app()" --worker-class gevent --bind 127.0.0.1:{port} --no-control-socket --log-level warning',
+        "web": f'gunicorn "api:create_app()" --config python:api.serving --worker-class gevent --bind 127.0.0.1:{port} --no-control-socket --log-level warning',
         "tools": f"{worker} --hostname tools@%h --pool prefork --concurrency {tools} --queues tools",
         "beat": "celery -A workers beat --scheduler celery.beat:Scheduler --loglevel warning",
     }

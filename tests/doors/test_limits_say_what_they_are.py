@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from anthropic import Anthropic, RateLimitError
 from doors.reading import stream
 from doors.served import MODEL, Caller, bad, good, key, message, served
 from flask import Flask, g
@@ -21,6 +22,7 @@ from models.principal import Principal
 from models.settings import settings
 
 BURST, STREAMS, ROWS, EVENTS = 40, 2, 25, 3
+SOMEBODY = Principal("api_key", "key_1", "wrkspc_1")
 LIMIT, REMAINING, RESET = (f"anthropic-ratelimit-requests-{word}" for word in ("limit", "remaining", "reset"))
 
 
@@ -35,6 +37,7 @@ def strict_api(database_urls: object, tmp_path_factory: pytest.TempPathFactory) 
         "ASSENT_MAX_PAGE_ROWS": str(ROWS),
         "ASSENT_MAX_EVENTS_PER_POST": str(EVENTS),
         "ASSENT_MAX_BODY_BYTES": "2000",
+        "ASSENT_BODY_SECONDS": "0.3",
         "ASSENT_STREAM_POLL_SECONDS": "0.05",
         "ASSENT_MAX_REQUEST_LINE_BYTES": "1000",
         "ASSENT_MAX_HEADER_BYTES": "1500",
@@ -110,16 +113,18 @@ def test_full_buckets_are_forgotten() -> None:
     assert len(bucket._full_at) <= 10_000
 
 
-def test_a_rate_of_zero_is_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASSENT_REQUESTS_BURST", "1")
-    for rate in ("0", "0.001"):
-        monkeypatch.setenv("ASSENT_REQUESTS_PER_SECOND", rate)
+@pytest.mark.parametrize("rate", ["0", "0.001"])
+def test_a_rate_of_zero_is_no_limit(rate: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASSENT_REQUESTS_BURST", "1")
+        patch.setenv("ASSENT_REQUESTS_PER_SECOND", rate)
         settings.cache_clear()
         with Flask("nothing").app_context():
-            limits.take(Principal("api_key", "key_1", "wrkspc_1"))
+            limits.take(SOMEBODY)
             assert ("limits" in g) == (rate != "0")
             with nullcontext() if rate == "0" else pytest.raises(TooMany):
-                limits.take(Principal("api_key", "key_1", "wrkspc_1"))
+                limits.take(SOMEBODY)
+    settings.cache_clear()
 
 
 def test_a_key_s_streams_are_counted_and_a_closed_one_makes_room(strict: Caller) -> None:
@@ -161,6 +166,28 @@ def test_a_post_takes_so_many_events_and_stores_none_of_more(strict: Caller) -> 
 def test_a_body_too_large_is_a_413_that_says_how_large_it_may_be(strict: Caller) -> None:
     body = {"name": "A", "model": MODEL, "description": "d" * 2000}
     bad(strict.post("/v1/agents", json=body), 413, "2000 bytes")
+
+
+def test_a_body_that_does_not_come_is_a_408_and_not_waited_for(strict: Caller, strict_api: str) -> None:
+    where = urlsplit(strict_api)
+    with socket.create_connection((where.hostname or "", where.port or 0), timeout=10) as connection:
+        head = ("POST /v1/agents HTTP/1.1", "host: x", "content-type: application/json", "content-length: 100")
+        lines = [*head, f"x-api-key: {strict.headers['x-api-key']}", "", "{"]
+        connection.sendall("\r\n".join(lines).encode())
+        answer = HTTPResponse(connection)
+        answer.begin()
+        bad(httpx.Response(answer.status, headers=answer.getheaders(), content=answer.read()), 408, "0.3 s")
+        assert not connection.recv(1), "the connection goes on"
+
+
+def test_the_sdk_knows_the_refusal(strict: Caller, strict_api: str) -> None:
+    while strict.get("/v1/agents?limit=1").status_code == 200:
+        pass
+    secret = strict.headers["x-api-key"]
+    sdk = Anthropic(api_key=secret, base_url=strict_api, max_retries=0, _strict_response_validation=True)
+    with sdk, pytest.raises(RateLimitError) as refused:
+        sdk.beta.agents.list()
+    assert refused.value.type == "rate_limit_error"
 
 
 def test_an_address_too_long_is_a_414_in_the_wire_s_shape(strict: Caller) -> None:
