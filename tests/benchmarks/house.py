@@ -128,7 +128,10 @@ def _servers_pids(on: Servers) -> dict[str, int]:
 def _processes(port: int, tools: int, turns: int) -> dict[str, str]:
     worker = "celery -A workers worker --include benchmarks.marks --without-gossip --without-mingle --loglevel warning"
     lines = {
-        "web": f'gunicorn "api:create_app()" --config python:api.serving --worker-class gevent --bind 127.0.0.1:{port} --no-control-socket --log-level warning',
+        "web": (
+            'gunicorn "api:create_app()" --config python:api.serving --worker-class gevent '
+            f"--bind 127.0.0.1:{port} --no-control-socket --log-level warning"
+        ),
         "tools": f"{worker} --hostname tools@%h --pool prefork --concurrency {tools} --queues tools",
         "beat": "celery -A workers beat --scheduler celery.beat:Scheduler --loglevel warning",
     }
