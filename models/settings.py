@@ -48,7 +48,7 @@ class Settings(BaseSettings):
     """Turns per user message, unless agent or session says otherwise."""
     max_tokens: int = 16_384
     """Of one reply."""
-    turns_in_flight: int = 200
+    turns_in_flight: int = 300
     """Model calls in flight per turns process."""
     model_attempts: int = 6
     """Tries at one turn while the model answers with passing errors."""

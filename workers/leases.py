@@ -6,6 +6,7 @@ process that lags claims nothing new.
 
 import logging
 import os
+import random
 import socket
 import threading
 import time
@@ -111,7 +112,17 @@ def hold(row_id: str, fence: int) -> Iterator[Lease]:
         del keeper.held[(row_id, fence)]
 
 
-def busy() -> bool:
-    """Whether this process should claim nothing new: the row stays queued, and is hinted again."""
+def ready(patience: float = 5) -> bool:
+    """Whether this process may claim something new. If it is too busy it has `patience` seconds to calm down; when it has not, the
+    row stays queued, and is hinted again."""
+    until = time.monotonic() + patience
+    while _busy():
+        if time.monotonic() > until:
+            return False
+        time.sleep(random.uniform(0.1, 0.5))  # noqa: S311 - only so that not all wake at once
+    return True
+
+
+def _busy() -> bool:
     keeper = _here()
     return keeper.late > settings().max_lag_seconds or len(keeper.held) >= settings().turns_in_flight

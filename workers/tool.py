@@ -46,7 +46,7 @@ def tidy() -> None:
 
 
 def _claim(call_id: str, session_id: str, workspace_id: str) -> ToolCall | None:
-    if leases.busy():
+    if not leases.ready():
         return None
     storage_id = workdir.storage_id(settings().workdir_root)
     with transaction(workspace_id) as db:

@@ -64,7 +64,7 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> None:
 
 
 def _claim(turn_id: str, session_id: str, workspace_id: str) -> tuple[Turn, ModelRequest, Judge] | None:
-    if leases.busy():
+    if not leases.ready():
         return None
     with transaction(workspace_id) as db:
         try:

@@ -83,7 +83,7 @@ def servers(postgres_port: int | None = None, redis_url: str | None = None) -> I
 
 
 @contextlib.contextmanager
-def house(on: Servers, tools: int = 2, turns: int = 1) -> Iterator[House]:
+def house(on: Servers, tools: int = 2, turns: int = 1, in_flight: int = 300) -> Iterator[House]:
     """All of Assent, ready, with a workspace and a key that may do everything."""
     pipe = on.folder.path / "marks"
     pipe.unlink(missing_ok=True)
@@ -103,11 +103,12 @@ def house(on: Servers, tools: int = 2, turns: int = 1) -> Iterator[House]:
         "ASSENT_SHELL": "bare",
         "ASSENT_REQUESTS_PER_SECOND": "0",
         "ASSENT_WORKDIR_ROOT": str(on.folder.path / "workdirs"),
+        "ASSENT_TURNS_IN_FLIGHT": str(in_flight),
         "BENCH_PIPE": str(pipe),
     }
     supervisor = Supervisor(ROOT, output=(on.folder.path / "house.log").open("w"))
     try:
-        for child, line in _processes(port, tools, turns).items():
+        for child, line in _processes(port, tools, turns, in_flight).items():
             supervisor.start(Child(child, line, env))
         url = f"http://127.0.0.1:{port}"
         supervisor.wait_for("the API", lambda: _answers(url), 60)
@@ -125,7 +126,7 @@ def _servers_pids(on: Servers) -> dict[str, int]:
         return {"postgres": psutil.Process(db.info.backend_pid).ppid(), "redis": client.info("server")["process_id"]}
 
 
-def _processes(port: int, tools: int, turns: int) -> dict[str, str]:
+def _processes(port: int, tools: int, turns: int, in_flight: int) -> dict[str, str]:
     worker = "celery -A workers worker --include benchmarks.marks --without-gossip --without-mingle --loglevel warning"
     lines = {
         "web": (
@@ -136,7 +137,7 @@ def _processes(port: int, tools: int, turns: int) -> dict[str, str]:
         "beat": "celery -A workers beat --scheduler celery.beat:Scheduler --loglevel warning",
     }
     for n in range(turns):
-        lines[f"turns{n}"] = f"{worker} --hostname turns{n}@%h --pool gevent --concurrency 220 --queues turns,sweeps"
+        lines[f"turns{n}"] = f"{worker} --hostname turns{n}@%h --pool gevent --concurrency {in_flight + 20} --queues turns,sweeps"
     return lines
 
 

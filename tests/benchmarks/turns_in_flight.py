@@ -49,10 +49,11 @@ def run(at: House, driver: Driver, count: int) -> None:
 
 def main() -> None:
     """Each N in turn, on one house."""
-    with servers() as on, house(on) as at:
+    counts = [int(word) for word in sys.argv[1:] or ["100", "200", "300"]]
+    with servers() as on, house(on, in_flight=max(counts)) as at:
         driver = Driver(at)
         driver.cycles(20, 4)
-        for count in map(int, sys.argv[1:] or ["100", "200", "300"]):
+        for count in counts:
             run(at, driver, count)
 
 

@@ -1,0 +1,188 @@
+"""Two houses per test process: one whose messages go through a carrier, and a whole one whose links can be cut."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from crashes.hints import forget, use_redis
+from crashes.processes import READY, Process, running, stand_in
+from doors.served import key
+from faults.carrier import CARRIED, Carrier, once
+from faults.own_redis import OwnRedis, own_redis
+from faults.plant import Crowd, Plant
+from faults.proxy import proxied
+from own_database import DatabaseUrls
+from rows.stage import Stage
+from sqlalchemy import make_url
+
+from models import db
+
+HERE = Path(__file__).parent
+CELERY = [
+    sys.executable,
+    "-m",
+    "celery",
+    "--quiet",
+    "-A",
+    "workers",
+    "worker",
+    "--without-gossip",
+    "--without-mingle",
+    "-l",
+    "info",
+]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the mark of what takes longer than the suite should."""
+    config.addinivalue_line("markers", "slow: real time-outs of half a minute; run by `make test ARGS='-m slow'` only")
+    config.addinivalue_line("markers", "crash: kills real processes")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """All tests here break something; the slow ones only where asked for."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.crash)
+            if item.get_closest_marker("slow") and "slow" not in config.option.markexpr:
+                item.add_marker(pytest.mark.skip(reason="slow: make test ARGS='-m slow'"))
+
+
+@pytest.fixture(scope="session")
+def fault_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Logs, workdirs, the Redis's data."""
+    return tmp_path_factory.mktemp("faults")
+
+
+@pytest.fixture(scope="session")
+def fault_model(fault_folder: Path) -> Iterator[str]:
+    """The stand-in model."""
+    with stand_in(fault_folder) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def fault_redis(fault_folder: Path) -> Iterator[OwnRedis]:
+    """The Redis that is broken here."""
+    with own_redis(fault_folder) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def fault_env(fault_folder: Path, fault_model: str, database_urls: DatabaseUrls) -> dict[str, str]:
+    """What every process gets. Sweeps are quick, so that no test waits long for one."""
+    return {
+        "ANTHROPIC_API_KEY": "any-key-will-do",
+        "ANTHROPIC_BASE_URL": fault_model,
+        "DATABASE_URL": database_urls.app,
+        "DATABASE_SYSTEM_URL": database_urls.system,
+        "DATABASE_OWNER_URL": "",
+        "ASSENT_SHELL": "bare",
+        "ASSENT_ENVIRONMENT": "development",
+        "ASSENT_WORKDIR_ROOT": str(fault_folder / "workdirs"),
+        "ASSENT_WATCH_SECONDS": "0.2",
+        "ASSENT_SWEEP_SECONDS": "1",
+        "ASSENT_REHINT_SECONDS": "1",
+        "ASSENT_STREAM_POLL_SECONDS": "0.5",
+        "ASSENT_BACKOFF_SECONDS": "0.02",
+        "ASSENT_TURNS_IN_FLIGHT": "20",
+        "PYTHONWARNINGS": "ignore",
+    }
+
+
+@pytest.fixture(scope="session")
+def carried_workers(fault_env: dict[str, str], fault_redis: OwnRedis, fault_folder: Path) -> Iterator[list[Process]]:
+    """Workers that read only what the carrier brings."""
+    turns, _, rest = CARRIED.partition(",")
+    tools, _, sweeps = rest.partition(",")
+    env = fault_env | {"REDIS_URL": fault_redis.url.removesuffix("0") + "1"}
+    gevent = [*CELERY, "--include", "faults.preload", "-n", "turns@carried", "-P", "gevent", "-c", "20", "-Q", f"{turns},{sweeps}"]
+    prefork = [*CELERY, "-n", "tools@carried", "-P", "prefork", "-c", "2", "-Q", tools]
+    logs = fault_folder / "carried-turns.log", fault_folder / "carried-tools.log"
+    with running(gevent, env, logs[0]) as first, running(prefork, env, logs[1]) as second:
+        yield [first, second]
+
+
+@pytest.fixture(scope="session")
+def started() -> list[Plant]:
+    """The plant, if any test has needed it yet."""
+    return []
+
+
+@pytest.fixture
+def plant_at_rest(started: list[Plant]) -> Iterator[None]:
+    """A plant that is up finds nothing to do: its beat does not beat, and nobody sends to its queues."""
+    for plant in started:
+        plant.process("beat").suspend()
+    yield
+    for plant in started:
+        plant.process("beat").resume()
+
+
+@pytest.fixture
+def carrier(
+    plant_at_rest: None,
+    clean_database: DatabaseUrls,
+    fault_redis: OwnRedis,
+    carried_workers: list[Process],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Carrier]:
+    """Brings what this process and the workers send to the workers, by the rule that a test gives it."""
+    from workers import enqueue
+
+    fault_redis.heal()
+    url = fault_redis.url.removesuffix("0") + "1"
+    monkeypatch.setattr(db, "_send", enqueue.send)
+    monkeypatch.setattr(enqueue, "_paused_until", 0.0)
+    use_redis(monkeypatch, url)
+    for worker in carried_workers:
+        worker.said(READY)
+    found = Carrier(url)
+    found.rule = once
+    yield found
+    found.close()
+    monkeypatch.undo()
+    forget()
+
+
+@pytest.fixture(scope="session")
+def whole_plant(
+    fault_env: dict[str, str], fault_redis: OwnRedis, fault_folder: Path, database_urls: DatabaseUrls, started: list[Plant]
+) -> Iterator[Plant]:
+    """The Procfile's processes; Redis and the workers' Postgres are reached through links that can be cut."""
+    postgres_port = make_url(database_urls.app).port
+    assert postgres_port
+    with proxied(fault_redis.port) as to_redis, proxied(postgres_port) as to_postgres:
+        env = fault_env | {
+            "REDIS_URL": fault_redis.url.replace(str(fault_redis.port), str(to_redis.port)),
+            "DATABASE_URL": database_urls.app.replace(str(postgres_port), str(to_postgres.port)),
+            "DATABASE_SYSTEM_URL": database_urls.system.replace(str(postgres_port), str(to_postgres.port)),
+        }
+        with Plant(fault_folder, env, fault_redis, to_redis, to_postgres).running() as found:
+            started.append(found)
+            yield found
+            started.remove(found)
+
+
+@pytest.fixture
+def plant(whole_plant: Plant, clean_database: DatabaseUrls) -> Iterator[Plant]:
+    """The plant, whole at the beginning and at the end."""
+    yield whole_plant
+    whole_plant.to_redis.heal()
+    whole_plant.to_postgres.heal()
+    whole_plant.redis.heal()
+
+
+@pytest.fixture
+def stage(clean_database: DatabaseUrls) -> Stage:
+    """An empty workspace."""
+    return Stage()
+
+
+@pytest.fixture
+def crowd(plant: Plant, stage: Stage) -> Iterator[Crowd]:
+    """Sessions over HTTP."""
+    with httpx.Client(base_url=plant.url, headers={"x-api-key": key(stage)}, trust_env=False, timeout=20) as caller:
+        yield Crowd(plant, stage, caller)

@@ -1,0 +1,145 @@
+"""All of Assent as production runs it, by the Procfile under its supervisor, behind links that a test can cut."""
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+from crashes.invariants import Seen, check_invariants, look
+from crashes.journey import bash, spell
+from crashes.processes import PACE, wait_for
+from doors.served import message
+from faults.own_redis import OwnRedis
+from faults.proxy import Proxy
+from honcho.environ import parse_procfile
+from rows.stage import Stage
+
+from deploy.folder import free_port
+from deploy.supervisor import Child, Supervisor
+from models.approval import Approval
+
+HOUSE = Path(__file__).parents[2]
+RUNS = ("web", "turns", "tools", "beat")
+EFFECT = bash("echo effect >> effects")
+SCRIPT = f"{EFFECT}\nthen\nsay Done."
+POST_SECONDS = 1.0
+"""What a POST may take, whatever became of Redis."""
+
+
+class Plant:
+    """The running house: a supervisor's children, and the links between them and the servers."""
+
+    def __init__(self, folder: Path, env: dict[str, str], redis: OwnRedis, to_redis: Proxy, to_postgres: Proxy) -> None:
+        self.folder, self.redis, self.to_redis, self.to_postgres = folder, redis, to_redis, to_postgres
+        self.log = folder / "log"
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.env = {**os.environ, **env, "HOST": "127.0.0.1", "PORT": str(self.port), "LOG_LEVEL": "info", "TOOLS_CONCURRENCY": "2"}
+        self.env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        self.workdirs = Path(env["ASSENT_WORKDIR_ROOT"])
+
+    @contextmanager
+    def running(self) -> Iterator["Plant"]:
+        """Everything is up until the block ends."""
+        with self.log.open("w") as output:
+            self.supervisor = Supervisor(HOUSE, output=output)
+            processes = parse_procfile((HOUSE / "Procfile").read_text()).processes
+            try:
+                for name in RUNS:
+                    self.supervisor.start(Child(name, processes[name], self.env))
+                self.ready()
+                yield self
+            finally:
+                self.supervisor.hurry.set()
+                self.supervisor.stop()
+
+    def ready(self) -> None:
+        """Wait until the API answers and both workers consume."""
+        wait_for("the API answers", self._answers, 30)
+        for name in ("turns", "tools"):
+            wait_for(f"{name} is ready", lambda name=name: re.search(rf"{name}@\S+ ready\.", self.log.read_text()), 30)
+
+    def _answers(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/healthz", trust_env=False).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def process(self, name: str) -> psutil.Process:
+        """One of the children."""
+        return psutil.Process(self.supervisor.pids[name])
+
+    def said_since(self, mark: int, pattern: str) -> "re.Match[str] | None":
+        """What the processes have said after `mark`, a length of the log."""
+        return re.search(pattern, self.log.read_text()[mark:])
+
+    @property
+    def mark(self) -> int:
+        """How long the log is now."""
+        return len(self.log.read_text())
+
+
+class Crowd:
+    """Sessions of one workspace that go through the same script, driven over HTTP."""
+
+    def __init__(self, plant: Plant, stage: Stage, caller: httpx.Client) -> None:
+        self.plant, self.stage, self.caller = plant, stage, caller
+        self.sessions: list[str] = []
+        self.slowest = 0.0
+        """Seconds of the slowest POST."""
+
+    def begin(self, count: int, script: str = SCRIPT, **policies: Any) -> list[str]:
+        """New sessions, each with a first message."""
+        begun = []
+        for _ in range(count):
+            session_id = self.stage.session(**(policies or {"bash": "always_allow"}))
+            self.sessions.append(session_id)
+            begun.append(session_id)
+            self.post(session_id, message(f"Session {session_id}\n{script}"))
+        return begun
+
+    def post(self, session_id: str, *events: dict[str, Any]) -> None:
+        """A POST that must be answered in time, and well."""
+        before = time.monotonic()
+        answer = self.caller.post(f"/v1/sessions/{session_id}/events", json={"events": list(events)})
+        assert answer.status_code == 200, answer.text
+        self.slowest = max(self.slowest, time.monotonic() - before)
+
+    def decide(self, approval: Approval, **said: Any) -> httpx.Response:
+        """A person's decision, which must be answered in time."""
+        before = time.monotonic()
+        answer = self.caller.post(f"/v1/approvals/{approval.id}/decision", json=said)
+        self.slowest = max(self.slowest, time.monotonic() - before)
+        return answer
+
+    def until(self, condition: Callable[[Seen], Any], seconds: float, sessions: list[str] | None = None) -> list[Seen]:
+        """Wait until all sessions are so; the promises hold at the end."""
+        deadline = time.monotonic() + seconds
+        for session_id in sessions or self.sessions:
+            while not condition(seen := look(self.stage.workspace_id, session_id)):
+                assert time.monotonic() < deadline, f"stuck: {spell(seen)}"
+                time.sleep(PACE)
+        return [check_invariants(self.stage.workspace_id, session_id) for session_id in sessions or self.sessions]
+
+    def finished(self, seconds: float) -> list[Seen]:
+        """All runs come to their end in time, each with its effect, once."""
+        found = self.until(lambda seen: seen.session.status == "idle" and seen.turns, seconds)
+        for seen in found:
+            assert seen.session.stop_reason == {"type": "end_turn"}, spell(seen)
+            assert self.effects(seen.session.id) == 1
+        return found
+
+    def asked(self, seconds: float = 20) -> list[Approval]:
+        """The question of each session."""
+        return [seen.pending[0] for seen in self.until(lambda seen: seen.pending, seconds)]
+
+    def effects(self, session_id: str) -> int:
+        """How often its tool took effect, seen from outside."""
+        file = self.plant.workdirs / session_id / "files" / "effects"
+        return file.read_text().count("effect\n") if file.exists() else 0

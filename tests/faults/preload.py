@@ -1,0 +1,5 @@
+"""`celery worker --include faults.preload`: loads the SDK at the start, as `workers.turn` does for the queue `turns`."""
+
+from workers.providers import provider_for
+
+provider_for("")

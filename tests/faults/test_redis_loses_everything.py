@@ -1,0 +1,31 @@
+"""Faults 13 and 16: Redis is emptied, is full, takes no writes. Every session comes to its end (I1), decisions commit (I4)."""
+
+import pytest
+from faults.plant import POST_SECONDS, Crowd, Plant
+
+
+def test_flushall_in_the_middle_loses_no_run(plant: Plant, crowd: Crowd) -> None:
+    """Fault 13: emptied again and again, while messages come and while they wait to be read."""
+    for _ in range(4):
+        crowd.begin(4)
+        plant.redis.say("FLUSHALL")
+    crowd.finished(20)
+
+
+@pytest.mark.parametrize("fault", ["full", "read-only"])
+def test_decisions_commit_while_redis_takes_no_writes(plant: Plant, crowd: Crowd, fault: str) -> None:
+    """Fault 16: each decision and each message is answered with 200 in time, and all runs end once Redis is well again."""
+    crowd.begin(6, bash="always_ask")
+    asked = crowd.asked()
+    if fault == "full":
+        plant.redis.say("CONFIG", "SET", "maxmemory", "1")
+    else:
+        plant.redis.say("REPLICAOF", "127.0.0.1", "1")
+    for approval in asked:
+        assert crowd.decide(approval, result="allow").status_code == 200
+    crowd.begin(2, "say Hello.")
+    assert all(approval.status == "allowed" for session in asked for approval in crowd.stage.approvals(session.session_id))
+    assert crowd.slowest < POST_SECONDS
+    plant.redis.heal()
+    for seen in crowd.until(lambda seen: seen.session.status == "idle", 30):
+        assert crowd.effects(seen.session.id) == len(seen.calls)

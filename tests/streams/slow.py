@@ -1,0 +1,61 @@
+"""A client that opens a stream and reads only when told to, with little room for what it does not read."""
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+SECONDS = 20
+FRAME = re.compile(rb"event: (\S+)\nid: (\d+)\ndata: (.*)\n\n")
+
+
+class Slow:
+    """One stream over a bare socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.raw = b""
+
+    def read(self, size: int) -> bytes:
+        """So many bytes, fewer at the end of the connection."""
+        got = b""
+        while len(got) < size:
+            piece = self.sock.recv(min(65536, size - len(got)))
+            if not piece:
+                break
+            got += piece
+        self.raw += got
+        return got
+
+    def rest(self) -> None:
+        """All that still comes until the server's end is known, or a reset."""
+        with suppress(ConnectionError):
+            while self.read(65536):
+                pass
+
+    @property
+    def frames(self) -> list[tuple[int, dict[str, Any]]]:
+        """The whole frames that came, with their numbers."""
+        body = self.raw.partition(b"\r\n\r\n")[2]
+        text = b""
+        while body:  # chunked transfer coding
+            size, _, body = body.partition(b"\r\n")
+            text += body[: int(size, 16)]
+            body = body[int(size, 16) + 2 :]
+        return [(int(number), json.loads(data)) for _, number, data in FRAME.findall(text)]
+
+
+@contextmanager
+def slow_stream(url: str, key: str, session_id: str, last: int) -> Iterator[Slow]:
+    """An open stream that nobody reads yet."""
+    at = urlsplit(url)
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        sock.settimeout(SECONDS)
+        sock.connect((at.hostname, at.port))
+        lines = [f"GET /v1/sessions/{session_id}/events/stream HTTP/1.1", f"host: {at.netloc}", f"x-api-key: {key}"]
+        sock.sendall("\r\n".join([*lines, f"last-event-id: {last}", "", ""]).encode())
+        yield Slow(sock)

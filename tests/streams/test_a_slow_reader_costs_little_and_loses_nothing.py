@@ -1,0 +1,91 @@
+"""A client that does not read is cut, keeps no memory of the server's, holds up nobody, and resumes where it was (I8)."""
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+import pytest
+from doors.reading import stream
+from doors.served import Caller, good, message
+from rows.stage import Stage, say
+from streams.slow import Slow, slow_stream
+
+EVENTS = 90
+EVENT_BYTES = 270_000
+READERS = 20
+MEGABYTE = 1 << 20
+
+
+@pytest.fixture
+def session_id(caller: Caller, stage: Stage) -> str:
+    """A session with 24 MB of events: more than any buffer on the way to a client takes."""
+    found: str = caller.session()["id"]
+    for number in range(EVENTS):
+        stage.message(found, f"{number} " + "x" * EVENT_BYTES)
+    return found
+
+
+def worker(url: str) -> psutil.Process:
+    """The gunicorn worker that serves."""
+    port = int(url.rpartition(":")[2])
+    (main,) = [
+        p
+        for p in psutil.Process().children()
+        if any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in p.net_connections())
+    ]
+    (found,) = main.children()
+    return found
+
+
+def open_to(process: psutil.Process, clients: list[Slow]) -> int:
+    """How many of these clients' connections the server still has open."""
+    ports = {client.sock.getsockname()[1] for client in clients}
+    return sum(bool(c.raddr) and c.raddr.port in ports and c.status != psutil.CONN_CLOSE for c in process.net_connections())
+
+
+def test_who_does_not_read_is_cut_and_costs_no_memory(api: str, caller: Caller, session_id: str, log: Path) -> None:
+    """Twenty clients ask for 24 MB each and read nothing."""
+    process = worker(api)
+    before = process.memory_info().rss
+    with ExitStack() as stack:
+        clients = [stack.enter_context(slow_stream(api, caller.headers["x-api-key"], session_id, last=0)) for _ in range(READERS)]
+        most, deadline = before, time.monotonic() + 15
+        while not any(c.read(15) for c in clients[:1] if not c.raw):
+            assert time.monotonic() < deadline
+        while open_to(process, clients):
+            assert time.monotonic() < deadline, f"{open_to(process, clients)} are not cut"
+            most = max(most, process.memory_info().rss)
+            time.sleep(0.02)
+    assert most - before < 60 * MEGABYTE, f"{(most - before) / MEGABYTE:.0f} MB for clients that read nothing"
+    assert "Traceback" not in log.read_text()
+
+
+def test_who_was_cut_resumes_without_loss_or_doubling(api: str, caller: Caller, session_id: str) -> None:
+    """Twice: read a little, stop reading, be cut, come back with the last number that was read whole."""
+    seen: list[int] = []
+    for _ in range(2):
+        with slow_stream(api, caller.headers["x-api-key"], session_id, last=seen[-1] if seen else 0) as client:
+            client.read(EVENTS * EVENT_BYTES // 5)
+            deadline = time.monotonic() + 15
+            while open_to(worker(api), [client]):
+                assert time.monotonic() < deadline, "it is not cut"
+                time.sleep(0.02)
+            client.rest()
+            assert client.frames
+            seen += [number for number, _ in client.frames]
+    assert len(seen) < EVENTS
+    with stream(caller, session_id, last=seen[-1]) as rest:
+        while len(seen) < EVENTS:
+            seen.append(rest.next().id or 0)
+    assert seen == list(range(1, EVENTS + 1))
+
+
+def test_who_does_not_read_holds_up_nobody(api: str, caller: Caller, stage: Stage, session_id: str) -> None:
+    """Another reader of the same session gets what is new at once."""
+    last = stage.read(session_id).last_seq
+    with slow_stream(api, caller.headers["x-api-key"], session_id, last=0), stream(caller, session_id, last=last) as quick:
+        before = time.monotonic()
+        good(caller.tell(session_id, message("News.")))
+        assert quick.next().data["content"] == [say("News.")]
+        assert time.monotonic() - before < 1.5

@@ -1,0 +1,130 @@
+"""Fault 35: every route with another workspace's ids answers as if they did not exist, and changes nothing (I10)."""
+
+from typing import Any
+
+import pytest
+from doors.served import MODEL, confirmation, message
+from flask import Flask
+from own_database import DatabaseUrls
+from walls.world import World
+from werkzeug.routing import Rule
+
+OPEN = {"/healthz", "/readyz", "/openapi.json", "/docs"}
+"""Routes without a key: they tell of no workspace."""
+
+
+def bodies(world: World) -> dict[str, Any]:
+    """What a good request to a route says; nothing where it is not named here."""
+    return {
+        "POST /v1/agents": {"name": "New", "model": MODEL},
+        "POST /v1/agents/<agent_id>": {"version": 1, "name": "Renamed"},
+        "POST /v1/environments": {"name": "New", "config": {"type": "self_hosted"}},
+        "POST /v1/environments/<environment_id>": {"name": "Renamed"},
+        "POST /v1/environments/<environment_id>/work/<work_id>": {"metadata": {"a": "b"}},
+        "POST /v1/sessions": {"agent": world.ids["agent_id"], "environment_id": world.ids["environment_id"]},
+        "POST /v1/sessions/<session_id>": {"title": "Renamed"},
+        "POST /v1/sessions/<session_id>/events": {"events": [message(), confirmation(world.ids["tool_use_id"])]},
+        "POST /v1/approvals/<approval_id>/decision": {"result": "allow"},
+    }
+
+
+def requests(app: Flask) -> list[tuple[str, Rule]]:
+    """Every method of every route."""
+    return [
+        (method, rule)
+        for rule in app.url_map.iter_rules()
+        for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
+        if rule.rule not in OPEN
+    ]
+
+
+def path(rule: Rule, world: World) -> str:
+    """The route with this world's ids. A KeyError says that the world lacks something that a new route names."""
+    found = rule.rule
+    for name in rule.arguments:
+        found = found.replace(f"<{name}>", world.ids[name])
+    return found
+
+
+def test_another_workspace_s_ids_are_unknown_and_its_rows_stay(
+    app: Flask, theirs: World, ours: World, database_urls: DatabaseUrls
+) -> None:
+    before = theirs.rows(database_urls.admin)
+    asked = requests(app)
+    assert len(asked) > 30
+    for method, rule in asked:
+        name = f"{method} {rule.rule}"
+        body = bodies(theirs).get(name, {}) if method == "POST" else None
+        answer = ours.ask(method, path(rule, theirs), body)
+        if rule.arguments:
+            assert answer.status_code == 404, f"{name}: {answer.status_code} {answer.text}"
+        elif any(known in str(body) for known in theirs.ids.values()):
+            assert answer.status_code in {400, 404}, f"{name}: {answer.status_code} {answer.text}"
+        else:
+            assert answer.status_code == 200, f"{name}: {answer.text}"
+            assert not any(known in answer.text for known in theirs.ids.values()), f"{name} tells of others"
+        assert theirs.rows(database_urls.admin) == before, f"{name} changed something"
+        answer.close()
+
+
+def test_the_same_requests_find_their_own(app: Flask, theirs: World) -> None:
+    """So that the other test fails for the right reason: each request is good, and its ids are known to whom they belong."""
+    for method, rule in requests(app):
+        name = f"{method} {rule.rule}"
+        world = World(app) if method != "GET" else theirs
+        answer = world.ask(method, path(rule, world), bodies(world).get(name, {}) if method == "POST" else None)
+        assert answer.status_code in {200, 409, 412}, f"{name}: give it a good body here: {answer.status_code} {answer.text}"
+        answer.close()
+
+
+def mixed(ours: World, theirs: World) -> list[tuple[str, dict[str, Any]]]:
+    """Requests to our own rows that name somebody else's."""
+    events = f"/v1/sessions/{ours.session_id}/events"
+    return [
+        ("/v1/sessions", {"agent": ours.ids["agent_id"], "environment_id": theirs.ids["environment_id"]}),
+        ("/v1/sessions", {"agent": theirs.ids["agent_id"], "environment_id": ours.ids["environment_id"]}),
+        ("/v1/sessions", {"agent": {"type": "agent", "id": theirs.ids["agent_id"]}, "environment_id": ours.built_in()}),
+        (events, {"events": [confirmation(theirs.ids["tool_use_id"])]}),
+        (events, {"events": [{"type": "user.custom_tool_result", "custom_tool_use_id": theirs.ids["tool_use_id"]}]}),
+        (f"/v1/environments/{ours.ids['environment_id']}/work/{theirs.ids['work_id']}/ack", {}),
+        (f"/v1/environments/{theirs.ids['environment_id']}/work/{ours.ids['work_id']}/ack", {}),
+        (f"/v1/sessions/{ours.session_id}/threads/{theirs.ids['thread_id']}/archive", {}),
+    ]
+
+
+def test_another_workspace_s_ids_in_a_body_or_beside_ours_are_unknown(
+    theirs: World, ours: World, database_urls: DatabaseUrls
+) -> None:
+    before = theirs.rows(database_urls.admin)
+    for at, body in mixed(ours, theirs):
+        answer = ours.ask("POST", at, body)
+        assert answer.status_code in {400, 404}, f"{at} {body}: {answer.status_code} {answer.text}"
+    assert theirs.rows(database_urls.admin) == before
+
+
+def test_an_answer_kept_for_retries_is_the_asker_s_alone(theirs: World, ours: World) -> None:
+    """The same idempotency key and body in two workspaces are two requests."""
+    body = {"name": "Kept", "model": MODEL}
+    first, again = (theirs.ask("POST", "/v1/agents", body, **{"idempotency-key": "k"}) for _ in range(2))
+    other = ours.ask("POST", "/v1/agents", body, **{"idempotency-key": "k"})
+    assert first.get_json()["id"] == again.get_json()["id"] != other.get_json()["id"]
+
+
+@pytest.mark.parametrize("listed", ["agents", "environments", "sessions", "approvals"])
+def test_another_workspace_s_cursor_shows_nothing_of_it(theirs: World, ours: World, listed: str) -> None:
+    """A page's cursor is a place in an order, no key to somebody's rows."""
+    if listed == "approvals":
+        theirs.stage.message(theirs.resting_id)
+        theirs.stage.reply(theirs.resting_id, *_two_calls())
+    page = theirs.ask("GET", f"/v1/{listed}?limit=1").get_json()["next_page"]
+    assert page, "there is more than one"
+    answer = ours.ask("GET", f"/v1/{listed}?limit=100&page={page}")
+    known = {row["id"] for row in theirs.ask("GET", f"/v1/{listed}?limit=100").get_json()["data"]}
+    assert answer.status_code in {200, 400}, answer.text
+    assert not any(row in answer.text for row in known)
+
+
+def _two_calls() -> list[dict[str, Any]]:
+    from rows.stage import call
+
+    return [call(), call()]

@@ -1,0 +1,130 @@
+"""Fault 35: row-level security under the queries. Every table, every verb, as the roles that the processes run as (I10)."""
+
+from typing import Any
+
+import psycopg
+import pytest
+from own_database import DatabaseUrls
+from psycopg import sql
+from psycopg.errors import InsufficientPrivilege
+from walls.world import TABLES, World
+
+Row = dict[str, Any]
+NOT_CONTENT = {
+    "workspace": {"name"},
+    "api_key": {"name", "scopes", "secret_sha256", "hint", "created_at", "revoked_at"},
+    "session": {"last_seq"},
+    "turn": {"fence", "due_at", "hinted_at", "lease_until"},
+    "tool_call": {"fence", "due_at", "hinted_at", "lease_until", "cancel_requested_at", "held_back"},
+    "approval": {"expires_at"},
+    "answer": {"expires_at"},
+}
+"""Beside ids and statuses: what the sweeps see of all workspaces. No input, no result, no message, no decision."""
+ALWAYS = {"id", "workspace_id", "session_id", "status"}
+SYSTEM_WRITES = {("turn", "lease_until"), ("turn", "hinted_at"), ("tool_call", "lease_until"), ("tool_call", "hinted_at")}
+
+
+def connect(url: str, workspace_id: str | None = None) -> "psycopg.Connection[Any]":
+    """As a running role, in a workspace as `models.db.transaction` sets it."""
+    db = psycopg.connect(url, autocommit=True, row_factory=psycopg.rows.dict_row)
+    if workspace_id is not None:
+        db.execute("SELECT set_config('assent.workspace', %s, false)", [workspace_id])
+    return db
+
+
+def run(db: "psycopg.Connection[Any]", text: str, table: str, *values: Any) -> "psycopg.Cursor[Any]":
+    """A statement about a table, whose name it has as `{}`."""
+    return db.execute(sql.SQL(text).format(sql.Identifier(table)), values)
+
+
+def a_row(urls: DatabaseUrls, world: World, table: str) -> Row:
+    """Any of a tenant's rows, read by the superuser."""
+    with connect(urls.admin) as db:
+        found: Row | None = run(db, "SELECT * FROM {} WHERE workspace_id = %s LIMIT 1", table, world.workspace_id).fetchone()
+    assert found, f"{table} is empty: have the world put a row into it"
+    return found
+
+
+def insert(db: "psycopg.Connection[Any]", table: str, row: Row) -> None:
+    """Insert a row as it is."""
+    names = sql.SQL(", ").join(map(sql.Identifier, row))
+    arrays = {"scopes"}  # every other list is JSON
+    values = [
+        psycopg.types.json.Jsonb(value) if isinstance(value, dict | list) and name not in arrays else value
+        for name, value in row.items()
+    ]
+    places = sql.SQL(", ").join(sql.Placeholder() * len(row))
+    db.execute(sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(sql.Identifier(table), names, places), values)
+
+
+def test_every_table_of_the_database_is_known_here(database_urls: DatabaseUrls) -> None:
+    """No table without a workspace, a policy and a test."""
+    with connect(database_urls.admin) as db:
+        found = db.execute(
+            "SELECT relname, relrowsecurity FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
+        ).fetchall()
+        with_workspace = {
+            r["table_name"]
+            for r in db.execute(
+                "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' AND column_name = 'workspace_id'"
+            )
+        }
+    assert {row["relname"] for row in found} - {"alembic_version"} == set(TABLES) == with_workspace
+    assert {row["relname"] for row in found if not row["relrowsecurity"]} == {"alembic_version"}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_another_workspace_s_rows_are_neither_seen_nor_changed_nor_made(
+    theirs: World, ours: World, database_urls: DatabaseUrls, table: str
+) -> None:
+    row, own = a_row(database_urls, theirs, table), a_row(database_urls, ours, table)
+    before = theirs.rows(database_urls.admin)
+    for workspace_id in (ours.workspace_id, "", None):
+        with connect(database_urls.app, workspace_id) as db:
+            for text in ("SELECT * FROM {} WHERE workspace_id = %s", "SELECT * FROM {} WHERE workspace_id = %s FOR UPDATE"):
+                _nothing(db, text, table, theirs.workspace_id)
+            _nothing(db, "UPDATE {} SET workspace_id = workspace_id WHERE workspace_id = %s", table, theirs.workspace_id)
+            _nothing(db, "DELETE FROM {} WHERE workspace_id = %s", table, theirs.workspace_id)
+            with pytest.raises(InsufficientPrivilege, match=r"row-level security"):
+                insert(db, table, row)
+            with pytest.raises(InsufficientPrivilege):
+                run(db, "TRUNCATE {} CASCADE", table)
+    with connect(database_urls.app, ours.workspace_id) as db:
+        seen = run(db, "SELECT DISTINCT workspace_id FROM {}", table).fetchall()
+        assert seen == [{"workspace_id": ours.workspace_id}], "its own it does see"
+        with pytest.raises(InsufficientPrivilege):
+            run(db, "UPDATE {} SET workspace_id = %s WHERE workspace_id = %s", table, theirs.workspace_id, own["workspace_id"])
+    assert theirs.rows(database_urls.admin) == before
+
+
+def _nothing(db: "psycopg.Connection[Any]", text: str, table: str, workspace_id: str) -> None:
+    """A statement that finds no row, or is not allowed on this table at all."""
+    try:
+        assert run(db, text, table, workspace_id).rowcount == 0, f"{text} on {table} found something"
+    except InsufficientPrivilege as refused:
+        assert "permission denied" in str(refused)  # noqa: PT017 - most tables allow it, for their own rows
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_sweeps_role_reads_no_content_and_writes_leases_and_hints_only(
+    theirs: World, database_urls: DatabaseUrls, table: str
+) -> None:
+    row = a_row(database_urls, theirs, table)
+    with connect(database_urls.system) as db:
+        readable = {column for column in row if _may(db, sql.SQL("SELECT {} FROM {} LIMIT 1"), column, table)}
+        writable = {column for column in row if _may(db, sql.SQL("UPDATE {1} SET {0} = {0} WHERE false"), column, table)}
+        with pytest.raises(InsufficientPrivilege):
+            insert(db, table, row)
+        removable = _may(db, sql.SQL("DELETE FROM {1} WHERE false AND {0} IS NULL"), "workspace_id", table)
+    allowed = ALWAYS | NOT_CONTENT[table] if table in NOT_CONTENT else set()
+    assert readable <= allowed, f"{table}: {readable - allowed} is content"
+    assert {(table, column) for column in writable} <= SYSTEM_WRITES
+    assert not removable or table == "answer"
+
+
+def _may(db: "psycopg.Connection[Any]", text: sql.SQL, column: str, table: str) -> bool:
+    try:
+        db.execute(text.format(sql.Identifier(column), sql.Identifier(table)))
+    except InsufficientPrivilege:
+        return False
+    return True

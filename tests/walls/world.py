@@ -1,0 +1,83 @@
+"""A tenant with a row in every table, and its hands on every route."""
+
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+from doors.served import MODEL, key, message
+from flask import Flask
+from flask.testing import FlaskClient
+from psycopg import sql
+from rows.stage import Stage, call
+from werkzeug.test import TestResponse
+
+from models import schema  # noqa: F401 - every table is imported
+from models.db import Base, transaction
+from models.environment import Environment
+from models.tool_call import ToolCall
+
+TABLES = sorted(Base.metadata.tables)
+
+
+class World:
+    """One workspace in which everything has happened."""
+
+    def __init__(self, app: Flask) -> None:
+        self.stage = Stage()
+        self.workspace_id = self.stage.workspace_id
+        self.client: FlaskClient = app.test_client()
+        self.key = key(self.stage)
+        self.session_id = self.stage.session(bash="always_ask", read="always_allow")
+        self.stage.message(self.session_id)
+        asked, allowed = self.stage.reply(self.session_id, call(), call("read", file_path="x"))
+        self.stage.run_call(allowed)
+        self.hosted_id = self.stage.session(self_hosted=True, bash="always_allow")
+        self.stage.message(self.hosted_id)
+        self.stage.reply(self.hosted_id, call())
+        self.resting_id = self.stage.session()
+        self.ids = {
+            "session_id": self.session_id,
+            "approval_id": self.stage.approvals(self.session_id)[0].id,
+            "environment_id": self.stage.read(self.hosted_id).environment_id,
+            "tool_use_id": asked.id,
+        }
+        answer = self.ask("POST", "/v1/agents", {"name": "Kept", "model": MODEL}, **{"idempotency-key": "k"})
+        assert answer.status_code == 200, answer.text
+        self.ids["agent_id"] = answer.get_json()["id"]
+        self.ids["work_id"] = self._first(f"/v1/environments/{self.ids['environment_id']}/work")
+        self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> TestResponse:
+        """One request with this tenant's key, which may do everything."""
+        said = {"x-api-key": self.key} | headers
+        return self.client.open(path, method=method, json=body, headers=said)
+
+    def _first(self, path: str) -> str:
+        found: str = self.ask("GET", path).get_json()["data"][0]["id"]
+        return found
+
+    def built_in(self) -> str:
+        """The environment that every workspace has."""
+        with transaction(self.workspace_id) as db:
+            return db.scalars(sa.select(Environment.id).where(Environment.built_in)).one()
+
+    def call(self) -> ToolCall:
+        """The call that waits for a person."""
+        return self.stage.get(ToolCall, self.ids["tool_use_id"])
+
+    def rows(self, admin: str) -> dict[str, list[str]]:
+        """All of its rows, by table, as they are."""
+        with psycopg.connect(admin) as db:
+            return {
+                table: [
+                    str(row[0])
+                    for row in db.execute(
+                        sql.SQL("SELECT t::text FROM {} t WHERE workspace_id = %s ORDER BY 1").format(sql.Identifier(table)),
+                        [self.workspace_id],
+                    )
+                ]
+                for table in TABLES
+            }
+
+
+__all__ = ["TABLES", "World", "message"]
