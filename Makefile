@@ -15,7 +15,7 @@ run: setup
 	@$(BIN)/assent up $(ARGS)
 
 test: setup
-	@$(BIN)/python -m pytest -n auto $(ARGS)
+	@$(BIN)/python -m pytest -n 3 $(ARGS)
 
 check: setup
 	@$(BIN)/ruff format --check .

@@ -11,9 +11,9 @@ from functools import cache
 from typing import Any
 
 import redis
+from kombu import pools
 from kombu.connection import Connection
 from kombu.exceptions import KombuError, LimitExceeded
-from kombu.pools import producers
 
 from models import db
 from models.db import Hint, Outbox
@@ -47,6 +47,7 @@ def publish(hints: list[Hint], news: dict[str, dict[str, Any]]) -> bool:
         return False
     except _FAILURES as error:
         _paused_until = time.monotonic() + settings().publish_pause_seconds
+        pools.reset()  # type: ignore[no-untyped-call]  # the next connection declares its queues anew: an emptied Redis has forgotten them
         log.warning("Redis takes no hints (%s): the sweeps take over", type(error).__name__)
         return False
     return True
@@ -68,7 +69,7 @@ def channel(session_id: str) -> str:
 def _send_hints(hints: list[Hint]) -> None:
     if not hints:
         return
-    with producers[_connection()].acquire(block=True, timeout=settings().publish_seconds) as producer:
+    with pools.producers[_connection()].acquire(block=True, timeout=settings().publish_seconds) as producer:
         for hint in hints:
             app.send_task(hint.task, hint.args, producer=producer, ignore_result=True, retry=False)
 

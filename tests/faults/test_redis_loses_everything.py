@@ -9,7 +9,7 @@ def test_flushall_in_the_middle_loses_no_run(plant: Plant, crowd: Crowd) -> None
     for _ in range(4):
         crowd.begin(4)
         plant.redis.say("FLUSHALL")
-    crowd.finished(20)
+    crowd.finished(40)
 
 
 @pytest.mark.parametrize("fault", ["full", "read-only"])

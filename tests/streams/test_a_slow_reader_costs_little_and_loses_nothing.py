@@ -13,7 +13,7 @@ from streams.slow import Slow, slow_stream
 
 EVENTS = 90
 EVENT_BYTES = 270_000
-READERS = 20
+READERS = 10
 MEGABYTE = 1 << 20
 
 
@@ -45,19 +45,19 @@ def open_to(process: psutil.Process, clients: list[Slow]) -> int:
 
 
 def test_who_does_not_read_is_cut_and_costs_no_memory(api: str, caller: Caller, session_id: str, log: Path) -> None:
-    """Twenty clients ask for 24 MB each and read nothing."""
+    """Ten clients ask for 24 MB each and read nothing."""
     process = worker(api)
     before = process.memory_info().rss
     with ExitStack() as stack:
         clients = [stack.enter_context(slow_stream(api, caller.headers["x-api-key"], session_id, last=0)) for _ in range(READERS)]
-        most, deadline = before, time.monotonic() + 15
+        most, deadline = before, time.monotonic() + 60
         while not any(c.read(15) for c in clients[:1] if not c.raw):
             assert time.monotonic() < deadline
         while open_to(process, clients):
             assert time.monotonic() < deadline, f"{open_to(process, clients)} are not cut"
             most = max(most, process.memory_info().rss)
             time.sleep(0.02)
-    assert most - before < 60 * MEGABYTE, f"{(most - before) / MEGABYTE:.0f} MB for clients that read nothing"
+    assert most - before < 40 * MEGABYTE, f"{(most - before) / MEGABYTE:.0f} MB for clients that read nothing"
     assert "Traceback" not in log.read_text()
 
 
@@ -67,7 +67,7 @@ def test_who_was_cut_resumes_without_loss_or_doubling(api: str, caller: Caller, 
     for _ in range(2):
         with slow_stream(api, caller.headers["x-api-key"], session_id, last=seen[-1] if seen else 0) as client:
             client.read(EVENTS * EVENT_BYTES // 5)
-            deadline = time.monotonic() + 15
+            deadline = time.monotonic() + 60
             while open_to(worker(api), [client]):
                 assert time.monotonic() < deadline, "it is not cut"
                 time.sleep(0.02)
