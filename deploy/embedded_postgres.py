@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -179,15 +178,6 @@ class Postgres:
             [sys.executable, "-I", str(TETHER), parent, *options, "--", *words],
             env=around, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
         )  # fmt: skip
-
-
-def wait_until_ready(server: Postgres, seconds: float = 30) -> None:
-    """Wait until it answers. Raises Refused when it does not."""
-    deadline = time.monotonic() + seconds
-    while not server.is_ready():
-        if time.monotonic() > deadline:
-            raise Refused(f"Postgres in {server.data} does not answer after {seconds:.0f} s")
-        time.sleep(0.05)
 
 
 def _works_in(process: psutil.Process, data: Path) -> bool:

@@ -67,7 +67,7 @@ def _execute(call: ToolCall, lease: Lease) -> ToolResult:
         call_id=call.id,
         session_id=call.session_id,
         root=workdir.session_root(call.session_id),
-        seconds=tool.seconds or settings().tool_seconds,
+        seconds=tool.time_limit,
         cancelled=lease.cancelled,
     )
     return registry.execute(tool, context, call.input)
