@@ -16,9 +16,10 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as NoConnection
 from werkzeug.exceptions import HTTPException
 
-from models.db import Stale, passes
+from models.db import passes
 from models.errors import Busy, Conflict, Invalid, NotFound, Outdated, Refusal
 from models.settings import settings
+from models.writes import Stale
 
 log = logging.getLogger("assent.api")
 

@@ -9,12 +9,13 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import ids
-from models.db import Base, Db, insert, move
+from models.db import Base, Db
 from models.errors import Conflict
 from models.principal import Principal
 from models.pure.canonical import spelled
 from models.session import Session
 from models.tool_call import ToolCall
+from models.writes import insert, move
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.orm import DeclarativeBase, Mapper, make_transient_to_detached
+from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.orm import Session as Db
-from sqlalchemy.orm.attributes import set_committed_value
 
-from models.pure import states
+from models import writes
 from models.settings import settings
 
 __all__ = [
@@ -27,10 +25,8 @@ __all__ = [
     "Db",
     "Hint",
     "Outbox",
-    "Stale",
     "dispose",
     "engine",
-    "move",
     "on_commit",
     "outbox",
     "passes",
@@ -57,10 +53,6 @@ _PASSING = ("08", "53", "57P", "40", "55P03", "57014", "25006")
 
 class Base(DeclarativeBase):
     """Every table's base."""
-
-
-class Stale(Exception):
-    """A compare-and-swap found that somebody else had moved the row: do nothing more with it."""
 
 
 @dataclass(frozen=True)
@@ -112,14 +104,16 @@ def engine(role: Role = "app") -> sa.Engine:
     if key not in _engines:
         s = settings()
         url = {"app": s.database_url, "system": s.database_system_url, "owner": s.database_owner_url}[role]
-        _engines[key] = sa.create_engine(
+        made = _engines[key] = sa.create_engine(
             sa.make_url(url).set(drivername="postgresql+psycopg"),
+            isolation_level="AUTOCOMMIT",  # a transaction begins by `writes.begin`, in one message with its workspace
             pool_size=s.database_pool_size,
             max_overflow=0,
             hide_parameters=True,  # an error in a log must not say what was in the row
             pool_timeout=s.database_pool_timeout_seconds,
             connect_args=_CONNECT,
         )
+        sa.event.listen(made, "before_cursor_execute", lambda connection, *_: writes.send(connection))
     return _engines[key]
 
 
@@ -142,6 +136,7 @@ def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
         for row in outbox(db).unwritten:
             row.write(db)
         db.flush()
+        writes.send(db.connection())
         try:
             db.commit()
         except BaseException:
@@ -160,7 +155,7 @@ def _begin(workspace_id: str, role: Role) -> Db:
     for last in (False, True):
         db = Db(engine(role), autoflush=False, expire_on_commit=False)
         try:
-            db.connection().exec_driver_sql("SELECT set_config('assent.workspace', %s, true)", (workspace_id,))
+            writes.begin(db.connection(), workspace_id)
         except DBAPIError as error:
             db.close()
             if last or not error.connection_invalidated:
@@ -179,67 +174,9 @@ def outbox(db: Db) -> Outbox:
     return box
 
 
-def move(db: Db, row: Any, to: str, **values: Any) -> None:
-    """The one way to change a status: compare-and-swap on status (and fence, where the row has one), by the table in `states`.
-
-    Raises Stale when the row is no longer as `row` has it, ValueError when the tables know no such transition.
-    """
-    states.check(row.__tablename__, row.status, to)
-    changed = {"status": to, **values}
-    guard = {"was_id": row.id, "was_status": row.status}
-    if hasattr(row, "fence"):
-        guard["was_fence"] = row.fence
-    if db.connection().execute(_update(sa.inspect(row).mapper, tuple(changed), tuple(guard)), changed | guard).rowcount != 1:
-        raise Stale(f"{row.__tablename__} {row.id} is no longer {row.status}")
-    for key, value in changed.items():
-        set_committed_value(row, key, value)
-
-
-def insert(db: Db, row: Any) -> None:
-    """Insert a new row now. Plain statements, here and in `save`, cost a third of what the unit of work takes for the same."""
-    mapper = sa.inspect(row).mapper
-    columns = _columns(mapper)
-    for key, column in columns.items():
-        if key not in row.__dict__:
-            setattr(row, key, getattr(column.default, "arg", None))
-    db.connection().execute(_insert(mapper), {str(column.key): getattr(row, key) for key, column in columns.items()})
-    make_transient_to_detached(row)
-    db.add(row)
-
-
-def save(db: Db, row: Any) -> None:
-    """Write the attributes of a locked row that changed, in one plain statement."""
-    state = sa.inspect(row)
-    columns, before = _columns(state.mapper), state.committed_state
-    changed = {key: getattr(row, key) for key in columns if key in before}
-    if changed:
-        db.connection().execute(_update(state.mapper, tuple(changed), ("was_id",)), changed | {"was_id": row.id})
-    for key, value in changed.items():
-        set_committed_value(row, key, value)
-
-
 def passes(error: Exception) -> bool:
     """Whether a database's failure may be gone in a moment: connections, time-outs, deadlocks, a failover. All else is for good."""
     if not isinstance(error, DBAPIError):
         return isinstance(error, (PoolTimeout, DisconnectionError))
     state = getattr(error.orig, "sqlstate", None) or ""
     return error.connection_invalidated or not state or state.startswith(_PASSING)
-
-
-@cache
-def _columns(mapper: Mapper[Any]) -> dict[str, "sa.ColumnElement[Any]"]:
-    """A table's columns by the names of their attributes."""
-    return {attribute.key: attribute.columns[0] for attribute in mapper.column_attrs}
-
-
-@cache
-def _insert(mapper: Mapper[Any]) -> sa.Insert:
-    return sa.insert(cast(sa.Table, mapper.local_table))
-
-
-@cache
-def _update(mapper: Mapper[Any], keys: tuple[str, ...], guard: tuple[str, ...]) -> sa.Update:
-    columns = _columns(mapper)
-    where = [columns[name.removeprefix("was_")] == sa.bindparam(name) for name in guard]
-    values = {columns[key]: sa.bindparam(key, type_=columns[key].type) for key in keys}
-    return sa.update(cast(sa.Table, mapper.local_table)).where(*where).values(values)

@@ -10,19 +10,20 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import audit, clock, ids
-from models.db import Base, Db, outbox, save
+from models.db import Base, Db, outbox
 from models.errors import NotFound
 from models.event import Event
 from models.principal import Principal
 from models.pure import states
+from models.writes import save, write
 
 USAGE = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 NO_USAGE = dict.fromkeys(USAGE, 0)
 
-_APPEND = sa.text("""
-    WITH events AS (INSERT INTO event SELECT * FROM jsonb_populate_recordset(NULL::event, CAST(:events AS jsonb)))
-    INSERT INTO audit SELECT * FROM jsonb_populate_recordset(NULL::audit, CAST(:acts AS jsonb))
-""")
+_APPEND = """
+    WITH events AS (INSERT INTO event SELECT * FROM jsonb_populate_recordset(NULL::event, CAST(%(events)s AS jsonb)))
+    INSERT INTO audit SELECT * FROM jsonb_populate_recordset(NULL::audit, CAST(%(acts)s AS jsonb))
+"""
 
 
 def _spell(value: datetime) -> str:
@@ -34,7 +35,7 @@ class Session(Base):
     """A conversation. Every verb of its turns, calls and approvals works under `Session.lock`."""
 
     __tablename__ = "session"
-    __allow_unmapped__ = True  # for `now`
+    __allow_unmapped__ = True  # for what belongs to one transaction
 
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
@@ -78,6 +79,8 @@ class Session(Base):
     """What this transaction appends; written at its end, all at once."""
     acts: list[dict[str, Any]]
     """Likewise, of the audit."""
+    calls: list[Any] | None
+    """The tool calls of the current turn, once this transaction has read them."""
 
     @classmethod
     def lock(cls, db: Db, session_id: str) -> "Session":
@@ -100,7 +103,7 @@ class Session(Base):
 
     def begin(self, db: Db, now: datetime) -> None:
         """Start to collect what the transaction appends."""
-        self.now, self.events, self.acts = now, [], []
+        self.now, self.events, self.acts, self.calls = now, [], [], None
         outbox(db).unwritten.append(self)
 
     def write(self, db: Db) -> None:
@@ -108,7 +111,7 @@ class Session(Base):
         events, acts, self.events, self.acts = self.events, self.acts, [], []
         if events or acts:
             rows = {"events": [event.row for event in events], "acts": acts}
-            db.connection().execute(_APPEND, {name: json.dumps(found, default=_spell) for name, found in rows.items()})
+            write(db, _APPEND, {name: json.dumps(found, default=_spell) for name, found in rows.items()})
         save(db, self)
 
     def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word

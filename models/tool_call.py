@@ -2,19 +2,20 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models.db import Base, Db, Hint, Stale, insert, move, outbox
+from models.db import Base, Db, Hint, outbox
 from models.principal import system
 from models.pure.canonical import digest
 from models.pure.policy import Verdict
 from models.session import Session
 from models.settings import settings
 from models.turn import Turn
+from models.writes import Stale, insert, move, write
 
 RESULTS = {
     "builtin": ("agent.tool_result", "tool_use_id"),
@@ -126,8 +127,15 @@ class ToolCall(Base):
 
     @classmethod
     def of_turn(cls, db: Db, session: Session) -> list["ToolCall"]:
-        """The calls of the session's current turn, in order."""
-        return list(db.scalars(_OF_TURN, {"turn": session.turn_id}))
+        """The calls of the session's current turn, in order; read once in a transaction."""
+        if session.calls is None:
+            session.calls = list(db.scalars(_OF_TURN, {"turn": session.turn_id}))
+        return session.calls
+
+    def put(self, db: Db, session: Session) -> None:
+        """Insert it behind the calls of its turn."""
+        insert(db, self)
+        ToolCall.of_turn(db, session).append(self)
 
     @property
     def hint(self) -> Hint:
@@ -222,7 +230,7 @@ class ToolCall(Base):
     def end_attempt(self, db: Db, session: Session, outcome: str) -> None:
         """Close the present attempt's row."""
         ended = {"call": self.id, "attempt": self.attempt, "at": session.now, "as": outcome}
-        db.connection().execute(_END_ATTEMPT, ended)
+        write(db, _END_ATTEMPT, ended)
 
 
 class Attempt(Base):
@@ -243,11 +251,9 @@ class Attempt(Base):
 
 
 _OF_TURN = sa.select(ToolCall).where(ToolCall.turn_id == sa.bindparam("turn")).order_by(ToolCall.position)
-_END_ATTEMPT = (
-    sa.update(cast(sa.Table, Attempt.__table__))
-    .where(Attempt.tool_call_id == sa.bindparam("call"), Attempt.number == sa.bindparam("attempt"))
-    .values(ended_at=sa.bindparam("at"), outcome=sa.bindparam("as"))
-)
+_END_ATTEMPT = """
+    UPDATE attempt SET ended_at = %(at)s, outcome = %(as)s WHERE tool_call_id = %(call)s AND number = %(attempt)s
+"""
 
 
 def text(words: str) -> list[dict[str, Any]]:

@@ -12,11 +12,12 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import ids
-from models.db import Base, Db, Hint, Stale, insert, move, outbox
+from models.db import Base, Db, Hint, outbox
 from models.event import Event
 from models.pure.backoff import backoff
 from models.session import Session
 from models.settings import settings
+from models.writes import Stale, insert, move
 
 
 class Turn(Base):
@@ -74,7 +75,7 @@ class Turn(Base):
             hinted_at=session.now,
             created_at=session.now,
         )
-        session.turn_id = turn.id
+        session.turn_id, session.calls = turn.id, []
         insert(db, turn)
         outbox(db).hints.append(turn.hint)
         return turn

@@ -11,9 +11,10 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import clock, ids
-from models.db import Base, Db, insert, move
+from models.db import Base, Db
 from models.errors import Conflict, NotFound
 from models.session import Session
+from models.writes import insert, move
 
 PAUSE_SECONDS = 1.0
 """Work that follows upon stopped work is offered after this time, so that a worker that fails at once does not spin."""

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from models.db import Db, Stale, passes, transaction
+from models.db import Db, passes, transaction
 from models.errors import NotFound
 from models.session import Session
+from models.writes import Stale
 from workers.leases import Lease
 
 log = logging.getLogger(__name__)

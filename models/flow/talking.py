@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from models import audit, clock, ids
 from models.approval import Approval, Decision
-from models.db import Db, insert
+from models.db import Db
 from models.errors import Conflict, Invalid
 from models.event import Event
 from models.flow.deciding import decide
@@ -17,6 +17,7 @@ from models.session import NO_USAGE, Session
 from models.tool_call import RESULTS, Attempt, ToolCall
 from models.turn import Turn
 from models.work import Work
+from models.writes import insert
 
 MAX_UNREAD = 100
 """Messages that may wait in one session: the next turn reads them all."""
@@ -181,6 +182,7 @@ _TAKERS = {
 
 
 def _call(db: Db, session: Session, field: str, call_id: str) -> ToolCall:
+    ToolCall.of_turn(db, session)  # mostly one of them, and all are wanted soon
     call = db.get(ToolCall, call_id)
     if call is None or call.session_id != session.id:
         raise Invalid(field, f"session {session.id} has no tool call {call_id!r}; use the id of its agent.tool_use event.")

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.approval import Approval
-from models.db import Db, insert
+from models.db import Db
 from models.flow.following import carry_on, rest
 from models.principal import system
 from models.pure import words
@@ -51,6 +51,7 @@ def checkpoint(
         content = [block for block in content if block["type"] != "tool_use"]
         proposals = []
     turn.checkpoint(db, session, content, stop_reason, usage)
+    session.calls = []
     session.count(usage)
     _say(db, session, content, message_id)
     turn.end_span(db, session, usage, is_error=False)
@@ -182,14 +183,14 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
     call = ToolCall.propose(db, session, turn, position, proposal, status)
     if status == "denied":
         call.born_settled(db, session, text(words.denied_by_policy(proposal.verdict.rule)))
-        insert(db, call)
+        call.put(db, session)
         return
     approval = None
     if status == "asked":
         approval = Approval.ask(session, call, kind="tool_call", prompt=proposal.prompt, seconds=proposal.approval_seconds)
     if not (call.kind == "custom" and status == "asked"):
         call.announce(db, session, approval.shown() if approval else None)
-    insert(db, call)
+    call.put(db, session)
     if approval:
         approval.put(db, session, _actor(session))
     else:
@@ -199,7 +200,7 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
 def _refuse(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, why: str) -> None:
     call = ToolCall.propose(db, session, turn, position, proposal, "refused")
     call.born_settled(db, session, text(why))
-    insert(db, call)
+    call.put(db, session)
 
 
 def _finish(db: Db, session: Session, step: Finish, stop_details: dict[str, Any] | None) -> None:

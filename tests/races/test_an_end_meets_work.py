@@ -11,9 +11,10 @@ from races_together import together
 from rows.stage import Stage, call, say
 
 from models import flow
-from models.db import Stale, transaction
+from models.db import transaction
 from models.errors import Conflict, NotFound
 from models.schema import TABLES
+from models.writes import Stale
 
 INTERRUPT = {"type": "user.interrupt"}
 ROUNDS = 10

@@ -15,11 +15,12 @@ from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import check as check_request
 from models import flow
 from models.approval import DeadlinePassed, Decision
-from models.db import Db, Stale
+from models.db import Db
 from models.errors import Conflict, Invalid
 from models.session import Session
 from models.tool_call import ToolCall
 from models.turn import Turn
+from models.writes import Stale
 
 CALLS = {
     "asked": lambda: call("bash", command="echo"),

@@ -13,12 +13,13 @@ from races_together import together
 from rows.stage import Stage, call, say
 
 from models import db, due, flow, lease
-from models.db import Db, Stale, transaction
+from models.db import Db, transaction
 from models.errors import Refusal
 from models.session import Session
 from models.settings import settings
 from models.tool_call import ToolCall
 from models.turn import Turn
+from models.writes import Stale
 from workers import sweeps
 
 VERBS = 45

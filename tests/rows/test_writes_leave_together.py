@@ -1,0 +1,76 @@
+"""Writes are collected and leave in one message; nobody who reads, fails or commits can tell the difference."""
+
+import pytest
+import sqlalchemy as sa
+from rows.stage import Stage
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from models.db import passes, transaction
+from models.session import Session
+from models.turn import Turn
+from models.writes import Stale, insert, move
+
+
+@pytest.fixture
+def turn(stage: Stage) -> Turn:
+    """A queued turn."""
+    session_id = stage.session()
+    stage.message(session_id)
+    with transaction(stage.workspace_id) as db:
+        return db.scalars(sa.select(Turn).where(Turn.session_id == session_id)).one()
+
+
+def status(stage: Stage, turn: Turn) -> str:
+    with transaction(stage.workspace_id) as db:
+        return str(db.scalar(sa.select(Turn.status).where(Turn.id == turn.id)))
+
+
+def test_what_was_written_is_read_in_the_same_transaction(stage: Stage, turn: Turn) -> None:
+    with transaction(stage.workspace_id) as db:
+        held = db.get_one(Turn, turn.id)
+        move(db, held, "running", fence=held.fence + 1)
+        assert db.scalar(sa.select(Turn.status).where(Turn.id == turn.id)) == "running"
+
+
+def test_a_row_that_was_moved_meanwhile_stops_the_whole_transaction(stage: Stage, turn: Turn) -> None:
+    def meet() -> None:
+        with transaction(stage.workspace_id) as db:
+            mine = db.get_one(Turn, turn.id)
+            with transaction(stage.workspace_id) as other:
+                move(other, other.get_one(Turn, turn.id), "cancelled")
+            db.get_one(Session, turn.session_id).title = "never"
+            move(db, mine, "running", fence=turn.fence + 1)
+
+    with pytest.raises(Stale, match="no longer queued"):
+        meet()
+    assert status(stage, turn) == "cancelled"
+    assert stage.read(turn.session_id).title is None
+
+
+def test_what_the_database_refuses_is_an_error_as_any_other(stage: Stage, turn: Turn) -> None:
+    twin = {key: getattr(turn, key) for key in sa.inspect(Turn).column_attrs.keys()}  # noqa: SIM118 - a collection of columns
+
+    def insert_twice() -> None:
+        with transaction(stage.workspace_id) as db:
+            insert(db, Turn(**twin | {"id": "turn_other", "number": 9}))
+            insert(db, Turn(**twin))
+
+    with pytest.raises(IntegrityError) as refused:
+        insert_twice()
+    assert not passes(refused.value)
+    with transaction(stage.workspace_id) as db:
+        assert db.get(Turn, "turn_other") is None
+
+
+def test_a_connection_that_dies_before_the_writes_is_a_passing_failure(stage: Stage, turn: Turn) -> None:
+    def die() -> None:
+        with transaction(stage.workspace_id) as db:
+            move(db, db.get_one(Turn, turn.id), "running", fence=turn.fence + 1)
+            own = db.connection().connection.driver_connection.info.backend_pid
+            with transaction(stage.workspace_id) as other:
+                other.execute(sa.select(sa.func.pg_terminate_backend(own, 5000)))
+
+    with pytest.raises(DBAPIError) as died:
+        die()
+    assert passes(died.value)
+    assert status(stage, turn) == "queued"
