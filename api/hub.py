@@ -147,8 +147,8 @@ class Hub:
         while not self._over("poll"):
             time.sleep(settings().stream_poll_seconds)
             readers = self._all()
-            _cut_who_does_not_read(readers)
             try:
+                _cut_who_does_not_read(readers)
                 _look_at_heads(readers)
             except SQLAlchemyError as error:
                 log.warning("streams: the database does not answer (%s)", type(error).__name__)

@@ -13,10 +13,12 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import aliased
 
 from api import wire
 from api.hub import Reader
@@ -115,17 +117,10 @@ class Stream:
 
     def _read(self) -> tuple[deque[Event], bool]:
         """The next events, as many as are read at once, and whether there may be more."""
-        mine = Event.session_id == self.reader.session_id
-        size = sa.func.octet_length(sa.cast(Event.body, sa.Text)).label("size")
-        behind = sa.select(Event.seq, size).where(mine, Event.seq > self.reader.seq)
-        rows = behind.order_by(Event.seq).limit(PAGE).subquery()
-        sizes = sa.func.sum(rows.c.size).over(order_by=rows.c.seq)
-        page = sa.select(rows.c.seq, (sizes - rows.c.size).label("before"), sa.func.count().over().label("rows")).subquery()
-        wanted = sa.select(Event, page.c.rows).join(page, page.c.seq == Event.seq).where(mine, page.c.before < PAGE_BYTES)
         with transaction(self.workspace_id) as db:
-            found = db.execute(wanted.order_by(Event.seq)).all()
-        total = found[0][1] if found else 0
-        return deque(event for event, _ in found), len(found) < total or total == PAGE
+            found = db.execute(_page(), {"session": self.reader.session_id, "seq": self.reader.seq}).all()
+        more = len(found) == PAGE or (bool(found) and found[-1][1] >= PAGE_BYTES)
+        return deque(event for event, _ in found), more
 
     def _deltas(self) -> Iterator[bytes]:
         if self.reader.overrun:
@@ -154,6 +149,27 @@ class Stream:
         except SQLAlchemyError:
             now = None
         return {"id": ids.new("sevt"), "type": "session.deleted", "processed_at": now}
+
+
+@cache
+def _page() -> "sa.Select[Event, int]":
+    """The next events of `session` behind `seq`, each with the bytes of all bodies up to its own. Made once: making it costs.
+
+    One after the other, each found by its key, and only if there was still room: whatever the planner makes of it, no body
+    beyond the page is looked at. (A sum over all that the page might hold reads them all, for each page again.)
+    """
+    columns, later, session_id = Event.__table__.c, aliased(Event), sa.bindparam("session", type_=sa.Text)
+    size = sa.func.octet_length(sa.cast(Event.body, sa.Text))
+    number = sa.select(sa.func.min(later.seq).label("seq")).where(later.session_id == session_id)
+    first = number.where(later.seq > sa.bindparam("seq", type_=sa.BigInteger)).subquery()
+    mine = Event.session_id == session_id
+    begin = sa.select(*columns, size.label("bytes"), sa.literal(1).label("rows")).join(first, Event.seq == first.c.seq).where(mine)
+    read = begin.cte("page", recursive=True)
+    following = number.where(later.seq > read.c.seq).lateral()
+    both = read.join(following, sa.true()).join(Event, mine & (Event.seq == following.c.seq))
+    go_on = sa.select(*columns, read.c.bytes + size, read.c.rows + 1).select_from(both)
+    read = read.union_all(go_on.where(read.c.bytes < PAGE_BYTES, read.c.rows < PAGE))
+    return sa.select(aliased(Event, read), read.c.bytes).order_by(read.c.seq)
 
 
 def _frame(kind: str, body: dict[str, Any], seq: int | None = None) -> bytes:

@@ -1,27 +1,28 @@
-"""Fault 14: Redis is killed under load, for 6 s here (shared/reliability.md says 60): nothing that was accepted is lost (I1)."""
+"""Fault 14: Redis is killed under load, for 6 s, or, as shared/reliability.md has it, for 60: nothing accepted is lost (I1)."""
 
 import time
 
+import pytest
 from crashes.processes import wait_for
 from faults.plant import POST_SECONDS, RUNS, Crowd, Plant
 
-AWAY_SECONDS = 6
 PER_SECOND = 3
 
 
-def test_everything_accepted_while_redis_is_dead_is_finished(plant: Plant, crowd: Crowd) -> None:
+@pytest.mark.parametrize("seconds", [6, pytest.param(60, marks=[pytest.mark.slow, pytest.mark.timeout(400)])])
+def test_everything_accepted_while_redis_is_dead_is_finished(plant: Plant, crowd: Crowd, seconds: int) -> None:
     """The API answers each POST within a second; the workers live on or are started again; all runs end."""
     crowd.begin(8)
     plant.redis.kill()
-    killed = time.monotonic()
-    for number in range(AWAY_SECONDS * PER_SECOND):
+    killed, crowd.slowest = time.monotonic(), 0.0  # the first POSTs of all had a cold process, and a Redis
+    for number in range(seconds * PER_SECOND):
         due = killed + number / PER_SECOND
         wait_for("its turn", lambda due=due: time.monotonic() >= due)
         crowd.begin(1)
     plant.redis.start()
     assert crowd.slowest < POST_SECONDS
     wait_for("all processes are up", lambda: set(plant.supervisor.pids) == set(RUNS))
-    crowd.finished(40)
+    crowd.finished(40 + len(crowd.sessions))
 
 
 def test_a_turns_worker_goes_on_while_redis_is_dead(plant: Plant, crowd: Crowd) -> None:

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from doors.served import Caller, key, served
+from own_database import DatabaseUrls
 from rows.stage import Stage
 
 WRITE_SECONDS = 1.5
@@ -34,3 +36,12 @@ def caller(api: str, stage: Stage) -> Iterator[Caller]:
     """A client of that workspace that may do everything."""
     with Caller(api, key(stage)) as client:
         yield client
+
+
+@pytest.fixture
+def outdated(stage: Stage, database_urls: DatabaseUrls) -> None:
+    """The planner knows the events of a time when all sessions were small, as it does until the next ANALYZE."""
+    for _ in range(60):
+        stage.message(stage.session(), "Hello.")
+    with psycopg.connect(database_urls.admin, autocommit=True) as db:
+        db.execute("VACUUM ANALYZE event")
