@@ -1,6 +1,6 @@
 # make run    install into .venv, then run everything here      make setup   install only
 # make test   the tests                                          make check   format, lint, types, import contracts
-# make bench  the gated cycle beside its floors
+# make bench  what things cost, as ratios
 # Another Python: make PYTHON=python3.13 ...   Options for the tests: make test ARGS="-k approval"
 
 BIN := .venv/bin
@@ -23,9 +23,10 @@ check: setup
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-# Beside its floors; beside its peers too with ARGS="--peers FOLDER" (see the script).
+# Each measure beside its floor or its smaller self, briefly; one of them at full length by ARGS="parked", and the gated cycle
+# beside its peers too by ARGS="gated_cycle --peers FOLDER" (see the scripts).
 bench: setup
-	@PYTHONPATH=tests $(BIN)/python tests/benchmarks/gated_cycle.py $(ARGS)
+	@PYTHONPATH=.:tests $(BIN)/python -m benchmarks $(ARGS)
 
 format: setup
 	@$(BIN)/ruff format .

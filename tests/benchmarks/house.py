@@ -70,7 +70,8 @@ def servers(postgres_port: int | None = None, redis_url: str | None = None) -> I
                 supervisor.wait_for("Postgres", postgres.is_ready, 60)
             with psycopg.connect(postgres.url("postgres", "postgres"), autocommit=True) as db:
                 db.execute("DROP DATABASE IF EXISTS assent WITH (FORCE)")
-                db.execute("ALTER SYSTEM SET max_wal_size = '4GB'")
+                db.execute("ALTER SYSTEM SET max_wal_size = '4GB'")  # no checkpoint, with its whole pages in the WAL, in mid-run
+                db.execute("ALTER SYSTEM SET checkpoint_timeout = '1h'")
                 db.execute("SELECT pg_reload_conf()")
             postgres.create_roles()
             port = free_port()
@@ -127,7 +128,9 @@ def _servers_pids(on: Servers) -> dict[str, int]:
 
 
 def _processes(port: int, tools: int, turns: int, in_flight: int) -> dict[str, str]:
-    worker = "celery -A workers worker --include benchmarks.marks --without-gossip --without-mingle --loglevel warning"
+    worker = (
+        "celery -A workers worker --include benchmarks.marks,benchmarks.bare --without-gossip --without-mingle --loglevel warning"
+    )
     lines = {
         "web": (
             'gunicorn "api:create_app()" --config python:api.serving --worker-class gevent '

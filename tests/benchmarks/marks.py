@@ -1,4 +1,4 @@
-"""Imported by the workers of a benchmark (`celery --include benchmarks.marks`): marks parked sessions, starts, ends.
+"""Imported by the workers of a benchmark (`celery --include benchmarks.marks`): marks claims, parked sessions, starts, ends.
 
 Each is a line of 60 bytes into a pipe, about 2 µs, after the commit that makes it true. Nothing else of the workers changes.
 """
@@ -18,19 +18,26 @@ _PIPE = os.open(os.environ["BENCH_PIPE"], os.O_WRONLY)
 
 
 def say(mark: str, session_id: str, call_id: str = "-") -> None:
-    """`P` parked, `T` tool started, `D` done."""
+    """`C` turn claimed, its history read; `P` parked; `T` tool started; `D` done."""
     os.write(_PIPE, f"{mark} {session_id} {call_id} {time.monotonic_ns()}\n".encode())
 
 
-def _marked(verb: Any, name: str) -> Any:
+def _claimed(verb: Any, mark: str) -> Any:
     def marked(db: Db, session: Session, *args: Any, **kwargs: Any) -> Any:
         found = verb(db, session, *args, **kwargs)
-        if name == "claim_call" and found is not None:
-            db.info["mark"] = ("T", session.id, found.id)
-        elif session.status in {"waiting", "idle"}:
+        if found is not None:
+            db.info["mark"] = (mark, session.id, found.id)
+        return found
+
+    return marked
+
+
+def _kept(verb: Any) -> Any:
+    def marked(db: Db, session: Session, *args: Any, **kwargs: Any) -> None:
+        verb(db, session, *args, **kwargs)
+        if session.status in {"waiting", "idle"}:
             call = next((c.id for c in ToolCall.of_turn(db, session) if c.status == "asked"), "-")
             db.info["mark"] = ("P" if session.status == "waiting" else "D", session.id, call)
-        return found
 
     return marked
 
@@ -41,5 +48,6 @@ def _say(db: Db) -> None:
         say(*mark)
 
 
-flow.checkpoint = _marked(flow.checkpoint, "checkpoint")
-flow.claim_call = _marked(flow.claim_call, "claim_call")
+flow.checkpoint = _kept(flow.checkpoint)
+flow.claim_turn = _claimed(flow.claim_turn, "C")
+flow.claim_call = _claimed(flow.claim_call, "T")

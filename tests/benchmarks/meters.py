@@ -3,8 +3,9 @@
 import os
 import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 import psycopg
@@ -54,7 +55,7 @@ class Cost:
     """What others used of the machine meanwhile: above about 0.2 the run says little."""
 
     @classmethod
-    def between(cls, a: Reading, b: Reading, cycles: int) -> "Cost":
+    def between(cls, a: Reading, b: Reading, cycles: float) -> "Cost":
         """The difference."""
         used = {name: b.cpu[name] - a.cpu[name] for name in a.cpu}
         seconds = b.at - a.at
@@ -84,9 +85,25 @@ def tree_cpu(pid: int) -> float:
     return total
 
 
+def exact_cpu(pid: int) -> float:
+    """Likewise, to the nanosecond where the kernel tells, but only of threads and processes that live."""
+    try:
+        family = [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+        return sum(int(t.read_text().split()[0]) for p in family for t in Path(f"/proc/{p}/task").glob("*/schedstat")) / 1e9
+    except OSError:  # no such kernel, or one of them ended just now
+        return tree_cpu(pid)
+
+
 def own_cpu() -> float:
     """Of this process."""
     return sum(os.times()[:2])
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Seconds that something takes."""
+    began = time.monotonic()
+    work()
+    return time.monotonic() - began
 
 
 def spin_ms() -> float:

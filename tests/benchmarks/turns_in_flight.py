@@ -10,7 +10,7 @@ import sys
 import time
 
 import psycopg
-from benchmarks.gated_cycle import Driver
+from benchmarks.driver import Driver
 from benchmarks.house import House, house, servers
 from benchmarks.meters import percentile, tree_cpu
 

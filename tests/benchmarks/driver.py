@@ -1,0 +1,129 @@
+"""The client of a benchmark: starts cycles, answers what parks, and reads the workers' marks. All in one closed loop."""
+
+import os
+import random
+import select
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+from benchmarks.house import House
+
+PROMPT = 'call glob {"pattern": "*.none"}\nthen\nsay done'
+PATIENCE_SECONDS = 120
+"""Without any mark for so long, a benchmark gives up."""
+
+Mark = tuple[str, str, str, int]
+"""Kind, session, call, nanoseconds: see `benchmarks.marks`."""
+
+
+class Loop:
+    """Cycles of any system that marks `P` when one has parked and `D` when it is done."""
+
+    def __init__(self, at: House) -> None:
+        self.pool = ThreadPoolExecutor(4)
+        self.marks = os.open(at.pipe, os.O_RDWR | os.O_NONBLOCK)
+        self.rest = b""
+        self.heard = time.monotonic()
+
+    def start(self) -> str:
+        """Begin a cycle; its id."""
+        raise NotImplementedError
+
+    def allow(self, session_id: str, call_id: str) -> None:
+        """Let a parked cycle go on."""
+        raise NotImplementedError
+
+    def read(self, seconds: float = 1) -> list[Mark]:
+        """Marks that came."""
+        if not select.select([self.marks], [], [], seconds)[0]:
+            assert time.monotonic() < self.heard + PATIENCE_SECONDS, f"no mark for {PATIENCE_SECONDS} s"
+            return []
+        self.heard = time.monotonic()
+        *lines, self.rest = (self.rest + os.read(self.marks, 1 << 16)).split(b"\n")
+        return [(kind, session, call, int(at)) for kind, session, call, at in (line.decode().split() for line in lines)]
+
+    def cycles(self, count: int, in_flight: int) -> None:
+        """Run `count` whole cycles, `in_flight` at a time."""
+        self.heard = time.monotonic()
+        for _ in range(min(count, in_flight)):
+            self.pool.submit(self.start)
+        started, done = min(count, in_flight), 0
+        while done < count:
+            for kind, session_id, call_id, _ in self.read():
+                if kind == "P":
+                    self.pool.submit(self.allow, session_id, call_id)
+                elif kind == "D":
+                    done += 1
+                    if started < count:
+                        started += 1
+                        self.pool.submit(self.start)
+
+    def park(self, count: int) -> dict[str, str]:
+        """Start `count` cycles and leave them parked: their ids, and the calls that wait."""
+        self.heard = time.monotonic()
+        parked: dict[str, str] = {}
+        for _ in range(count):
+            self.pool.submit(self.start)
+        while len(parked) < count:
+            parked |= {session: call for kind, session, call, _ in self.read() if kind == "P"}
+        return parked
+
+    def latency(self, rate: int, seconds: int) -> list[float]:
+        """Park cycles, then let them go on at `rate` per second; ms from before that to the tool's claim."""
+        parked = self.park(rate * seconds)
+        sent: dict[str, int] = {}
+        heard: list[Mark] = []
+        pace = random.Random(3)
+        due = time.monotonic()
+        for session_id, call_id in parked.items():
+            while (wait := due - time.monotonic()) > 0:
+                heard += self.read(wait)
+            sent[session_id] = time.monotonic_ns()
+            self.pool.submit(self.allow, session_id, call_id)
+            due += pace.uniform(0.75, 1.25) / rate
+        while sum(kind == "D" for kind, *_ in heard) < len(parked):
+            heard += self.read()
+        return [(at - sent[session]) / 1e6 for kind, session, _, at in heard if kind == "T"]
+
+    def close(self) -> None:
+        """Read no more marks."""
+        self.pool.shutdown()
+        os.close(self.marks)
+
+
+class Driver(Loop):
+    """Cycles of Assent, over kept-alive connections: message, approval, tool, end."""
+
+    def __init__(self, at: House) -> None:
+        super().__init__(at)
+        limits = httpx.Limits(max_connections=8, max_keepalive_connections=8)
+        self.http = httpx.Client(base_url=at.url, headers={"x-api-key": at.key}, limits=limits, trust_env=False, timeout=30)
+        policy = {"type": "always_ask"}
+        toolset = {"type": "agent_toolset_20260401", "default_config": {"enabled": True, "permission_policy": policy}}
+        agent = self._post("/v1/agents", {"name": "Bench", "model": "claude-bench", "tools": [toolset]})
+        environment = self.http.get("/v1/environments").raise_for_status().json()["data"][0]
+        self.session = {"agent": agent["id"], "environment_id": environment["id"], "initial_events": [_message(PROMPT)]}
+
+    def start(self) -> str:
+        """A session with its message."""
+        session_id: str = self._post("/v1/sessions", self.session)["id"]
+        return session_id
+
+    def allow(self, session_id: str, call_id: str) -> None:
+        """The decision."""
+        said = {"type": "user.tool_confirmation", "tool_use_id": call_id, "result": "allow"}
+        self._post(f"/v1/sessions/{session_id}/events", {"events": [said]})
+
+    def say(self, session_id: str, text: str) -> None:
+        """One more message."""
+        self._post(f"/v1/sessions/{session_id}/events", {"events": [_message(text)]})
+
+    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self.http.post(path, json=body).raise_for_status().json()
+        return answer
+
+
+def _message(text: str) -> dict[str, Any]:
+    return {"type": "user.message", "content": [{"type": "text", "text": text}]}

@@ -1,0 +1,183 @@
+"""Does a turn cost more the longer its conversation is? Through the real house: HTTP, Celery, the SDK, the stand-in model.
+
+    python tests/benchmarks/growth.py [10 100 400] [--turns 15]
+
+For each number of messages of 1 kB: sessions that hold so many, made of copies of a real turn's rows, get one message of 1 kB more,
+one at a time, the sizes by turns. Each turn is measured in two parts, between which the model is silent for a while:
+
+    read    the POST, the claim, the history read from Postgres, sent through the SDK
+    write   the reply of 1 kB streamed back and kept
+
+For each: bytes of WAL; CPU ms of the house (web, turns, tools, beat, Postgres, Redis; not the model's); wall ms to the claim, and
+from it to the end without the model's silence. Medians over the turns, and in brackets the ratio to the first size. What reading
+the history costs by itself is printed beside them: one SELECT of it by psycopg, parsed and spelt as JSON again, in CPU ms of this
+process and of Postgres. WAL and the write part should be flat within 1.5; the read part grows by the reading, and by what the SDK
+makes of what was read.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from dataclasses import dataclass, fields
+
+import httpx
+import psycopg
+from benchmarks.copies import Db, copy
+from benchmarks.driver import Driver
+from benchmarks.house import House, house, servers
+from benchmarks.meters import exact_cpu, spin_ms
+
+SILENCE_SECONDS = 0.6
+"""Of the model, before its reply. In its second half nothing happens, so that before and after can be told apart."""
+WORDS = ("river ", "stone ", "seven ", "light ", "under ", "maybe ", "north ", "paper ", "quiet ", "other ")
+PROMPT = f"delay {SILENCE_SECONDS:g}s\nsay "
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one turn."""
+
+    wal_read: float
+    wal_write: float
+    cpu_read: float
+    cpu_write: float
+    wall_to_claim: float
+    wall_from_claim: float
+
+    @property
+    def wal(self) -> float:
+        """Bytes in all."""
+        return self.wal_read + self.wal_write
+
+    @property
+    def cpu(self) -> float:
+        """Milliseconds in all."""
+        return self.cpu_read + self.cpu_write
+
+    @property
+    def wall(self) -> float:
+        """Milliseconds in all."""
+        return self.wall_to_claim + self.wall_from_claim
+
+
+COLUMNS = [*(field.name for field in fields(Cost)), "wal", "cpu", "wall"]
+
+
+def prose(number: int) -> str:
+    """A thousand characters, other ones for each number."""
+    return "".join(WORDS[(number * 7 + n * n * 3 + n // 5) % 10] for n in range(170))[: 1000 - len(PROMPT)]
+
+
+class Sessions:
+    """Sessions that hold a conversation, made of one real session with one real turn."""
+
+    def __init__(self, db: Db, driver: Driver) -> None:
+        self.db = db
+        self.first = driver.start()
+        while not any(mark[:2] == ("D", self.first) for mark in driver.read()):
+            pass
+        self.events = self._count("event")
+        assert self._count("turn") == 1
+
+    def make(self, name: str, messages: int) -> str:
+        """One session that holds so many messages, half of them the model's."""
+        turns = messages // 2
+        here = {"session_id": f"'{name}'"}
+        changed = {"turn_number": str(turns), "last_seq": str(turns * self.events), "turn_id": f"'turn_{name}_{turns}'"}
+        copy(self.db, "session", f"id = '{self.first}'", {"id": f"'{name}'"} | changed)
+        copy(self.db, "turn", f"session_id = '{self.first}'", {"id": f"'turn_{name}_' || n", "number": "n"} | here, turns)
+        each = {"id": "'sevt_' || md5(row.id || n)", "seq": f"row.seq + (n - 1) * {self.events}"}
+        copy(self.db, "event", f"session_id = '{self.first}'", each | here, turns)
+        return name
+
+    def _count(self, table: str) -> int:
+        row = self.db.execute(f"SELECT count(*) FROM {table} WHERE session_id = %s", (self.first,)).fetchone()
+        assert row
+        return int(str(row[0]))
+
+
+def reading(at: House, db: Db, session_id: str) -> float:
+    """CPU ms of reading a history and spelling it, and nothing else."""
+    postgres = at.pids["postgres"]
+    before, mine = exact_cpu(postgres), time.thread_time()
+    rows = db.execute("SELECT prompt, reply FROM turn WHERE session_id = %s ORDER BY number", (session_id,)).fetchall()
+    json.dumps(rows)
+    mine = time.thread_time() - mine
+    return 1000 * (exact_cpu(postgres) - before + mine)
+
+
+def turn(at: House, driver: Driver, db: Db, session_id: str, number: int) -> Cost:
+    """One more message, to the end of its turn."""
+    start = _read(at, db)
+    began = time.monotonic_ns()
+    driver.say(session_id, PROMPT + prose(number))
+    claimed = _wait(driver, session_id, "C")
+    time.sleep(max(0.0, SILENCE_SECONDS / 2 - (time.monotonic_ns() - claimed) / 1e9))
+    silent = _read(at, db)
+    done = _wait(driver, session_id, "D")
+    time.sleep(0.1)  # what a task does after its last commit
+    end = _read(at, db)
+    return Cost(
+        silent[0] - start[0],
+        end[0] - silent[0],
+        1000 * (silent[1] - start[1]),
+        1000 * (end[1] - silent[1]),
+        (claimed - began) / 1e6,
+        (done - claimed) / 1e6 - 1000 * SILENCE_SECONDS,
+    )
+
+
+def _read(at: House, db: Db) -> tuple[int, float]:
+    """WAL bytes, CPU seconds of the house."""
+    row = db.execute("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint").fetchone()
+    assert row
+    return int(str(row[0])), sum(exact_cpu(pid) for name, pid in at.pids.items() if name != "standin")
+
+
+def _wait(driver: Driver, session_id: str, kind: str) -> int:
+    while True:
+        for mark in driver.read():
+            if mark[:2] == (kind, session_id):
+                return mark[3]
+
+
+def show(size: int, costs: list[Cost], alone: list[float], base: dict[str, float]) -> dict[str, float]:
+    """A line of the table. Returns the medians."""
+    found = {name: statistics.median(getattr(cost, name) for cost in costs) for name in COLUMNS}
+    cells = [f"{found[name]:8.0f} ({found[name] / base.get(name, found[name]):4.2f})" for name in COLUMNS]
+    print(f"{size:8}  " + "  ".join(cells) + f"  {statistics.median(alone):10.1f}", flush=True)
+    return found
+
+
+def main() -> None:
+    """All sizes, by turns."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("sizes", nargs="*", type=int, default=[10, 100, 400])
+    options.add_argument("--turns", type=int, default=15, help="of each size")
+    asked = options.parse_args()
+    with servers() as on, house(on) as at, psycopg.connect(at.admin_url, autocommit=True) as db:
+        driver = Driver(at)
+        driver.session["initial_events"][0]["content"][0]["text"] = PROMPT + prose(0)
+        sessions = Sessions(db, driver)
+        held = {n: [sessions.make(f"sesn_bench{n}x{k}", n) for k in range(asked.turns + 2)] for n in asked.sizes}
+        db.execute("VACUUM ANALYZE")
+        costs: dict[int, list[Cost]] = {n: [] for n in asked.sizes}
+        alone: dict[int, list[float]] = {n: [] for n in asked.sizes}
+        for k in range(asked.turns + 2):
+            for n in asked.sizes:
+                alone[n].append(reading(at, db, held[n][k]))
+                costs[n].append(turn(at, driver, db, held[n][k], k))
+                sent = httpx.get(f"{on.model_url}/standin/requests?last=1", trust_env=False).json()
+                assert len(sent["data"][0]["messages"]) == n + 1, "the model was not sent the whole conversation"
+        print(f"medians of {asked.turns} turns, spin {spin_ms()} ms; in brackets the ratio to {asked.sizes[0]} messages")
+        print("messages  " + "  ".join(f"{name:>15}" for name in COLUMNS) + "  reading cpu")
+        base: dict[str, float] = {}
+        for n in asked.sizes:
+            found = show(n, costs[n][2:], alone[n][2:], base)  # the first ones warm everything up
+            base = base or found
+        driver.close()
+
+
+if __name__ == "__main__":
+    main()
