@@ -2,28 +2,92 @@
 
 import json
 import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
-_FIELD = re.compile(r"\{(\w+)\}")
+_FIELD = re.compile(r"\{(/?[\w.~/-]+)\}")
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _LONGEST = 2000
+_LONGEST_VALUE = 1000
+_MISSING = object()
+_BLANK = {c: f"\\u{c:04x}" for c in (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)}
+_BLANK |= {c: f"\\u{c:04x}" for c in (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10))}
+_BLANK |= {c: f"\\U{c:08x}" for c in range(0xE0100, 0xE01F0)}
+"""Characters that count as printable, and show nothing: fillers, joiners, variation selectors."""
 
 
 def fill(template: str, name: str, arguments: dict[str, Any]) -> str:
-    """`template` with each `{argument}` (and `{tool}`) replaced; an argument that was not given stays in braces.
+    """`template` with `{tool}` and each `{argument}` replaced; give it the arguments as `masking.mask` shows them.
 
-    Control characters and marks that turn or hide text are shown as escapes. At most 2000 characters, and a cut is said: the whole
-    input always stands beside the prompt.
+    A field is the name of an argument, a dotted path into one (`{options.path}`, `{files.0}`) or a JSON Pointer (`{/options}`).
+    Nothing else is one, and what was not given stays in braces. What a value says is never read as a field, and no argument can
+    pass itself off as the tool's name.
+
+    Control characters and marks that turn or hide text are shown as escapes. Of a value at most 1000 characters are shown, of the
+    whole 2000, and each cut says how much it leaves out: the whole input always stands beside the prompt.
     """
-    values = {"tool": name} | arguments
-    filled = _FIELD.sub(lambda m: _spell(values[m[1]]) if m[1] in values else m[0], template)
-    shown = visible(filled)
-    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}… ({len(shown) - _LONGEST} more characters: see the input)"
+    shown, room, left_out = [], _LONGEST, 0
+    for text, longest in _pieces(template, name, arguments):
+        start, kept = _start(text, min(longest, room))
+        room -= len(start)
+        shown.append(start)
+        if kept < len(text) and longest <= room + len(start):
+            shown.append(_left_out(len(text) - kept))
+        elif kept < len(text):
+            room, left_out = 0, left_out + len(text) - kept
+    return "".join(shown) + (_left_out(left_out) if left_out else "")
 
 
 def visible(text: str) -> str:
     """`text` with every character that a screen would not show as itself written as an escape; line ends and tabs are kept."""
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+    if text.isprintable() and text.isascii():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text.translate(_BLANK))
 
 
-def _spell(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def _pieces(template: str, name: str, arguments: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """The template's own words and the values between them, each with how much of it may be shown."""
+    at = 0
+    for field in _FIELD.finditer(template):
+        yield template[at : field.start()], _LONGEST
+        value = name if field[1] == "tool" else _look_up(field[1], arguments)
+        if value is _MISSING:
+            value = field[0]
+        yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LONGEST_VALUE
+        at = field.end()
+    yield template[at:], _LONGEST
+
+
+def _start(text: str, longest: int) -> tuple[str, int]:
+    """The start of a text in at most `longest` characters as shown, and how many of its own characters that is."""
+    shown = visible(text[:longest])
+    if len(shown) <= longest:
+        return shown, min(len(text), longest)
+    ends = list(accumulate(len(visible(character)) for character in text[:longest]))
+    kept = bisect_right(ends, longest)
+    return visible(text[:kept]), kept
+
+
+def _left_out(characters: int) -> str:
+    return f"… ({characters} more characters: see the input)"
+
+
+def _look_up(field: str, arguments: dict[str, Any]) -> Any:
+    if field in arguments:
+        return arguments[field]
+    parts = [part.replace("~1", "/").replace("~0", "~") for part in field[1:].split("/")] if field[0] == "/" else field.split(".")
+    value: Any = arguments
+    for part in parts:
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and _INDEX.fullmatch(part) and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return _MISSING
+    return value

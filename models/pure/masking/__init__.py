@@ -1,0 +1,13 @@
+"""Secrets in a call's arguments, kept from the eyes of people and logs: values in, values out.
+
+A secret is found in three ways: the tool's schema says so (`schemas.py`), its name does (`names.py`), or it looks like one inside
+a text (`shapes.py` by its own form, `leaders.py` by what stands before it). In a text only the secret is masked, and what is masked
+there is one word, or what surely stands between two quotes. A mask must never hide a second command from whoever approves the
+first, so where a text could be read in two ways, the rest of a secret of several words stays in sight.
+"""
+
+from models.pure.masking.restoring import restore
+from models.pure.masking.texts import MARKER, mask_text
+from models.pure.masking.values import Masked, mask
+
+__all__ = ["MARKER", "Masked", "mask", "mask_text", "restore"]

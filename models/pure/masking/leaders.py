@@ -1,0 +1,163 @@
+"""Secrets that are known by what stands before them: `password=`, `--token`, `Authorization: Bearer`, `mysql -p`."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from models.pure.masking.names import KEYS, is_secret
+from models.pure.masking.shapes import Span, compiled
+from models.pure.masking.words import Left, secret_at
+
+_HEAD = "pass|kennwort|pwd|secret|token|auth|cookie|cred|jwt|otp|bearer|(?:mfa|backup|recovery|verification)[_-]?code"
+_HEAD += f"|(?:seed|recovery)[_-]?phrase|(?:{'|'.join(sorted(KEYS))})[_-]?key"
+_NAME = rf"([a-z0-9_-]*(?:{_HEAD})[a-z0-9_-]*)"
+_SIGN = r"(\\?[\"']?\]?[ \t]*(?:=>|:=|==?|:)[ \t]*)"
+
+_CODE = re.compile(rb"(?:self|this|cls|os|process|env|environ|config|settings|args|opts|options|params|request|req|ctx|app)\.\w")
+_INDEXED = re.compile(rb"[A-Za-z_][\w.]*\[")
+_VARIABLE = re.compile(rb"[a-z_.]+")
+_NUMBER = re.compile(rb"0x[0-9a-fA-F]+|[0-9]{1,3}")
+_TELLING = re.compile(rb"[0-9]|[^\w.]")
+_NOTHING = frozenset(b"none null nil true false undefined".split())
+_SCHEMES = frozenset(b"bearer basic digest negotiate token".split())
+_TYPES = frozenset(b"str string int integer number bool boolean bytes float any object optional required secretstr".split())
+
+
+@dataclass(frozen=True)
+class Leader:
+    """What stands before a secret: the secret begins where the match ends."""
+
+    name: str
+    pattern: Any
+
+    def spans(self, text: bytes) -> Iterator[Span | None]:
+        """Where the secrets behind it are; None for each place that was looked at and holds none."""
+        left = Left(text)
+        for found in self.pattern.finditer(text):
+            yield self.span(text, found, left)
+
+    def span(self, text: bytes, found: Any, left: Left) -> Span | None:
+        """The secret behind one match."""
+        return secret_at(text, found.end(), left)
+
+
+class Flag(Leader):
+    """`--password hunter2`: the name must name a secret, and the next word must be none of the command's own flags."""
+
+    def span(self, text: bytes, found: Any, left: Left) -> Span | None:
+        """The secret behind one match."""
+        if text[found.end() : found.end() + 1] == b"-" or not is_secret(found[1].decode()):
+            return None
+        return secret_at(text, found.end(), left)
+
+
+class Assignment(Leader):
+    """`password=hunter2`, `"password": "hunter2"`, `password: hunter2`, told from code that handles passwords."""
+
+    def span(self, text: bytes, found: Any, left: Left) -> Span | None:
+        """The secret behind one match."""
+        name, sign = found[1].decode(), found[2]
+        last = name.lower()
+        if last.endswith("authorization") or (last.endswith("cookie") and b":" in sign):
+            return None  # these have leaders of their own
+        secret = secret_at(text, found.end(), left)
+        if secret is None or not is_secret(name, text[secret[0] : secret[1]].decode(errors="replace")):
+            return None
+        if text[found.end() : found.end() + 1] in {b'"', b"'", b"\\"}:
+            return secret
+        return _unquoted(text, found, secret)
+
+
+class Header(Leader):
+    """`Authorization: Bearer abc`: the word behind the scheme."""
+
+    def span(self, text: bytes, found: Any, left: Left) -> Span | None:
+        """The secret behind one match."""
+        secret = secret_at(text, found.end(), left)
+        if secret is None or text[secret[1] : secret[1] + 1] == b"(":
+            return None
+        value = text[slice(*secret)]
+        return None if value.lower() in _SCHEMES or _CODE.match(value) else secret
+
+
+class Cookies(Leader):
+    """`Cookie: a=b; c=d`: each value."""
+
+    def spans(self, text: bytes) -> Iterator[Span | None]:
+        """Where the values are."""
+        for found in self.pattern.finditer(text):
+            at = found.end()
+            while pair := _COOKIE.match(text, at):
+                yield pair.span(1)
+                at = pair.end()
+            yield None
+
+
+_COOKIE = compiled("[^\\s=;|&<>()\"'`\\\\]+=([^\\s;|&<>()\"'`\\\\$]+)(?:;[ \\t]*)?")
+
+
+def _unquoted(text: bytes, found: Any, secret: Span) -> Span | None:
+    """A value without quotes: after a tight `=` nearly all is taken for a secret, else only what does not read like code."""
+    start, end = secret
+    sign, following = found[2], text[end : end + 1]
+    value = text[start:end].rstrip(b"," if sign == b"=" else b",]}")
+    in_code = following in {b"(", b")"} or (len(value) < end - start and not sign.startswith(b'"'))
+    if not value or value.lower() in _NOTHING or _CODE.match(value) or following == b"(":
+        return None
+    if in_code and (_VARIABLE.fullmatch(value) or _INDEXED.match(value)):
+        return None
+    if sign != b"=" and not _tells(text, found, value, following):
+        return None
+    return start, start + len(value)
+
+
+def _tells(text: bytes, found: Any, value: bytes, following: bytes) -> bool:
+    """Whether a value after ` = ` or `: ` is no name of a type or variable: has a digit or a sign, or is a line of YAML."""
+    if value.lower() in _TYPES or _INDEXED.match(value) or _NUMBER.fullmatch(value):
+        return False
+    if _TELLING.search(value):
+        return True
+    return b":" in found[2] and following in {b"", b"\n", b"\r"} and _begins_line(text, found.start())
+
+
+def _begins_line(text: bytes, at: int) -> bool:
+    nearest = max(0, at - 80)
+    line = text.rfind(b"\n", nearest, at) + 1
+    return (line > 0 or nearest == 0) and text[line:at].strip(b" \t-") == b""
+
+
+def _command(commands: str, flags: str, *, within: str = r"[^\n|;&\\]") -> Leader:
+    return Leader(f"{commands} {flags}", compiled(rf"\b(?:{commands})\b(?:{within}|\\(?s:.))*?\s{flags}"))
+
+
+_CALLS = r"authorization\\?[\"']?\]?[ \t]*(?:=>|:=|=|:)[ \t]*(?:[bfru]?\\?[\"'])?(?:[a-z][a-z0-9-]*[ \t]+)?"
+
+NAMES = (
+    Assignment("assignment", compiled(f"(?i){_NAME}{_SIGN}")),
+    Flag("flag", compiled(rf"(?i)(?:^|[\s\"'])-{_NAME}[ \t]+")),
+    Flag("config set", compiled(rf"(?i)\bconfig(?:ure)?[ \t]+set[ \t]+(?:-[a-z-]+[ \t]+)*[^\s=\"']*?\b{_NAME}[ \t]+")),
+    Header("Authorization", compiled(f"(?i){_CALLS}")),
+    Cookies("Cookie", compiled(r"(?i)cookie\\?[\"']?[ \t]*:[ \t]*(?:\\?[\"'])?")),
+    Leader("openssl -passin pass:SECRET", compiled(r"\s-?-(?:pass|passin|passout)[ \t]+(?:\\?[\"'])?pass:")),
+    Leader("netrc", compiled(r"\blogin\s+\S+\s+password[ \t]+")),
+    Leader("SQL", compiled(r"(?i)\b(?:identified[ \t]+by|password)[ \t]+'")),
+)
+NAMES_HINT = rf"(?i:(?:{_HEAD})[a-z0-9_-]*\\?[\"']?\]?[ \t]*[=:]|-[a-z0-9_-]*(?:{_HEAD})[a-z0-9_-]*[ \t]|"
+NAMES_HINT += rf"\bset[ \t].*(?:{_HEAD})|password[ \t]|identified[ \t]+by)"
+"""Every text in which one of the names leads to a secret matches this; it is cheaper than they are."""
+
+COMMANDS = (
+    _command("(?:mysql|mariadb)(?:[a-z]+|-[a-z]+)?", "-p"),
+    _command("sshpass", r"-p[ \t]*"),
+    _command("login", r"-p[ \t]+"),
+    _command("redis-cli", r"-a[ \t]+"),
+    _command("curl", r"(?:-[a-zA-Z]*u|--user|--proxy-user|-U)[\s=]*(?:\\?[\"'])?[^\s:\"'$]*:", within=r"[^\n|\\]"),
+    _command("smb[a-z]+|rpcclient", r"-U[ \t]*(?:\\?[\"'])?[^\s%\"']*%"),
+    _command("ldap[a-z]+", r"-w[ \t]+"),
+    _command("zip|unzip", r"-P[ \t]*"),
+    _command("7z|7za|7zr", "-p"),
+)
+COMMANDS_HINT = r"\b(?:mysql|mariadb|sshpass|login|redis-cli|curl|smb|rpcclient|ldap|zip|unzip|7z)[a-z-]*"
+COMMANDS_HINT += r"(?:[^\n\\]|\\(?s:.))*\s-[a-zA-Z-]*[pPauUw]"
+"""Every text with such a command and its flag matches this; it is cheaper than they are."""

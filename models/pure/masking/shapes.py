@@ -1,0 +1,82 @@
+"""Secrets that are known by their own form, wherever they stand."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import re2
+
+Span = tuple[int, int]
+
+
+def compiled(pattern: str) -> Any:
+    """An expression for UTF-8 bytes, matched in linear time."""
+    options = re2.Options()
+    options.log_errors = False
+    return re2.compile(pattern, options)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One kind of secret; its first group, or all of it, is what is masked."""
+
+    name: str
+    pattern: Any
+    accepts: Callable[[bytes], bool] = bool
+    """Whether what was found is a secret."""
+
+    def spans(self, text: bytes) -> Iterator[Span | None]:
+        """Where such secrets are; None for each that was looked at and is none."""
+        for found in self.pattern.finditer(text):
+            start, end = found.span(1) if self.pattern.groups else found.span()
+            yield (start, end) if self.accepts(text[start:end]) else None
+
+
+def _has_digit(secret: bytes) -> bool:
+    return any(digit in secret for digit in b"0123456789")
+
+
+def _is_no_variable(secret: bytes) -> bool:
+    return not secret.startswith(b"$") and b"$(" not in secret and b"${" not in secret and not secret.startswith((b"{", b"%s"))
+
+
+_BEGIN = "-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+_BASE64 = "[A-Za-z0-9+/=]"
+_KEY_LINE = rf"(?:{_BASE64}{{16,}}|[a-z/]*[A-Z0-9+=]{_BASE64}*|[A-Za-z-]+: [\w,.@-]+)"
+_BREAK = r"(?:[ \t\r]*\n[ \t]*|(?:\\[nr])+)"
+_KEY_LINES = rf"((?:{_BREAK}+{_KEY_LINE})+)(?:[\r\n\\\"']|\z)"
+_USERINFO = "[^\\s/\"'`;|&<>()]+"
+
+_PREFIXES = {
+    # Kebab-case words may begin like the first, hence a digit in each.
+    "Anthropic, OpenAI and our own API keys": r"sk-[A-Za-z0-9_-]{16,}",
+    "Stripe": r"[sr]k_(?:live|test)_[A-Za-z0-9]{10,}",
+    "Standard Webhooks": r"whsec_[A-Za-z0-9+/=_-]{16,}",
+    "AWS access keys": r"A(?:KI|SI)A[A-Z0-9]{16}\b",
+    "GitHub": r"(?:gh[pousr]|github_pat)_[A-Za-z0-9_]{20,}",
+    "GitLab": r"glpat-[A-Za-z0-9_.-]{16,}",
+    "Slack": r"(?:xox[a-z][-.]|xapp-)[A-Za-z0-9%.-]{10,}",
+    "Google": r"AIza[A-Za-z0-9_-]{30,}|(?:ya29\.|GOCSPX-)[A-Za-z0-9_-]{16,}",
+    "npm, PyPI, Hugging Face, DigitalOcean, Groq, xAI": r"(?:npm_|pypi-|hf_|dop_v1_|gsk_|xai-)[A-Za-z0-9_-]{24,}",
+}
+"""Each is a match, or not, after a bounded number of characters: so all of them together are linear, too."""
+
+SHAPES = (
+    Shape("known prefix", compiled(rf"\b(?:{'|'.join(_PREFIXES.values())})"), _has_digit),
+    Shape("JWT", compiled(r"\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){2,4}")),
+    Shape("SendGrid key", compiled(r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"), _has_digit),
+    Shape("Slack webhook", compiled(r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/]+)")),
+    Shape("bearer token", compiled(r"(?i)\b(?:bearer|basic)[ \t]+([a-z0-9._~+/=-]{12,})"), _has_digit),
+    # Whole lines of base64 and headers only, so that no command of a script can pass for a line of the key.
+    Shape("private key", compiled(_BEGIN + _KEY_LINES)),
+    Shape("private key in one line", compiled(rf"{_BEGIN}((?: {_BASE64}{{40,}})+)")),
+    Shape("password in a URL", compiled(rf"://[^\s/:@\"'`;|&<>()]*:({_USERINFO})@"), _is_no_variable),
+    Shape("token in a URL", compiled(r"://([A-Za-z0-9_-]{20,})@"), _has_digit),
+    Shape("signature in a URL", compiled(r"(?i)[?&](?:sig|signature|x-amz-signature)=([a-z0-9%+/=_-]{16,})")),
+)
+SHAPES_HINT = (
+    r"\b(?:[sr]k[-_]|whsec_|AKIA|ASIA|gh[pousr]_|github_pat_|glpat-|xox[a-z][-.]|xapp-|AIza|ya29\.|GOCSPX-|npm_|pypi-|hf_|dop_v1_|gsk_)"
+    r"[A-Za-z0-9]|\bxai-|\bSG\.|\beyJ[A-Za-z0-9_-]*\.|hooks\.slack\.com/|PRIVATE KEY|://[^\s/]*@"
+    r"|(?i:(?:bearer|basic)[ \t]|sig=|signature=)"
+)
+"""Every text that holds such a secret matches this; it is cheaper than the shapes."""

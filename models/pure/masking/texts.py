@@ -1,0 +1,136 @@
+"""A text with its secrets masked, and what each mask hides."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import accumulate
+
+from models.pure.masking.leaders import COMMANDS, COMMANDS_HINT, NAMES, NAMES_HINT
+from models.pure.masking.shapes import SHAPES, SHAPES_HINT, Span, compiled
+
+MARKER = "«masked»"
+"""Stands for a secret, whatever its length. No shell, program or format means anything by it."""
+_MARKER = MARKER.encode()
+_GROUPS = (
+    (compiled(SHAPES_HINT), SHAPES),
+    (compiled(NAMES_HINT), NAMES),
+    (compiled(COMMANDS_HINT), COMMANDS),
+)
+_HINT = compiled(f"{SHAPES_HINT}|{NAMES_HINT}|{COMMANDS_HINT}|{MARKER}")
+_MOST = 4000
+"""Places that are looked at in one value. Nobody reads more: from there on a text with such a place is masked whole."""
+_ROUNDS = 4
+"""What is masked can bring out a secret beside it. After so many times a text is masked whole."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A text as it is shown, and the text that each of its markers hides, in order."""
+
+    shown: str
+    hidden: tuple[str, ...]
+
+
+class _TooMany(Exception):
+    """More places to look at than anybody would write."""
+
+
+def suspects(texts: Collection[str]) -> set[str]:
+    """Those of the texts that could hold a secret or a marker: one look at all, however many and small they are."""
+    spelled = [text.encode("utf-8", "surrogatepass") for text in texts]
+    ends = list(accumulate(len(text) + 1 for text in spelled))
+    joined = b"\n".join(spelled)
+    found, listed = set(), list(texts)
+    at = 0
+    while hit := _HINT.search(joined, at):
+        for index in range(bisect_right(ends, hit.start()), bisect_right(ends, hit.end() - 1) + 1):
+            found.add(listed[index])
+        at = ends[index]
+    return found
+
+
+class Reader:
+    """Reads the texts of one value, with one limit for all of them."""
+
+    def __init__(self) -> None:
+        self._left = _MOST
+        self._known: dict[str, Reading] = {}
+
+    def read(self, text: str) -> Reading:
+        """The text masked. Masking it again changes nothing."""
+        if text not in self._known:
+            self._known[text] = self._read(text)
+        return self._known[text]
+
+    def _read(self, text: str) -> Reading:
+        try:
+            reading, looked_at = self._once(text)
+            self._left -= looked_at
+            for _ in range(_ROUNDS):
+                if not reading.hidden:
+                    return reading
+                again, _ = self._once(reading.shown)
+                if again.shown == reading.shown:
+                    return reading
+                reading = _through(again, reading)
+        except _TooMany:
+            self._left = 0
+        return Reading(MARKER, (text,))
+
+    def _once(self, text: str) -> tuple[Reading, int]:
+        spelled = text.encode("utf-8", "surrogatepass")
+        shown, hidden, at = [], [], 0
+        spans, looked_at = self._spans(spelled)
+        for start, end in _joined(spans):
+            shown.append(spelled[at:start])
+            hidden.append(spelled[start:end].decode("utf-8", "surrogatepass"))
+            at = end
+        shown.append(spelled[at:])
+        return Reading(_MARKER.join(shown).decode("utf-8", "surrogatepass"), tuple(hidden)), looked_at
+
+    def _spans(self, text: bytes) -> tuple[list[Span], int]:
+        if text.count(_MARKER) > _MOST:
+            raise _TooMany
+        spans = [found.span() for found in re.finditer(_MARKER, text)]
+        looked_at = 0
+        for finder in [finder for hint, finders in _GROUPS if hint.search(text) for finder in finders]:
+            for span in finder.spans(text):
+                looked_at += 1
+                if looked_at > self._left:
+                    raise _TooMany
+                if span:
+                    spans.append(span)
+        return spans, looked_at
+
+
+def mask_text(text: str) -> str:
+    """Free text, such as a line of a log or a prompt, with every secret in it replaced by the marker."""
+    return Reader().read(text).shown
+
+
+def put_back(shown: str, hidden: tuple[str, ...]) -> str:
+    """The text with each marker, in order, replaced by what it hides. Raises ValueError if their number differs."""
+    first, *parts = shown.split(MARKER)
+    return first + "".join(secret + part for secret, part in zip(hidden, parts, strict=True))
+
+
+def _through(again: Reading, first: Reading) -> Reading:
+    """A second reading of what a first one shows, as one reading of the original."""
+    at, hidden = 0, []
+    for secret in again.hidden:
+        count = secret.count(MARKER)
+        hidden.append(put_back(secret, first.hidden[at : at + count]))
+        at += count
+    return Reading(again.shown, tuple(hidden))
+
+
+def _joined(spans: list[Span]) -> list[Span]:
+    """The spans in order; those that overlap or touch are one."""
+    joined: list[Span] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined

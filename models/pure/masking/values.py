@@ -1,0 +1,146 @@
+"""A call's arguments as people and logs see them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from models.pure.masking.names import is_secret
+from models.pure.masking.schemas import Marks, marks_of
+from models.pure.masking.texts import MARKER, Reader, suspects
+
+
+@dataclass(frozen=True)
+class Masked:
+    """Arguments with their secrets masked."""
+
+    shown: dict[str, Any]
+    paths: tuple[str, ...]
+    """JSON Pointers, into `shown`, of the values and keys that are not shown as they are; sorted."""
+
+
+def mask(arguments: dict[str, Any], schema: dict[str, Any] | None = None) -> Masked:
+    """A copy of the arguments in which every secret is replaced by the marker. Masking it again changes nothing.
+
+    `schema` is the tool's. By schema any value is masked whole; by name all but booleans and null; in texts, and in the names of
+    fields, only the secret is. A field whose name is masked is known by it still: a second such name in its object is numbered.
+    """
+    return _Mask(arguments, schema).done()
+
+
+_Task = tuple[Any, Any, "Marks | None", "_Path | None"]
+_Path = tuple["_Path | None", str | int]
+_CONTAINERS = (dict, list)
+
+
+class _Mask:
+    """One value on its way. Deep values are no problem: nothing recurses."""
+
+    def __init__(self, arguments: dict[str, Any], schema: dict[str, Any] | None) -> None:
+        self._suspects = suspects(_texts(arguments))
+        self._reader = Reader()
+        self._paths: set[str] = set()
+        self._shown: dict[str, Any] = {}
+        self._todo: list[_Task] = [(arguments, self._shown, marks_of(schema), None)]
+
+    def done(self) -> Masked:
+        while self._todo:
+            value, shown, marks, path = self._todo.pop()
+            if isinstance(value, dict):
+                self._fill_object(value, shown, marks, path)
+            else:
+                self._fill_array(value, shown, marks, path)
+        return Masked(self._shown, tuple(sorted(self._paths)))
+
+    def _fill_object(self, value: dict[str, Any], shown: dict[str, Any], marks: Marks | None, path: _Path | None) -> None:
+        names = {} if self._suspects.isdisjoint(value) else shown_names(value, self._reader)
+        all_secret = marks is not None and marks.secret  # only the arguments themselves: else they would not be here
+        for name, item in value.items():
+            below = marks.property(name) if marks else None
+            as_shown = names.get(name, name)
+            secret = all_secret or (below is not None and below.secret) or _by_name(name, item, value)
+            shown[as_shown] = self._place(item, secret, below, (path, as_shown))
+            if as_shown != name:
+                self._paths.add(_pointer((path, as_shown)))
+
+    def _fill_array(self, value: list[Any], shown: list[Any], marks: Marks | None, path: _Path | None) -> None:
+        after_flag = False
+        for index, item in enumerate(value):
+            below = marks.item(index) if marks else None
+            secret = (below is not None and below.secret) or (after_flag and isinstance(item, str) and not item.startswith("-"))
+            shown.append(self._place(item, secret, below, (path, index)))
+            after_flag = isinstance(item, str) and item.startswith("-") and _is_flag(item)
+
+    def _place(self, value: Any, secret: bool, marks: Marks | None, path: _Path) -> Any:
+        shown: Any = value
+        if secret:
+            shown = MARKER
+        elif isinstance(value, str):
+            if value in self._suspects:
+                shown = self._reader.read(value).shown
+        elif isinstance(value, _CONTAINERS):
+            shown = {} if isinstance(value, dict) else []
+            self._todo.append((value, shown, marks, path))
+            return shown
+        if shown is not value and shown != value:
+            self._paths.add(_pointer(path))
+        return shown
+
+
+def shown_names(value: dict[str, Any], reader: Reader) -> dict[str, str]:
+    """How the names of an object's fields are shown, those that are shown otherwise; the order of the fields does not matter."""
+    changed = {name: shown for name in suspects(value) if (shown := reader.read(name).shown) != name}
+    names: dict[str, str] = {}
+    taken = value.keys() - changed.keys()
+    numbers: dict[str, int] = {}
+    for name in sorted(changed):
+        shown = changed[name]
+        while shown in taken:
+            numbers[changed[name]] = numbers.get(changed[name], 1) + 1
+            shown = f"{changed[name]} ({numbers[changed[name]]})"
+        taken.add(shown)
+        names[name] = shown
+    return names
+
+
+def escaped(part: str | int) -> str:
+    """A part of a JSON Pointer."""
+    return str(part).replace("~", "~0").replace("/", "~1")
+
+
+def _by_name(name: str, item: Any, fields: dict[str, Any]) -> bool:
+    if item is None or isinstance(item, bool):
+        return False
+    if is_secret(name, item):
+        return True
+    if name != "value":
+        return False
+    # A pair, such as an environment variable or a header: {"name": "TOKEN", "value": ...}.
+    return any(isinstance(fields.get(label), str) and is_secret(fields[label], item) for label in ("name", "key"))
+
+
+def _is_flag(word: str) -> bool:
+    return "=" not in word and " " not in word and is_secret(word)
+
+
+def _pointer(path: _Path | None) -> str:
+    parts = []
+    while path:
+        path, part = path
+        parts.append("/" + escaped(part))
+    return "".join(reversed(parts))
+
+
+def _texts(arguments: dict[str, Any]) -> list[str]:
+    """Every text in the arguments, names of fields included."""
+    texts: list[str] = []
+    todo: list[Any] = [arguments]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            texts += value
+            value = value.values()
+        for item in value:
+            if isinstance(item, str):
+                texts.append(item)
+            elif isinstance(item, _CONTAINERS):
+                todo.append(item)
+    return texts

@@ -1,0 +1,86 @@
+"""One secret word in a text, or a quoted one that is surely quoted."""
+
+import re
+from typing import Any
+
+from models.pure.masking.shapes import Span, compiled
+
+_WORD = compiled("(?:\\\\[^\\snrt\"'`]|\\\\ |[^\\s\"'`;|&<>()\\\\])+")
+_WORD_IN_ESCAPED_QUOTES = compiled("[^\\s\"'`;|&<>()\\\\]+")
+_QUOTED = {b"'": compiled("[^'\\n`]*"), b'"': compiled('(?:\\\\[^\\n]|[^"\\\\\\n`])*')}
+_QUOTED_IN_THE_OTHER = compiled("[^'\"\\\\\\n`]*")
+_PREFIXES = frozenset({b"b", b"f", b"r", b"u"})
+_EXPANSION = re.compile(rb"\$[({]")
+_PLACEHOLDER = re.compile(rb"\$\w+|%\w+%|\{[\w.]*\}?|\{\{.*|%\(?\w*\)?s|[^\w\x80-\xff]+")
+_QUOTE = re.compile(rb"['\"]")
+_STRANGE = re.compile(rb"\\|<<|(?:^|[\s;|&()])#")
+
+
+class Left:
+    """What is to the left of places in a text that are asked for in order, as far as it decides whether a quote opens there."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._at = 0
+        self._outer = b""
+        """The quote that is open at `_at`, as a shell reads it; empty if none is."""
+        self._inner = 0
+        """How many of the other kind stand in it so far."""
+        self._strange = False
+
+    def quoted(self, at: int) -> Any:
+        """What may stand in the quotes of which the one at `at` surely is the first; None in doubt.
+
+        If a quote that closes were taken for one that opens, what the mask then hides would be no secret but the rest of the
+        command. So comments, here-documents and backslashes to its left, which a shell reads by rules of their own, are doubt.
+        """
+        self._read_to(at)
+        own = self._text[at : at + 1]
+        if self._strange or self._outer == own or self._inner % 2:
+            return None
+        return _QUOTED_IN_THE_OTHER if self._outer else _QUOTED[own]
+
+    def _read_to(self, at: int) -> None:
+        self._strange = self._strange or bool(_STRANGE.search(self._text[max(0, self._at - 1) : at]))
+        if not self._strange:
+            for found in _QUOTE.finditer(self._text, self._at, at):
+                if not self._outer:
+                    self._outer, self._inner = found[0], 0
+                elif self._outer == found[0]:
+                    self._outer, self._inner = b"", 0
+                else:
+                    self._inner += 1
+        self._at = max(self._at, at)
+
+
+def secret_at(text: bytes, at: int, left: Left) -> Span | None:
+    """The secret that begins at `at`, behind its quote if it has one: at most a word, or all of what is surely quoted.
+
+    What a shell would run or fill in (`$(...)`, `${...}`, backticks) is never part of it; a variable or a placeholder is none.
+    """
+    if text[at : at + 1] in _PREFIXES and text[at + 1 : at + 2] in _QUOTED:
+        at += 1  # of a literal in code, such as b"..."
+    opening = text[at : at + 1]
+    if opening == b"\\" and text[at + 1 : at + 2] in _QUOTED:
+        return _trimmed(text, at + 2, _end(_WORD_IN_ESCAPED_QUOTES, text, at + 2))
+    if opening not in _QUOTED:
+        return _trimmed(text, at, _end(_WORD, text, at))
+    end = _end(_WORD, text, at + 1)
+    if text[end : end + 1] != opening and (quoted := left.quoted(at)):
+        closing = _end(quoted, text, at + 1)
+        if text[closing : closing + 1] == opening:
+            end = closing
+    return _trimmed(text, at + 1, end)
+
+
+def _end(pattern: Any, text: bytes, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at
+
+
+def _trimmed(text: bytes, start: int, end: int) -> Span | None:
+    if expansion := _EXPANSION.search(text, start, end):
+        end = expansion.start()
+    if start == end or _PLACEHOLDER.fullmatch(text, start, end):
+        return None
+    return start, end

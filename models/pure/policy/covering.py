@@ -1,0 +1,78 @@
+"""What a rule covers, in plain words: for people who are about to decide, and for those who look later."""
+
+import json
+from typing import Any
+
+from models.pure.policy.conditions import OPERATORS
+from models.pure.policy.rules import FILE_PATHS, Condition, Effect, Rule
+from models.pure.policy.texts import text_of
+
+_SHOWN = 200
+
+
+def covers(rule: Rule) -> str:
+    """Which calls the rule is about: `every bash command that starts with "git status"`."""
+    match = rule.match
+    if match.input_sha256:
+        return f"only this exact input of {match.tool}"
+    calls = _calls(match.tool)
+    if not match.conditions:
+        return calls
+    commands = [c for c in match.conditions if c.operator == "command"]
+    if commands and len(match.conditions) == 1:
+        return _commands(match.tool, str(commands[0].value), rule.effect)
+    return f"{calls} where {' and '.join(_condition(c, match.tool, rule.effect) for c in match.conditions)}"
+
+
+def named_in_words(rule: Rule) -> str:
+    """The rule for an audit and for the model: its text, or what it covers, and its reason."""
+    said = text_of(rule.match) or covers(rule)
+    origin = f"grant {rule.id}" if rule.source == "grant" else f"{rule.source} rule"
+    return f"{origin}: {rule.effect} {_cut(said)}" + (f" ({rule.reason})" if rule.reason else "")
+
+
+def _calls(tool: str) -> str:
+    if tool == "*":
+        return "every call of every tool"
+    if tool.startswith("mcp__") and tool.endswith("__*") and "*" not in tool[:-1]:
+        return f"every call of every tool of the MCP server {tool[5:-3]}"
+    return f"every call of every tool named like {tool}" if set("*?") & set(tool) else f"every call of {tool}"
+
+
+def _commands(tool: str, pattern: str, effect: Effect) -> str:
+    plain = not any(sign in pattern for sign in "\"'\\")
+    if pattern == "*":
+        said = f"every {tool} command"
+    elif plain and pattern.endswith(" *") and "*" not in pattern[:-1]:
+        said = f"every {tool} command that starts with `{pattern[:-2]}`"
+    elif plain and "*" not in pattern:
+        said = f"only the {tool} command `{pattern}`"
+    else:
+        said = f"every {tool} command that fits `{pattern}`, where * is anything"
+    if effect == "allow":
+        return f"{said}, where it is sure which commands run, and all commands of the line are allowed"
+    return f"{said}, also as a part of a longer line"
+
+
+def _condition(condition: Condition, tool: str, effect: Effect) -> str:
+    name = condition.path[1:].replace("/", ".").replace("~1", "/").replace("~0", "~") or "the input"
+    if condition.operator == "command":
+        return f"{name} is a command that fits `{condition.value}`"
+    if condition.operator == "exists":
+        return f"{name} is {'given' if condition.value else 'not given'}"
+    if condition.operator == "path_glob" and condition.path == FILE_PATHS.get(tool):
+        name = "the path"
+    said = OPERATORS[condition.operator].says.format(_cut(_spelled(condition.value)))
+    if condition.operator == "regex" and effect != "allow":
+        said = said.replace("fits", "has something that fits", 1)
+    return f"{name} {said}"
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(json.dumps(item, ensure_ascii=False) for item in value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,0 +1,243 @@
+"""Rules compiled once, and held against calls. What the precedence is, the package's first lines say."""
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from models.pure.canonical import digest
+from models.pure.policy.commands import Pattern, compiled, joined
+from models.pure.policy.conditions import MISSING, Found, look_up, pointer, test_of
+from models.pure.policy.covering import named_in_words
+from models.pure.policy.globs import tool_glob
+from models.pure.policy.rules import COMMAND_PATHS, EFFECTS, Effect, Rule, Verdict, named
+from models.pure.shell import Line, Words, read
+
+_TEXTS = frozenset({"glob", "path_glob", "regex"})
+_TOOLS = 512
+"""Tools whose rules a rulebook keeps sorted out."""
+
+
+class Input:
+    """One call's input; each argument is looked up once, and each command line is read once."""
+
+    def __init__(self, said: Mapping[str, Any], workdir: str | None) -> None:
+        self.said = said
+        self._workdir = workdir
+        self._found: dict[str, Found] = {}
+        self._lines: dict[str, Line | None] = {}
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """The hash of the whole input; of one that cannot be hashed, none that a rule could name."""
+        try:
+            return digest(self.said)
+        except (ValueError, RecursionError):
+            return ""
+
+    def at(self, path: str) -> Found:
+        """What is at a pointer."""
+        found = self._found.get(path)
+        if found is None:
+            found = self._found[path] = Found(look_up(self.said, pointer(path)), self._workdir)
+        return found
+
+    def line(self, path: str) -> Line | None:
+        """The command line at a pointer; None if there is none. What is no text cannot be read."""
+        if path not in self._lines:
+            value = self.at(path).value
+            if value is MISSING or value is None or value == "":
+                self._lines[path] = None
+            else:
+                self._lines[path] = read(value) if isinstance(value, str) else Line((), "it is no text", ())
+        return self._lines[path]
+
+    @property
+    def doubt(self) -> str | None:
+        """Why a command line that was looked at cannot be surely read."""
+        return next((line.doubt for _, line in sorted(self._lines.items()) if line and line.doubt), None)
+
+
+class _Compiled:
+    """One rule, ready."""
+
+    __slots__ = ("_strict", "_tests", "_texts", "path", "pattern", "place", "rule")
+
+    def __init__(self, rule: Rule, place: int) -> None:
+        self.rule = rule
+        self.place = place
+        self.path: str | None = None
+        self.pattern: Pattern | None = None
+        self._strict = rule.effect != "allow"
+        tests = [c for c in rule.match.conditions if c.operator != "command"]
+        self._tests = [(c.path, c.operator == "exists", test_of(c.operator, c.value, rule.effect)) for c in tests]
+        for condition in rule.match.conditions:
+            if condition.operator == "command":
+                self.path, self.pattern = condition.path, compiled(condition.value)
+        self._texts = [c.path for c in tests if c.path in COMMAND_PATHS and c.operator in _TEXTS]
+
+    @property
+    def lines(self) -> set[str]:
+        """Where the command lines are that it looks at."""
+        return {*self._texts, *([self.path] if self.path else [])}
+
+    def holds(self, given: Input) -> bool:
+        """Whether all holds but the pattern of commands."""
+        for path, any_, test in self._tests:
+            found = given.at(path)
+            said = test(found) if any_ or found.there else found.there
+            if not (self._strict if said is None else said):
+                return False
+        if self.rule.match.input_sha256 and self.rule.match.input_sha256 != given.sha256:
+            return False
+        # A pattern of texts knows nothing of `;`, so it allows a line only if that is surely one command.
+        return (
+            self._strict
+            or not self._texts
+            or all((line := given.line(path)) and not line.doubt and len(line.commands) == 1 for path in self._texts)
+        )
+
+
+class _Shelf:
+    """The rules of one effect for one tool, in the order in which they are named."""
+
+    def __init__(self, rules: Iterable[_Compiled]) -> None:
+        self._plain: list[_Compiled] = []
+        self._by_name: dict[str, dict[str | None, list[_Compiled]]] = {}
+        for rule in rules:
+            if rule.path is None or rule.pattern is None:
+                self._plain.append(rule)
+            else:
+                self._by_name.setdefault(rule.path, {}).setdefault(rule.pattern.first, []).append(rule)
+
+    def plain(self, given: Input) -> _Compiled | None:
+        """The first rule without a pattern of commands that matches."""
+        return next((rule for rule in self._plain if rule.holds(given)), None)
+
+    def strict(self, given: Input) -> _Compiled | None:
+        """The first rule that matches, any command of a line being enough."""
+        found = [hit for hit in [self.plain(given)] if hit]
+        for path, by_name in self._by_name.items():
+            line = given.line(path)
+            if line is None:
+                found += [rule for rule in by_name.get(None, []) if rule.pattern and rule.pattern.everything and rule.holds(given)]
+            elif not isinstance(given.at(path).value, str):
+                found += [rule for rules in by_name.values() for rule in rules if rule.holds(given)]
+            else:
+                found += [rule for words in line.suspects for rule in self._suspecting(path, words) if rule.holds(given)]
+                found += [rule for rule in by_name.get(None, []) if rule.pattern and rule.pattern.everything and rule.holds(given)]
+        return min(found, key=lambda hit: hit.place, default=None)
+
+    def covering(self, given: Input) -> list[_Compiled] | None:
+        """Rules that together match every command of a line that is surely read: of each command, the first."""
+        for path in self._by_name:
+            line = given.line(path)
+            if line is None or line.doubt or not line.commands:
+                continue
+            hits = [min(self._fitting(path, words, given), key=lambda hit: hit.place, default=None) for words in line.commands]
+            sure = [hit for hit in hits if hit]
+            if len(sure) == len(hits):
+                return sorted(dict.fromkeys(sure), key=lambda hit: hit.place)
+        return None
+
+    def _fitting(self, path: str, words: Words, given: Input) -> Iterator[_Compiled]:
+        return (rule for rule in self._patterned(path, words[0], joined(words)) if rule.holds(given))
+
+    def _suspecting(self, path: str, words: Words) -> Iterator[_Compiled]:
+        """By the name as it is, and without its folder."""
+        for name in {words[0], words[0].rpartition("/")[2]}:
+            yield from self._patterned(path, name, joined((name, *words[1:])))
+
+    def _patterned(self, path: str, name: str, line: str) -> Iterator[_Compiled]:
+        by_name = self._by_name[path]
+        for rules in (by_name.get(name), by_name.get(None)):
+            for rule in rules or ():
+                if rule.pattern and rule.pattern.test(line):
+                    yield rule
+
+
+@dataclass(frozen=True)
+class _Tool:
+    """What the rules say of one tool."""
+
+    deny: _Shelf
+    ask: _Shelf
+    allow: tuple[_Shelf, ...]
+    """The rules, and then, if there are any, the rules and the grants."""
+    minding: dict[str, _Compiled]
+    """Where the command lines are that rules which deny or ask look at, each with the first of those rules."""
+
+
+class Rulebook:
+    """Rules and a default, compiled. Keep it: compiling costs more than deciding."""
+
+    def __init__(self, rules: Iterable[Rule], default: Effect = "ask", words: str | None = None) -> None:
+        self.default = default
+        self._default = Verdict(default, words or f"default: {default}")
+        self._rules = [_Compiled(rule, place) for place, rule in enumerate(sorted(rules, key=named))]
+        self._tools: dict[str, _Tool] = {}
+
+    def with_grants(self, grants: Iterable[Rule]) -> "Rulebook":
+        """The same with grants, without compiling its rules again: grants are named after all rules, so no place changes."""
+        book = Rulebook((), self.default, self._default.rule)
+        granted = sorted((rule for rule in grants if rule.source == "grant"), key=named)
+        book._rules = self._rules + [_Compiled(rule, place) for place, rule in enumerate(granted, len(self._rules))]
+        return book
+
+    def decide(self, tool: str, given: Mapping[str, Any], workdir: str | None = None) -> Verdict:
+        """The verdict on one call. `workdir` is where relative paths begin, if absolute ones are to be compared with them."""
+        about, said = self._about(tool), Input(given, workdir)
+        for shelf in (about.deny, about.ask):
+            if hit := shelf.strict(said):
+                return _verdict([hit])
+        verdict = self._allowed(about, said) or self._default
+        if verdict.effect == "allow":
+            for path, rule in about.minding.items():
+                line = said.line(path)
+                if line and line.doubt:
+                    words = f"not sure which commands run: {line.doubt}; {named_in_words(rule.rule)} might be met"
+                    return Verdict("ask", words, (rule.rule,), line.doubt)
+        return replace(verdict, doubt=said.doubt) if verdict is self._default and verdict.effect == "ask" else verdict
+
+    def _allowed(self, about: _Tool, said: Input) -> Verdict | None:
+        # Rules before grants, so that no use of a grant is spent on what is allowed anyway.
+        for shelf in about.allow if self.default == "ask" else about.allow[:1]:
+            if hit := shelf.plain(said):
+                return _verdict([hit])
+            if hits := shelf.covering(said):
+                return _verdict(hits)
+        return None
+
+    def _about(self, tool: str) -> _Tool:
+        about = self._tools.get(tool)
+        if about is None:
+            rules = [rule for rule in self._rules if tool_glob(rule.rule.match.tool)(tool)]
+            by_effect = {effect: [rule for rule in rules if rule.rule.effect == effect] for effect in EFFECTS}
+            written = [rule for rule in by_effect["allow"] if rule.rule.source != "grant"]
+            about = _Tool(
+                deny=_Shelf(by_effect["deny"]),
+                ask=_Shelf(by_effect["ask"]),
+                allow=(_Shelf(written), _Shelf(by_effect["allow"]))
+                if len(written) < len(by_effect["allow"])
+                else (_Shelf(written),),
+                minding={
+                    path: rule for effect in ("ask", "deny") for rule in reversed(by_effect[effect]) for path in sorted(rule.lines)
+                },
+            )
+            if len(self._tools) < _TOOLS:
+                self._tools[tool] = about
+        return about
+
+
+def decide(tool: str, policy: Rulebook | Effect | None, default: Effect = "ask", given: Mapping[str, Any] | None = None) -> Verdict:
+    """The verdict on a call of `tool`: by its rulebook, by one effect for all its calls, or by the default where it has none."""
+    if isinstance(policy, Rulebook):
+        return policy.decide(tool, given or {})
+    if policy is None:
+        return Verdict(default, f"default: {default}")
+    return Verdict(policy, f"tool {tool}: {policy}")
+
+
+def _verdict(hits: list[_Compiled]) -> Verdict:
+    rules = tuple(hit.rule for hit in hits)
+    return Verdict(rules[0].effect, "; ".join(named_in_words(rule) for rule in rules), rules)

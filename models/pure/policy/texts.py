@@ -1,0 +1,141 @@
+"""Rule texts, as people know them from elsewhere, into matches and back.
+
+    bash                      every call of a tool; `mcp__github__*` every tool of an MCP server
+    bash(git status *)        commands; ` *` at the end is also nothing more, `:*` is the same; an unquoted `*` is anything
+                              within one simple command, quotes and backslashes make it literal
+    read(src/**)              paths of the file tools, from the workdir; `*` stays in a folder, `**` does not
+    shell:cmd=ls*:cwd=src     arguments by name: `cmd` and `command` are patterns of commands, names of files are patterns
+                              of paths, where a `*` at the end crosses folders, and all others are texts
+
+`Bash`, `Read`, `Write`, `Edit`, `Glob` and `Grep` are our tools of the same names in small letters. `bash(*)` allows every
+command that is surely read, and denies or asks for all; `read(*)` is `read`.
+"""
+
+import re
+
+from models.pure.policy.commands import compiled
+from models.pure.policy.globs import path_pattern
+from models.pure.policy.rules import COMMAND_PATHS, FILE_PATHS, MAX_CONDITIONS, MAX_TEXT, Condition, Match, Rule
+
+_CAPITALS = {name.capitalize(): name for name in ("bash", *FILE_PATHS)}
+_TOOL = re.compile(r"[A-Za-z0-9_.*?-]{1,200}")
+_ARGUMENT = re.compile(r":(?=[A-Za-z_][A-Za-z0-9_.-]*=)")
+_FILES = frozenset({"path", "file_path", "file", "filename", "dir", "directory", "folder", "cwd"})
+
+
+def match_of(text: str) -> Match:
+    """The calls that a rule text is about. Raises ValueError with words that name what is wrong and what would be right."""
+    said = text.strip()
+    if not said:
+        raise ValueError("is empty; write a tool's name, or a text such as bash(git status *)")
+    if len(said) > MAX_TEXT:
+        raise ValueError(f"has {len(said)} characters; use at most {MAX_TEXT}")
+    name, opened, rest = said.partition("(")
+    if opened and not _ARGUMENT.search(name):
+        if not rest.endswith(")"):
+            raise ValueError(f"{said!r} has an unbalanced parenthesis; close it at the end, as in bash(ls *)")
+        return _specified(_ours(name), rest[:-1])
+    tool, *arguments = _ARGUMENT.split(said)
+    if len(arguments) > MAX_CONDITIONS:
+        raise ValueError(f"has {len(arguments)} arguments; use at most {MAX_CONDITIONS}")
+    return Match(_ours(tool), tuple(_argument(argument) for argument in arguments))
+
+
+def tool_of(name: str) -> str:
+    """A tool's name or glob in its one spelling. Raises ValueError."""
+    said = name.strip()
+    if re.fullmatch(r"mcp:[^:]+(:[^:]+)?", said):
+        said = said.replace(":", "__")
+    if not _TOOL.fullmatch(said):
+        if ")" in said:
+            raise ValueError(f"{said!r} has an unbalanced parenthesis; open it after the tool's name, as in bash(ls *)")
+        raise ValueError(
+            f"{said!r} is no tool's name; use letters, digits, `_`, `-`, `.`, with `*` for any and `?` for one of them"
+        )
+    if re.fullmatch(r"mcp__[^_*?]+(_[^_*?]+)*", said):
+        said += "__*"
+    return said
+
+
+def text_of(match: Match) -> str | None:
+    """The text of a match, or None if no text says it. `match_of` reads it back to the same."""
+    said = _text_of(match)
+    try:
+        return said if said and match_of(said) == match else None
+    except ValueError:
+        return None
+
+
+def grant(tool: str, match: str, input_sha256: str, *, id: str, reason: str | None = None) -> Rule:  # noqa: A002 - the row's own word
+    """The rule born of allowing a call of `tool`: `tool`, `exact`, or a rule text about the same tool. Raises ValueError."""
+    if match == "tool":
+        wanted = Match(tool)
+    elif match == "exact":
+        wanted = Match(tool, input_sha256=input_sha256)
+    else:
+        wanted = match_of(match)
+        if wanted.tool != tool:
+            raise ValueError(f"match: {match!r} is about {wanted.tool}, and the call is one of {tool}; write a match for {tool}")
+    return Rule("allow", wanted, reason=reason, source="grant", id=id)
+
+
+def _ours(name: str) -> str:
+    said = tool_of(name)
+    return _CAPITALS.get(said, said)
+
+
+def _specified(tool: str, text: str) -> Match:
+    if tool in FILE_PATHS:
+        return (
+            Match(tool)
+            if text.strip() == "*"
+            else Match(tool, (Condition(FILE_PATHS[tool], "path_glob", path_pattern(_nonempty(text))),))
+        )
+    if tool != "bash":
+        raise ValueError(
+            f"{tool} takes no pattern in parentheses, as bash and the file tools do; name the argument: {tool}:name=value*, "
+            f'or write {{"tool": "{tool}", "input": [{{"path": "/name", "glob": "value*"}}]}}'
+        )
+    return Match(tool, (Condition("/command", "command", command_pattern(text)),))
+
+
+def command_pattern(text: str) -> str:
+    """A pattern of commands in its one spelling. Raises ValueError."""
+    said = text.strip(" ")
+    if said.endswith(":*"):
+        said = said[:-2] + " *"
+    compiled(said)
+    return said
+
+
+def _argument(text: str) -> Condition:
+    name, _, pattern = text.partition("=")
+    if not pattern:
+        raise ValueError(f"{name}= has no value; write what it must be, with `*` for anything")
+    path = "/" + name
+    if path in COMMAND_PATHS:
+        return Condition(path, "command", command_pattern(pattern))
+    if name in _FILES:
+        wide = pattern + "*" if pattern.endswith("/*") else pattern
+        return Condition(path, "path_glob", path_pattern(wide))
+    return Condition(path, "glob", pattern)
+
+
+def _nonempty(text: str) -> str:
+    if not text.strip():
+        raise ValueError("has nothing in its parentheses; write a pattern, or the tool's name alone for every call of it")
+    return text.strip()
+
+
+def _text_of(match: Match) -> str | None:
+    if match.input_sha256:
+        return None
+    if not match.conditions:
+        return match.tool
+    only = match.conditions[0]
+    if len(match.conditions) == 1 and (match.tool, only.path, only.operator) in _WITH_PARENTHESES:
+        return f"{match.tool}({only.value})"
+    return "".join([match.tool, *(f":{c.path[1:]}={c.value}" for c in match.conditions)])
+
+
+_WITH_PARENTHESES = {("bash", "/command", "command"), *((tool, path, "path_glob") for tool, path in FILE_PATHS.items())}

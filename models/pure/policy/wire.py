@@ -1,0 +1,172 @@
+"""Policies and rules as JSON, in and out.
+
+    {"type": "always_allow" | "always_ask" | "always_deny"}
+    {"type": "rules" | "auto", "rules": [RULE], "default": "allow" | "ask" | "deny"}
+
+RULE is `{"effect", "match", "reason"?, "priority"?}`; a match is a text (see `texts`) or `{"tool", "input"?, "input_sha256"?}`,
+its input a list of `{"path": POINTER, OPERATOR: VALUE, ...}` that must all hold. What clients have no name for goes out as `auto`.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from models.pure.policy.conditions import OPERATORS, pointer
+from models.pure.policy.rules import (
+    EFFECTS,
+    FILE_PATHS,
+    MAX_CONDITIONS,
+    MAX_PRIORITY,
+    MAX_RULES,
+    MAX_TEXT,
+    Condition,
+    Effect,
+    Match,
+    Policy,
+    Rule,
+    Source,
+)
+from models.pure.policy.texts import command_pattern, match_of, text_of, tool_of
+
+_ALWAYS: dict[str, Effect] = {"always_allow": "allow", "always_ask": "ask", "always_deny": "deny"}
+NEVER = "always_deny"
+"""The id of the rule that `always_deny` is, so that nothing overrides it."""
+
+
+def policy_of(said: Any, *, tool: str = "*", source: Source = "tool") -> Policy:
+    """A policy. `tool` is the tool that it is written for. Raises ValueError whose text names the field and the remedy."""
+    if not isinstance(said, Mapping):
+        raise ValueError('must be an object such as {"type": "always_ask"}')
+    kind = said.get("type")
+    if isinstance(kind, str) and kind in _ALWAYS:
+        _known(said, {"type"}, "")
+        return _never(tool, source) if kind == NEVER else Policy((), _ALWAYS[kind])
+    if kind not in ("rules", "auto"):
+        raise ValueError(f"type: {kind!r} is no policy; use always_allow, always_ask, always_deny or rules")
+    _known(said, {"type", "rules", "default"}, "")
+    rules, default = said.get("rules", []), said.get("default")
+    if default not in EFFECTS:
+        raise ValueError(f"default: {default!r} is no effect; say what holds where no rule matches: allow, ask or deny")
+    if not isinstance(rules, list):
+        raise ValueError("rules: must be a list of rules")
+    if len(rules) > MAX_RULES:
+        raise ValueError(f"rules: there are {len(rules)}; use at most {MAX_RULES}, or fewer and wider ones")
+    if not rules and default == "deny":
+        return _never(tool, source)
+    return Policy(tuple(rule_of(rule, where=f"rules.{n}", source=source) for n, rule in enumerate(rules)), default)
+
+
+def rule_of(said: Any, *, where: str = "rule", source: Source = "tool", id: str = "") -> Rule:  # noqa: A002 - the row's own word
+    """One rule. Raises ValueError whose text begins with `where` and the field."""
+    if not isinstance(said, Mapping):
+        raise ValueError(f'{where}: must be an object such as {{"effect": "ask", "match": "bash(git push *)"}}')
+    _known(said, {"effect", "match", "reason", "priority"}, f"{where}.")
+    effect, reason, priority = said.get("effect"), said.get("reason"), said.get("priority", 0)
+    if effect not in EFFECTS:
+        raise ValueError(f"{where}.effect: {effect!r} is no effect; use allow, ask or deny")
+    if reason is not None and not (isinstance(reason, str) and 0 < len(reason) <= MAX_TEXT):
+        raise ValueError(f"{where}.reason: must be a text of 1 to {MAX_TEXT} characters; leave it out for none")
+    if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > MAX_PRIORITY:
+        raise ValueError(f"{where}.priority: must be a whole number of at most {MAX_PRIORITY}; leave it out for 0")
+    match = _match(said.get("match"), f"{where}.match")
+    _reaches_all(effect, match, f"{where}.match")
+    return Rule(effect, match, reason, priority, source, id)
+
+
+def spelled(policy: Policy) -> dict[str, Any]:
+    """The policy as clients get it. `policy_of` reads it back to the same."""
+    if not policy.rules and policy.default != "deny":
+        return {"type": f"always_{policy.default}"}
+    rules = [spelled_rule(rule) for rule in policy.rules if rule.id != NEVER]
+    return {"type": "auto", "rules": rules, "default": policy.default}
+
+
+def spelled_rule(rule: Rule) -> dict[str, Any]:
+    """The rule as clients get it."""
+    said: dict[str, Any] = {"effect": rule.effect, "match": spelled_match(rule.match)}
+    if rule.reason is not None:
+        said["reason"] = rule.reason
+    return said | ({"priority": rule.priority} if rule.priority else {})
+
+
+def spelled_match(match: Match) -> str | dict[str, Any]:
+    """The match as a text where a text says it."""
+    if (text := text_of(match)) is not None:
+        return text
+    said: dict[str, Any] = {"tool": match.tool}
+    if match.conditions:
+        said["input"] = [{"path": c.path, c.operator: c.value} for c in match.conditions]
+    return said | ({"input_sha256": match.input_sha256} if match.input_sha256 else {})
+
+
+def _match(said: Any, where: str) -> Match:
+    try:
+        if isinstance(said, str):
+            return match_of(said)
+        if not isinstance(said, Mapping) or not isinstance(said.get("tool"), str):
+            raise ValueError('must be a text such as bash(ls *), or an object with "tool"')
+        tool = tool_of(said["tool"])
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    _known(said, {"tool", "input", "input_sha256"}, f"{where}.")
+    sha256, tests = said.get("input_sha256"), said.get("input", [])
+    if sha256 is not None and not (isinstance(sha256, str) and re.fullmatch(r"[0-9a-f]{64}", sha256)):
+        raise ValueError(f"{where}.input_sha256: must be 64 hex digits in small letters")
+    if not isinstance(tests, list):
+        raise ValueError(f'{where}.input: must be a list such as [{{"path": "/amount", "gt": 100}}]')
+    found = [condition for n, test in enumerate(tests) for condition in _conditions(test, f"{where}.input.{n}")]
+    if len(found) > MAX_CONDITIONS:
+        raise ValueError(f"{where}.input: has {len(found)} conditions; use at most {MAX_CONDITIONS}")
+    try:
+        return Match(tool, tuple(found), sha256)
+    except ValueError as error:
+        raise ValueError(f"{where}.input: {error}") from None
+
+
+def _conditions(said: Any, where: str) -> list[Condition]:
+    if not isinstance(said, Mapping) or not isinstance(said.get("path"), str):
+        raise ValueError(f'{where}.path: is missing; name the argument, as in {{"path": "/amount", "gt": 100}}')
+    path = said["path"]
+    if len(path) > MAX_TEXT:
+        raise ValueError(f"{where}.path: has {len(path)} characters; use at most {MAX_TEXT}")
+    try:
+        pointer(path)
+    except ValueError as error:
+        raise ValueError(f"{where}.path: {error}") from None
+    found = [_condition(path, str(operator), value, where) for operator, value in said.items() if operator != "path"]
+    if not found:
+        raise ValueError(f"{where}: has no operator; add one of {', '.join(sorted(OPERATORS))}")
+    return found
+
+
+def _condition(path: str, operator: str, value: Any, where: str) -> Condition:
+    if operator == "command":
+        if not isinstance(value, str) or len(value) > MAX_TEXT:
+            raise ValueError(f"{where}.command: must be a text of 1 to {MAX_TEXT} characters")
+        try:
+            return Condition(path, operator, command_pattern(value))
+        except ValueError as error:
+            raise ValueError(f"{where}.command: {error}") from None
+    if operator not in OPERATORS:
+        raise ValueError(f"{where}.{operator}: is no operator; use one of {', '.join(sorted(OPERATORS))} or command")
+    if wrong := OPERATORS[operator].check(value):
+        raise ValueError(f"{where}.{operator}: must be {wrong}")
+    return Condition(path, operator, value)
+
+
+def _reaches_all(effect: Effect, match: Match, where: str) -> None:
+    """A search reaches into a folder from above it as well, so that a pattern of folders could not keep it out."""
+    if effect != "allow" and match.tool in {"glob", "grep"}:
+        for condition in match.conditions:
+            if (condition.path, condition.operator) == (FILE_PATHS[match.tool], "path_glob"):
+                raise ValueError(f"{where}: a search from a folder above would pass by; write {match.tool} for all of its calls")
+
+
+def _never(tool: str, source: Source) -> Policy:
+    return Policy((Rule("deny", Match(tool), source=source, id=NEVER),), "deny")
+
+
+def _known(said: Mapping[str, Any], fields: set[str], where: str) -> None:
+    unknown = sorted(str(field) for field in said if field not in fields)
+    if unknown:
+        raise ValueError(f"{where}{unknown[0]}: is no field here; use {', '.join(sorted(fields))}")

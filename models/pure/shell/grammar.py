@@ -1,0 +1,216 @@
+"""Walks bash's syntax tree: every simple command in it, and whether the tree is surely what bash itself would see.
+
+The grammar is known to misread valid lines without a word (a newline taken for a space), so no tree is believed: every
+byte must be a word, an operator or a gap that bash reads the same way, and every kind of node must be one of those below.
+"""
+
+import re
+from collections.abc import Iterator
+
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser
+
+from models.pure.shell.words import Doubt, Torn, guess, literal, text_of
+
+_BASH = Language(tree_sitter_bash.language())
+_NODES = 4_000
+_DEPTH = 60
+_GAP = re.compile(rb"(?:[ \t]|\\\n)*")
+_JOINED = re.compile(rb"(?<![ \t])\\\n")
+"""A line that goes on in the next without a space between: bash has one word there, or one sign, and the grammar two."""
+_LINES = re.compile(rb"(?:[ \t\n]|\\\n)*")
+_SEPARATORS = frozenset({";", "&", "\n"})
+_BODIES = frozenset(
+    {"program", "subshell", "compound_statement", "do_group", "if_statement", "elif_clause", "else_clause", "while_statement"}
+)
+_KEYWORDS = frozenset({"if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "(", ")"})
+_WORDS = frozenset({"word", "number", "string", "raw_string", "concatenation"})
+_TEXTS = frozenset({"heredoc_body", "herestring_redirect"})
+
+
+def tree_of(source: bytes) -> Node:
+    """The root of the syntax tree."""
+    return Parser(_BASH).parse(source).root_node
+
+
+def sure(root: Node, source: bytes) -> list[tuple[str, ...]]:
+    """Every simple command, each word as bash will see it. Raises Doubt."""
+    if root.has_error:
+        raise Torn("it is no command line that bash's grammar knows")
+    if root.type != "program" or root.descendant_count > _NODES:
+        raise Torn("it is too long to be sure of")
+    if _JOINED.search(source):
+        raise Torn("a line ends in the middle of a word or of a sign")
+    if not _LINES.fullmatch(source, 0, root.start_byte) or not _LINES.fullmatch(source, root.end_byte):
+        raise Torn("it has parts that are no commands")
+    return list(_body(root, source, 0))
+
+
+def probable(root: Node, source: bytes) -> tuple[list[tuple[str, ...]], list[str]]:
+    """Every simple command as it probably is, also in substitutions, functions and heredocs, and the texts that they are fed."""
+    commands: list[tuple[str, ...]] = []
+    texts: list[str] = []
+    todo = [root]
+    seen = 0
+    while todo and seen < _NODES:
+        node = todo.pop()
+        seen += 1
+        if node.type == "command":
+            words = [child for child in node.children if child.is_named and _is_word(child)] + _after_redirects(node)
+            commands.append(tuple(part for word in words for part in _braces(guess(text_of(word, source)))))
+        elif node.type in _TEXTS:
+            texts.append(text_of(node, source))
+        todo.extend(reversed(node.children))
+    return [words for words in commands if words], texts
+
+
+def _is_word(node: Node) -> bool:
+    return not node.type.endswith("redirect") and node.type not in {"variable_assignment", "comment"}
+
+
+def _after_redirects(command: Node) -> list[Node]:
+    around = command.parent.children if command.parent and command.parent.type == "redirected_statement" else []
+    redirects = [child for child in [*command.children, *around] if child.type == "file_redirect"]
+    return [word for redirect in redirects for word in _targets(redirect)[1:]]
+
+
+def _braces(word: str) -> list[str]:
+    found = re.fullmatch(r"\{([^{}]*,[^{}]*)\}", word)
+    return found[1].split(",") if found else [word]
+
+
+def _statement(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...]]:
+    if depth > _DEPTH:
+        raise Torn("it is nested too deeply to be sure of")
+    if node.type == "command":
+        yield _command(node, source)
+    elif node.type in {"list", "pipeline", "negated_command"}:
+        yield from _joined(node, source, depth)
+    elif node.type == "redirected_statement":
+        yield from _redirected(node, source, depth)
+    elif node.type in _BODIES - {"program"}:
+        yield from _body(node, source, depth)
+    else:
+        raise Doubt(f"it has a {node.type.replace('_', ' ')}")
+
+
+def _body(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...]]:
+    """Statements one after another, with a separator between each two."""
+    end, separated = node.start_byte, True
+    for child in node.children:
+        gap = source[end : child.start_byte]
+        if not _LINES.fullmatch(gap):
+            raise Torn("it has parts that are no commands")
+        separated |= b"\n" in gap.replace(b"\\\n", b"")
+        if child.type == "comment":
+            _comment(child, source, gap)
+        elif child.type in _SEPARATORS:
+            separated = True
+        elif child.type in _KEYWORDS and not child.is_named:
+            _keyword(child, source, separated)
+            separated = child.type not in {"fi", "done", "}", ")"}
+        else:
+            if not separated:
+                raise Torn("two commands of it have nothing between them")
+            yield from _statement(child, source, depth + 1)
+            # A clause ends where the next keyword stands, its own separator inside it.
+            separated = child.type in {"do_group", "elif_clause", "else_clause"}
+        end = child.end_byte
+    if source[end : node.end_byte].strip(b" \t\n"):
+        raise Torn("it has parts that are no commands")
+
+
+def _keyword(node: Node, source: bytes, separated: bool) -> None:
+    if node.type == "(" and source[node.end_byte : node.end_byte + 1] == b"(":
+        raise Doubt("its `((` may be arithmetic")
+    if node.type not in {"(", ")"} and not separated:
+        raise Doubt(f"its `{node.type}` has no separator before it")
+    after = source[node.end_byte : node.end_byte + 1]
+    if node.type == "{" and after not in {b" ", b"\t", b"\n"}:
+        raise Doubt("its braces may stand for several words")
+
+
+def _comment(node: Node, source: bytes, gap: bytes) -> None:
+    text = text_of(node, source)
+    before = source[node.start_byte - 1 : node.start_byte]
+    after = source[node.end_byte : node.end_byte + 1]
+    if (not gap and before not in {b"", b";", b"\n"}) or "\n" in text or after not in {b"", b"\n"}:
+        raise Doubt("it has a `#` that may not begin a comment")
+
+
+def _joined(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...]]:
+    end, operator = node.start_byte, True
+    for child in node.children:
+        gap = source[end : child.start_byte]
+        if not child.is_named:
+            if child.type not in {"&&", "||", "|", "|&", "!"} or not _GAP.fullmatch(gap):
+                raise Doubt(f"it has a `{child.type}` in an unusual place")
+            operator = True
+        else:
+            if not operator or not _LINES.fullmatch(gap):
+                raise Torn("two commands of it have nothing between them")
+            yield from _statement(child, source, depth + 1)
+            operator = False
+        end = child.end_byte
+
+
+def _redirected(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...]]:
+    end = node.start_byte
+    for index, child in enumerate(node.children):
+        gap = source[end : child.start_byte]
+        if not _GAP.fullmatch(gap) or (index and not gap):
+            raise Torn("it has parts that are no commands")
+        if child.type == "file_redirect":
+            _redirect(child, source)
+        elif index:
+            raise Doubt(f"it has a {child.type.replace('_', ' ')}")
+        else:
+            yield from _statement(child, source, depth + 1)
+        end = child.end_byte
+
+
+def _redirect(node: Node, source: bytes) -> None:
+    """To nowhere, to another of its streams, or from a file."""
+    text = text_of(node, source)
+    if re.fullmatch(r"(\d?>>?|&>>?)[ \t]*/dev/null|\d?[<>]&[ \t]*\d|\d?<[ \t]*/dev/null", text):
+        return
+    if re.match(r"\d?<[ \t]*[^<&(]", text) and len(_targets(node)) == 1:
+        if not re.match(r"/dev|//|\x01|.*\.\.", literal(_targets(node)[0], source), re.DOTALL):
+            return
+        raise Doubt("it reads from a place that may be no file")
+    raise Doubt("it writes to a file")
+
+
+def _targets(redirect: Node) -> list[Node]:
+    """Where it leads, and, as the grammar has it, the words of the command that come after."""
+    return [child for child in redirect.children if child.is_named and child.type != "file_descriptor"]
+
+
+def _command(node: Node, source: bytes) -> tuple[str, ...]:
+    words: list[str] = []
+    end = node.start_byte
+    for child in node.children:
+        gap = source[end : child.start_byte]
+        if not _GAP.fullmatch(gap) or (end > node.start_byte and not gap):
+            raise Torn("its words are not where bash would see them")
+        end = child.end_byte
+        if child.type == "command_name" and child.child_count == 1 and child.children[0].type in _WORDS and not words:
+            words.append(_name(child.children[0], source))
+        elif child.type in _WORDS and words:
+            words.append(literal(child, source))
+        elif child.type == "variable_assignment":
+            raise Doubt("it sets a variable")
+        elif child.type.endswith("redirect"):
+            raise Doubt("it has a redirection in an unusual place")
+        else:
+            raise Doubt(f"`{text_of(child, source)[:40]}` is computed when it runs")
+    if not words:
+        raise Doubt("it has a command without a name")
+    return tuple(words)
+
+
+def _name(node: Node, source: bytes) -> str:
+    name = literal(node, source)
+    if not name or name.startswith("\x01") or "=" in name or re.search(r"\s", name):
+        raise Doubt("the name of a command is not plain")
+    return name

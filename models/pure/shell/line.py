@@ -1,0 +1,97 @@
+"""A command line as the policy sees it."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from models.pure.shell import grammar, wrappers
+from models.pure.shell.words import Doubt, Torn, guess
+
+Words = tuple[str, ...]
+
+LENGTH = 4_000
+"""Characters of a line that is read; a longer one is not sure."""
+_DEPTH = 3
+"""How often a text within a line (`bash -c "..."`) is read as a line in turn."""
+_SUSPECTS = 2_000
+_TAILS = 40
+_SPLIT = re.compile(r"[\x00;&|()`\n\r{}$<>!=,\[\]]+")
+_SPLIT_QUOTED = re.compile(r"[\x00;&|()`\n\r'\"{}$<>!=,\\\[\]]+")
+
+
+@dataclass(frozen=True)
+class Line:
+    """Every simple command of a command line."""
+
+    commands: tuple[Words, ...]
+    """Surely all of them and surely these words if there is no doubt; else the probable ones."""
+    doubt: str | None
+    """Why it is not sure which commands run, in words for people that continue "not sure: "; None if it is."""
+    suspects: tuple[Words, ...]
+    """All that rules which deny or ask are held against: the commands, and what those that run others may run."""
+
+
+def read(text: str) -> Line:
+    """What the line runs. Bounded in time and depth, whatever the text; never raises."""
+    return _read(text, 0)
+
+
+def _read(text: str, depth: int) -> Line:
+    odd = _odd(text)
+    source = text[:LENGTH].encode("utf-8", "replace")
+    root = grammar.tree_of(source)
+    found, fed = grammar.probable(root, source)
+    commands: list[Words] = found
+    doubt = odd
+    torn = odd is not None
+    if not odd:
+        try:
+            commands = grammar.sure(root, source)
+            doubt = next((said for words in commands if (said := wrappers.doubt(words))), None)
+        except Doubt as why:
+            doubt = str(why)
+            torn = isinstance(why, Torn)
+    suspects = dict.fromkeys([*commands, *found])
+    if doubt:
+        _add_handed_on(suspects, fed, depth)
+    else:
+        _add_tails(suspects, [words for words in commands if wrappers.hands_on(words)])
+    if torn:
+        suspects |= dict.fromkeys(_rough(text))
+    return Line(tuple(commands), doubt, tuple(suspects)[:_SUSPECTS])
+
+
+def _odd(text: str) -> str | None:
+    if len(text) > LENGTH:
+        return "it is too long to be sure of"
+    if not text.strip(" \t\n"):
+        return "it is empty"
+    for sign in set(text):
+        if sign not in " \t\n" and unicodedata.category(sign) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"} and sign != " ":
+            return f"it holds the invisible character U+{ord(sign):04X}"
+    return None
+
+
+def _add_handed_on(suspects: dict[Words, None], fed: list[str], depth: int) -> None:
+    """What commands that run others may run: the ends of their words, and whatever in the line reads like a command."""
+    runners = [words for words in suspects if wrappers.hands_on(words)]
+    if not runners:
+        return
+    texts = [word for words in suspects for word in words if re.search(r"[\s;&|()`$'\"]", word)] + fed
+    _add_tails(suspects, runners)
+    for text in texts[:_TAILS]:
+        if depth < _DEPTH:
+            suspects |= dict.fromkeys(_read(text, depth + 1).suspects)
+        suspects |= dict.fromkeys(_rough(text))
+
+
+def _add_tails(suspects: dict[Words, None], runners: list[Words]) -> None:
+    for words in runners[:_TAILS]:
+        suspects |= dict.fromkeys(words[start:] for start in range(1, min(len(words), _TAILS)))
+
+
+def _rough(text: str) -> list[Words]:
+    """Pieces of a text between signs of the shell, with and without its quotes."""
+    whole = text.replace("\\\n", "")
+    pieces = [*_SPLIT.split(guess(whole)), *_SPLIT_QUOTED.split(whole)]
+    return [tuple(piece.split()) for piece in pieces[:_SUSPECTS] if piece.strip()]

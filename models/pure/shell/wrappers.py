@@ -1,0 +1,168 @@
+"""Commands that run other commands, or become something else by an option. The lists are wide on purpose: a doubt only asks.
+
+A command of `RUNS` is never surely read. One of `HANDS_ON` (package runners, containers) is, since whoever writes
+`bash(npx prettier *)` names what it runs; but what they hand on meets the rules that deny or ask, too.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from models.pure.shell.words import MARK
+
+RUNS = frozenset(
+    name
+    for names in (
+        # builtins and words of the shell that run, rename or prepare something else
+        ". source eval exec command builtin trap coproc alias unalias shopt set enable hash export declare typeset local readonly",
+        "unset let read mapfile readarray getopts bind complete compgen compopt fc history",
+        "function select case if then elif else fi for while until do done in time { } [[ ]] [ !",
+        # shells, and what runs a command on another's behalf
+        "bash sh dash ash zsh ksh mksh fish csh tcsh rbash busybox toybox xargs parallel ssh slogin rsh watch env nohup timeout",
+        "gtimeout nice ionice renice chrt taskset setsid setpriv stdbuf unbuffer script expect sudo sudoedit doas su runuser",
+        "pkexec gosu chroot unshare nsenter bwrap firejail fakeroot proot flock strace ltrace gdb lldb perf valgrind",
+        "at batch crontab systemd-run systemctl dbus-run-session xvfb-run start-stop-daemon run-parts entr inotifywait",
+        "socat nc ncat netcat tmux screen dtach",
+        "rlwrap torsocks proxychains faketime eatmydata cgexec numactl prlimit setarch runcon newgrp sg choom cpulimit chronic",
+        "ifne vipe pee mispipe sem tini dumb-init gtime hyperfine caffeinate uclampset systemd-inhibit fzf",
+        # whoever edits or pages may run commands from inside
+        "vi vim nvim view ex ed emacs nano pico less more most man info mail mailx mutt ftp sftp lftp telnet sqlite3 psql mysql",
+        # interpreters that take their program from an argument
+        "osascript pwsh powershell cmd m4 tclsh wish gnuplot octave gp bc dc jshell ghci scala groovy erl iex julia Rscript",
+    )
+    for name in names.split()
+)
+HANDS_ON = frozenset(
+    name
+    for names in (
+        "npx bunx uvx pipx pnpx npm pnpm yarn bun uv poetry pipenv pdm hatch tox nox conda mamba bundle rbenv pyenv nvm direnv",
+        "devbox nix nix-shell mise asdf docker podman nerdctl kubectl oc make gmake ninja just task cargo go gradle mvn",
+    )
+    for name in names.split()
+)
+_INTERPRETER = re.compile(r"(python|pypy|perl|ruby|node|nodejs|deno|php|lua|luajit)[\d.]*")
+_SED = re.compile(
+    r"(\d+|\$|/[^/\\\n;{}]*/)?(,(\d+|\$|/[^/\\\n;{}]*/))?([pdq]|s/[^/\\\n]*/[^/\\\n]*/[gpIi\d]*|s\|[^|\\\n]*\|[^|\\\n]*\|[gpIi\d]*)"
+)
+_LONG: dict[str, str] = {
+    "git": "--exec --exec-path --upload-pack --receive-pack --output --ext-diff --textconv --open-files-in-pager --extcmd --config "
+    "--config-env --template --tool --paginate",
+    "sort": "--output --compress-program",
+    "fd": "--exec --exec-batch",
+    "fdfind": "--exec --exec-batch",
+    "rg": "--pre --hostname-bin",
+    "ag": "--pager",
+    "ack": "--pager --output",
+    "tar": "--checkpoint-action --to-command --use-compress-program --rsh-command --info-script --new-volume-script --rmt-command",
+    "rsync": "--rsh --rsync-path",
+    "zip": "--unzip-command --test",
+    "split": "--filter",
+    "wget": "--use-askpass --config --execute --output-document --output-file",
+    "curl": "--config --output --output-dir --remote-name --remote-name-all --engine --dump-header --trace --cookie-jar",
+    "go": "--exec --toolexec --vettool",
+    "cargo": "--config",
+    "make": "--eval",
+    "hg": "--config",
+    "svn": "--config-option --editor-cmd --diff-cmd --diff3-cmd",
+    "bat": "--pager",
+    "tree": "--output",
+    "diff": "--output",
+    "openssl": "--engine --provider",
+}
+"""Options, their beginnings included, that run a program or write where they are told."""
+_SHORT: dict[str, str] = {
+    "sort": "o", "fd": "xX", "fdfind": "xX", "tar": "IF", "rsync": "e", "scp": "SFo", "zip": "T", "wget": "eOoi", "curl": "KoOcDJ",
+    "tree": "o", "tcpdump": "zw", "date": "s", "hostname": "bF", "jobs": "x", "printf": "v", "test": "v",
+}  # fmt: skip
+_GIT_RUNS = frozenset(
+    {
+        "bisect",
+        "config",
+        "daemon",
+        "difftool",
+        "filter-branch",
+        "hook",
+        "instaweb",
+        "mergetool",
+        "remote-ext",
+        "send-email",
+        "shell",
+    }
+    | {"submodule"}
+)
+_FIND = ("-exec", "-ok", "-delete", "-fprint", "-fls", "-files0")
+
+
+def doubt(words: Sequence[str]) -> str | None:
+    """Why running these words may run or write something that they do not name; None if it surely does not."""
+    name, args = plain_name(words[0]), words[1:]
+    if name in RUNS or not name:
+        return f"`{name}` runs or changes other commands"
+    if _INTERPRETER.fullmatch(name) and not _script(args):
+        return f"`{name}` takes its program from its arguments or its input"
+    options = [arg.lstrip(MARK) for arg in args]
+    if name in _MINDED and any(arg[:2] in {MARK + "*", MARK + "?", MARK + "["} for arg in args):
+        return f"`{name}` would take names of files for options"
+    if (name in _GUARDS and _GUARDS[name](options)) or _option(name, options):
+        return f"these options of `{name}` run other commands, or write files"
+    return None
+
+
+def hands_on(words: Sequence[str]) -> bool:
+    """Whether words after the first may be a command of their own."""
+    return plain_name(words[0]) in HANDS_ON or doubt(words) is not None
+
+
+def plain_name(word: str) -> str:
+    """A command's name without the folder it is in."""
+    return word.lstrip(MARK).rpartition("/")[2]
+
+
+def _script(args: Sequence[str]) -> bool:
+    return bool(args) and (args[0] in {"-m", "-V", "--version"} or not args[0].startswith(("-", MARK)))
+
+
+def _option(name: str, args: Sequence[str]) -> bool:
+    long, short = _LONG.get(name, "").split(), _SHORT.get(name, "")
+    for arg in args:
+        said = arg.partition("=")[0]
+        if said.startswith("--"):
+            if len(said) > 2 and any(option.startswith(said) for option in long):
+                return True
+        elif (arg.startswith("-") or (name == "tar" and arg is args[0])) and (
+            any(sign in arg for sign in short) or f"-{said}" in long
+        ):
+            return True
+    return False
+
+
+def _git(args: Sequence[str]) -> bool:
+    if not args or args[0] in {"--version", "--help"}:
+        return False
+    if args[0].startswith("-") and args[0] != "--no-pager":
+        return True
+    rest = args[1:] if args[0] == "--no-pager" else args
+    if not rest or rest[0].startswith("-") or rest[0] in _GIT_RUNS or any(arg.startswith(("ext::", "fd::")) for arg in rest):
+        return True
+    runs = {"rebase": "xi", "grep": "O", "clone": "cu", "ls-remote": "u", "fetch": "u", "archive": "o"}
+    shorts = runs.get(rest[0], "")
+    return any(arg.startswith("-") and not arg.startswith("--") and any(sign in arg for sign in shorts) for arg in rest[1:])
+
+
+def _find(args: Sequence[str]) -> bool:
+    return any(arg.startswith(_FIND) for arg in args)
+
+
+def _awk(args: Sequence[str]) -> bool:
+    program = [arg for arg in args if not arg.startswith(("-F", "-v"))]
+    return any(arg.startswith("-") or re.search(r"system|getline|[|>@&]", arg) for arg in program)
+
+
+def _sed(args: Sequence[str]) -> bool:
+    scripts = [arg for arg in args if arg not in {"-n", "-E", "-r", "-s", "-z", "-u"}]
+    return not scripts or any(arg.startswith("-") for arg in scripts) or not _SED.fullmatch(scripts[0])
+
+
+_GUARDS: dict[str, Callable[[Sequence[str]], bool]] = {
+    "git": _git, "find": _find, "gfind": _find, "awk": _awk, "gawk": _awk, "mawk": _awk, "nawk": _awk, "sed": _sed, "gsed": _sed,
+}  # fmt: skip
+_MINDED = frozenset([*_GUARDS, *_LONG, *_SHORT])

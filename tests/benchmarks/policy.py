@@ -1,0 +1,64 @@
+"""What deciding one call costs against 1,000 rules, beside writing the same input as JSON: `python tests/benchmarks/policy.py`."""
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+from models.pure.policy import Rulebook, rule_of
+from models.pure.shell import read
+
+RULES = 1_000
+ROUNDS = 300
+COMMAND = "cd src && git log --oneline -20 | grep -v 'fix: typo' | head -5"
+REFUND = {"amount": 250, "currency": "EUR", "customer": {"id": "c_9", "country": "DE"}, "note": "damaged in the post"}
+
+
+def main() -> None:
+    """A line for each kind of rules: median milliseconds of a decision, and how many times json.dumps that is."""
+    shell = [f"bash(tool{n} sub *)" for n in range(RULES - 4)] + ["bash(cd *)", "bash(git log *)", "bash(grep *)", "bash(head *)"]
+    same = [f"bash(git sub{n} *)" for n in range(RULES - 3)] + ["bash(cd *)", "bash(grep *)", "bash(head *)"]
+    wild = [f"bash(git * word{n} *)" for n in range(RULES)]
+    amounts = [{"tool": "refund", "input": [{"path": "/amount", "gt": 1_000 + n}]} for n in range(RULES)]
+    texts = [{"tool": "refund", "input": [{"path": "/note", "regex": f"lost{n} (in|on) .*"}]} for n in range(RULES)]
+    paths = [{"tool": "write", "input": [{"path": "/file_path", "path_glob": f"src/{n}/**"}]} for n in range(RULES)]
+    line = {"command": COMMAND}
+    print(f"{'reading the line alone':40}", timed(lambda: read(COMMAND), line))
+    show("bash patterns, allowed by four", "bash", line, "allow", shell)
+    show("bash patterns, none fits", "bash", line, "ask", same)
+    show("bash patterns that deny, none fits", "bash", line, "deny", shell[:-4])
+    show("bash patterns with a * inside", "bash", line, "allow", wild)
+    show("numbers that deny, none fits", "refund", REFUND, "deny", amounts)
+    show("expressions that deny, none fits", "refund", REFUND, "deny", texts)
+    show("paths that allow, none fits", "write", {"file_path": "src/x/y.py", "content": "x" * 200}, "allow", paths)
+
+
+def show(name: str, tool: str, given: dict[str, Any], effect: str, matches: list[Any]) -> None:
+    """One line."""
+    began = time.process_time()
+    rules = [rule_of({"effect": effect, "match": match}) for match in matches]
+    book = Rulebook(rules)
+    compiled = (time.process_time() - began) * 1e3
+    said = book.decide(tool, given).effect
+    print(f"{name:40}", timed(lambda: book.decide(tool, given), given), f"{said:6} read and compiled in {compiled:5.0f} ms")
+
+
+def timed(act: Callable[[], Any], given: dict[str, Any]) -> str:
+    """Its median, and the ratio."""
+    cost, floor = median(act), median(lambda: json.dumps(given))
+    return f"{cost:8.4f} ms {cost / floor:7.1f} x json.dumps"
+
+
+def median(act: Callable[[], Any]) -> float:
+    """Milliseconds of the processor, of one of `ROUNDS`."""
+    found = []
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        act()
+        found.append(time.process_time() - began)
+    return statistics.median(found) * 1e3
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""What was masked comes back unharmed, where it was and nowhere else."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from secret_samples import KNOWN, OBJECTS
+
+from models.pure.masking import MARKER, Masked, mask, restore
+
+
+@given(OBJECTS)
+def test_what_was_not_edited_comes_back_as_it_was(value: dict[str, Any]) -> None:
+    """Any JSON value, and after a journey through JSON, which may turn its fields around."""
+    shown = mask(value).shown
+    assert restore(shown, value, shown) == value
+    travelled = json.loads(json.dumps(shown, sort_keys=True))
+    assert restore(travelled, value, travelled) == value
+
+
+def test_secrets_in_the_names_of_fields_are_masked_as_well() -> None:
+    """Two of them stay apart, in an order that does not depend on theirs, and both come back."""
+    given = {"tokens": {KNOWN[3]: "a", KNOWN[4]: "b"}}
+    found = mask(given)
+    assert found == Masked({"tokens": {MARKER: "a", f"{MARKER} (2)": "b"}}, (f"/tokens/{MARKER}", f"/tokens/{MARKER} (2)"))
+    turned = {"tokens": dict(reversed(given["tokens"].items()))}
+    assert mask(turned).shown == found.shown
+    assert restore({"tokens": {f"{MARKER} (2)": "c"}}, given, found.shown) == {"tokens": {KNOWN[4]: "c"}}
+    assert mask({"~/": {"password": 1}}).paths == ("/~0~1/password",)
+
+
+SHOWN_FROM: dict[str, Any] = {
+    "command": "curl -u bob:hunter2 -H 'Authorization: Bearer abc123' https://x",
+    "password": "hunter2",
+    "pin": {"otp": 1234},
+    "list": ["ghp_" + "a1B2" * 9, "plain", {"token": "t1", "to": "a"}, {"token": "t2", "to": "b"}],
+}
+
+
+def _edited(*edits: tuple[str, Any]) -> dict[str, Any]:
+    edited = mask(SHOWN_FROM).shown
+    for path, value in edits:
+        *way, last = path.split("/")
+        place: Any = edited
+        for part in way:
+            place = place[int(part) if isinstance(place, list) else part]
+        place[int(last) if isinstance(place, list) else last] = value
+    return edited
+
+
+def test_what_a_person_edits_around_a_secret_is_kept() -> None:
+    """Other fields, new fields, the text around a marker, a secret of their own instead."""
+    edited = _edited(
+        ("command", f"curl -s -u alice:{MARKER} -H 'Authorization: Bearer {MARKER}' https://y"),
+        ("password", f"{MARKER}!"),
+        ("list/0", "none"),
+        ("list/2/to", "c"),
+        ("new", ["x"]),
+    )
+    restored = restore(edited, SHOWN_FROM, mask(SHOWN_FROM).shown)
+    assert restored["command"] == "curl -s -u alice:hunter2 -H 'Authorization: Bearer abc123' https://y"
+    assert restored["password"] == "hunter2!"
+    assert restored["pin"] == {"otp": 1234}
+    assert restored["list"] == ["none", "plain", {"token": "t1", "to": "c"}, {"token": "t2", "to": "b"}]
+    assert restored["new"] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "pointer"),
+    [
+        ("new", MARKER, "/new"),
+        ("new", {"deep": [MARKER]}, "/new/deep/0"),
+        ("list/1", MARKER, "/list/1"),
+        ("list/1", {"a": f"x {MARKER}"}, "/list/1/a"),
+        ("command", f"echo {MARKER}", "/command"),
+        ("command", MARKER * 3, "/command"),
+        ("password", f"{MARKER}{MARKER}", "/password"),
+        ("password", [MARKER], "/password/0"),
+        ("pin/otp", f"0{MARKER}", "/pin/otp"),
+        ("list", [MARKER], "/list/0"),
+        ("list/2", {"token": MARKER, "to": "b"}, "/list/2"),
+        (f"{MARKER}", 1, f"/{MARKER}"),
+        ("a~/b", MARKER, "/a~0"),
+    ],
+)
+def test_a_marker_anywhere_else_is_refused(path: str, value: Any, pointer: str) -> None:
+    """Copied, moved, added, doubled: the error names the place, says what to do, and holds no secret."""
+    edited = _edited((path, value)) if path != "a~/b" else _edited() | {"a~/b": value}
+    with pytest.raises(ValueError, match=r"leave it where it was shown, or write the value that is meant\.$") as refused:
+        restore(edited, SHOWN_FROM, mask(SHOWN_FROM).shown)
+    assert str(refused.value).startswith(pointer)
+    assert "hunter2" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_a_mask_can_be_edited_away_without_its_secret() -> None:
+    """A field or a text without its marker is what the person wrote."""
+    shown = mask(SHOWN_FROM).shown
+    assert restore({"command": "ls", "list": []}, SHOWN_FROM, shown) == {"command": "ls", "list": []}
+
+
+def test_deep_and_wide_values_are_masked_too() -> None:
+    """Deeper than a function could recurse."""
+    deep: Any = {"password": "x"}
+    for _ in range(5000):
+        deep = [deep]
+    given = {"a": deep, "b": ["plain"] * 10_000 + ["password=x"]}
+    found = mask(given)
+    assert found.paths == ("/a" + "/0" * 5000 + "/password", "/b/10000")
+    restored = restore(found.shown, given, found.shown)
+    assert restored["b"] == given["b"]
+    inner: Any = restored["a"]
+    while isinstance(inner, list):
+        inner = inner[0]
+    assert inner == {"password": "x"}

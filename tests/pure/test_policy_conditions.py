@@ -1,0 +1,135 @@
+"""Conditions on arguments: what they compare, and what becomes of what they cannot judge."""
+
+import math
+from typing import Any
+
+import pytest
+
+from models.pure.canonical import digest
+from models.pure.policy import Rule, Rulebook, grant, match_of, rule_of
+
+YES, NO, CANNOT = "yes", "no", "cannot judge"
+
+
+def told(match: Any, given: dict[str, Any], *, tool: str = "t", workdir: str | None = None) -> str:
+    """Yes, no or cannot judge: seen from outside by what a rule that allows and rules that do not make of it."""
+    effects = {}
+    for effect in ("allow", "ask", "deny"):
+        rule = rule_of({"effect": effect, "match": match})
+        effects[effect] = bool(Rulebook([rule], "deny" if effect == "allow" else "allow").decide(tool, given, workdir).rules)
+    assert effects["ask"] == effects["deny"]
+    return {(True, True): YES, (False, False): NO, (False, True): CANNOT}[effects["allow"], effects["deny"]]
+
+
+@pytest.mark.parametrize(
+    ("condition", "value", "expected"),
+    [
+        ({"equals": 1}, 1.0, YES), ({"equals": 1}, True, NO), ({"equals": True}, 1, NO), ({"equals": "1"}, 1, NO),
+        ({"equals": {"a": [1, None]}}, {"a": [1, None]}, YES), ({"equals": None}, None, YES), ({"equals": 1}, math.nan, CANNOT),
+        ({"one_of": ["a", 2]}, 2, YES), ({"one_of": ["a", 2]}, "b", NO), ({"one_of": [0]}, False, NO),
+        ({"glob": "a*c"}, "abxc", YES), ({"glob": "a*c"}, "a\n/c", YES), ({"glob": "a?c"}, "abc", YES),
+        ({"glob": "a?c"}, "ac", NO), ({"glob": "*b*b*"}, "ab", NO), ({"glob": "ab*ba"}, "aba", NO), ({"glob": "[a]"}, "a", NO),
+        ({"glob": "a*"}, 1, CANNOT), ({"glob": "a?c"}, "a\ud800c", CANNOT), ({"regex": "[0-9]+"}, "12", YES),
+        ({"regex": "x"}, ["x"], CANNOT), ({"regex": "x"}, "y", NO), ({"regex": "(a+)+$"}, "a" * 5_000 + "!", NO),
+        ({"regex": "a|b"}, "a\ud800", CANNOT), ({"gt": 100}, 101, YES), ({"gt": 100}, 100, NO), ({"gte": 100}, 100, YES),
+        ({"lt": 1.5}, 1, YES), ({"lte": 1}, 1.1, NO), ({"gt": 100}, "1000", CANNOT), ({"gt": 0}, True, CANNOT),
+        ({"gt": 0}, math.nan, CANNOT), ({"gt": 0}, math.inf, CANNOT), ({"gt": 100}, None, CANNOT), ({"gt": 100}, [1000], CANNOT),
+        ({"gt": 100}, 10**400, YES), ({"min_length": 2}, "ab", YES), ({"min_length": 2}, [1], NO),
+        ({"max_length": 1}, {"a": 1}, YES), ({"max_length": 1}, 5, CANNOT), ({"exists": True}, None, YES),
+        ({"exists": False}, 0, NO), ({"gte": 1, "lte": 5}, 3, YES), ({"gte": 1, "lte": 5}, 6, NO),
+    ],
+)  # fmt: skip
+def test_a_condition_says_yes_or_no_or_errs_to_the_safe_side(condition: dict[str, Any], value: Any, expected: str) -> None:
+    """What cannot be judged counts as met by rules that deny or ask, and as not met by rules that allow."""
+    assert told({"tool": "t", "input": [{"path": "/x", **condition}]}, {"x": value}) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/a/b", YES), ("/l/0", YES), ("/l/1", NO), ("/l/-", NO), ("/l/00", NO), ("/l/x", NO), ("/none", NO), ("/a/none/deep", NO),
+        ("/s/0", CANNOT), ("/n/x", CANNOT), ("/a~1b", YES), ("/m~0n", YES), ("/", YES), ("/l/\u0660", NO),
+    ],
+)  # fmt: skip
+def test_a_pointer_finds_its_argument(path: str, expected: str) -> None:
+    """RFC 6901. What is missing is not met; what would be inside of a text or a number cannot be judged."""
+    given = {"a": {"b": 1}, "l": [1], "s": "12", "n": 1, "a/b": 1, "m~n": 1, "": 1}
+    assert told({"tool": "t", "input": [{"path": path, "equals": 1}]}, given) == expected
+    there = {YES: YES, NO: NO, CANNOT: NO}[expected]
+    assert told({"tool": "t", "input": [{"path": path, "exists": True}]}, given) == there
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "expected"),
+    [
+        ("src/**", "src/a/b.py", YES), ("src/**", "./src//a", YES), ("src/**", "src", YES), ("src/**", "srcx/a", NO),
+        ("src/**", "srcx/../etc/passwd", NO), ("src/**", "x/src/a", NO), ("src/*", "src/a", YES), ("src/*.py", "src/a.py", YES),
+        ("**/*.py", "a.py", YES), ("**/*.py", "x/y/a.py", YES), ("**", "a/b", YES), ("src/**/t?.py", "src/t1.py", YES),
+        ("src/**/t?.py", "src/a/b/t1.py", YES), ("/etc/**", "/etc/passwd", YES), ("/etc/**", "//etc/./x", YES),
+        ("src/**", "src/../etc/passwd", CANNOT), ("src/**", "x/../src/a", CANNOT), ("src/**", "src/x/../a", CANNOT),
+        ("src/**", "src\\a", CANNOT), ("src/**", "/home/u/src/a", CANNOT), ("src/**", "../../src/a", CANNOT),
+        ("src/**", "~/src/a", CANNOT), ("**", "/etc/passwd", CANNOT), ("src/**", 5, CANNOT), ("src/**", "src/\ud800", CANNOT),
+        ("src/**", "src/" + "a/" * 3_000, CANNOT), ("/etc/**", "etc/x", CANNOT), ("src/a", "src/a/b", CANNOT),
+        (".env", "deep/.env", CANNOT), ("*.pem", "a/b.pem", CANNOT), ("src/*", "src/a/b", CANNOT),
+    ],
+)  # fmt: skip
+def test_a_path_is_where_it_leads(pattern: str, path: Any, expected: str) -> None:
+    """Allowed is what is surely inside; refused is what may be, with all that is in it, and a bare name anywhere."""
+    assert told(f"read({pattern})", {"file_path": path}, tool="read") == expected
+
+
+def test_absolute_paths_below_the_workdir_are_relative_ones() -> None:
+    """Where the workdir is known."""
+    assert told("read(src/**)", {"file_path": "/work/src/a"}, tool="read", workdir="/work") == YES
+    assert told("read(src/**)", {"file_path": "/work/src/a"}, tool="read", workdir="/work/") == YES
+    assert told("read(src/**)", {"file_path": "/workx/src/a"}, tool="read", workdir="/work") == CANNOT
+
+
+def test_an_expression_must_fit_all_of_a_value_to_allow() -> None:
+    """And only a part of it to deny, over the ends of lines."""
+    match = {"tool": "fetch", "input": [{"path": "/url", "regex": "https://example\\.com/.*"}]}
+    assert told(match, {"url": "https://example.com/x"}, tool="fetch") == YES
+    assert told(match, {"url": "https://evil.com/?https://example.com/"}, tool="fetch") == CANNOT
+    assert told({"tool": "t", "input": [{"path": "/x", "regex": "drop.*table"}]}, {"x": "drop\ntable"}) == CANNOT
+
+
+def test_a_text_pattern_allows_a_command_line_only_if_it_is_surely_one_command() -> None:
+    """Since it knows nothing of what parts commands."""
+    for condition in ({"glob": "ls*"}, {"regex": "ls.*"}):
+        book = Rulebook([rule_of({"effect": "allow", "match": {"tool": "bash", "input": [{"path": "/command", **condition}]}})])
+        assert book.decide("bash", {"command": "ls -la"}).effect == "allow"
+        for command in ("ls; rm x", "ls | ls", "ls $(rm x)", "ls > x"):
+            assert book.decide("bash", {"command": command}).effect == "ask"
+
+
+def test_all_conditions_of_a_rule_must_hold() -> None:
+    """Those beside a pattern of commands as well."""
+    book = Rulebook([Rule("allow", match_of("shell:cmd=ls*:cwd=src/*"))])
+    assert book.decide("shell", {"cmd": "ls -la", "cwd": "src/a/b"}).effect == "allow"
+    assert book.decide("shell", {"cmd": "ls -la", "cwd": "etc"}).effect == "ask"
+    assert book.decide("shell", {"cmd": "ls; rm x", "cwd": "src/a"}).effect == "ask"
+    assert book.decide("shell", {"cwd": "src/a"}).effect == "ask"
+
+
+@pytest.mark.parametrize("command", [5, ["rm"], {"a": "rm"}])
+def test_a_command_that_is_no_text_meets_rules_that_deny(command: Any) -> None:
+    """And none that allow."""
+    assert Rulebook([Rule("deny", match_of("bash(rm *)"))], "allow").decide("bash", {"command": command}).effect == "deny"
+    assert Rulebook([Rule("allow", match_of("bash(*)"))]).decide("bash", {"command": command}).effect == "ask"
+
+
+def test_no_command_meets_no_pattern_but_the_one_of_all() -> None:
+    """A call that only restarts the shell."""
+    for given in ({"restart": True}, {"command": None}, {"command": ""}):
+        assert Rulebook([Rule("deny", match_of("bash(rm *)"))], "allow").decide("bash", given).effect == "allow"
+        assert Rulebook([Rule("deny", match_of("bash(*)"))], "allow").decide("bash", given).effect == "deny"
+
+
+def test_an_exact_match_is_this_input_and_no_other() -> None:
+    """By its canonical hash, whatever order its keys come in; a line that cannot be surely read is exact, too."""
+    given = {"command": "echo $HOME > x", "timeout_ms": 5}
+    book = Rulebook([grant("bash", "exact", digest(given), id="grnt_1")])
+    assert book.decide("bash", dict(reversed(given.items()))).effect == "allow"
+    assert book.decide("bash", given | {"timeout_ms": 6}).effect == "ask"
+    assert book.decide("bash", given | {"timeout_ms": math.nan}).effect == "ask"
+    assert book.decide("zsh", given).effect == "ask"

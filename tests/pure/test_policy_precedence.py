@@ -1,0 +1,150 @@
+"""Deny, then ask, then allow, then the default: whatever the rules, in whatever order they come."""
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from models.pure.canonical import digest
+from models.pure.policy import Condition, Match, Rule, Rulebook, grant, match_of, policy_of
+from models.pure.shell import read
+
+COMMANDS = ["ls", "ls -la", "git status", "git push", "ls | grep x", "ls; rm x", "echo $X", "xargs rm", "ls > x", "ls 'x", ""]
+CALLS = st.one_of(
+    st.tuples(st.just("bash"), st.fixed_dictionaries({"command": st.sampled_from(COMMANDS)})),
+    st.tuples(st.just("refund"), st.fixed_dictionaries({"amount": st.sampled_from([1, 100.0, "100", None, True, [1]])})),
+    st.tuples(st.just("read"), st.fixed_dictionaries({"file_path": st.sampled_from(["src/a", "src/../x", "/etc/x", ".env"])})),
+)
+MATCHES = st.sampled_from(
+    [
+        match_of(text)
+        for text in ["bash", "bash(ls *)", "bash(rm *)", "bash(git *)", "bash(grep *)", "bash(*)", "*", "read(src/**)", "read"]
+    ]
+    + [
+        Match("refund", (Condition("/amount", op, value),))
+        for op, value in [("gt", 50), ("lte", 50), ("equals", 1), ("exists", False)]
+    ]
+    + [Match("bash", (Condition("/command", "glob", "ls*"),)), Match("bash", input_sha256=digest({"command": "echo $X"}))]
+)
+RULES = st.builds(
+    Rule,
+    st.sampled_from(["allow", "ask", "deny"]),
+    MATCHES,
+    st.none() | st.just("Because."),
+    st.integers(-2, 2),
+    st.sampled_from(["workspace", "agent", "tool"]),
+    st.sampled_from(["", "a", "b"]),
+) | st.builds(Rule, st.just("allow"), MATCHES, source=st.just("grant"), id=st.sampled_from(["grnt_1", "grnt_2"]))
+DEFAULTS = st.sampled_from(["allow", "ask", "deny"])
+STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+
+
+def effect(rules: list[Rule], default: Any, call: tuple[str, dict[str, Any]]) -> str:
+    """What the rules say of a call."""
+    return Rulebook(rules, default).decide(*call).effect
+
+
+@given(st.lists(RULES, max_size=6), RULES, DEFAULTS, CALLS)
+@settings(deadline=None)
+def test_a_rule_that_denies_is_final(rules: list[Rule], other: Rule, default: Any, call: tuple[str, dict[str, Any]]) -> None:
+    """What matches alone denies among all others; and no further rule turns a denial by a rule into something else."""
+    denial = Rule("deny", other.match)
+    if Rulebook([denial], "allow").decide(*call).rules and effect([denial], "allow", call) == "deny":
+        assert effect([*rules, denial], default, call) == "deny"
+    before = Rulebook(rules, default).decide(*call)
+    if before.effect == "deny" and before.rules:
+        assert effect([*rules, other], default, call) == "deny"
+
+
+@given(st.lists(RULES, max_size=6), RULES, DEFAULTS, CALLS)
+@settings(deadline=None)
+def test_a_rule_that_does_not_allow_never_loosens(
+    rules: list[Rule], other: Rule, default: Any, call: tuple[str, dict[str, Any]]
+) -> None:
+    """And one that does never tightens."""
+    before, after = effect(rules, default, call), effect([*rules, other], default, call)
+    if other.effect == "allow":
+        assert STRICTNESS[after] <= STRICTNESS[before]
+    else:
+        assert STRICTNESS[after] >= min(STRICTNESS[before], STRICTNESS[other.effect])
+        assert (before, after) != ("deny", "allow")
+        assert (before, after) != ("ask", "allow")
+
+
+@given(st.lists(RULES, max_size=6), st.randoms(), DEFAULTS, CALLS)
+@settings(deadline=None)
+def test_the_order_of_rules_is_nothing(rules: list[Rule], random: Any, default: Any, call: tuple[str, dict[str, Any]]) -> None:
+    """The same effect, the same words and the same rules are named."""
+    turned = random.sample(rules, len(rules))
+    assert Rulebook(turned, default).decide(*call) == Rulebook(rules, default).decide(*call)
+
+
+@given(st.lists(RULES, max_size=6), DEFAULTS, CALLS)
+@settings(deadline=None)
+def test_grants_may_come_later(rules: list[Rule], default: Any, call: tuple[str, dict[str, Any]]) -> None:
+    """Than the rules that they are added to, and nothing is different."""
+    written = [rule for rule in rules if rule.source != "grant"]
+    granted = [rule for rule in rules if rule.source == "grant"]
+    assert Rulebook(written, default).with_grants(granted).decide(*call) == Rulebook(rules, default).decide(*call)
+
+
+@given(st.lists(RULES.filter(lambda rule: rule.effect == "allow"), max_size=6), st.sampled_from(COMMANDS))
+@settings(deadline=None)
+def test_no_pattern_allows_what_is_not_surely_read(rules: list[Rule], command: str) -> None:
+    """Only a rule for the whole tool does, or one for exactly this input."""
+    assume(command and read(command).doubt)
+    verdict = Rulebook(rules, "ask").decide("bash", {"command": command})
+    assert verdict.effect == "ask" or (verdict.rules and all(not rule.match.conditions for rule in verdict.rules))
+
+
+def test_the_four_steps() -> None:
+    """Each beats the next."""
+    allow, ask, deny = (Rule(e, match_of("bash(git push *)")) for e in ("allow", "ask", "deny"))  # type: ignore[arg-type]
+    call = ("bash", {"command": "git push"})
+    assert effect([allow, ask, deny], "ask", call) == "deny"
+    assert effect([allow, ask], "ask", call) == "ask"
+    assert effect([allow], "deny", call) == "allow"
+    assert effect([], "deny", call) == "deny"
+
+
+def test_a_grant_answers_the_default_s_question_and_nothing_else() -> None:
+    """It releases what `always_ask` would ask: not what a rule asks or denies, not a default that denies; and no use is wasted."""
+    given = grant("bash", "tool", "", id="grnt_1")
+    call = ("bash", {"command": "git push"})
+    always_ask = policy_of({"type": "always_ask"})
+    released = Rulebook([*always_ask.rules, given], always_ask.default).decide(*call)
+    assert (released.effect, released.rules, released.rule) == ("allow", (given,), "grant grnt_1: allow bash")
+    for text in ("bash", "bash(git push *)"):
+        assert effect([given, Rule("ask", match_of(text))], "ask", call) == "ask"
+        assert effect([given, Rule("deny", match_of(text))], "ask", call) == "deny"
+    never = policy_of({"type": "always_deny"}, tool="bash")
+    assert effect([*never.rules, given, Rule("allow", match_of("bash"), source="workspace")], "ask", call) == "deny"
+    assert effect([given], "deny", call) == "deny"
+    written = Rule("allow", match_of("bash(git *)"), priority=-5)
+    assert Rulebook([given, written], "ask").decide(*call).rules == (written,)
+    assert Rulebook([given], "allow").decide(*call).rules == ()
+
+
+def test_rules_and_grants_allow_a_line_together_and_each_is_a_use() -> None:
+    """Of each command the first that fits; a line is not allowed while one command is left."""
+    ls = Rule("allow", match_of("bash(ls *)"))
+    grep = grant("bash", "bash(grep *)", "", id="grnt_1")
+    book = Rulebook([grep, ls], "ask")
+    assert book.decide("bash", {"command": "ls | grep x; ls -l"}).rules == (ls, grep)
+    assert book.decide("bash", {"command": "ls | grep x | wc"}).effect == "ask"
+
+
+def test_priority_decides_which_rule_is_named_and_not_what_it_says() -> None:
+    """Within one effect only."""
+    low, high = (Rule("deny", match_of("bash(rm *)"), reason=f"{n}.", priority=n) for n in (-9, 9))
+    loud = Rule("allow", match_of("bash"), priority=1_000)
+    verdict = Rulebook([low, loud, high], "allow").decide("bash", {"command": "rm x"})
+    assert (verdict.effect, verdict.rules, verdict.rule) == ("deny", (high,), "agent rule: deny bash(rm *) (9.)")
+
+
+@pytest.mark.parametrize("tool", ["bash", "mcp__github__push", "anything"])
+def test_a_tool_without_rules_has_the_default(tool: str) -> None:
+    """R9; and rules of other tools are nothing to it."""
+    verdict = Rulebook([Rule("deny", match_of("read")), Rule("deny", match_of("mcp__gitlab__*"))], "ask").decide(tool, {})
+    assert (verdict.effect, verdict.rule, verdict.rules) == ("ask", "default: ask", ())

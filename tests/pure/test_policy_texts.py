@@ -1,0 +1,261 @@
+"""Rules in writing: what is read, what is refused and how, and that reading and writing are one."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.pure.policy import Condition, Match, Policy, Rule, covers, grant, match_of, policy_of, rule_of, spelled, spelled_rule
+
+
+def command(pattern: str, tool: str = "bash", path: str = "/command") -> Match:
+    """A pattern of commands."""
+    return Match(tool, (Condition(path, "command", pattern),))
+
+
+def file(tool: str, pattern: str, path: str = "/file_path") -> Match:
+    """A pattern of paths."""
+    return Match(tool, (Condition(path, "path_glob", pattern),))
+
+
+TEXTS: dict[str, Match] = {
+    "bash": Match("bash"),
+    "Bash": Match("bash"),
+    " Grep ": Match("grep"),
+    "BASH": Match("BASH"),
+    "*": Match("*"),
+    "bash(git push *)": command("git push *"),
+    "Bash(npm run test:*)": command("npm run test *"),
+    "bash(echo 'a (b)' *)": command("echo 'a (b)' *"),
+    "bash(*)": command("*"),
+    "mcp__github__create_issue": Match("mcp__github__create_issue"),
+    "mcp__github__*": Match("mcp__github__*"),
+    "mcp__github": Match("mcp__github__*"),
+    "mcp:github:*": Match("mcp__github__*"),
+    "read(src/**)": file("read", "src/**"),
+    "Edit(./src//a/)": file("edit", "src/a/**"),
+    "Read(*)": Match("read"),
+    "glob(src/**)": file("glob", "src/**", "/path"),
+    "shell:cmd=ls*": command("ls*", "shell", "/cmd"),
+    "shell:cmd=ls *:cwd=src/*": Match("shell", (Condition("/cmd", "command", "ls *"), Condition("/cwd", "path_glob", "src/**"))),
+    "fetch:url=https://a.b/*:method=GET": Match(
+        "fetch", (Condition("/url", "glob", "https://a.b/*"), Condition("/method", "glob", "GET"))
+    ),
+}
+WRONG: dict[str, str] = {
+    "": "is empty",
+    "   ": "is empty",
+    "bash(ls": "unbalanced parenthesis",
+    "bash ls)": "unbalanced parenthesis",
+    "bash(ls))": "parenthesis",
+    "bash(ls (x))": "parenthesis",
+    "bash()": "is empty",
+    "read()": "nothing in its parentheses",
+    "bash(ls; rm x)": "one simple command",
+    "bash(ls | wc)": "one simple command",
+    "bash(echo $X)": "one simple command",
+    "bash(ls > x)": "one simple command",
+    "bash(echo 'x)": "unbalanced '",
+    'bash(echo "x)': 'unbalanced "',
+    "bash(ls \\)": "ends in a backslash",
+    "bash(ls\nrm)": "line end",
+    "refund(100)": "name the argument",
+    "(ls)": "no tool's name",
+    "ba sh": "no tool's name",
+    "tool:a=": "has no value",
+    "read(../x)": "`..`",
+    "read(~/x)": "`~`",
+    "read(a\\b)": "control characters",
+    "read(a**b)": "whole name",
+    "x" * 2_000: "at most 1000",
+    "t" + ":a=b" * 30: "at most 20",
+}
+INVALID: list[tuple[Any, str]] = [
+    (None, "must be an object"),
+    ({}, "type: None"),
+    ({"type": "maybe"}, "type: 'maybe'"),
+    ({"type": "always_ask", "rules": []}, "rules: is no field"),
+    ({"type": "rules", "rules": []}, "default: None"),
+    ({"type": "auto", "rules": {}, "default": "ask"}, "rules: must be a list"),
+    ({"type": "rules", "rules": [{"effect": "ask", "match": "bash"}] * 1_001, "default": "ask"}, "at most 1000"),
+]
+INVALID_RULES: list[tuple[Any, str]] = [
+    ("bash", "rules.0: must be an object"),
+    ({}, "rules.0.effect: None"),
+    ({"effect": "allow"}, "rules.0.match: must be a text"),
+    ({"effect": "allow", "match": ""}, "rules.0.match: is empty"),
+    ({"effect": "allow", "match": "bash(ls"}, "rules.0.match: 'bash(ls' has an unbalanced parenthesis"),
+    ({"effect": "allow", "match": "bash", "when": 1}, "rules.0.when: is no field"),
+    ({"effect": "deny", "match": "bash", "reason": ""}, "rules.0.reason"),
+    ({"effect": "deny", "match": "bash", "priority": True}, "rules.0.priority"),
+    ({"effect": "deny", "match": "grep(secrets/**)"}, "rules.0.match: a search from a folder above"),
+    ({"effect": "deny", "match": {"tool": ""}}, "rules.0.match: '' is no tool's name"),
+    ({"effect": "deny", "match": {"tool": "t", "input": {}}}, "rules.0.match.input: must be a list"),
+    ({"effect": "deny", "match": {"tool": "t", "input_sha256": "x"}}, "rules.0.match.input_sha256: must be 64"),
+]
+INVALID_CONDITIONS: list[tuple[dict[str, Any], str]] = [
+    ({"gt": 1}, "input.0.path: is missing"),
+    ({"path": "amount", "gt": 1}, "input.0.path: 'amount' is no JSON Pointer"),
+    ({"path": "/a~2", "gt": 1}, "is no JSON Pointer"),
+    ({"path": "/a"}, "input.0: has no operator"),
+    ({"path": "/a", "above": 1}, "input.0.above: is no operator; use one of"),
+    ({"path": "/a", "gt": "1"}, "input.0.gt: must be a number"),
+    ({"path": "/a", "gt": True}, "input.0.gt: must be a number"),
+    ({"path": "/a", "gt": float("nan")}, "input.0.gt: must be a number"),
+    ({"path": "/a", "one_of": []}, "input.0.one_of: must be a list of 1"),
+    ({"path": "/a", "exists": 1}, "input.0.exists: must be true or false"),
+    ({"path": "/a", "min_length": -1}, "input.0.min_length: must be a whole number"),
+    ({"path": "/a", "regex": "(a"}, "input.0.regex: must be a regular expression: missing )"),
+    ({"path": "/a", "regex": "(?=a)"}, "no look-around"),
+    ({"path": "/a", "regex": "((a{900}){900}){900}"}, "input.0.regex: must be a regular expression"),
+    ({"path": "/a", "regex": "a" * 600}, "1 to 500"),
+    ({"path": "/a", "path_glob": "../x"}, "input.0.path_glob: must be a pattern of paths"),
+    ({"path": "/a", "command": "a; b"}, "input.0.command: the command pattern"),
+    ({"path": "/a", "command": 5}, "input.0.command: must be a text"),
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_is_read_as_people_know_it(text: str) -> None:
+    """From Claude Code and from docker's agents."""
+    assert match_of(text) == TEXTS[text]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_was_read_is_written_so_that_it_is_read_again(text: str) -> None:
+    """And to the same."""
+    rule = Rule("allow", TEXTS[text], "Because.", 3, source="tool")
+    assert rule_of(spelled_rule(rule)) == rule
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_text_that_says_nothing_clear_is_refused(text: str) -> None:
+    """With what is wrong."""
+    with pytest.raises(ValueError, match=r".+") as refused:
+        match_of(text)
+    assert WRONG[text] in str(refused.value)
+
+
+def test_what_is_invalid_is_refused_by_the_name_of_its_field() -> None:
+    """Anywhere in a policy."""
+    for rule, words in INVALID_RULES:
+        INVALID.append(({"type": "rules", "rules": [rule], "default": "ask"}, words))
+    for condition, words in INVALID_CONDITIONS:
+        rule = {"effect": "deny", "match": {"tool": "t", "input": [condition]}}
+        INVALID.append(({"type": "rules", "rules": [rule], "default": "ask"}, words))
+    many = {"effect": "deny", "match": {"tool": "t", "input": [{"path": "/a", "gt": 1}] * 21}}
+    twice = {"effect": "deny", "match": {"tool": "t", "input": [{"path": "/cmd", "command": "ls"}] * 2}}
+    INVALID.extend(({"type": "rules", "rules": [rule], "default": "ask"}, "rules.0.match.input: has") for rule in (many, twice))
+    for said, words in INVALID:
+        with pytest.raises(ValueError, match=r".+") as refused:
+            policy_of(said)
+        assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "back"),
+    [
+        ({"type": "always_allow"}, {"type": "always_allow"}),
+        ({"type": "always_ask"}, {"type": "always_ask"}),
+        ({"type": "always_deny"}, {"type": "auto", "rules": [], "default": "deny"}),
+        ({"type": "auto", "rules": [], "default": "deny"}, {"type": "auto", "rules": [], "default": "deny"}),
+        ({"type": "rules", "default": "ask"}, {"type": "always_ask"}),
+    ],
+)
+def test_a_policy_goes_out_in_words_that_clients_have(said: dict[str, Any], back: dict[str, Any]) -> None:
+    """And what goes out comes in as the same."""
+    assert spelled(policy_of(said)) == back
+    assert policy_of(back) == policy_of(said)
+
+
+def test_rules_go_out_as_they_came_in() -> None:
+    """In the order and the words of whoever wrote them."""
+    rules = [
+        {"effect": "allow", "match": "bash(ls *)"},
+        {
+            "effect": "deny",
+            "match": {"tool": "refund", "input": [{"path": "/amount", "gt": 100}]},
+            "reason": "Too much.",
+            "priority": 1,
+        },
+        {"effect": "allow", "match": {"tool": "refund", "input_sha256": "0" * 64}},
+    ]
+    assert spelled(policy_of({"type": "rules", "rules": rules, "default": "ask"})) == {
+        "type": "auto",
+        "rules": rules,
+        "default": "ask",
+    }
+
+
+SURE = ", where it is sure which commands run, and all commands of the line are allowed"
+TOOLS = st.text("abcXY_-*?.", min_size=1, max_size=8) | st.sampled_from(["bash", "Bash", "read", "mcp__a", "mcp__a__b", "write"])
+PATTERNS = st.text("ab *'\"\\=:/(){};$", max_size=8)
+CONDITIONS = st.one_of(
+    st.fixed_dictionaries({"path": st.sampled_from(["/command", "/cmd", "/file_path", "/a/b", ""]), "command": PATTERNS}),
+    st.fixed_dictionaries({"path": st.sampled_from(["/file_path", "/path", "/a"]), "path_glob": PATTERNS}),
+    st.fixed_dictionaries({"path": st.sampled_from(["/url", "/a~1b", "/"]), "glob": PATTERNS}),
+    st.fixed_dictionaries(
+        {"path": st.just("/n"), "gt": st.integers(-9, 9), "lte": st.floats(allow_nan=False, allow_infinity=False)}
+    ),
+)
+SAID = st.one_of(
+    PATTERNS,
+    st.builds("{}({})".format, TOOLS, PATTERNS),
+    st.builds("{}:{}={}".format, TOOLS, st.sampled_from(["cmd", "path", "x"]), PATTERNS),
+) | st.fixed_dictionaries({"tool": TOOLS, "input": st.lists(CONDITIONS, max_size=3)})
+
+
+@given(SAID, st.sampled_from(["allow", "ask", "deny"]))
+def test_whatever_is_read_is_written_to_be_read_again(match: Any, effect: str) -> None:
+    """And whatever is not is a ValueError with words."""
+    try:
+        rule = rule_of({"effect": effect, "match": match})
+    except ValueError as error:
+        said = str(error)
+    else:
+        said = "rule."
+        assert rule_of(spelled_rule(rule)) == rule
+        assert policy_of(spelled(Policy((rule,), "deny"))) == Policy((rule,), "deny")
+        assert covers(rule)
+    assert said.startswith("rule.")
+
+
+@pytest.mark.parametrize(
+    ("match", "words"),
+    [
+        ("bash", "every call of bash"),
+        ("*", "every call of every tool"),
+        ("mcp__github__*", "every call of every tool of the MCP server github"),
+        ("mcp__github__get_*", "every call of every tool named like mcp__github__get_*"),
+        ("bash(git status *)", f"every bash command that starts with `git status`{SURE}"),
+        ("bash(git status)", f"only the bash command `git status`{SURE}"),
+        ("read(src/**)", 'every call of read where the path is a path that fits "src/**"'),
+        ({"tool": "refund", "input": [{"path": "/amount", "lte": 100}]}, "every call of refund where amount is at most 100"),
+        (
+            {"tool": "refund", "input": [{"path": "/to/country", "one_of": ["DE", "FR"]}, {"path": "/note", "exists": False}]},
+            'every call of refund where to.country is one of "DE", "FR" and note is not given',
+        ),
+        ({"tool": "refund", "input_sha256": "0" * 64}, "only this exact input of refund"),
+    ],
+)  # fmt: skip
+def test_what_a_rule_covers_is_said_in_plain_words(match: Any, words: str) -> None:
+    """Before a person decides, and after."""
+    assert covers(rule_of({"effect": "allow", "match": match})) == words
+
+
+def test_a_rule_that_denies_says_that_it_reaches_into_lines() -> None:
+    """And that an expression is sought anywhere."""
+    assert (
+        covers(Rule("deny", match_of("bash(rm *)"))) == "every bash command that starts with `rm`, also as a part of a longer line"
+    )
+    sought = rule_of({"effect": "deny", "match": {"tool": "t", "input": [{"path": "/x", "regex": "a"}]}})
+    assert covers(sought) == 'every call of t where x has something that fits the expression "a"'
+
+
+def test_a_grant_is_about_the_tool_that_was_asked() -> None:
+    """Whatever text came with the decision."""
+    assert grant("bash", "bash(ls *)", "", id="g").match == match_of("bash(ls *)")
+    assert grant("bash", "exact", "a" * 64, id="g").match == Match("bash", input_sha256="a" * 64)
+    with pytest.raises(ValueError, match="is about read, and the call is one of bash"):
+        grant("bash", "read", "", id="g")
