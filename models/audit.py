@@ -1,10 +1,11 @@
 """The audit: who did what, when, by which rule, from where. Append-only rows, each hashed over the one before it in its chain.
 
-A session's acts chain on the session's row, which is locked anyway; acts outside sessions chain on the workspace's row.
+A session's acts chain on the session's row, which is locked anyway; acts outside sessions chain on the workspace's row. What is
+chained can be made anew by who can write to the database: `models.seal` signs the heads, `models.auditing` finds what was done.
 """
 
 import hashlib
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import sqlalchemy as sa
@@ -39,6 +40,11 @@ class Audit(Base):
     details: Mapped[dict[str, Any]] = mapped_column(JSONB)
     hash: Mapped[str]
     """SHA-256, hex, of the hash before it and the canonical JSON of this row."""
+
+    # No other index: every act would pay for it. This one is a few bytes for many pages of acts, which lie in their time's order.
+    __table_args__ = (
+        sa.Index("audit_at", "at", postgresql_using="brin", postgresql_with={"pages_per_range": 16, "autosummarize": True}),
+    )
 
 
 class Chain(Protocol):
@@ -81,7 +87,12 @@ def entry(
 def link(before: str, act: Audit | dict[str, Any]) -> str:
     """The hash of an act, a row or its columns, after the one with hash `before`."""
     said = {key: act[key] if isinstance(act, dict) else getattr(act, key) for key in _HASHED}
-    return hashlib.sha256(before.encode() + canonical(said | {"at": said["at"].isoformat()})).hexdigest()
+    return hashlib.sha256(before.encode() + canonical(said | {"at": spelled(said["at"])})).hexdigest()
+
+
+def spelled(at: datetime) -> str:
+    """An act's time as it is hashed: in UTC, whatever time zone the database's connection has."""
+    return at.astimezone(UTC).isoformat()
 
 
 _HASHED = tuple(key for key in Audit.__table__.columns.keys() if key != "hash")  # noqa: SIM118 - a collection of columns

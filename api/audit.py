@@ -1,0 +1,152 @@
+"""Routes of the audit: read it, verify it, keep it. All of them need the scope `admin`."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import timedelta
+from itertools import islice
+
+import sqlalchemy as sa
+from flask import Blueprint, Response
+
+from api import auth, parsing, wire
+from api.answers import audit as answers
+from api.answers.base import Page
+from api.door import Door, Json, dumps, opens, reads, respond
+from api.paging import Order, page, place
+from api.requests.audit import AuditList, AuditVerify
+from api.requests.base import NoQuery
+from models import auditing, clock, seal_key
+from models.audit import Audit
+from models.auditing import Item, Report
+from models.db import Db, transaction
+from models.errors import Invalid
+from models.principal import Principal
+from models.seal import SignedHead
+from models.workspace import Workspace
+
+audit = Blueprint("audit", __name__, url_prefix="/v1/audit")
+
+SCOPE = "admin"
+JSON_LINES = "application/jsonl"
+VERIFIED_AT_ONCE = 200_000
+"""Acts, about ten seconds of work. For more there is `assent audit verify`, which keeps no web process busy."""
+SPANS = [timedelta(minutes=10) * 12**n for n in range(5)]
+"""No index sorts the acts of a workspace by their time, since every act would pay for it; spans of time can be found. So a page
+is looked for in ever longer spans before its beginning, up to five months, and then everywhere."""
+
+NEWEST: Order[Audit] = Order("audit", (Audit.at, Audit.chain, Audit.seq), lambda a: (a.at, a.chain, a.seq))
+
+
+@audit.get("")
+@reads(AuditList, SCOPE, answer=Page[answers.AuditAct])
+def index(db: Db, _principal: Principal, query: AuditList) -> Json:
+    """The workspace's acts, newest first."""
+    wanted = sa.select(Audit)
+    named = {"chain": query.session_id, "action": query.action, "principal": query.principal, "subject_id": query.subject_id}
+    for column, value in named.items():
+        if value is not None:
+            wanted = wanted.where(getattr(Audit, column) == value)
+    for op, at in query.between:
+        wanted = wanted.where({"gt": Audit.at > at, "gte": Audit.at >= at, "lt": Audit.at < at, "lte": Audit.at <= at}[op])
+    edges = [at for op, at in query.between if op in {"lt", "lte"}]
+    edge = min([*edges, place(NEWEST, query.page)[0] if query.page else clock.now(db)])
+    oldest = max((at for op, at in query.between if op in {"gt", "gte"}), default=None)
+    for span in SPANS:
+        rows, after = page(db, wanted.where(Audit.at > edge - span), NEWEST, query.limit, query.page)
+        if after or (oldest and oldest > edge - span):
+            break
+    else:
+        rows, after = page(db, wanted, NEWEST, query.limit, query.page)
+    return {"data": [_act(row) for row in rows], "next_page": after}
+
+
+@audit.get("/head")
+@reads(NoQuery, SCOPE, answer=answers.AuditHead)
+def head(db: Db, principal: Principal, _query: NoQuery) -> Json:
+    """The end of the workspace's chain, its newest signed seal, and the keys to check it with."""
+    workspace = db.get_one(Workspace, principal.workspace_id)
+    return {
+        "type": "audit_head",
+        "workspace_id": workspace.id,
+        "seq": workspace.audit_seq,
+        "hash": workspace.audit_head,
+        "signed": _signed(SignedHead.newest(db, workspace.id)),
+        "keys": _keys(),
+    }
+
+
+@audit.get("/verify")
+@opens(Door(answers.AuditVerification, scopes=(SCOPE,), query=AuditVerify))
+def verify() -> Response:
+    """Whether the audit is what was written: what was changed, removed or cut off, and since when that could not be found."""
+    principal = auth.authenticate()
+    auth.require(principal, SCOPE)
+    only = parsing.query(AuditVerify).session_id
+    # The acts are read in transactions of their own.
+    some = _at_most(VERIFIED_AT_ONCE, auditing.walk(principal.workspace_id, only))
+    return respond(dumps(_report(auditing.verify(principal.workspace_id, some, seal_key.known(), only=only))))
+
+
+@audit.get("/export")
+@opens(Door(answers.AuditLine, scopes=(SCOPE,), query=NoQuery, media_type=JSON_LINES))
+def export() -> Response:
+    """All acts, one JSON object per line, as `assent audit verify --file` takes them."""
+    principal = auth.authenticate()
+    auth.require(principal, SCOPE)
+    parsing.query(NoQuery)
+    with transaction(principal.workspace_id) as db:
+        now = clock.now(db)
+    return Response(auditing.export(principal.workspace_id, now), mimetype=JSON_LINES)
+
+
+def _at_most(most: int, items: Iterator[Item]) -> Iterator[Item]:
+    yield from islice(items, most)
+    if next(items, None) is not None:
+        raise Invalid("session_id", f"this workspace has more than {most} acts: run `assent audit verify`, or name one session.")
+
+
+def _act(row: Audit) -> Json:
+    return {
+        "type": "audit_act",
+        "chain": row.chain,
+        "seq": row.seq,
+        "session_id": None if row.chain == row.workspace_id else row.chain,
+        "principal": row.principal,
+        "address": row.address,
+        "action": row.action,
+        "subject_id": row.subject_id,
+        "details": row.details,
+        "hash": row.hash,
+        "created_at": wire.time(row.at),
+    }
+
+
+def _report(found: Report) -> Json:
+    return {
+        "type": "audit_verification",
+        "workspace_id": found.workspace_id,
+        "intact": found.intact,
+        "acts": found.acts,
+        "chains": found.chains,
+        "seals": found.seals,
+        "problems": [
+            {"kind": p.kind, "chain": p.chain, "first_seq": p.first, "last_seq": p.last, "message": p.message}
+            for p in found.problems
+        ],
+        "problems_found": found.problems_found,
+        "unsealed": {"acts": found.unsealed, "since": wire.time(found.unsealed_since)},
+        "signed": _signed(found.signed),
+        "keys": _keys(),
+        "notes": found.notes,
+    }
+
+
+def _signed(found: SignedHead | None) -> Json | None:
+    if found is None:
+        return None
+    said = asdict(found)
+    return said | {"created_at": wire.time(said.pop("at"))}
+
+
+def _keys() -> list[Json]:
+    return [{"id": key.id, "public_key": key.text} for key in seal_key.known()]

@@ -1,0 +1,180 @@
+"""`assent audit`: verify it, export it. What an auditor needs elsewhere is a file and a public key: no database, no server."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from models.auditing import Head, Report
+    from models.seal_key import PublicKey
+
+# What `api.cli` has as well; it knows of this module, so this one knows of it only when a command runs.
+data_dir = click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".assent"),
+    envvar="ASSENT_DATA_DIR",
+    show_default=True,
+    help="Where `assent up` keeps everything.",
+)
+workspace = click.option("--workspace", default="default", show_default=True, help="Name or id.")
+as_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
+
+a_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+public_key = click.option(
+    "--public-key",
+    "public_keys",
+    multiple=True,
+    help="Of a seal's key: base64, or a PEM file. More than one after a change of keys.",
+)
+
+
+@click.group()
+def audit() -> None:
+    """Who did what: verify it, keep it."""
+
+
+@audit.command("verify")
+@click.option("--file", "file", type=a_file, help="An export; default: the database.")
+@click.option("--head", "kept", type=a_file, help="What `assent audit head --json` said once: the chain must still go through it.")
+@public_key
+@workspace
+@data_dir
+@as_json
+def audit_verify(
+    file: Path | None, kept: Path | None, public_keys: tuple[str, ...], workspace: str, data_dir: Path, as_json: bool
+) -> None:
+    """Find what was changed, removed or cut off. Exit code 1 if anything was."""
+    if file is None:
+        _use_with_key(data_dir)
+    from api.cli import _database_errors, _workspace_id
+    from models import auditing
+
+    keys = _keys(public_keys, own=file is None)
+    head = _kept(kept) if kept else None
+    if file is None:
+        with _database_errors():
+            workspace_id = _workspace_id(workspace)
+            report = auditing.verify(workspace_id, auditing.walk(workspace_id), keys, kept=head)
+    else:
+        try:
+            with file.open(encoding="utf-8") as lines:
+                workspace_id, items = auditing.read_export(iter(lines))
+                report = auditing.verify(workspace_id, items, keys, kept=head)
+        except (auditing.NoExport, UnicodeDecodeError) as error:
+            raise click.ClickException(f"{file}: {error}") from None
+    for line in [json.dumps(asdict(report) | {"intact": report.intact}, default=str, indent=1)] if as_json else _words(report):
+        click.echo(line)
+    raise SystemExit(0 if report.intact else 1)
+
+
+@audit.command("export")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: standard output.")
+@workspace
+@data_dir
+def audit_export(output: Path | None, workspace: str, data_dir: Path) -> None:
+    """Write all acts, one JSON object per line, for `assent audit verify --file`."""
+    from api.cli import _database_errors, _use, _workspace_id
+
+    _use(data_dir)
+    from models import auditing, clock
+    from models.db import transaction
+
+    with _database_errors():
+        workspace_id = _workspace_id(workspace)
+        with transaction(workspace_id) as db:
+            now = clock.now(db)
+        with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
+            for line in auditing.export(workspace_id, now):
+                file.write(line)
+
+
+@audit.command("head")
+@workspace
+@data_dir
+@as_json
+def audit_head(workspace: str, data_dir: Path, as_json: bool) -> None:
+    """Show the newest signed seal. Keep it where nobody who can write to the database can."""
+    _use_with_key(data_dir)
+    from api.cli import _database_errors, _workspace_id
+    from models import seal_key
+    from models.db import transaction
+    from models.seal import SignedHead
+
+    with _database_errors():
+        workspace_id = _workspace_id(workspace)
+        with transaction(workspace_id) as db:
+            head = SignedHead.newest(db, workspace_id)
+    if head is None:
+        raise click.ClickException("no seal is signed yet: set ASSENT_AUDIT_KEY_FILE, and have beat and the workers run")
+    keys = [key.text for key in seal_key.known() if key.id == head.key_id]
+    said = asdict(head) | {"public_key": keys[0] if keys else None}
+    click.echo(
+        json.dumps(said, default=str, indent=1) if as_json else "\n".join(f"{name:12}  {value}" for name, value in said.items())
+    )
+
+
+@audit.command("key")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def audit_key(file: Path) -> None:
+    """Make a key that signs seals, in FILE, for ASSENT_AUDIT_KEY_FILE. Says its public key."""
+    from models import seal_key
+
+    private = seal_key.make()
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as new:
+            new.write(private + "\n")
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror}") from None
+    click.echo(seal_key.read_private(private).public.text)
+
+
+def _use_with_key(folder: Path) -> None:
+    """Use what a running `assent up` uses: its database, and the key in its folder."""
+    from api.cli import _use
+
+    _use(folder)
+    made = folder / "audit.key"
+    if made.exists() and not os.environ.keys() & {"ASSENT_AUDIT_KEY", "ASSENT_AUDIT_KEY_FILE"}:
+        os.environ["ASSENT_AUDIT_KEY_FILE"] = str(made)
+
+
+def _keys(given: tuple[str, ...], *, own: bool) -> "list[PublicKey]":
+    """The keys whose signatures count: those that were given, else this installation's own."""
+    from models import seal_key
+
+    try:
+        if given or not own:
+            return [seal_key.read_public(Path(key).read_text("ascii") if Path(key).is_file() else key) for key in given]
+        return seal_key.known()
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"the key: {error}") from None
+
+
+def _kept(file: Path) -> "Head":
+    from models.auditing import Head
+
+    try:
+        said: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        return Head(str(said["workspace_id"]), int(said["seq"]), str(said["hash"]))
+    except (ValueError, KeyError, TypeError):
+        raise click.ClickException(f"{file} is not what `assent audit head --json` wrote") from None
+
+
+def _words(report: "Report") -> Iterator[str]:
+    """The report for people."""
+    yield f"{report.acts} acts in {report.chains} chains of workspace {report.workspace_id}, {report.seals} seals."
+    for problem in report.problems:
+        yield f"{problem.kind}: {problem.message}"
+    if report.problems_found > len(report.problems):
+        yield f"... and {report.problems_found - len(report.problems)} more."
+    if report.signed:
+        signed = report.signed
+        yield f"Signed up to act {signed.seq} of the workspace's chain, {signed.at.isoformat()}, by {signed.key_id}."
+    yield from report.notes
+    yield "Intact." if report.intact else f"NOT INTACT: {report.problems_found} problem(s)."

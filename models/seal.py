@@ -1,0 +1,214 @@
+"""Seals: every few seconds the heads of all chains that grew are written into their workspace's chain, and that is signed.
+
+    session's chain   1 ── 2 ── 3 ── 4            a session's acts chain on its own row: nobody waits for anybody
+                                │
+    workspace's chain 7 ── 8 ── 9: audit.sealed {heads: {sesn_...: [3, hash], ...}, key_id}   and a signature of (9, its hash)
+
+What a signed seal says cannot be changed, removed or left out unnoticed by who can write to the database and has not the key. What
+came after the last seal can: `models.auditing` says since when. Sealing touches no session's row and waits for nobody: where the
+workspace's row is locked just then, the next sweep seals.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models import audit, seal_key
+from models.clock import DB_NOW
+from models.db import Base, Db, transaction
+from models.principal import system
+from models.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+SEALED = "audit.sealed"
+ACTOR = "sweep.seal_audit"
+
+HEADS = 250
+"""Chains in one seal: one transaction."""
+CHAINS = 20_000
+"""Chains in one sweep."""
+LATE_SECONDS = 60
+"""How long after its time an act may become visible and still be found by the next sweep. Transactions here are over within one
+second, and Postgres ends one that idles for 10; what is later still is found when all chains are compared."""
+COMPARE_SECONDS = 3600
+"""How often all chains are compared, whatever their acts' times."""
+
+
+class Seal(Base):
+    """The signature of one act `audit.sealed`; one that was made without a key has none. Only added to."""
+
+    __tablename__ = "seal"
+
+    workspace_id: Mapped[str] = mapped_column(primary_key=True)
+    seq: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True)
+    """In the workspace's chain."""
+    key_id: Mapped[str]
+    signature: Mapped[str]
+    """Of `seal_key.signed_words`, in base64."""
+
+
+class Sealed(Base):
+    """How far a chain is sealed: for the sweep, which would find it in the seals as well. Nobody verifies by it."""
+
+    __tablename__ = "sealed"
+
+    chain: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    seq: Mapped[int] = mapped_column(sa.BigInteger)
+
+
+@dataclass(frozen=True)
+class SignedHead:
+    """A seal with its signature. Who keeps it can hold any later state of the audit against it."""
+
+    workspace_id: str
+    seq: int
+    hash: str
+    at: datetime
+    key_id: str
+    signature: str
+
+    @classmethod
+    def newest(cls, db: Db, workspace_id: str) -> "SignedHead | None":
+        """The workspace's last signed seal; its signature is not checked here."""
+        act = sa.and_(audit.Audit.chain == Seal.workspace_id, audit.Audit.seq == Seal.seq)
+        columns = (Seal.workspace_id, Seal.seq, audit.Audit.hash, audit.Audit.at, Seal.key_id, Seal.signature)
+        found = (
+            sa.select(*columns).join(audit.Audit, act).where(Seal.workspace_id == workspace_id).order_by(Seal.seq.desc()).limit(1)
+        )
+        row = db.execute(found).one_or_none()
+        return cls(*row) if row else None
+
+
+# LATERAL and LIMIT: looked up one by one by their keys, whatever the planner believes of tables that grow this fast.
+_GREW = sa.text("""
+    SELECT found.workspace_id, found.chain FROM
+    (SELECT workspace_id, chain, max(seq) AS seq FROM audit WHERE at > :since GROUP BY workspace_id, chain) found
+    LEFT JOIN LATERAL (SELECT seq FROM sealed WHERE chain = found.chain LIMIT 1) sealed ON true
+    WHERE found.seq > coalesce(sealed.seq, 0) LIMIT :chains
+""")
+_BEHIND = sa.text("""
+    SELECT head.workspace_id, head.id FROM
+    (SELECT workspace_id, id, audit_seq FROM session UNION ALL SELECT workspace_id, id, audit_seq FROM workspace) head
+    LEFT JOIN sealed ON sealed.chain = head.id
+    WHERE head.audit_seq > coalesce(sealed.seq, 0) LIMIT :chains
+""")
+# A session's head stands on its row; of one that was deleted, on its last act.
+_HEADS = sa.text("""
+    SELECT asked.chain, coalesce(head.seq, last.seq) AS seq, coalesce(head.hash, last.hash) AS hash
+    FROM unnest(CAST(:chains AS text[])) AS asked (chain)
+    LEFT JOIN LATERAL (SELECT audit_seq AS seq, audit_head AS hash FROM session WHERE id = asked.chain LIMIT 1) head ON true
+    LEFT JOIN LATERAL (
+        SELECT seq, hash FROM audit WHERE head.seq IS NULL AND chain = asked.chain ORDER BY seq DESC LIMIT 1
+    ) last ON true
+    LEFT JOIN LATERAL (SELECT seq FROM sealed WHERE chain = asked.chain LIMIT 1) sealed ON true
+    WHERE coalesce(head.seq, last.seq) > coalesce(sealed.seq, 0)
+    ORDER BY asked.chain
+""")
+_REACHED = sa.text("""
+    INSERT INTO sealed (chain, workspace_id, seq)
+    SELECT chain, :workspace, seq FROM jsonb_to_recordset(CAST(:reached AS jsonb)) AS reached (chain text, seq bigint)
+    ON CONFLICT (chain) DO UPDATE SET seq = excluded.seq
+""")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What grew, by workspace."""
+
+    chains: dict[str, list[str]]
+    looked_at: datetime
+    all_of_them: bool
+
+
+def grown(since: datetime | None) -> Found:
+    """The chains, over all workspaces, with acts that are not sealed: those with acts after `since`, or without it, every one."""
+    with transaction(role="system") as db:
+        if since is None:
+            db.execute(sa.text("SET LOCAL statement_timeout = '30s'"))
+        at = db.execute(sa.select(DB_NOW)).scalar_one()
+        asked = {"chains": CHAINS} if since is None else {"chains": CHAINS, "since": since - timedelta(seconds=LATE_SECONDS)}
+        rows = db.execute(_BEHIND if since is None else _GREW, asked).all()
+    chains: dict[str, list[str]] = {}
+    for workspace_id, chain in rows:
+        chains.setdefault(workspace_id, []).append(chain)
+    return Found(chains, at, len(rows) < CHAINS)
+
+
+def seal(workspace_id: str, chains: list[str]) -> bool:
+    """Seal those of the workspace's chains that grew, some in each transaction. False if somebody else does just now."""
+    waiting = iter(sorted(set(chains) - {workspace_id}))
+    for some in iter(lambda: list(islice(waiting, HEADS)), []):
+        if not _seal(workspace_id, some):
+            return False
+    return workspace_id not in chains or _seal(workspace_id, [])
+
+
+def _seal(workspace_id: str, chains: list[str]) -> bool:
+    with transaction(workspace_id) as db:
+        # Under this lock the chain has one end, and who comes second finds that there is nothing left to do.
+        locked = sa.select(Workspace).where(Workspace.id == workspace_id).with_for_update(key_share=True, skip_locked=True)
+        workspace = db.scalars(locked).one_or_none()
+        if workspace is None:
+            return False
+        heads = {row.chain: [row.seq, row.hash] for row in db.execute(_HEADS, {"chains": chains})} if chains else {}
+        if heads or (not chains and workspace.audit_seq > _sealed(db, workspace_id)):
+            _write(db, workspace, heads)
+    return True
+
+
+def _sealed(db: Db, chain: str) -> int:
+    return db.scalar(sa.select(Sealed.seq).where(Sealed.chain == chain)) or 0
+
+
+def _write(db: Db, workspace: Workspace, heads: dict[str, list[Any]]) -> None:
+    """Append the seal to the workspace's chain, sign it, and note how far each chain is sealed by it."""
+    key = seal_key.own()
+    details = {"heads": heads, "key_id": key.public.id if key else None}
+    audit.record(db, system(ACTOR, workspace.id), SEALED, workspace.id, details, chain=workspace)
+    db.flush()
+    seq, head = workspace.audit_seq, workspace.audit_head
+    reached = [{"chain": chain, "seq": at[0]} for chain, at in heads.items()] + [{"chain": workspace.id, "seq": seq}]
+    db.execute(_REACHED, {"workspace": workspace.id, "reached": json.dumps(reached)})
+    if key:
+        signature = key.sign(seal_key.signed_words(workspace.id, seq, head))
+        db.execute(sa.insert(Seal).values(workspace_id=workspace.id, seq=seq, key_id=key.public.id, signature=signature))
+
+
+class Sweep:
+    """Seals everything that grew, time after time. What it remembers only makes the next time cheaper.
+
+    The first time, and once an hour, all chains are compared with their seals; otherwise it looks at the acts since the last time.
+    """
+
+    def __init__(self) -> None:
+        self.since: datetime | None = None
+        self.compared = time.monotonic()
+
+    def run(self) -> None:
+        """Once. What cannot be sealed now is left for the next time, and keeps nothing else from being sealed."""
+        if time.monotonic() - self.compared > COMPARE_SECONDS:
+            self.since = None
+        if self.since is None:
+            self.compared = time.monotonic()
+        found = grown(self.since)
+        if all(list(_seal_each(found.chains))) and found.all_of_them:
+            self.since = found.looked_at
+
+
+def _seal_each(chains: dict[str, list[str]]) -> Iterator[bool]:
+    for workspace_id, grew in chains.items():
+        try:
+            yield seal(workspace_id, grew)
+        except Exception as error:  # noqa: BLE001 - one workspace's trouble is logged, the others go on
+            log.error("%s: left for the next sweep (%s)", workspace_id, type(error).__name__)
+            yield False

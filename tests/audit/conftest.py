@@ -1,0 +1,38 @@
+"""A workspace whose audit is sealed and signed, and the hands of somebody who may do anything to the database."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from audit.tampering import Intruder
+from own_database import DatabaseUrls
+from rows.stage import Stage
+
+from models import db, seal_key
+from models.settings import settings
+
+
+@pytest.fixture
+def stage(clean_database: object, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """An empty workspace. What another test imported publishes nothing here."""
+    monkeypatch.setattr(db, "_send", lambda _: None)
+    return Stage()
+
+
+@pytest.fixture
+def key(database_urls: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[seal_key.PublicKey]:
+    """The public half of the key that seals are signed with."""
+    private = seal_key.make()
+    monkeypatch.setenv("ASSENT_AUDIT_KEY", private)
+    settings.cache_clear()
+    yield seal_key.read_private(private).public
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+@pytest.fixture
+def intruder(stage: Stage, database_urls: DatabaseUrls) -> Iterator[Intruder]:
+    """A superuser who has switched the triggers off and has not the key."""
+    with psycopg.connect(database_urls.admin, autocommit=True) as connection:
+        connection.execute("SET session_replication_role = replica")
+        yield Intruder(connection, stage.workspace_id)

@@ -1,0 +1,228 @@
+"""Seals make one chain, however many sweeps there are; they find what came late, and touch no session."""
+
+import threading
+
+import psycopg
+import pytest
+from audit.tampering import Intruder, act, sealed, verified
+from own_database import Clock, DatabaseUrls
+from races.races_together import together
+from rows.stage import Stage
+
+from models import auditing, flow, seal, seal_key
+from models.audit import Audit
+from models.auditing import Act
+from models.db import transaction
+from models.seal_key import PublicKey
+from models.session import Session
+
+pytestmark = pytest.mark.usefixtures("key")
+
+
+def seals(stage: Stage) -> list[Audit]:
+    """The workspace's seals."""
+    with transaction(stage.workspace_id) as db:
+        return db.query(Audit).filter_by(action=seal.SEALED).order_by(Audit.seq).all()
+
+
+def test_a_sweep_seals_what_grew_and_nothing_twice(stage: Stage) -> None:
+    sweep, sessions = seal.Sweep(), [act(stage) for _ in range(3)]
+    sweep.run()
+    [first] = seals(stage)
+    assert set(first.details["heads"]) == set(sessions)
+    sweep.run()
+    assert len(seals(stage)) == 1, "nothing grew"
+    stage.message(sessions[1])
+    sweep.run()
+    assert set(seals(stage)[1].details["heads"]) == {sessions[1]}
+    assert verified(stage).unsealed == 0
+
+
+def test_acts_outside_sessions_are_sealed_as_well(stage: Stage) -> None:
+    sweep = seal.Sweep()
+    sweep.run()
+    assert seals(stage)[-1].details["heads"] == {}
+    report = verified(stage)
+    assert (report.unsealed, report.seals, report.intact) == (0, 1, True)
+
+
+def test_another_process_finds_that_everything_is_sealed(stage: Stage) -> None:
+    act(stage)
+    seal.Sweep().run()
+    seal.Sweep().run()
+    assert len(seals(stage)) == 1
+
+
+def test_many_sweeps_at_once_make_one_chain(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    """Each session is sealed once, by whoever came first; the others find nothing left, or leave it to the next time."""
+    sessions = [act(stage) for _ in range(6)]
+    sweeps = [seal.Sweep() for _ in range(8)]
+    assert together(*(sweep.run for sweep in sweeps)) == [None] * 8
+    assert not caplog.records, "nobody ran into anybody"
+    for sweep in sweeps:
+        sweep.run()
+    heads = [head for row in seals(stage) for head in row.details["heads"]]
+    assert sorted(heads) == sorted(sessions)
+    report = verified(stage)
+    assert (report.intact, report.unsealed) == (True, 0), report.problems
+
+
+def test_sweeps_and_work_at_once_make_one_chain(stage: Stage) -> None:
+    sessions, over = [act(stage) for _ in range(3)], threading.Event()
+
+    def work(session_id: str) -> None:
+        for _ in range(10):
+            stage.message(session_id)
+
+    def sweep() -> None:
+        mine = seal.Sweep()
+        while not over.is_set():
+            mine.run()
+
+    def all_the_work() -> list[object]:
+        try:
+            return together(*(lambda s=s: work(s) for s in sessions))  # type: ignore[misc]
+        finally:
+            over.set()
+
+    assert together(sweep, sweep, all_the_work) == [None, None, [None] * 3]
+    sealed(stage)
+    report = verified(stage)
+    assert (report.intact, report.unsealed) == (True, 0), report.problems
+
+
+def test_a_verification_while_work_goes_on_finds_nothing(stage: Stage) -> None:
+    """What it reads grows under its hands: sessions, seals, deletions."""
+    sessions, over = [act(stage) for _ in range(3)], threading.Event()
+
+    def work() -> None:
+        sweep = seal.Sweep()
+        for _ in range(8):
+            for session_id in (*sessions, act(stage)):
+                stage.message(session_id)
+            with transaction(stage.workspace_id) as db:
+                flow.delete(db, Session.lock(db, stage.session()), stage.principal)
+            sweep.run()
+        over.set()
+
+    def verify() -> list[object]:
+        found: list[object] = []
+        while not over.is_set():
+            found += verified(stage).problems
+        return found
+
+    assert together(work, verify, verify) == [None, [], []]
+
+
+def test_a_session_that_began_behind_a_verification_is_not_missing(stage: Stage) -> None:
+    """Its acts were not read, and the workspace's chain, read once more at the end, has its seal."""
+    act(stage)
+    sealed(stage)
+    *before, _head = auditing.walk(stage.workspace_id)
+    act(stage)
+    sealed(stage)
+    *after, head = auditing.walk(stage.workspace_id)
+    late = [item for item in after if isinstance(item, Act) and item.row["chain"] == stage.workspace_id and item not in before]
+    report = auditing.verify(stage.workspace_id, [*before, *late, head], seal_key.known())
+    assert report.intact, report.problems
+    assert report.unsealed == len(late)
+
+
+def test_a_late_commit_is_sealed_by_the_next_sweep(stage: Stage) -> None:
+    """The act's time is before the sweep's, and it became visible after it."""
+    session_id, other = act(stage), act(stage)
+    sweep = seal.Sweep()
+    sweep.run()
+    with transaction(stage.workspace_id) as db:
+        Session.lock(db, session_id).note(stage.principal, "message.received", "sevt_1")
+        stage.message(other)
+        sweep.run()
+        assert set(seals(stage)[-1].details["heads"]) == {other}, "and it waited for nobody"
+    sweep.run()
+    assert set(seals(stage)[-1].details["heads"]) == {session_id}
+
+
+def test_what_was_not_looked_at_in_time_is_found_when_all_are_compared(stage: Stage, clock: Clock) -> None:
+    session_id = act(stage)
+    sweep = seal.Sweep()
+    sweep.run()
+    clock.advance(-2 * seal.LATE_SECONDS)
+    stage.message(session_id)
+    sweep.run()
+    assert len(seals(stage)) == 1, "by its time it was long over"
+    sweep.compared -= seal.COMPARE_SECONDS
+    sweep.run()
+    assert set(seals(stage)[-1].details["heads"]) == {session_id}
+
+
+def test_a_busy_workspace_is_left_for_the_next_sweep_and_holds_up_no_other(
+    stage: Stage, database_urls: DatabaseUrls, caplog: pytest.LogCaptureFixture
+) -> None:
+    act(stage)
+    other = Stage()
+    act(other)
+    sweep = seal.Sweep()
+    with psycopg.connect(database_urls.admin) as db:
+        db.execute("SELECT FROM workspace WHERE id = %s FOR NO KEY UPDATE", [stage.workspace_id])
+        sweep.run()
+    assert (len(seals(stage)), len(seals(other))) == (0, 1)
+    assert not caplog.records, "it was not even tried"
+    sweep.run()
+    assert (len(seals(stage)), len(seals(other))) == (1, 1)
+
+
+def test_a_locked_session_is_sealed_all_the_same(stage: Stage, database_urls: DatabaseUrls) -> None:
+    session_id = act(stage)
+    with psycopg.connect(database_urls.admin) as db:
+        db.execute("SELECT FROM session WHERE id = %s FOR UPDATE", [session_id])
+        sealed(stage)
+    assert set(seals(stage)[0].details["heads"]) == {session_id}
+
+
+def test_more_chains_than_fit_into_one_seal_take_several(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = [act(stage) for _ in range(5)]
+    monkeypatch.setattr(seal, "HEADS", 2)
+    monkeypatch.setattr(seal, "CHAINS", 3)
+    sweep = seal.Sweep()
+    for _ in range(3):
+        sweep.run()
+    sizes = [len(row.details["heads"]) for row in seals(stage)]
+    assert max(sizes) == 2
+    assert sum(sizes) == len(sessions)
+    assert verified(stage).unsealed == 0
+
+
+def test_without_a_key_seals_are_unsigned_and_it_is_said(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    from models.settings import settings
+
+    monkeypatch.delenv("ASSENT_AUDIT_KEY")
+    settings.cache_clear()
+    act(stage)
+    sealed(stage)
+    report = verified(stage)
+    assert report.intact
+    assert report.signed is None
+    assert report.unsealed == 0
+    assert any("public key" in note and "anew" in note for note in report.notes)
+
+
+def test_after_a_change_of_keys_the_old_key_s_seals_are_good_while_it_is_known(
+    stage: Stage, key: PublicKey, intruder: Intruder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from models.settings import settings
+
+    session_id = act(stage)
+    sealed(stage)
+    monkeypatch.setenv("ASSENT_AUDIT_KEY", seal_key.make())
+    settings.cache_clear()
+    stage.message(session_id)
+    sealed(stage)
+    [problem] = verified(stage).problems
+    assert problem.kind == "signature"
+    assert key.id in problem.message
+    monkeypatch.setenv("ASSENT_AUDIT_PUBLIC_KEYS", key.text)
+    settings.cache_clear()
+    report = verified(stage)
+    assert report.intact
+    assert report.signed
+    assert report.signed.key_id != key.id

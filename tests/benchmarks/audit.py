@@ -1,0 +1,232 @@
+"""What the audit costs: `.venv/bin/python tests/benchmarks/audit.py`, with PYTHONPATH=tests.
+
+1. An act that is hashed and inserted, beside the same insert without its hash: client CPU and time.
+2. A whole gated cycle (message, turn, approval, decision, tool, turn), verb by verb: how much of it is hashing.
+3. A sweep that seals 10,000 sessions that changed, one that seals 10 of them, and one that finds nothing.
+4. A verification of all of it, and of its export: acts per second, and memory.
+
+All in one process on an embedded Postgres with fsync on. Ratios say more than figures: the machine may be busy.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import sqlalchemy as sa
+from benchmarks.house import servers
+from benchmarks.meters import spin_ms
+from rows.stage import Stage, call, say
+
+from models import audit, auditing, clock, db, ids, seal, seal_key
+from models.settings import settings
+
+INSERT = sa.text("INSERT INTO audit SELECT * FROM jsonb_populate_recordset(NULL::audit, CAST(:acts AS jsonb))")
+DETAILS = {"result": "allow", "rule": "ask: default", "input_sha256": "0" * 64}
+
+
+@dataclass
+class Carrier:
+    """Stands for a session's row."""
+
+    id: str
+    audit_seq: int = 0
+    audit_head: str = audit.GENESIS
+
+
+def timed(act: Callable[[], object], count: int) -> tuple[float, float]:
+    """CPU and wall microseconds of each of `count` calls."""
+    cpu, began = time.process_time(), time.perf_counter()
+    for _ in range(count):
+        act()
+    return 1e6 * (time.process_time() - cpu) / count, 1e6 * (time.perf_counter() - began) / count
+
+
+@contextmanager
+def unchained() -> Iterator[None]:
+    """Acts with a constant for their hash."""
+    link = audit.link
+    audit.link = lambda _before, _act: "0" * 64
+    try:
+        yield
+    finally:
+        audit.link = link
+
+
+def acts(stage: Stage, batch: int, count: int) -> tuple[float, float]:
+    """Transactions of `batch` acts, as a session writes them: CPU and wall microseconds per act."""
+    carrier = Carrier(ids.new("sesn"))
+
+    def write() -> None:
+        with db.transaction(stage.workspace_id) as handle:
+            now = clock.now(handle)
+            rows = [audit.entry(carrier, stage.principal, "approval.decided", carrier.id, DETAILS, now) for _ in range(batch)]
+            handle.execute(INSERT, {"acts": json.dumps(rows, default=datetime.isoformat)})
+
+    cpu, wall = timed(write, count)
+    return cpu / batch, wall / batch
+
+
+def one_act(stage: Stage, repeat: int) -> None:
+    """With and without the chain, in turns; and the hashing alone."""
+    print("\n1. an act, client CPU (wall) in microseconds")
+    for batch in (1, 4):
+        with_it, without = [], []
+        for _ in range(repeat):
+            with_it.append(acts(stage, batch, 200))
+            with unchained():
+                without.append(acts(stage, batch, 200))
+        chained, plain = ([statistics.median(part) for part in zip(*runs, strict=True)] for runs in (with_it, without))
+        print(
+            f"  {batch} in a transaction: chained {chained[0]:.0f} ({chained[1]:.0f})  without {plain[0]:.0f} ({plain[1]:.0f})",
+            end="",
+        )
+        print(f"  the chain adds {chained[0] - plain[0]:.0f} ({chained[0] / plain[0] - 1:+.0%} CPU)")
+    carrier, now = Carrier(ids.new("sesn")), datetime.now(UTC)
+    alone, _ = timed(lambda: audit.entry(carrier, stage.principal, "approval.decided", carrier.id, DETAILS, now), 5000)
+    print(f"  hashing alone: {alone:.1f}")
+
+
+def cycle(stage: Stage) -> str:
+    """A gated cycle of a new session, without model and tool."""
+    session_id = stage.session(bash="always_ask")
+    stage.message(session_id)
+    [asked] = stage.reply(session_id, call())
+    stage.confirm(session_id, asked.id)
+    stage.run_call(asked)
+    stage.reply(session_id, say("Done."))
+    return session_id
+
+
+def one_cycle(stage: Stage, repeat: int) -> None:
+    """The rows' part of a cycle, and how much of it is spent in `link`."""
+    took = 0.0
+    link = audit.link
+
+    def measured(before: str, act: audit.Audit | dict[str, object]) -> str:
+        nonlocal took
+        began = time.process_time()
+        try:
+            return link(before, act)
+        finally:
+            took += time.process_time() - began
+
+    audit.link = measured
+    chained = timed(lambda: cycle(stage), 20 * repeat)[0] / 1000
+    audit.link = link
+    hashing = 1000 * took / 20 / repeat
+    with db.transaction(stage.workspace_id) as handle:
+        count = handle.scalar(sa.select(sa.func.count()).where(audit.Audit.chain == cycle(stage)))
+    print(f"\n2. a gated cycle's rows ({count} acts of its session): {chained:.2f} ms CPU", end="")
+    print(f", of it {hashing:.2f} for the chain: {hashing / chained:.1%}")
+
+
+def sessions(stage: Stage, count: int, each: int) -> list[str]:
+    """Sessions with that many acts, chained as they would be, written in bulk."""
+    made: list[str] = []
+    first = stage.session()
+    with db.transaction(stage.workspace_id) as handle:
+        handle.execute(sa.text("SET LOCAL statement_timeout = 0"))
+        names = ", ".join(c.name for c in sa.inspect(type(stage.read(first))).local_table.columns if c.name != "id")
+        copy = sa.text(
+            f"INSERT INTO session (id, {names}) SELECT unnest(CAST(:ids AS text[])), {names} FROM session WHERE id = :first"
+        )
+        made = [ids.new("sesn") for _ in range(count)]
+        handle.execute(copy, {"ids": made, "first": first})
+        grow(handle, stage, made, each, Carrier)
+    return made
+
+
+def grow(handle: db.Db, stage: Stage, chains: list[str], each: int, start: Callable[[str], Carrier]) -> None:
+    """More acts for these sessions."""
+    handle.execute(sa.text("SET LOCAL statement_timeout = 0"))
+    now = clock.now(handle)
+    for at in range(0, len(chains), 500):
+        carriers = [start(chain) for chain in chains[at : at + 500]]
+        rows = [
+            audit.entry(carrier, stage.principal, "approval.decided", carrier.id, DETAILS, now)
+            for carrier in carriers
+            for _ in range(each)
+        ]
+        handle.execute(INSERT, {"acts": json.dumps(rows, default=datetime.isoformat)})
+        heads = [{"id": c.id, "seq": c.audit_seq, "head": c.audit_head} for c in carriers]
+        said = "jsonb_to_recordset(CAST(:heads AS jsonb)) AS h (id text, seq bigint, head text)"
+        text = f"UPDATE session SET audit_seq = h.seq, audit_head = h.head FROM {said} WHERE session.id = h.id"
+        handle.execute(sa.text(text), {"heads": json.dumps(heads)})
+
+
+def sealing(stage: Stage, count: int, each: int) -> None:
+    """Sweeps over many, few and no changed sessions."""
+    sweep = seal.Sweep()
+    sweep.run()
+    chains = sessions(stage, count, each)
+    print(f"\n3. sealing, {count} sessions with {each} acts")
+    for name, some in (("all of them", []), ("10 of them", chains[:10]), ("nothing", [])):
+        if some:
+            with db.transaction(stage.workspace_id) as handle:
+                found = handle.execute(sa.text("SELECT id, audit_seq, audit_head FROM session WHERE id = ANY(:ids)"), {"ids": some})
+                heads = {row.id: Carrier(*row) for row in found}
+                grow(handle, stage, some, 1, heads.__getitem__)
+        cpu, wall = timed(sweep.run, 1)
+        print(f"  {name}: {cpu / 1000:.1f} ms CPU, {wall / 1000:.1f} ms")
+    sweep.since = None
+    cpu, wall = timed(sweep.run, 1)
+    print(f"  all chains compared, nothing found: {cpu / 1000:.1f} ms CPU, {wall / 1000:.1f} ms")
+
+
+def verifying(stage: Stage) -> None:
+    """The database, then its export."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "export.jsonl"
+        with file.open("w") as out:
+            _, wall = timed(lambda: out.writelines(auditing.export(stage.workspace_id, datetime.now(UTC))), 1)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        began = time.perf_counter()
+        live = auditing.verify(stage.workspace_id, auditing.walk(stage.workspace_id), seal_key.known())
+        took = time.perf_counter() - began
+        assert live.intact, live.problems
+        more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+        print(
+            f"\n4. {live.acts} acts in {live.chains} chains, {live.seals} seals, {file.stat().st_size / live.acts:.0f} bytes each"
+        )
+        print(f"  export: {live.acts / wall * 1e6:.0f} acts/s")
+        print(f"  verified in place: {live.acts / took:.0f} acts/s, {more:.0f} MB more memory at most")
+        began = time.perf_counter()
+        with file.open() as lines:
+            workspace_id, items = auditing.read_export(iter(lines))
+            assert auditing.verify(workspace_id, items, seal_key.known()).intact
+        print(f"  verified from the file: {live.acts / (time.perf_counter() - began):.0f} acts/s")
+
+
+def main() -> None:
+    """All of it."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--sessions", type=int, default=10_000)
+    options.add_argument("--acts", type=int, default=10)
+    options.add_argument("--repeat", type=int, default=5)
+    options.add_argument("--postgres-port", type=int, help="of a server for benchmarks only, instead of the embedded one")
+    asked = options.parse_args()
+    with servers(asked.postgres_port) as on:
+        os.environ |= {"DATABASE_URL": on.postgres.url("app"), "DATABASE_SYSTEM_URL": on.postgres.url("system")}
+        os.environ["ASSENT_AUDIT_KEY"] = seal_key.make()
+        settings.cache_clear()
+        print(f"spin {spin_ms()} ms")
+        stage = Stage()
+        one_act(stage, asked.repeat)
+        one_cycle(stage, asked.repeat)
+        sealed = Stage()
+        sealing(sealed, asked.sessions, asked.acts)
+        verifying(sealed)
+        db.dispose()
+
+
+if __name__ == "__main__":
+    main()
