@@ -11,7 +11,22 @@ def create_app() -> "Flask":
     from flask import Flask, Response, g
 
     import workers.enqueue  # noqa: F401 - hints leave after each commit
-    from api import agents, approvals, environments, errors, events, health, limits, reference, sessions, threads, work
+    from api import (
+        agents,
+        approvals,
+        audit,
+        environments,
+        errors,
+        events,
+        grants,
+        health,
+        limits,
+        policy,
+        reference,
+        sessions,
+        threads,
+        work,
+    )
     from models import ids, roles
     from models.settings import settings
 
@@ -38,6 +53,9 @@ def create_app() -> "Flask":
     app.register_blueprint(events.events)
     app.register_blueprint(threads.threads)
     app.register_blueprint(approvals.approvals)
+    app.register_blueprint(audit.audit)
+    app.register_blueprint(grants.grants)
+    app.register_blueprint(policy.policy)
     app.register_blueprint(health.health)
     app.register_blueprint(reference.reference)
     return app

@@ -14,6 +14,7 @@ from api.requests.agents import AgentCreate, AgentList, AgentQuery, AgentUpdate,
 from api.requests.base import Created, Nothing
 from models.agent import Agent, AgentVersion
 from models.db import Db
+from models.errors import Invalid, NotFound
 from models.principal import Principal
 
 agents = Blueprint("agents", __name__, url_prefix="/v1/agents")
@@ -75,6 +76,15 @@ def versions(db: Db, _principal: Principal, query: VersionList, agent_id: str) -
     wanted = sa.select(AgentVersion).where(AgentVersion.agent_id == agent.id)
     rows, after = page(db, wanted, VERSIONS, query.limit, query.page)
     return {"data": [wire.agent(agent, row) for row in rows], "next_page": after}
+
+
+def named(db: Db, agent_id: str, version: int | None, *, field: str = "agent") -> tuple[Agent, AgentVersion]:
+    """The agent that a body names in `field`, with one version, the head by default. Raises Invalid."""
+    try:
+        agent = Agent.find(db, agent_id)
+        return agent, agent.at(db, version)
+    except NotFound as missing:
+        raise Invalid(field, f"{missing} GET /v1/agents lists those there are.") from None
 
 
 def within(wanted: sa.Select[Any], column: Any, query: Created) -> sa.Select[Any]:

@@ -1,20 +1,23 @@
 """Routes of approvals: the inbox over all sessions, and the decision."""
 
 import sqlalchemy as sa
-from flask import Blueprint
+from flask import Blueprint, Response
 
-from api import wire
+from api import auth, wire
 from api.answers import approvals as answers
 from api.answers.base import Page
-from api.door import Json, reads, writes
+from api.bulk import NoneDecided, decide_all
+from api.door import Door, Json, opens, reads, writes
+from api.grants import given, would_release
 from api.paging import Order, page
-from api.requests.approvals import ApprovalList, DecisionBody
-from api.requests.base import NoQuery
+from api.requests.approvals import ApprovalList, ApprovalShow, DecisionBody, DecisionsBody, ExtendBody, PreviewBody
 from models import flow
 from models.approval import Approval
 from models.db import Db
-from models.errors import NotFound
+from models.errors import Invalid, NotFound
+from models.grant import rule_for
 from models.principal import Principal
+from models.pure import policy
 from models.session import Session
 
 approvals = Blueprint("approvals", __name__, url_prefix="/v1/approvals")
@@ -27,32 +30,81 @@ OLDEST: Order[Approval] = Order("approvals", (Approval.created_at, Approval.id),
 def index(db: Db, _principal: Principal, query: ApprovalList) -> Json:
     """The workspace's approvals, the longest waiting first unless `order` says otherwise."""
     wanted = sa.select(Approval)
-    if query.status:
-        wanted = wanted.where(Approval.status == query.status)
-    if query.session_id:
-        wanted = wanted.where(Approval.session_id == query.session_id)
+    for column in ("status", "session_id", "agent_id", "tool", "kind"):
+        if (value := getattr(query, column)) is not None:
+            wanted = wanted.where(getattr(Approval, column) == value)
+    if query.expires_before is not None:
+        wanted = wanted.where(Approval.expires_at < query.expires_before)
     order = OLDEST if query.order == "asc" else OLDEST.reversed()
     rows, after = page(db, wanted, order, query.limit, query.page)
-    return {"data": [wire.approval(row) for row in rows], "next_page": after}
+    grants = given(db, rows)
+    return {"data": [wire.approval(row, grants.get(row.id)) for row in rows], "next_page": after}
 
 
 @approvals.get("/<approval_id>")
-@reads(NoQuery, answer=answers.Approval)
-def show(db: Db, _principal: Principal, _query: NoQuery, approval_id: str) -> Json:
-    """One approval: the question, what was shown, and the answer."""
-    return wire.approval(_find(db, approval_id))
+@reads(ApprovalShow, answer=answers.Approval)
+def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) -> Json:
+    """One approval: the question, what was shown, and the answer. `reveal` needs the scope `reveal`, and is audited."""
+    approval = _find(db, approval_id)
+    if query.reveal:
+        auth.require(principal, "reveal")
+        session, approval = _locked(db, approval)
+        session.note(principal, "approval.revealed", approval.id, input_sha256=approval.input_sha256)
+    return wire.approval(approval, given(db, [approval]).get(approval.id), reveal=query.reveal)
 
 
 @approvals.post("/<approval_id>/decision")
 @writes(DecisionBody, "approvals", answer=answers.Approval)
 def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -> Json:
     """The one decision. The same again answers the same; another is 409 with the winner."""
-    session = Session.lock(db, _find(db, approval_id).session_id)
-    # Read again: only what is read under the lock decides.
-    approval = db.get_one(Approval, approval_id, populate_existing=True)
+    session, approval = _locked(db, _find(db, approval_id))
     flow.decide(db, session, principal, approval, body.decision())
+    return _said(db, approval)
+
+
+@approvals.post("/decisions")
+@opens(Door(answers.AllDecided, body=DecisionsBody, scopes=("approvals",), errors=(404,)))
+@writes(DecisionsBody, "approvals")
+def decide_several(db: Db, principal: Principal, body: DecisionsBody) -> Json:
+    """Several decisions, all or none. A refusal lists in its `details` what each of them came to."""
+    outcomes = decide_all(db, principal, body.decisions)
     db.flush()
-    return wire.approval(approval)
+    grants = given(db, [approval for approval, _ in outcomes])
+    data = [
+        {"approval_id": row.id, "outcome": outcome, "approval": wire.approval(row, grants.get(row.id))} for row, outcome in outcomes
+    ]
+    return {"data": data}
+
+
+@approvals.errorhandler(NoneDecided)
+def _none_decided(refusal: NoneDecided) -> Response:
+    return refusal.answer()
+
+
+@approvals.post("/<approval_id>/extend")
+@writes(ExtendBody, "approvals", answer=answers.Approval)
+def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> Json:
+    """Give people more time: the deadline is `seconds` from now. 409 if it is over, or would not be later."""
+    session, approval = _locked(db, _find(db, approval_id))
+    flow.extend(db, session, principal, approval, body.seconds)
+    return _said(db, approval)
+
+
+@approvals.post("/<approval_id>/preview")
+@writes(PreviewBody, "approvals", answer=answers.GrantPreview)
+def preview(db: Db, _principal: Principal, body: PreviewBody, approval_id: str) -> Json:
+    """What a grant would cover that is given with the decision, in words, and how many other calls it would release now."""
+    approval = _find(db, approval_id)
+    if approval.kind != "tool_call":
+        raise Invalid("scope", "a call whose outcome is unknown is settled alone; its approval gives no grant.")
+    rule = rule_for(approval, body.match)
+    return {
+        "type": "grant_preview",
+        "scope": body.scope,
+        "match": policy.spelled_rule(rule)["match"],
+        "covers": policy.covers(rule),
+        "waiting": would_release(db, approval, rule, body.scope),
+    }
 
 
 def _find(db: Db, approval_id: str) -> Approval:
@@ -60,3 +112,14 @@ def _find(db: Db, approval_id: str) -> Approval:
     if found is None:
         raise NotFound("approval", approval_id)
     return found
+
+
+def _locked(db: Db, found: Approval) -> tuple[Session, Approval]:
+    """Its session, locked, and the approval as it is under the lock: only that decides."""
+    session = Session.lock(db, found.session_id)
+    return session, db.get_one(Approval, found.id, populate_existing=True)
+
+
+def _said(db: Db, approval: Approval) -> Json:
+    db.flush()
+    return wire.approval(approval, given(db, [approval]).get(approval.id))

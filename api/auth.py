@@ -6,14 +6,28 @@ from flask import request
 
 from api import limits
 from api.errors import Denied
-from models.api_key import ApiKey
+from models.api_key import ApiKey, Bound
+from models.db import transaction
+from models.errors import NotFound
 from models.principal import Principal
+from models.session import Session
 
 _ASK = "Send an API key as `x-api-key` or as `authorization: Bearer`; `assent keys create` makes one."
+_WORKER = frozenset(
+    {
+        *("work.poll", "work.ack", "work.heartbeat", "work.stop"),
+        *("sessions.show", "events.index", "events.stream", "events.send"),
+    }
+)
+"""The routes that the SDK's `EnvironmentWorker` asks: all that a key opens that is bound to an environment."""
 
 
 def authenticate() -> Principal:
-    """The principal behind the request's key. Raises Denied (401 without a good key, 403 for another workspace), TooMany."""
+    """The principal behind the request's key.
+
+    Raises Denied (401 without a good key, 403 for another workspace or environment), NotFound (another environment's session),
+    TooMany.
+    """
     secret = _secret()
     if not secret:
         raise Denied(401, _ASK)
@@ -24,7 +38,24 @@ def authenticate() -> Principal:
     wanted = request.headers.get("anthropic-workspace-id")
     if wanted and wanted != principal.workspace_id:
         raise Denied(403, f"anthropic-workspace-id: this key belongs to workspace {principal.workspace_id}; leave it out.")
+    if isinstance(principal, Bound):
+        _keep_inside(principal, **(request.view_args or {}))
     return replace(principal, address=request.remote_addr)
+
+
+def _keep_inside(principal: Bound, environment_id: str = "", session_id: str = "", **_others: str) -> None:
+    """Let a bound key through to its own environment: its work, and its sessions."""
+    from api.door import check_ids  # the doors know of us
+
+    if request.endpoint not in _WORKER or environment_id not in {"", principal.environment_id}:
+        raise Denied(403, f"This API key is bound to environment {principal.environment_id}, whose worker has no need of this.")
+    if not session_id:
+        return
+    check_ids({"session_id": session_id})
+    with transaction(principal.workspace_id) as db:
+        session = db.get(Session, session_id)
+        if session is None or session.environment_id != principal.environment_id:
+            raise NotFound("session", session_id)
 
 
 def require(principal: Principal, *scopes: str) -> None:

@@ -6,10 +6,13 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from api.cli_audit import audit
 
 if TYPE_CHECKING:
     from models.principal import Principal
@@ -25,10 +28,32 @@ data_dir = click.option(
 as_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+ELSEWHERE = {"approvals": "api.cli_approvals", "audit": "api.cli_audit", "grants": "api.cli_grants"}
+"""Commands that have a file of their own, which is imported when they are asked for."""
+
+
+class Main(click.Group):
+    """The command, with those from elsewhere."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All of them."""
+        return sorted({*super().list_commands(ctx), *ELSEWHERE})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One of them."""
+        if cmd_name in ELSEWHERE:
+            found: click.Command = getattr(import_module(ELSEWHERE[cmd_name]), cmd_name)
+            return found
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="assent")
 def main() -> None:
     """Runs AI agents that must ask a person before they act."""
+
+
+main.add_command(audit)
 
 
 @main.command()
@@ -54,19 +79,6 @@ def migrate(data_dir: Path) -> None:
     with _database_errors():
         run(url)
     click.echo("The schema is that of this release.")
-
-
-@main.command()
-@data_dir
-@click.option("--url", envvar="ASSENT_URL", help="Of the API; default: that of `assent up`. Its key: ASSENT_API_KEY.")
-@click.option("--watch", is_flag=True, help="Wait for new ones.")
-@as_json
-def approvals(data_dir: Path, url: str | None, watch: bool, as_json: bool) -> None:
-    """Decide what is waiting for a person."""
-    from api.cli_approvals import run
-    from api.cli_inbox import connect
-
-    run(connect(data_dir, url), watch=watch, as_json=as_json)
 
 
 @main.group()
@@ -115,20 +127,23 @@ workspace = click.option("--workspace", default="default", show_default=True, he
 @keys.command("create")
 @click.argument("name")
 @workspace
-@click.option("--scopes", help="Of read, agents, sessions, environment, approvals, admin.  [default: read,agents,sessions]")
+@click.option("--scopes", help="Of read, agents, sessions, environment, approvals, reveal, admin.  [default: read,agents,sessions]")
+@click.option("--environment", help="Bind it to this self-hosted environment (env_...), for its worker: it opens nothing else.")
 @data_dir
-def keys_create(name: str, workspace: str, scopes: str | None, data_dir: Path) -> None:
+def keys_create(name: str, workspace: str, scopes: str | None, environment: str | None, data_dir: Path) -> None:
     """Make a key. Its secret is shown once."""
     _use(data_dir)
-    from models.api_key import DEFAULT_SCOPES, ApiKey
+    from models.api_key import ApiKey
     from models.db import transaction
 
-    wanted = frozenset(s.strip() for s in scopes.split(",")) if scopes is not None else DEFAULT_SCOPES
+    wanted = frozenset(s.strip() for s in scopes.split(",")) if scopes is not None else None
     with _database_errors():
         workspace_id = _workspace_id(workspace)
         with transaction(workspace_id) as db:
-            row, secret = ApiKey.create(db, workspace_id=workspace_id, name=name, scopes=wanted, by=_caller(workspace_id))
-    click.echo(f"{row.id}: {', '.join(row.scopes)}. This is shown once:", err=True)
+            by = _caller(workspace_id)
+            row, secret = ApiKey.create(db, workspace_id=workspace_id, name=name, scopes=wanted, environment_id=environment, by=by)
+    bond = f", in {environment} only" if environment else ""
+    click.echo(f"{row.id}: {', '.join(row.scopes)}{bond}. This is shown once:", err=True)
     click.echo(secret)
 
 
@@ -144,7 +159,7 @@ def keys_list(workspace: str, data_dir: Path, as_json: bool) -> None:
 
     with _database_errors(), transaction(_workspace_id(workspace)) as db:
         rows = db.query(ApiKey).order_by(ApiKey.id).all()
-    shown = ("id", "name", "scopes", "hint", "created_at", "revoked_at")
+    shown = ("id", "name", "scopes", "environment_id", "hint", "created_at", "revoked_at")
     _show([{name: getattr(row, name) for name in shown} for row in rows], as_json)
 
 

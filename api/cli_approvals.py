@@ -1,145 +1,147 @@
-"""`assent approvals`: the inbox in a terminal.
+"""`assent approvals`: the inbox in a terminal, for people and for programs."""
 
-What is shown is the canonical input whose hash goes with the decision, so nothing else can run in its place. Characters that a
-terminal would obey or hide (escapes, right-to-left marks) are shown as `<U+202E>`.
-"""
-
-import hashlib
 import json
 import time
-import unicodedata
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, TextIO
 
 import click
-import rfc8785
 
-from api.cli_inbox import Approval, Inbox, Refused
+from api.cli import as_json
+from api.cli_asking import ask, edited
+from api.cli_inbox import Approval, Inbox, with_inbox
+from api.cli_showing import describe, outcome, visible
 
 WATCH_SECONDS = 1
+STATUSES = ("pending", "allowed", "denied", "expired", "cancelled", "answered", "all")
+PROMPT = 80
+"""Characters of a prompt in a list."""
 
 
-def run(inbox: Inbox, *, watch: bool, as_json: bool) -> None:
+@click.group(invoke_without_command=True)
+@with_inbox
+def approvals(inbox: Inbox) -> None:
+    """Decide what is waiting for a person."""
+    run(inbox)
+
+
+@approvals.command("watch")
+@with_inbox
+def approvals_watch(inbox: Inbox) -> None:
+    """Decide what is waiting, and wait for more. Ctrl-C ends it."""
+    try:
+        run(inbox, watch=True)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo()
+
+
+@approvals.command("list")
+@click.option("--status", type=click.Choice(STATUSES), default="pending", show_default=True)
+@click.option("--session", "session_id", help="Only of this session.")
+@click.option("--tool", help="Only of this tool.")
+@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many, the oldest first.")
+@as_json
+@with_inbox
+def approvals_list(inbox: Inbox, status: str, limit: int, as_json: bool, **only: str | None) -> None:
+    """List them, and ask nothing."""
+    found = inbox.listed("/v1/approvals", most=limit, status=None if status == "all" else status, **only)
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+        return
+    for row in found:
+        prompt = visible(row["prompt"])
+        cut = prompt if len(prompt) <= PROMPT else f"{prompt[:PROMPT]}..."
+        click.echo(f"{row['id']}  {row['status']}  since {row['created_at']}  until {row['expires_at']}  {cut}")
+    if not found:
+        click.echo("None.", err=True)
+
+
+@approvals.command("show")
+@click.argument("approval_id")
+@click.option("--reveal", is_flag=True, help="With its secrets. Needs a key with the scope reveal, and is audited.")
+@as_json
+@with_inbox
+def approvals_show(inbox: Inbox, approval_id: str, reveal: bool, as_json: bool) -> None:
+    """Show one of them: what would run, and what was decided."""
+    found = inbox.approval(approval_id, reveal=reveal)
+    if as_json:
+        click.echo(json.dumps(found, indent=1))
+        return
+    for line in [*describe(found), *outcome(found)]:
+        click.echo(line)
+
+
+@approvals.command("decide")
+@click.argument("approval_id")
+@click.option("--allow/--deny", "allow", default=None, help="May it run?")
+@click.option("--scope", type=click.Choice(["once", "session", "always"]), help="How far an allow reaches.")
+@click.option("--match", help="What such a grant covers: tool, exact, or a rule such as bash(git status *).  [default: tool]")
+@click.option("--expires-in", "expires_in_seconds", type=float, help="Of the grant, in seconds.")
+@click.option("--max-uses", type=int, help="Of the grant.")
+@click.option("--message", "deny_message", help="With --deny: for the agent.")
+@click.option("--interrupt", is_flag=True, help="With --deny: the run ends.")
+@click.option("--edit", is_flag=True, help="With --allow: change the input in $EDITOR first.")
+@click.option("--input", "file", type=click.File(encoding="utf-8"), help="With --allow: the input that is to run, as JSON.")
+@click.option("--respond", help="With --allow: the answer in the tool's place.")
+@click.option("--outcome", type=click.Choice(["rerun", "happened", "give_up"]), help="Of a call whose outcome is unknown.")
+@click.option("--result", help="With --outcome happened: the result.")
+@click.option("--sha256", "expected_input_sha256", help="Of the input that was shown: decide nothing if it is another.")
+@as_json
+@with_inbox
+def approvals_decide(
+    inbox: Inbox,
+    approval_id: str,
+    allow: bool | None,
+    edit: bool,
+    file: TextIO | None,
+    interrupt: bool,
+    result: str | None,
+    as_json: bool,
+    **said: Any,
+) -> None:
+    """Decide one of them, and ask nothing."""
+    decision = {name: value for name, value in said.items() if value is not None}
+    if allow is not None:
+        if result is not None:
+            raise click.UsageError("--result goes with --outcome happened, not with --allow or --deny.")
+        result = "allow" if allow else "deny"
+    decision |= {"result": result} if result is not None else {}
+    decision |= {"interrupt": True} if interrupt else {}
+    if edit and file:
+        raise click.UsageError("give --edit or --input, not both.")
+    decision |= _by_hand(inbox, approval_id) if edit else _from(file) if file else {}
+    decided = inbox.decide(approval_id, decision)
+    for line in [json.dumps(decided, indent=1)] if as_json else outcome(decided):
+        click.echo(line)
+
+
+def run(inbox: Inbox, *, watch: bool = False) -> None:
     """Show what waits and ask about each, once or for ever."""
     seen: set[str] = set()
     while True:
         new = [a for a in inbox.pending() if a["id"] not in seen]
-        if as_json and not watch:
-            click.echo(json.dumps(new, indent=1))
-            return
-        if not new and not watch:
+        if new:
+            # One at a time: what is decided may bring up more, or settle others.
+            seen.add(new[0]["id"])
+            if not ask(inbox, new[0]):
+                return
+        elif watch:
+            time.sleep(WATCH_SECONDS)
+        else:
             click.echo("Nothing waits for a decision." if not seen else "Nothing else waits.")
             return
-        # One at a time: what is decided may bring up more, or settle others.
-        for approval in new if as_json else new[:1]:
-            seen.add(approval["id"])
-            if as_json:
-                click.echo(json.dumps(approval))
-            elif not ask(inbox, approval):
-                return
-        if not new:
-            time.sleep(WATCH_SECONDS)
 
 
-def ask(inbox: Inbox, approval: Approval) -> bool:
-    """Show one approval and carry out what the person chooses. Returns whether to go on with the next."""
-    for line in describe(approval):
-        click.echo(line)
-    choices = UNKNOWN if approval["kind"] == "unknown_outcome" else CALL
-    for number, (words, _) in choices.items():
-        click.echo(f"  {number}  {words}")
-    chosen = click.prompt("Your choice", type=click.Choice(list(choices)), show_choices=False)
-    decision = choices[chosen][1]
-    if decision is None:
-        return chosen != "q"
-    asked = {field: click.prompt(label, prompt_suffix=" ") for field, label in ASKED.get(chosen + approval["kind"], {}).items()}
+def _by_hand(inbox: Inbox, approval_id: str) -> dict[str, Any]:
+    """The input as somebody leaves it in $EDITOR, bound to the one that it was made of."""
+    approval: Approval = inbox.approval(approval_id)
+    found = edited(approval)
+    if found is None:
+        raise click.ClickException("the input is as it was: nothing was decided")
+    return {"updated_input": found, "expected_input_sha256": approval["input_sha256"]}
+
+
+def _from(file: TextIO) -> dict[str, Any]:
     try:
-        for line in settle(inbox, approval, {**decision, **asked}):
-            click.echo(line)
-    except Refused as refused:
-        click.echo(f"Not decided: {visible(refused.message)}")
-    except KeyboardInterrupt:
-        click.echo("The session goes on without an onlooker.")
-    return True
-
-
-CALL: dict[str, tuple[str, dict[str, Any] | None]] = {
-    "1": ("allow once", {"result": "allow"}),
-    "2": ("deny", {"result": "deny"}),
-    "3": ("deny with a message", {"result": "deny"}),
-    "4": ("end the run", {"result": "deny", "interrupt": True}),
-    "5": ("skip", None),
-    "q": ("quit", None),
-}
-UNKNOWN: dict[str, tuple[str, dict[str, Any] | None]] = {
-    "1": ("it happened: tell the agent this result", {"outcome": "happened"}),
-    "2": ("run it again, though it may have happened", {"outcome": "rerun"}),
-    "3": ("give up: tell the agent that it is not known", {"outcome": "give_up"}),
-    "5": ("skip", None),
-    "q": ("quit", None),
-}
-ASKED = {
-    "3tool_call": {"deny_message": "Tell the agent:"},
-    "1unknown_outcome": {"result": "The result:"},
-}
-
-
-def settle(inbox: Inbox, approval: Approval, decision: dict[str, Any]) -> Iterator[str]:
-    """Decide, then say what the session does until it is idle. Raises Refused when it was not decided."""
-    stream = inbox.follow(approval["session_id"])
-    try:
-        inbox.decide(approval, decision)
-        yield "Decided."
-        for event in stream.until_idle():
-            yield from narrate(event)
-    finally:
-        stream.close()
-
-
-def describe(approval: Approval) -> Iterator[str]:
-    """An approval in lines. Raises click.ClickException when its input is not the one that its hash stands for."""
-    shown = str(approval["input_canonical"])
-    if hashlib.sha256(shown.encode()).hexdigest() != approval["input_sha256"]:
-        raise click.ClickException(
-            f"approval {approval['id']}: the input shown is not the one that would run; do not decide it here"
-        )
-    yield ""
-    if approval["kind"] == "unknown_outcome":
-        yield click.style("It began, and nobody knows whether it took effect. What became of it?", bold=True)
-    yield click.style(visible(approval.get("prompt") or "May this run?"), bold=True)
-    yield f"  tool      {visible(approval['tool'])}"
-    yield f"  input     {visible(shown)}"
-    yield f"  session   {visible(approval['session_id'])}"
-    yield f"  waiting   since {approval['created_at']}"
-    yield f"  deadline  {approval['expires_at']}"
-    yield ""
-
-
-def narrate(event: dict[str, Any]) -> Iterator[str]:
-    """What an event says to an onlooker, in lines; nothing for most."""
-    texts = [visible(b.get("text", ""), lines=True) for b in event.get("content") or [] if b.get("type") == "text"]
-    match event["type"]:
-        case "agent.message":
-            yield from (f"agent: {text}" for text in texts)
-        case "agent.tool_use" | "agent.mcp_tool_use" | "agent.custom_tool_use":
-            yield f"agent wants {visible(event['name'])} {visible(rfc8785.dumps(event['input']).decode())}"
-        case "agent.tool_result" | "agent.mcp_tool_result":
-            yield from (f"result: {text}" for text in texts)
-        case "session.error":
-            yield f"error: {visible(str(event['error'].get('message')))}"
-        case "session.status_idle":
-            reason = event["stop_reason"]["type"]
-            yield ("It waits for a decision." if reason == "requires_action" else f"The session is idle: {visible(reason)}.")
-        case "session.status_terminated":
-            yield "The session has ended."
-
-
-def visible(text: str, *, lines: bool = False) -> str:
-    """The text with every character that a terminal would obey or hide spelled out; `lines` leaves line ends as they are."""
-    return "".join(c if _is_plain(c) or (lines and c == "\n") else f"<U+{ord(c):04X}>" for c in text)
-
-
-def _is_plain(character: str) -> bool:
-    # Controls, formats such as right-to-left marks, surrogates, private and unassigned ones, odd spaces and line separators.
-    category = unicodedata.category(character)
-    return character == " " or not (category[0] == "C" or category in {"Zl", "Zp", "Zs"})
+        return {"updated_input": json.load(file)}
+    except ValueError as error:
+        raise click.ClickException(f"{file.name}: it is no JSON: {error}") from None

@@ -2,15 +2,22 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import wraps
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import click
 import httpx
+from click.core import ParameterSource
+
+from api.cli import data_dir
 
 Approval = dict[str, Any]
+PAGE = 20
+"""Rows that are asked for at once: what every server gives."""
 ENDS = {"session.status_idle", "session.status_terminated", "session.deleted"}
 
 
@@ -22,19 +29,36 @@ class Inbox:
 
     def pending(self) -> list[Approval]:
         """What waits for a decision, the oldest first."""
-        found: list[Approval] = []
-        page: str | None = None
-        while True:
-            answer = self._call("GET", "/v1/approvals", params={"status": "pending", **({"page": page} if page else {})})
-            found += answer["data"]
-            page = answer.get("next_page")
-            if not page:
-                return sorted(found, key=lambda a: (str(a["created_at"]), str(a["id"])))
+        found = self.listed("/v1/approvals", status="pending")
+        return sorted(found, key=lambda a: (str(a["created_at"]), str(a["id"])))
 
-    def decide(self, approval: Approval, decision: dict[str, Any]) -> dict[str, Any]:
-        """Decide exactly what was shown. Raises Refused when somebody was quicker, or the input is another by now."""
-        body = {**decision, "expected_input_sha256": approval["input_sha256"]}
-        return self._call("POST", f"/v1/approvals/{approval['id']}/decision", json=body)
+    def listed(self, path: str, *, most: int | None = None, **query: Any) -> list[dict[str, Any]]:
+        """The rows of a list, all of its pages, or `most` of them."""
+        found: list[dict[str, Any]] = []
+        given = {name: value for name, value in query.items() if value is not None}
+        while True:
+            limit = min(PAGE, most - len(found)) if most is not None else PAGE
+            answer = self._call("GET", path, params={"limit": limit, **given})
+            found += answer["data"]
+            if not answer.get("next_page") or (most is not None and len(found) >= most):
+                return found
+            given["page"] = answer["next_page"]
+
+    def approval(self, approval_id: str, *, reveal: bool = False) -> Approval:
+        """One approval; with its secrets, if the key may see them."""
+        return self._call("GET", f"/v1/approvals/{quote(approval_id)}", params={"reveal": True} if reveal else {})
+
+    def decide(self, approval_id: str, decision: dict[str, Any]) -> Approval:
+        """Decide. Raises Refused when somebody was quicker, or the input is another by now."""
+        return self._call("POST", f"/v1/approvals/{quote(approval_id)}/decision", json=decision)
+
+    def preview(self, approval_id: str, scope: str, match: str) -> dict[str, Any]:
+        """What a grant would cover. Raises Refused when `match` is none."""
+        return self._call("POST", f"/v1/approvals/{quote(approval_id)}/preview", json={"scope": scope, "match": match})
+
+    def revoke(self, grant_id: str) -> dict[str, Any]:
+        """Have a grant allow nothing any more."""
+        return self._call("DELETE", f"/v1/grants/{quote(grant_id)}")
 
     def follow(self, session_id: str) -> "Stream":
         """The session's events from now on. Open it before deciding, so that none is missed."""
@@ -85,6 +109,29 @@ class Stream:
     def close(self) -> None:
         """Stop listening."""
         self._response.close()
+
+
+def with_inbox(command: Callable[..., None]) -> Callable[..., None]:
+    """A command that talks to the API, as its `inbox`. Where the API is may be said before or behind a subcommand's name."""
+
+    @data_dir
+    @click.option("--url", envvar="ASSENT_URL", help="Of the API; default: that of `assent up`. Its key: ASSENT_API_KEY.")
+    @wraps(command)
+    def run(data_dir: Path, url: str | None, **more: Any) -> None:
+        context = click.get_current_context()
+        if context.invoked_subcommand is None:
+            with closing(connect(_said(context, "data_dir", data_dir), _said(context, "url", url)).http) as http:
+                command(inbox=Inbox(http), **more)
+
+    return run
+
+
+def _said(context: click.Context, name: str, here: Any) -> Any:
+    """An option's value; the group's, where only that was told."""
+    group = context.parent
+    if context.get_parameter_source(name) is ParameterSource.COMMANDLINE or group is None:
+        return here
+    return group.params[name] if group.get_parameter_source(name) is ParameterSource.COMMANDLINE else here
 
 
 def connect(folder: Path, url: str | None = None) -> Inbox:

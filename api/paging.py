@@ -59,6 +59,11 @@ def both_ways(
     return rows, _encode(order, order.key(rows[-1])) if rows else None, before
 
 
+def place(order: Order[R], cursor: str) -> Key:
+    """Where a cursor points: what `order.key` gave for the last row of the page before. Raises Invalid."""
+    return _decode(order, cursor)
+
+
 def _is_of(order: Order[R], cursor: str) -> bool:
     try:
         _decode(order, cursor)

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from flask import Blueprint
 
 from api import wire
-from api.agents import within
+from api.agents import named, within
 from api.answers import sessions as answers
 from api.door import Json, reads, writes
 from api.paging import Order, both_ways
@@ -15,7 +15,6 @@ from api.requests.base import NoQuery, Nothing
 from api.requests.events import plain
 from api.requests.sessions import ResourceList, SessionCreate, SessionList, SessionUpdate
 from models import flow
-from models.agent import Agent
 from models.approval import Approval
 from models.db import Db
 from models.environment import Environment
@@ -44,6 +43,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
         title=body.title or None,
         metadata=body.metadata or {},
         max_turns=body.max_turns or agent["max_turns"] or settings().max_turns,
+        chat_approvals=bool(body.chat_approvals),
     )
     if body.initial_events:
         flow.receive(db, session, principal, [plain(event) for event in body.initial_events])
@@ -104,11 +104,7 @@ def resources(db: Db, _principal: Principal, _query: ResourceList, session_id: s
 
 def _snapshot(db: Db, body: SessionCreate) -> dict[str, Any]:
     """The agent as the session will keep it. Raises Invalid that names the field."""
-    try:
-        agent = Agent.find(db, body.agent.id)
-        version = agent.at(db, body.agent.version)
-    except NotFound as missing:
-        raise Invalid("agent", f"{missing} GET /v1/agents lists those there are.") from None
+    agent, version = named(db, body.agent.id, body.agent.version)
     if agent.archived_at:
         raise Invalid("agent", f"{agent.id} is archived; choose one that is not.")
     return version.snapshot(body.agent.overrides())

@@ -8,6 +8,9 @@ from models.agent import Agent, AgentVersion
 from models.approval import Approval
 from models.environment import Environment
 from models.event import Event
+from models.grant import Grant, rule_for
+from models.pure import masking, policy
+from models.pure.canonical import spelled
 from models.session import Session
 from models.work import Work
 
@@ -142,25 +145,68 @@ def event(row: Event) -> Json:
     return {**row.body, "id": row.id, "type": row.type, "processed_at": time(row.processed_at)}
 
 
-def approval(row: Approval) -> Json:
-    """An approval: the question, what was shown, and the answer."""
+def approval(row: Approval, given: Json | None = None, *, reveal: bool = False) -> Json:
+    """An approval: the question, what was shown, the answer, the grant that it gave. `reveal` leaves secrets unmasked."""
+    masked = row.masked
+    hidden = masked.paths and not reveal
+    edited = json.loads(row.decided_input) if row.decided_input else None
     return {
         "id": row.id,
         "type": "approval",
         "kind": row.kind,
         "status": row.status,
         "session_id": row.session_id,
+        "agent_id": row.agent_id,
         "tool_use_id": row.tool_call_id,
         "tool": row.tool,
         "prompt": row.prompt,
-        "input": json.loads(row.input),
-        "input_canonical": row.input,
+        "input": masked.shown if hidden else json.loads(row.input),
+        "input_canonical": spelled(masked.shown) if hidden else row.input,
+        "masked": list(masked.paths) if hidden else [],
         "input_sha256": row.input_sha256,
         "rule": row.rule,
+        "covers": _covers(row),
         "created_at": time(row.created_at),
         "expires_at": time(row.expires_at),
+        "on_timeout": row.on_timeout,
+        "remind_at": time(row.remind_at),
+        "reminded_at": time(row.reminded_at),
         "decision": row.decision,
+        "decided_input": edited if reveal or edited is None else masking.mask(edited, row.input_schema).shown,
+        "decided_sha256": row.decided_sha256,
         "decided_by": row.decided_by,
         "decided_at": time(row.decided_at),
         "event_id": row.event_id,
+        "grant": given,
     }
+
+
+def grant(row: Grant, now: datetime) -> Json:
+    """A standing approval, as it is at `now`."""
+    over = row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now)
+    return {
+        "id": row.id,
+        "type": "grant",
+        "scope": row.scope,
+        "agent_id": row.agent_id,
+        "session_id": row.session_id,
+        "approval_id": row.approval_id,
+        "tool": row.tool,
+        "match": row.match,
+        "covers": row.covers,
+        "given_by": row.given_by,
+        "created_at": time(row.created_at),
+        "expires_at": time(row.expires_at),
+        "max_uses": row.max_uses,
+        "uses": row.uses,
+        "revoked_at": time(row.revoked_at),
+        "revoked_by": row.revoked_by,
+        "live": not over and (row.max_uses is None or row.uses < row.max_uses),
+    }
+
+
+def _covers(row: Approval) -> Json | None:
+    """What a grant given with the decision would cover, in words; an unknown outcome gives none."""
+    if row.kind != "tool_call":
+        return None
+    return {"session": policy.covers(rule_for(row, None)), "exact": policy.covers(rule_for(row, "exact"))}

@@ -25,6 +25,7 @@ from deploy.supervisor import Child, Stopped, Supervisor, shell
 
 ROOT = Path(__file__).parents[1]
 UP = "up.json"
+AUDIT_KEY = "audit.key"
 READY_SECONDS = 60
 FLOWER_USER = "assent"
 
@@ -88,6 +89,7 @@ class Local:
         self._migrate()
         self._start_model()
         self._choose_shell()
+        self._make_audit_key()
         self._use_own_settings()
         from deploy import first  # reads the settings, which are known only now
 
@@ -165,6 +167,16 @@ class Local:
         self.env["ASSENT_SHELL"] = "bubblewrap" if self.shell.works() else "bare"
         if self.env["ASSENT_SHELL"] == "bare":
             self.supervisor.say(welcome.BARE_SHELL)
+
+    def _make_audit_key(self) -> None:
+        """A key that signs the audit's seals, made once; whoever wants it out of reach gives one of his own."""
+        if self.env.get("ASSENT_AUDIT_KEY") or self.env.get("ASSENT_AUDIT_KEY_FILE"):
+            return
+        if self.folder.read(AUDIT_KEY) is None:
+            from models import seal_key
+
+            self.folder.write(AUDIT_KEY, seal_key.make())
+        self.env["ASSENT_AUDIT_KEY_FILE"] = str(self.folder.path / AUDIT_KEY)
 
     def _use_own_settings(self) -> None:
         from models.settings import settings

@@ -4,7 +4,7 @@ The body is the wire's agent without `id`, `type`, `version` and dates, every de
 use it alone:
 
     {"name": str, "description": str | null, "model": {"id": str}, "system": str | null, "tools": [...],
-     "max_turns": int | null, "metadata": {str: str},
+     "permission_policy": POLICY?, "approval": APPROVAL?, "max_turns": int | null, "metadata": {str: str},
      "mcp_servers": [], "skills": [], "multiagent": null, "execution_identity": {"type": "service_account"}}
 
 `tools` holds at most one toolset, its six tools resolved, and client tools:
@@ -15,9 +15,12 @@ use it alone:
     {"type": "custom", "name": str, "description": str, "input_schema": {...},
      "permission_policy": POLICY?, "approval": APPROVAL?}
 
-POLICY is `{"type": "always_allow"}`, `{"type": "always_ask"}` or, for never, `{"type": "auto", "rules": [], "default":
-"deny"}`; APPROVAL is `{"timeout_seconds": float | null, "prompt": str | null}`. A session's `agent` is this body, its
-overrides applied, with `id`, `type` and `version` and without `metadata`. `effective_tools` reads either.
+POLICY is a permission policy as `models.pure.policy.spelled` says it; for the built-in tools it is always there, and
+`"policy_from": "tool" | "toolset" | "default"` beside it says whose it is. APPROVAL is `{"timeout_seconds": float | null,
+"on_timeout": "deny" | "end_run" | "allow" | null, "remind_after_seconds": float | null, "prompt": str | null}`. The body
+itself may hold a `permission_policy`, whose rules hold for all tools and whose default for those with `policy_from`
+`default`, and an `approval`, which holds where a tool's says nothing. A session's `agent` is this body, its overrides applied,
+with `id`, `type` and `version` and without `metadata`. `effective_tools` reads either.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +36,7 @@ from models import audit, clock, ids
 from models.db import Base, Db
 from models.errors import Conflict, Invalid, NotFound
 from models.principal import Principal
-from models.pure.policy import Effect
+from models.pure.canonical import canonical
 
 TOOLSET = "agent_toolset_20260401"
 BUILTIN_TOOLS = ("bash", "edit", "read", "write", "glob", "grep")
@@ -96,11 +99,11 @@ class Agent(Base):
         body = {**head.body, **changes}
         if "metadata" in changes:
             body["metadata"] = patched(head.body["metadata"], changes["metadata"])
-        if body == head.body:
+        if canonical(body) == canonical(head.body):
             return head
         self.version += 1
         self.updated_at = clock.now(db)
-        fields = sorted(k for k in changes if body[k] != head.body[k])
+        fields = sorted(k for k in changes if canonical(body[k]) != canonical(head.body.get(k)))
         audit.record(db, principal, "agent.updated", self.id, {"version": self.version, "fields": fields})
         return self._append(db, body)
 
@@ -146,15 +149,14 @@ class EffectiveTool:
     name: str
     kind: Literal["builtin", "custom"]
     """`builtin`: our workers run it. `custom`: the client does, and posts the result."""
-    policy: Effect
+    policy: Mapping[str, Any] | None
+    """Its own or its toolset's permission policy; None if neither says anything."""
     description: str | None
     """None for built-in tools: whoever runs them describes them."""
     input_schema: dict[str, Any] | None
     """JSON Schema of an object; None for built-in tools."""
-    timeout_seconds: float | None
-    """Deadline of an approval, or None for the setting's."""
-    prompt: str | None
-    """Template of the question put to people, or None for the tool's own."""
+    approval: Mapping[str, Any]
+    """How people are asked: APPROVAL, or nothing."""
 
 
 def effective_tools(body: Mapping[str, Any]) -> list[EffectiveTool]:
@@ -164,32 +166,22 @@ def effective_tools(body: Mapping[str, Any]) -> list[EffectiveTool]:
 
 def _tools_of(entry: Mapping[str, Any]) -> Iterator[EffectiveTool]:
     if entry["type"] == "custom":
-        yield _tool(entry, "custom", "allow")
+        yield _tool(entry, "custom")
         return
     for config in entry["configs"]:
         if config["enabled"]:
-            yield _tool(config, "builtin", "ask")
+            yield _tool(config, "builtin")
 
 
-def _tool(entry: Mapping[str, Any], kind: Literal["builtin", "custom"], default: Effect) -> EffectiveTool:
-    approval = entry.get("approval") or {}
+def _tool(entry: Mapping[str, Any], kind: Literal["builtin", "custom"]) -> EffectiveTool:
     return EffectiveTool(
         name=entry["name"],
         kind=kind,
-        policy=effect(entry.get("permission_policy"), default),
+        policy=None if entry.get("policy_from") == "default" else entry.get("permission_policy"),
         description=entry.get("description"),
         input_schema=entry.get("input_schema"),
-        timeout_seconds=approval.get("timeout_seconds"),
-        prompt=approval.get("prompt"),
+        approval=entry.get("approval") or {},
     )
-
-
-def effect(policy: Mapping[str, Any] | None, default: Effect) -> Effect:
-    """What a stored permission policy says. One that is not understood denies: default is no."""
-    if policy is None:
-        return default
-    known: dict[str, Effect] = {"always_allow": "allow", "always_ask": "ask"}
-    return known.get(policy["type"], "deny")
 
 
 METADATA_PAIRS = 16

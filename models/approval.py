@@ -1,8 +1,8 @@
 """Approvals: the question put to people, what they were shown, and the one decision that it gets."""
 
-from dataclasses import asdict, dataclass
+import json
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -10,33 +10,15 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models import ids
 from models.db import Base, Db
+from models.decision import Decision
 from models.errors import Conflict
 from models.principal import Principal
-from models.pure.canonical import spelled
+from models.pure import masking
+from models.pure.canonical import digest, spelled
+from models.ruling import Asking
 from models.session import Session
 from models.tool_call import ToolCall
-from models.writes import insert, move
-
-
-@dataclass(frozen=True)
-class Decision:
-    """A person's answer, as any door takes it."""
-
-    result: Literal["allow", "deny"] | None = None
-    deny_message: str | None = None
-    interrupt: bool = False
-    """With deny: the run ends."""
-    outcome: Literal["rerun", "happened", "give_up"] | None = None
-    """For a call whose outcome is unknown, instead of `result`."""
-    content: tuple[dict[str, Any], ...] = ()
-    """With `happened`: the result, as content blocks."""
-    expected_input_sha256: str | None = None
-
-    @property
-    def said(self) -> dict[str, Any]:
-        """What was decided, without how it was guarded: equal for a repeated decision."""
-        kept = {k: v for k, v in asdict(self).items() if v and k != "expected_input_sha256"}
-        return kept | {"content": list(self.content)} if self.content else kept
+from models.writes import insert, move, save
 
 
 class DeadlinePassed(Conflict):
@@ -62,12 +44,25 @@ class Approval(Base):
     status: Mapped[str] = mapped_column(default="pending")
     tool: Mapped[str]
     prompt: Mapped[str]
+    agent_id: Mapped[str | None]
+    """The session's, so that what a grant may release is found at once."""
     input: Mapped[str]
-    """The canonical input (RFC 8785) that is shown."""
+    """The canonical input (RFC 8785) that is decided about; people see it with its secrets masked."""
+    input_schema: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """What an edited input must fit: the tool's schema as it was when the call was proposed."""
     input_sha256: Mapped[str]
     rule: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    on_timeout: Mapped[str] = mapped_column(default="deny")
+    """What the deadline does: `deny`, `end_run` or `allow`."""
+    remind_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When people are to be reminded; None once they were, or are not to be."""
+    reminded_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    decided_input: Mapped[str | None]
+    """The canonical input that a person put in the place of the proposed one."""
+    decided_sha256: Mapped[str | None]
+    """Its hash: then this is what may run, and nothing else."""
     decision: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     decided_by: Mapped[str | None]
     decided_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
@@ -82,22 +77,32 @@ class Approval(Base):
     )
 
     @classmethod
-    def ask(cls, session: Session, call: ToolCall, *, kind: str, prompt: str, seconds: float) -> "Approval":
+    def ask(cls, session: Session, call: ToolCall, asking: Asking, *, kind: str = "tool_call") -> "Approval":
         """The question, to be inserted behind its call; people can decide it until the deadline."""
+        remind = asking.remind_after_seconds
         return cls(
             id=ids.new("appr"),
             workspace_id=session.workspace_id,
             session_id=session.id,
+            agent_id=session.agent_id,
             tool_call_id=call.id,
             kind=kind,
             tool=call.name,
-            prompt=prompt,
+            prompt=asking.prompt,
             input=spelled(call.input),
+            input_schema=asking.input_schema,
             input_sha256=call.input_sha256,
             rule=call.rule,
             created_at=session.now,
-            expires_at=session.now + timedelta(seconds=seconds),
+            expires_at=session.now + timedelta(seconds=asking.seconds),
+            on_timeout=asking.on_timeout,
+            remind_at=session.now + timedelta(seconds=remind) if remind and remind < asking.seconds else None,
         )
+
+    def again(self, session: Session, call: ToolCall) -> "Approval":
+        """The same question once more, with a deadline as long as its first."""
+        seconds = (self.expires_at - self.created_at).total_seconds()
+        return Approval.ask(session, call, Asking(self.prompt, seconds, self.on_timeout, None, self.input_schema))  # type: ignore[arg-type]  # a column
 
     @classmethod
     def of_call(cls, db: Db, call_id: str) -> list["Approval"]:
@@ -110,7 +115,8 @@ class Approval(Base):
         found = sa.select(cls).where(cls.session_id == session_id, cls.status == "pending").order_by(cls.created_at, cls.id)
         return list(db.scalars(found))
 
-    def shown(self) -> dict[str, Any]:
+    @property
+    def told(self) -> dict[str, Any]:
         """What the call's event says of it."""
         return {
             "id": self.id,
@@ -121,13 +127,61 @@ class Approval(Base):
             "rule": self.rule,
         }
 
+    @property
+    def masked(self) -> masking.Masked:
+        """The input as people see it: made from what would run, whenever it is looked at."""
+        return masking.mask(json.loads(self.input), self.input_schema)
+
+    @property
+    def runs(self) -> str:
+        """The hash of what may run once it is allowed."""
+        return self.decided_sha256 or self.input_sha256
+
+    def edit(self, edited: dict[str, Any]) -> None:
+        """A person put another input in the place of the proposed one."""
+        self.decided_input, self.decided_sha256 = spelled(edited), digest(edited)
+
+    def extend(self, db: Db, session: Session, principal: Principal, seconds: float) -> None:
+        """A later deadline, `seconds` from now. Raises Conflict if it is decided, over, or the deadline would not be later."""
+        if self.status != "pending":
+            raise Conflict(f"Approval {self.id} is already {self.status}, by {self.decided_by}.", {"status": self.status})
+        if self.expires_at <= session.now:
+            raise DeadlinePassed(self)
+        until = session.now + timedelta(seconds=seconds)
+        if until <= self.expires_at:
+            raise Conflict(
+                f"seconds: the deadline is {self.expires_at.isoformat()}, which is later already.",
+                {"expires_at": self.expires_at.isoformat()},
+            )
+        self.expires_at = until
+        save(db, self)
+        session.emit(
+            db,
+            "approval.extended",
+            {"approval_id": self.id, "tool_use_id": self.tool_call_id, "by": str(principal)} | {"expires_at": until.isoformat()},
+        )
+        session.note(principal, "approval.extended", self.id, expires_at=until.isoformat())
+
+    def remind(self, db: Db, session: Session, principal: Principal) -> None:
+        """Say once that it still waits."""
+        self.remind_at, self.reminded_at = None, session.now
+        save(db, self)
+        told = {
+            "approval_id": self.id,
+            "tool_use_id": self.tool_call_id,
+            "tool": self.tool,
+            "expires_at": self.expires_at.isoformat(),
+        }
+        session.emit(db, "approval.reminded", told)
+        session.note(principal, "approval.reminded", self.id)
+
     def put(self, db: Db, session: Session, principal: Principal) -> None:
         """Insert it and say that it was asked: an event for who asks for approvals, and the audit."""
         insert(db, self)
         session.emit(
             db,
             "approval.requested",
-            self.shown() | {"approval_id": self.id, "tool_use_id": self.tool_call_id, "tool": self.tool},
+            self.told | {"approval_id": self.id, "tool_use_id": self.tool_call_id, "tool": self.tool},
         )
         session.note(
             principal,
@@ -138,16 +192,22 @@ class Approval(Base):
             rule=self.rule,
         )
 
-    def close(self, db: Db, session: Session, principal: Principal, status: str, decision: Decision) -> str:
-        """Its end, with the confirmation that runners wait for. Returns the confirmation's event id."""
+    def close(
+        self, db: Db, session: Session, principal: Principal, status: str, decision: Decision, *, goes_on: bool = True
+    ) -> str:
+        """Its end, with the confirmation that runners wait for. Returns the confirmation's event id.
+
+        `goes_on`: whether an allowed call runs as its event has it. If not, runners are told to drop it.
+        """
         result = decision.result or ("deny" if decision.outcome == "give_up" else "allow")
+        result = result if goes_on else "deny"
         body: dict[str, Any] = {
             "tool_use_id": self.tool_call_id,
             "result": result,
             "approval_id": self.id,
             "decided_by": str(principal),
         }
-        body |= {k: v for k, v in decision.said.items() if k not in {"result", "content"}}
+        body |= {k: v for k, v in decision.said.items() if k not in {"result", "content", "respond"}}
         event_id = session.emit(db, "user.tool_confirmation", body).id
         move(
             db,
@@ -157,6 +217,8 @@ class Approval(Base):
             decided_by=str(principal),
             decided_at=session.now,
             event_id=event_id,
+            decided_input=self.decided_input,
+            decided_sha256=self.decided_sha256,
         )
         kind = status if status in {"expired", "cancelled"} else "decided"
         told = {
@@ -166,5 +228,11 @@ class Approval(Base):
             "decided_by": str(principal),
         }
         session.emit(db, f"approval.{kind}", told)
-        session.note(principal, f"approval.{kind}", self.id, status=status, input_sha256=self.input_sha256, **decision.said)
+        session.note(principal, f"approval.{kind}", self.id, status=status, input_sha256=self.input_sha256, **_noted(decision))
         return event_id
+
+
+def _noted(decision: Decision) -> dict[str, Any]:
+    """What the audit keeps of a decision: all of it, long answers by their hash."""
+    said = decision.said
+    return said | {f"{name}_sha256": digest(said.pop(name)) for name in ("content", "respond") if name in said}

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from models.approval import Approval
-from models.clock import DB_NOW, ahead
+from models.clock import STARTED, ahead
 from models.db import Hint, transaction
+from models.grant import Grant
 from models.idempotency import Answer
 from models.session import Session
 from models.settings import settings
@@ -18,6 +19,8 @@ from models.turn import Turn
 
 BATCH = 500
 REHINT_AT_MOST_SECONDS = 60
+YOUNG_SECONDS = 60
+"""Longer than any transaction may take: what was asked while a grant was given is looked at again."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,11 @@ def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH) -> list[Hint]:
     """Stamp and return the hints of queued rows that are due and silent for the longer of `rehint_seconds` and half their age."""
     # Half its age, without dividing an interval: as long ago as the hint came after it was due. A minute at most: a worker that
     # could not take it then may be able to now.
-    half = DB_NOW - table.hinted_at > table.hinted_at - table.due_at
+    half = STARTED - table.hinted_at > table.hinted_at - table.due_at
     long = sa.or_(half, table.hinted_at < ahead(-REHINT_AT_MOST_SECONDS))
     silent = sa.or_(table.hinted_at.is_(None), sa.and_(table.hinted_at < ahead(-settings().rehint_seconds), long))
-    found = sa.select(table.id).where(table.status == "queued", table.due_at <= DB_NOW, silent).order_by(table.due_at).limit(limit)
-    stamp = sa.update(table).where(table.id.in_(found.with_for_update(skip_locked=True))).values(hinted_at=DB_NOW)
+    found = sa.select(table.id).where(table.status == "queued", table.due_at <= STARTED, silent).order_by(table.due_at).limit(limit)
+    stamp = sa.update(table).where(table.id.in_(found.with_for_update(skip_locked=True))).values(hinted_at=STARTED)
     task = "turn.run" if table is Turn else "tool.run"
     with transaction(role="system") as db:
         rows = db.execute(
@@ -51,7 +54,7 @@ def lapsed(table: type[Turn] | type[ToolCall], limit: int = BATCH) -> list[Due]:
     """Rows whose worker stopped renewing."""
     return _find(
         sa.select(table.id, table.session_id, table.workspace_id)
-        .where(table.status == "running", table.lease_until <= DB_NOW)
+        .where(table.status == "running", table.lease_until <= STARTED)
         .order_by(table.lease_until)
         .limit(limit)
     )
@@ -60,8 +63,35 @@ def lapsed(table: type[Turn] | type[ToolCall], limit: int = BATCH) -> list[Due]:
 def overdue_approvals(limit: int = BATCH) -> list[Due]:
     """Pending approvals whose deadline passed, the longest overdue first."""
     columns = (Approval.id, Approval.session_id, Approval.workspace_id)
-    where = (Approval.status == "pending", Approval.expires_at <= DB_NOW)
+    where = (Approval.status == "pending", Approval.expires_at <= STARTED)
     return _find(sa.select(*columns).where(*where).order_by(Approval.expires_at).limit(limit))
+
+
+def approvals_to_remind(limit: int = BATCH) -> list[Due]:
+    """Pending approvals whose reminder is due, the longest overdue first."""
+    columns = (Approval.id, Approval.session_id, Approval.workspace_id)
+    where = (Approval.status == "pending", Approval.remind_at <= STARTED)
+    return _find(sa.select(*columns).where(*where).order_by(Approval.remind_at).limit(limit))
+
+
+def granted(grant_id: str | None = None, limit: int = BATCH) -> list[Due]:
+    """Pending approvals that a grant may cover: of this grant, or of all that are so young that a call may have been asked while
+    they were given, by a transaction that could not see them yet."""
+    # Two joins instead of one OR, so that each can go by its index.
+    young = Grant.id == grant_id if grant_id else Grant.created_at > ahead(-YOUNG_SECONDS)
+    columns = (Approval.id, Approval.session_id, Approval.workspace_id)
+    where = (
+        Approval.status == "pending",
+        Approval.kind == "tool_call",
+        Approval.tool == Grant.tool,
+        Grant.revoked_at.is_(None),
+        young,
+    )
+    same_workspace = Approval.workspace_id == Grant.workspace_id
+    of_session = sa.select(*columns).join(Grant, sa.and_(Grant.session_id == Approval.session_id, same_workspace)).where(*where)
+    always = sa.and_(Grant.session_id.is_(None), Grant.agent_id == Approval.agent_id, same_workspace)
+    of_agent = sa.select(*columns).join(Grant, always).where(*where)
+    return _find(of_session.union(of_agent).limit(limit))
 
 
 def gone(session_ids: list[str]) -> set[str]:
@@ -81,11 +111,11 @@ def held_back() -> list[str]:
 
 def forget_answers(limit: int = 10_000) -> None:
     """Delete answers that were kept for retries and are too old for any."""
-    old = sa.select(Answer.id).where(Answer.expires_at < DB_NOW).limit(limit)
+    old = sa.select(Answer.id).where(Answer.expires_at < STARTED).limit(limit)
     with transaction(role="system") as db:
         db.execute(sa.delete(Answer).where(Answer.id.in_(old)), execution_options={"synchronize_session": False})
 
 
-def _find(query: sa.Select[str, str, str]) -> list[Due]:
+def _find(query: sa.Select[str, str, str] | sa.CompoundSelect[str, str, str]) -> list[Due]:
     with transaction(role="system") as db:
         return [Due(row_id, session_id, workspace_id) for row_id, session_id, workspace_id in db.execute(query)]

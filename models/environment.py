@@ -142,14 +142,16 @@ class Environment(Base):
             audit.record(db, principal, "environment.archived", self.id, {"name": self.name})
 
     def delete(self, db: Db, principal: Principal) -> None:
-        """Remove the row. Raises Conflict for the built-in one and while sessions refer to it."""
-        from models.session import Session  # sessions know of environments
+        """Remove the row, and revoke its keys. Raises Conflict for the built-in one and while sessions refer to it."""
+        from models.api_key import ApiKey  # keys and sessions know of environments
+        from models.session import Session
 
         self._refuse_built_in("deleted")
         # A session is created under a share lock on this row, so one that appears now waits until this row is gone.
         db.get(Environment, self.id, with_for_update=True, populate_existing=True)
         if db.scalar(sa.select(Session.id).where(Session.environment_id == self.id).limit(1)):
             raise Conflict("Sessions refer to this environment: delete them first, or archive the environment instead.")
+        ApiKey.revoke_all(db, self.id, by=principal)
         audit.record(db, principal, "environment.deleted", self.id, {"name": self.name})
         db.delete(self)
 

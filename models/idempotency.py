@@ -81,7 +81,7 @@ class Slip:
         db.execute(_LOCK, {"lock": lock})
         if not self.replays:
             return None
-        found = db.scalar(sa.select(Answer).where(Answer.id == self.id, Answer.expires_at > clock.DB_NOW))
+        found = db.scalar(sa.select(Answer).where(Answer.id == self.id, Answer.expires_at > clock.STARTED))
         if found and found.body_sha256 != self.body_sha256:
             raise Conflict("Idempotency-Key: this key was used with another body; use a new key for a new request.")
         return found

@@ -6,12 +6,14 @@ from models.approval import Approval
 from models.audit import Audit
 from models.environment import Environment
 from models.event import Event
+from models.grant import Grant
 from models.idempotency import Answer
+from models.seal import Seal, Sealed
 from models.session import Session
 from models.tool_call import Attempt, ToolCall
 from models.turn import Turn
 from models.work import Work
 from models.workspace import Workspace
 
-_OF_SESSIONS = (Session, Turn, ToolCall, Attempt, Approval, Event, Work)
-TABLES = (Workspace, ApiKey, Agent, AgentVersion, Environment, *_OF_SESSIONS, Audit, Answer)
+_OF_SESSIONS = (Session, Turn, ToolCall, Attempt, Approval, Event, Work, Grant)
+TABLES = (Workspace, ApiKey, Agent, AgentVersion, Environment, *_OF_SESSIONS, Audit, Seal, Sealed, Answer)

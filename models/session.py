@@ -149,6 +149,10 @@ class Session(Base):
             self.become("running")
             self.emit(db, "session.status_running", {})
 
+    def rest_again(self, db: Db) -> None:
+        """It waits still: say so again, as idle comes last."""
+        self.emit(db, "session.status_idle", {"stop_reason": self.stop_reason})
+
     def count(self, usage: dict[str, int]) -> None:
         """Add a reply's tokens."""
         self.usage = {k: self.usage.get(k, 0) + usage.get(k, 0) for k in USAGE}

@@ -71,8 +71,24 @@ class Settings(BaseSettings):
     """What the model sees of one result at most."""
 
     # Decisions
+    default_permission: Literal["ask", "deny", "allow"] = "ask"
+    """Of built-in tools for which no policy says anything."""
     approval_seconds: float = Field(86_400, gt=0)
-    """Deadline of an approval, unless the tool's configuration says otherwise."""
+    """Deadline of an approval, unless the tool, the agent or the workspace says otherwise."""
+    remind_after_seconds: float = Field(300, gt=0)
+    """When people are reminded of an approval that still waits; likewise."""
+    grant_seconds: float = Field(30 * 86_400, gt=0)
+    """How long a standing grant (scope `always`) lives, unless its giver says otherwise."""
+
+    # The audit
+    seal_seconds: float = 5
+    """How often the audit is sealed: what came since could be changed unnoticed by who can write to the database."""
+    audit_key: SecretStr | None = None
+    """Signs the seals: an Ed25519 private key, 32 bytes in base64, or PEM. Without one they are unsigned."""
+    audit_key_file: Path | None = None
+    """The same, in a file; `assent audit key FILE` makes one."""
+    audit_public_keys: str = ""
+    """Public keys that signed before, in base64, with spaces between them: their seals stay good."""
 
     # Doors. What counts per API key counts in each web process by itself: no limit needs Redis, or any other process, to hold.
     max_body_bytes: int = Field(4_000_000, ge=1)

@@ -5,13 +5,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
+from models import ids
 from models.db import Base, Db, Hint, outbox
 from models.principal import system
+from models.pure import masking, words
 from models.pure.canonical import digest
 from models.pure.policy import Verdict
+from models.ruling import Asking
 from models.session import Session
 from models.settings import settings
 from models.turn import Turn
@@ -23,6 +26,7 @@ RESULTS = {
     "self_hosted": ("user.tool_result", "tool_use_id"),
 }
 """By kind of call: its result's event, and the field that names the call there. Runners run an allowed call that has none."""
+_NEVER_RUN = frozenset({"denied", "refused", "expired", "cancelled", "answered", "replaced"})
 OF_CLIENT = frozenset({"custom", "self_hosted"})
 """Kinds of calls that the client runs; their results come from it, unless the call was ended without it."""
 
@@ -39,13 +43,11 @@ class Proposal:
     kind: str
     """`builtin` (of the toolset) or `custom` (of the client's own)."""
     input: dict[str, Any]
-    verdict: Verdict
     problem: str | None
     """Why it cannot be asked or run at all, in the words that the model gets."""
     idempotent: bool
-    prompt: str
-    """What a person is shown above the input."""
-    approval_seconds: float
+    asking: Asking | None
+    """How people are asked about it; None for what has a problem."""
 
 
 class ToolCall(Base):
@@ -67,6 +69,12 @@ class ToolCall(Base):
     input_sha256: Mapped[str]
     permission: Mapped[str]
     rule: Mapped[str]
+    grants: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
+    """The grants that allowed it; they are looked at again when it is claimed."""
+    asking: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """How people would be asked about a call that a grant allowed before anybody was: `ruling.Asking`."""
+    proposed_input: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """What the model wanted, where a person changed `input`."""
     idempotent: Mapped[bool]
     announced: Mapped[bool] = mapped_column(default=False)
     """Whether its event is out; a client's call that is asked is withheld until it is allowed."""
@@ -92,8 +100,11 @@ class ToolCall(Base):
     )
 
     @classmethod
-    def propose(cls, db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, status: str) -> "ToolCall":
+    def propose(
+        cls, db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, verdict: Verdict, status: str
+    ) -> "ToolCall":
         """The row of a proposed call, in its first status; to be inserted."""
+        grants = [rule.id for rule in verdict.rules if rule.source == "grant"] or None
         call = cls(
             id=proposal.id,
             workspace_id=session.workspace_id,
@@ -105,8 +116,10 @@ class ToolCall(Base):
             kind="self_hosted" if session.self_hosted and proposal.kind == "builtin" else proposal.kind,
             input=proposal.input,
             input_sha256=digest(proposal.input),
-            permission=proposal.verdict.effect,
-            rule=proposal.verdict.rule,
+            permission=verdict.effect,
+            rule=verdict.rule,
+            grants=grants,
+            asking=proposal.asking.kept if grants and proposal.asking else None,
             idempotent=proposal.idempotent,
             status=status,
             due_at=session.now,
@@ -129,26 +142,34 @@ class ToolCall(Base):
     def of_turn(cls, db: Db, session: Session) -> list["ToolCall"]:
         """The calls of the session's current turn, in order; read once in a transaction."""
         if session.calls is None:
-            session.calls = list(db.scalars(_OF_TURN, {"turn": session.turn_id}))
+            session.calls = list(db.scalars(_OF_TURN, {"session": session.id, "turn": session.turn_id}))
         return session.calls
 
     def put(self, db: Db, session: Session) -> None:
         """Insert it behind the calls of its turn."""
-        insert(db, self)
         ToolCall.of_turn(db, session).append(self)
+        insert(db, self)
 
     @property
     def hint(self) -> Hint:
         """The queue message that says this call may be ready."""
         return Hint("tool.run", (self.id, self.session_id, self.workspace_id))
 
-    def announce(self, db: Db, session: Session, approval: dict[str, Any] | None = None) -> None:
-        """Emit the call's event, once. Runners run what they own and is not denied, so a call that never will run says `deny`."""
+    def announce(
+        self, db: Db, session: Session, approval: dict[str, Any] | None = None, schema: dict[str, Any] | None = None
+    ) -> None:
+        """Emit the call's event, once. Runners run what they own and is not denied, so a call that never will run says `deny`.
+
+        The client that runs it gets its input whole; of a call of ours, what the schema or its looks say is secret is masked.
+        """
         if self.announced:
             return
         self.announced = True
-        effect = "deny" if self.status in {"denied", "refused", "expired", "cancelled"} else self.permission
-        body: dict[str, Any] = {"name": self.name, "input": self.input}
+        effect = "deny" if self.status in _NEVER_RUN else self.permission
+        body: dict[str, Any] = {
+            "name": self.name,
+            "input": self.input if self.kind in OF_CLIENT else masking.mask(self.input, schema).shown,
+        }
         if self.kind == "custom":
             if effect == "deny":
                 body["evaluated_permission"] = effect
@@ -158,16 +179,39 @@ class ToolCall(Base):
             body["approval"] = approval
         session.emit(db, "agent.custom_tool_use" if self.kind == "custom" else "agent.tool_use", body, id=self.id)
 
-    def release(self, db: Db, session: Session) -> None:
-        """Allowed: to the workers' queue, or to the client."""
+    def release(self, db: Db, session: Session, **changed: Any) -> None:
+        """Allowed: to the workers' queue, or to the client. `changed` is what was changed about it on the way."""
         if self.kind in OF_CLIENT:
-            move(db, self, "with_client")
+            move(db, self, "with_client", **changed)
             self.announce(db, session)
             return
         if self.status == "running":
             self.end_attempt(db, session, "lost")
-        move(db, self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None)
+        move(db, self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None, **changed)
         outbox(db).hints.append(self.hint)
+
+    def ask_again(self, db: Db) -> None:
+        """What had allowed it is gone: a person is needed."""
+        move(db, self, "asked", permission="ask", grants=None, asking=None)
+
+    def replace(self, db: Db, session: Session, edited: dict[str, Any]) -> None:
+        """The client has seen this call's event already: settle it, and let another call with the edited input go to the client."""
+        move(db, self, "replaced", is_error=True, result=text(words.replaced()), settled_at=session.now)
+        self.emit_result(db, session)
+        copied = ("workspace_id", "session_id", "turn_id", "position", "provider_id", "name", "kind", "idempotent", "rule")
+        twin = ToolCall(
+            id=ids.new("sevt"),
+            input=edited,
+            input_sha256=digest(edited),
+            proposed_input=self.input,
+            permission="allow",
+            status="with_client",
+            due_at=session.now,
+            created_at=session.now,
+            **{name: getattr(self, name) for name in copied},
+        )
+        twin.announce(db, session)
+        twin.put(db, session)
 
     def claim(self, db: Db, session: Session, worker: str) -> None:
         """Take the lease and commit the attempt's row before the effect."""
@@ -210,10 +254,10 @@ class ToolCall(Base):
         if not by_client:
             self.emit_result(db, session)
 
-    def born_settled(self, db: Db, session: Session, content: list[dict[str, Any]]) -> None:
+    def born_settled(self, db: Db, session: Session, content: list[dict[str, Any]], schema: dict[str, Any] | None) -> None:
         """A call that was proposed in a status that settles it: nobody is asked, nothing runs, the model is told."""
         self.result, self.is_error, self.settled_at = content, True, session.now
-        self.announce(db, session)
+        self.announce(db, session, schema=schema)
         self.emit_result(db, session)
         session.note(system("turn.run", self.workspace_id), f"tool_call.{self.status}", self.id, rule=self.rule)
 
@@ -250,7 +294,11 @@ class Attempt(Base):
     """The status that the call took at its end; null while it runs, and for ever if nobody ever learnt it."""
 
 
-_OF_TURN = sa.select(ToolCall).where(ToolCall.turn_id == sa.bindparam("turn")).order_by(ToolCall.position)
+_OF_TURN = (
+    sa.select(ToolCall)
+    .where(ToolCall.session_id == sa.bindparam("session"), ToolCall.turn_id == sa.bindparam("turn"))
+    .order_by(ToolCall.position)
+)
 _END_ATTEMPT = """
     UPDATE attempt SET ended_at = %(at)s, outcome = %(as)s WHERE tool_call_id = %(call)s AND number = %(attempt)s
 """

@@ -1,13 +1,17 @@
 """Workspaces: a tenant. Its row is the head of the audit chain for all that happens outside sessions."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import clock
 from models.db import Base, Db
 from models.principal import Principal, system
+from models.pure.canonical import canonical
 
 
 class Workspace(Base):
@@ -19,6 +23,10 @@ class Workspace(Base):
     workspace_id: Mapped[str]
     """The id once more, so that one policy fits every table."""
     name: Mapped[str]
+    policy: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """A permission policy over all agents, as `models.pure.policy.spelled` says it."""
+    approval: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """How people are asked where neither tool nor agent says it."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     audit_head: Mapped[str] = mapped_column(default="")
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
@@ -46,4 +54,25 @@ class Workspace(Base):
         by = by or system("workspace.create", workspace_id)
         audit.record(db, by, "workspace.created", row.id, {"name": name}, chain=row)
         Environment.build_in(db, by)
+        return row
+
+    @classmethod
+    def policies(cls, db: Db, workspace_id: str) -> dict[str, Any]:
+        """`{"policy": ..., "approval": ...}` as `models.ruling` takes it."""
+        found = db.execute(sa.select(cls.policy, cls.approval).where(cls.id == workspace_id)).one()
+        return {"policy": found.policy, "approval": found.approval}
+
+    @classmethod
+    def change_policies(cls, db: Db, principal: Principal, changes: Mapping[str, Any]) -> "Workspace":
+        """Set `policy` and `approval` as `changes` has them, for all calls from now on. What changes nothing is nothing."""
+        from models import audit
+
+        row = db.get_one(cls, principal.workspace_id, with_for_update={"key_share": True}, populate_existing=True)
+        # Not by Python's equality, to which 1 is True.
+        new = {name: value for name, value in changes.items() if canonical(value) != canonical(getattr(row, name))}
+        changed = {name: {"from": getattr(row, name), "to": value} for name, value in new.items()}
+        for name, value in new.items():
+            setattr(row, name, value)
+        if new:
+            audit.record(db, principal, "policy.changed", row.id, changed, chain=row)
         return row

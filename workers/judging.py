@@ -5,11 +5,12 @@ from typing import Any
 
 from models import ids
 from models.agent import EffectiveTool, effective_tools
-from models.pure import policy, prompting, words
+from models.pure import prompting, words
 from models.pure.canonical import canonical
-from models.pure.policy import Verdict
+from models.pure.fitting import misfit
+from models.pure.masking import mask
 from models.pure.storable import storable
-from models.settings import settings
+from models.ruling import Asking, Ruling
 from models.tool_call import Proposal
 from workers.tools import registry
 
@@ -22,23 +23,24 @@ class Judge:
     """The tools of one session's agent, as its turn needs them."""
 
     tools: dict[str, EffectiveTool]
+    ruling: Ruling
 
     @classmethod
-    def of(cls, agent: dict[str, Any]) -> "Judge":
-        """For a session's `agent`."""
-        return cls({tool.name: tool for tool in effective_tools(agent)})
+    def of(cls, agent: dict[str, Any], policies: dict[str, Any]) -> "Judge":
+        """For a session's `agent`, and its workspace's policies as `models.ruling` takes them."""
+        return cls({tool.name: tool for tool in effective_tools(agent)}, Ruling.of(agent, policies))
 
     def given(self) -> list[dict[str, Any]]:
         """What the model is given, in the Messages API's shape; tools that are always denied are not."""
-        return [_spelled(tool) for tool in self.tools.values() if tool.policy != "deny"]
+        return [_spelled(tool) for tool in self.tools.values() if not self.ruling.never(tool.name)]
 
     @property
     def asks(self) -> bool:
         """Whether a person may be waited for."""
-        return any(tool.policy == "ask" for tool in self.tools.values())
+        return any(self.ruling.asks(name) for name in self.tools)
 
     def proposals(self, content: list[dict[str, Any]]) -> list[Proposal]:
-        """The calls of a reply, in order."""
+        """The calls of a reply, in order: what is allowed is decided when they are kept."""
         return [self._propose(block) for block in content if block["type"] == "tool_use"]
 
     def _propose(self, block: dict[str, Any]) -> Proposal:
@@ -49,22 +51,25 @@ class Judge:
             arguments = {}
         elif tool is None:
             problem = words.unknown_tool(name)
-        elif fault := registry.validate(_schema(tool), arguments):
+        elif fault := misfit(_schema(tool), arguments):
             problem = words.invalid_input(fault)
         builtin = registry.look_up(name) if tool and tool.kind == "builtin" else None
-        template = (tool and tool.prompt) or (builtin and builtin.prompt) or "Run {tool}"
         return Proposal(
             id=ids.new("sevt"),
             provider_id=storable(block["id"]),
             name=name,
             kind=tool.kind if tool else "builtin",
             input=arguments,
-            verdict=policy.decide(name, tool.policy) if tool else Verdict("deny", "not a tool of this agent"),
             problem=problem,
             idempotent=builtin.idempotent if builtin else False,
-            prompt=prompting.fill(template, name, arguments),
-            approval_seconds=(tool and tool.timeout_seconds) or settings().approval_seconds,
+            asking=self._asking(tool, arguments) if tool else None,
         )
+
+    def _asking(self, tool: EffectiveTool, arguments: dict[str, Any]) -> Asking:
+        builtin = registry.look_up(tool.name) if tool.kind == "builtin" else None
+        template = tool.approval.get("prompt") or (builtin and builtin.prompt) or "Run {tool}"
+        schema = _schema(tool)
+        return self.ruling.asking(tool.name, prompting.fill(template, tool.name, mask(arguments, schema).shown), schema)
 
 
 def _spelled(tool: EffectiveTool) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from models import due, flow
+from models import due, flow, seal
 from models.db import transaction
 from models.session import Session
 from models.tool_call import ToolCall
@@ -41,15 +41,44 @@ def rescue() -> None:
 @app.task(name="sweep.expire_approvals")
 def expire_approvals() -> None:
     """Expire what nobody decided in time."""
-    for found in {found.session_id: found for found in due.overdue_approvals()}.values():
+    for found in _by_session(due.overdue_approvals()):
         with _alone(found):
             flow.expire_due(found.workspace_id, found.session_id)
+
+
+@app.task(name="sweep.remind_approvers")
+def remind_approvers() -> None:
+    """Remind people of what still waits, once each."""
+    for found in _by_session(due.approvals_to_remind()):
+        with _alone(found):
+            flow.remind_due(found.workspace_id, found.session_id)
+
+
+@app.task(name="sweep.release_granted")
+def release_granted(grant_id: str | None = None, _workspace_id: str = "") -> None:
+    """Allow what waits and is covered by a grant that was given meanwhile. Hinted with every grant; the beat looks again."""
+    for found in _by_session(due.granted(grant_id)):
+        with _alone(found):
+            flow.release_waiting(found.workspace_id, found.session_id)
+
+
+_seals = seal.Sweep()
+
+
+@app.task(name="sweep.seal_audit")
+def seal_audit() -> None:
+    """Seal what the audit's chains have grown by, and sign it."""
+    _seals.run()
 
 
 @app.task(name="sweep.forget_answers")
 def forget_answers() -> None:
     """Delete the answers that were kept for retries and are too old for any."""
     due.forget_answers()
+
+
+def _by_session(found: list[due.Due]) -> list[due.Due]:
+    return list({each.session_id: each for each in found}.values())
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from models.pure.storable import storable
 from models.session import Session
 from models.settings import settings
 from models.turn import Turn
+from models.workspace import Workspace
 from workers import enqueue, leases
 from workers.celery import app
 from workers.judging import Judge
@@ -74,7 +75,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> tuple[Turn, Mode
         turn = flow.claim_turn(db, session, turn_id, leases.worker())
         if turn is None:
             return None
-        judge = Judge.of(session.agent)
+        judge = Judge.of(session.agent, Workspace.policies(db, workspace_id))
         request = ModelRequest(
             model=session.agent["model"]["id"],
             system=session.agent["system"],

@@ -7,6 +7,7 @@ from pydantic import Field
 from api.answers.base import Answer, Empty, Metadata, Time
 from api.requests.agents import ServiceAccount
 from api.requests.tools import BuiltIn
+from models.pure.policy import Effect
 
 
 class AlwaysPolicy(Answer):
@@ -15,22 +16,68 @@ class AlwaysPolicy(Answer):
     type: Literal["always_allow", "always_ask"]
 
 
+class AnsweredCondition(Answer):
+    """A test of one argument, by one operator."""
+
+    path: str
+    equals: Any = None
+    one_of: list[Any] = Field([])
+    glob: str = ""
+    path_glob: str = ""
+    regex: str = ""
+    gt: float = 0
+    gte: float = 0
+    lt: float = 0
+    lte: float = 0
+    min_length: int = 0
+    max_length: int = 0
+    exists: bool = True
+    command: str = ""
+
+
+class AnsweredMatch(Answer):
+    """Which calls a rule is about."""
+
+    tool: str
+    input: list[AnsweredCondition] = Field([])
+    input_sha256: str | None = None
+
+
+class AnsweredRule(Answer):
+    """One rule, its match as a text where a text says it."""
+
+    effect: Effect
+    match: str | AnsweredMatch
+    reason: str | None = None
+    priority: int = 0
+
+
 class AutoPolicy(Answer):
-    """Rules, then `default`: how a policy is said that clients have no name for. No call is allowed by the default `deny`."""
+    """Rules, then `default`: how a policy is said that clients have no name for."""
 
     type: Literal["auto"]
-    rules: Empty
-    default: Literal["deny"]
+    rules: list[AnsweredRule]
+    default: Effect
 
 
 AnsweredPolicy = Annotated[AlwaysPolicy | AutoPolicy, Field(discriminator="type")]
 
 
-class AnsweredApproval(Answer):
-    """How a person is asked."""
+class AnsweredDefaults(Answer):
+    """How people are asked where a tool's own `approval` says nothing."""
 
-    timeout_seconds: float | None
-    prompt: str | None
+    timeout_seconds: float | None = None
+    on_timeout: Literal["deny", "end_run"] | None = None
+    remind_after_seconds: float | None = None
+
+
+class AnsweredApproval(Answer):
+    """How people are asked about a tool's calls."""
+
+    timeout_seconds: float | None = None
+    on_timeout: Literal["deny", "end_run", "allow"] | None = None
+    remind_after_seconds: float | None = None
+    prompt: str | None = None
 
 
 class AnsweredDefault(Answer):
@@ -47,6 +94,8 @@ class AnsweredConfig(Answer):
     name: BuiltIn
     enabled: bool
     permission_policy: AnsweredPolicy
+    policy_from: Literal["tool", "toolset", "default"] = "tool"
+    """Whose policy that is. Where it is nobody's, those of agent and workspace are asked first."""
     approval: AnsweredApproval | None = None
 
 
@@ -89,6 +138,8 @@ class AgentBody(Answer):
     model: AnsweredModel
     system: str | None
     tools: list[AnsweredTool]
+    permission_policy: AnsweredPolicy | None = None
+    approval: AnsweredDefaults | None = None
     max_turns: int | None
     mcp_servers: Empty
     skills: Empty

@@ -3,8 +3,9 @@
 from typing import Any, Literal
 
 from api.answers.base import Answer, Time
+from api.answers.grants import Grant
 from api.requests.base import Sha256
-from api.requests.events import Result
+from api.requests.blocks import Result
 
 
 class MadeDecision(Answer):
@@ -13,8 +14,26 @@ class MadeDecision(Answer):
     result: Literal["allow", "deny"] | None = None
     deny_message: str | None = None
     interrupt: bool | None = None
+    updated_input_sha256: Sha256 | None = None
+    """Of the edited input as it was sent; `decided_input` is what came of it."""
+    respond: list[Result] | None = None
+    scope: Literal["session", "always"] | None = None
+    match: str | None = None
+    expires_in_seconds: float | None = None
+    max_uses: int | None = None
     outcome: Literal["rerun", "happened", "give_up"] | None = None
     content: list[Result] | None = None
+    grant_id: str | None = None
+    """The grant that decided, where no person did."""
+
+
+class Covers(Answer):
+    """What a grant would cover, in words."""
+
+    session: str
+    """With the default `match`, `tool`."""
+    exact: str
+    """With `match: exact`."""
 
 
 class Approval(Answer):
@@ -25,18 +44,60 @@ class Approval(Answer):
     kind: Literal["tool_call", "unknown_outcome"]
     status: Literal["pending", "allowed", "denied", "expired", "cancelled", "answered"]
     session_id: str
+    agent_id: str | None
     tool_use_id: str
     tool: str
     prompt: str
     input: dict[str, Any]
+    """Secrets are masked, unless the request reveals them."""
     input_canonical: str
-    """The same as RFC 8785 spells it: what `input_sha256` is the hash of."""
+    """The same as RFC 8785 spells it: what `input_sha256` is the hash of, where nothing is masked."""
+    masked: list[str]
+    """JSON Pointers to what is masked in `input`."""
     input_sha256: Sha256
+    """Of the real input."""
     rule: str
+    covers: Covers | None
     created_at: Time
     expires_at: Time
+    on_timeout: Literal["deny", "end_run", "allow"]
+    remind_at: Time | None
+    """When people are to be reminded; null once they were, or are not to be."""
+    reminded_at: Time | None
     decision: MadeDecision | None
+    decided_input: dict[str, Any] | None
+    """What a person put in the place of `input`; masked likewise."""
+    decided_sha256: Sha256 | None
+    """Of the real one."""
     decided_by: str | None
     decided_at: Time | None
     event_id: str | None
     """The `user.tool_confirmation` that the decision was stored as."""
+    grant: Grant | None
+    """What the decision gave beyond this call."""
+
+
+class BulkDecided(Answer):
+    """One of several decisions."""
+
+    approval_id: str
+    outcome: Literal["decided", "repeated"]
+    approval: Approval
+
+
+class AllDecided(Answer):
+    """All of the decisions, in their order."""
+
+    data: list[BulkDecided]
+
+
+class GrantPreview(Answer):
+    """What a grant would be."""
+
+    type: Literal["grant_preview"]
+    scope: Literal["session", "always"]
+    match: str | dict[str, Any]
+    covers: str
+    """In words."""
+    waiting: int
+    """Calls that wait, beside this one, and would be released; as many as are looked at, at most."""

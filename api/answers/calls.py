@@ -6,7 +6,7 @@ from pydantic import Field
 
 from api.answers.base import Answer, Text, Time
 from api.requests.base import Sha256
-from api.requests.events import Result
+from api.requests.blocks import Result
 
 Permission = Literal["allow", "ask", "deny"]
 
@@ -80,7 +80,7 @@ class AgentToolResult(Fact):
 
 
 class ApprovalRequested(Asked, Fact):
-    """A person is asked; seen with `include=approvals` only, like all `approval.*`."""
+    """A person is asked; seen with `include=approvals` only, like all `approval.*` and `grant.*`."""
 
     type: Literal["approval.requested"]
     approval_id: str
@@ -98,8 +98,41 @@ class ApprovalClosed(Fact):
     decided_by: str
 
 
+class ApprovalExtended(Fact):
+    """People have more time."""
+
+    type: Literal["approval.extended"]
+    approval_id: str
+    tool_use_id: str
+    by: str
+    expires_at: Time
+
+
+class ApprovalReminded(Fact):
+    """It waits still."""
+
+    type: Literal["approval.reminded"]
+    approval_id: str
+    tool_use_id: str
+    tool: str
+    expires_at: Time
+
+
+class GrantGiven(Fact):
+    """A decision reaches beyond its call."""
+
+    type: Literal["grant.given"]
+    grant_id: str
+    approval_id: str
+    scope: Literal["session", "always"]
+    tool: str
+    covers: str
+    expires_at: Time | None
+    max_uses: int | None
+
+
 class StoredConfirmation(Fact):
-    """Whatever decided: a person by any door, an expiry, an interrupt."""
+    """Whatever decided: a person by any door, a grant, an expiry, an interrupt. Of an edited input it has the hash alone."""
 
     type: Literal["user.tool_confirmation"]
     tool_use_id: str
@@ -109,6 +142,12 @@ class StoredConfirmation(Fact):
     deny_message: str | None = None
     interrupt: bool | None = None
     outcome: Literal["rerun", "happened", "give_up"] | None = None
+    updated_input_sha256: Sha256 | None = None
+    scope: Literal["session", "always"] | None = None
+    match: str | None = None
+    expires_in_seconds: float | None = None
+    max_uses: int | None = None
+    grant_id: str | None = None
 
 
 class StoredToolResult(Fact):

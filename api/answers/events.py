@@ -11,13 +11,16 @@ from api.answers.calls import (
     AgentToolResult,
     AgentToolUse,
     ApprovalClosed,
+    ApprovalExtended,
+    ApprovalReminded,
     ApprovalRequested,
     Fact,
+    GrantGiven,
     StoredConfirmation,
     StoredResult,
     StoredToolResult,
 )
-from api.requests.events import Said
+from api.requests.blocks import Said
 
 
 class StoredMessage(Fact):
@@ -83,6 +86,10 @@ class Ended(Answer):
     """The run is over."""
 
     type: Literal["end_turn", "retries_exhausted", "budget_reached", "refusal"]
+    ended_by: str | None = None
+    """Who ended it, where it did not end by itself."""
+    message: str | None = None
+    """Why, in their words."""
 
 
 class RequiresAction(Answer):
@@ -180,7 +187,10 @@ AnyEvent = Annotated[
     | RequestStart
     | RequestEnd
     | ApprovalRequested
-    | ApprovalClosed,
+    | ApprovalClosed
+    | ApprovalExtended
+    | ApprovalReminded
+    | GrantGiven,
     Field(discriminator="type"),
 ]
 

@@ -17,6 +17,7 @@ from api.requests.base import (
     Unsupported,
     not_null,
 )
+from api.requests.policy import ApprovalDefaults, Policy
 from api.requests.tools import Tools, normal_tools
 
 
@@ -53,6 +54,10 @@ class AgentFields(Body):
     skills: Unsupported = None
     system: System | None = None
     tools: Tools | None = None
+    permission_policy: Policy | None = Field(
+        None, description="Its rules hold for every tool, its default for built-in tools that have no policy of their own."
+    )
+    approval: ApprovalDefaults | None = None
     max_turns: MaxTurns | None = None
 
 
@@ -71,6 +76,8 @@ class AgentCreate(AgentFields):
             "model": {"id": self.model.id},
             "system": self.system or None,
             "tools": normal_tools(self.tools),
+            "permission_policy": self.permission_policy,
+            "approval": self.approval.normal() if self.approval else None,
             "max_turns": self.max_turns,
             "mcp_servers": [],
             "skills": [],
@@ -98,6 +105,8 @@ class AgentUpdate(AgentFields):
             "model": {"id": self.model.id} if self.model else None,
             "system": self.system or None,
             "tools": normal_tools(self.tools),
+            "permission_policy": self.permission_policy,
+            "approval": self.approval.normal() if self.approval else None,
             "max_turns": self.max_turns,
             "metadata": self.metadata or {},
         }

@@ -2,14 +2,18 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, field_validator
 
-from api.requests.base import Body, Message, Paged, Sha256
-from api.requests.events import Result, Text, check_deny_only, plain
-from models.approval import Decision
+from api.requests.base import Body, Id, Moment, Paged, Query
+from api.requests.blocks import Answered
+from api.requests.decisions import YEAR, DecisionFields, GrantScope, Match
+from models.decision import Decision
+from models.errors import Invalid
 from models.pure.states import APPROVAL
 
 Status = Annotated[str, StringConstraints(pattern=f"^({'|'.join(APPROVAL)})$")]
+AT_ONCE = 100
+"""Decisions in one request: as many sessions as may be locked together."""
 
 
 class ApprovalList(Paged):
@@ -17,45 +21,77 @@ class ApprovalList(Paged):
 
     status: Status | None = None
     session_id: str | None = Field(None, max_length=128)
+    agent_id: str | None = Field(None, max_length=128)
+    tool: str | None = Field(None, max_length=200)
+    kind: Literal["tool_call", "unknown_outcome"] | None = None
+    expires_before: Moment | None = Field(None, alias="expires_at[lt]")
     order: Literal["asc", "desc"] = "asc"
 
 
-class DecisionBody(Body):
+class ApprovalShow(Query):
+    """GET /v1/approvals/{id}."""
+
+    reveal: bool = False
+    """The input with its secrets. Needs the scope `reveal`, and is audited."""
+
+
+class DecisionBody(DecisionFields):
     """POST /v1/approvals/{id}/decision.
 
     `result` is allow or deny. For a call whose outcome is unknown, `outcome` instead, and with `happened` the tool's result as
     `result`: text or content blocks.
     """
 
-    result: Text | Annotated[list[Result], Field(min_length=1, max_length=100)] | None = None
+    result: Literal["allow", "deny"] | Answered | None = None
     outcome: Literal["rerun", "happened", "give_up"] | None = None
-    deny_message: Message | None = None
-    interrupt: bool | None = None
-    expected_input_sha256: Sha256 | None = None
-
-    @model_validator(mode="after")
-    def _fits(self) -> "DecisionBody":
-        if self.outcome is None:
-            if self.result not in ("allow", "deny"):
-                raise ValueError('result must be "allow" or "deny"; or send outcome, for a call whose outcome is unknown.')
-            check_deny_only(self.result == "deny", self.deny_message, self.interrupt)
-        elif (self.outcome == "happened") != (self.result is not None):
-            raise ValueError('result goes with outcome "happened": the text or the content blocks that the tool gave.')
-        elif self.interrupt or (self.deny_message and self.outcome != "give_up"):
-            raise ValueError('with outcome only "give_up" takes a deny_message, and interrupt is not taken.')
-        return self
 
     def decision(self) -> Decision:
-        """What the verb takes."""
-        content: list[dict[str, object]] = []
-        if self.outcome == "happened":
-            said = self.result or ""
-            content = [{"type": "text", "text": said}] if isinstance(said, str) else [plain(block) for block in said]
-        return Decision(
-            result=self.result if self.outcome is None else None,  # type: ignore[arg-type]  # allow or deny, by _fits
-            deny_message=self.deny_message,
-            interrupt=bool(self.interrupt),
-            outcome=self.outcome,
-            content=tuple(content),
-            expected_input_sha256=self.expected_input_sha256,
-        )
+        """What the verb takes. Raises Invalid if `result` is not what `outcome` wants."""
+        if self.outcome is None:
+            if isinstance(self.result, str):
+                return self.decided(self.result)
+            raise Invalid("result", 'must be "allow" or "deny"; or send outcome, for a call whose outcome is unknown.')
+        if (self.outcome == "happened") != (self.result is not None):
+            raise Invalid("result", 'goes with outcome "happened": the text or the content blocks that the tool gave.')
+        return self.decided(None, outcome=self.outcome, content=self._content())
+
+    def _content(self) -> tuple[dict[str, object], ...]:
+        said = self.result or ()
+        if isinstance(said, str):
+            return ({"type": "text", "text": said},)
+        return tuple(block.model_dump(exclude_none=True) for block in said)
+
+
+class BulkDecision(DecisionBody):
+    """The decision of one of several approvals."""
+
+    approval_id: Id
+
+
+class DecisionsBody(Body):
+    """POST /v1/approvals/decisions: all of them, or none."""
+
+    decisions: Annotated[list[BulkDecision], Field(min_length=1, max_length=AT_ONCE)]
+
+    @field_validator("decisions")
+    @classmethod
+    def _each_once(cls, decisions: list[BulkDecision]) -> list[BulkDecision]:
+        known: set[str] = set()
+        for item in decisions:
+            if item.approval_id in known:
+                raise ValueError(f"{item.approval_id[:64]!r} is there twice; decide each approval once.")
+            known.add(item.approval_id)
+        return decisions
+
+
+class ExtendBody(Body):
+    """POST /v1/approvals/{id}/extend: the deadline is so many seconds from now."""
+
+    seconds: float = Field(ge=1, le=YEAR)
+
+
+class PreviewBody(Body):
+    """POST /v1/approvals/{id}/preview: what a grant would be that a decision with these fields gives."""
+
+    scope: GrantScope
+    match: Match | None = None

@@ -3,92 +3,21 @@
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator
 
-from api.requests.base import AtMost, Body, Id, Message, Moment, Query, Sha256
-
-Text = Annotated[str, StringConstraints(min_length=1)]
-Url = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^https?://\S+$")]
-
-
-class TextBlock(Body):
-    """Plain text."""
-
-    type: Literal["text"]
-    text: Text
-
-
-class Base64(Body):
-    """Data in the request itself."""
-
-    type: Literal["base64"]
-    data: Text
-    media_type: Annotated[str, StringConstraints(min_length=3, max_length=100)]
-
-
-class Link(Body):
-    """Data that the model's provider fetches."""
-
-    type: Literal["url"]
-    url: Url
-
-
-class PlainText(Body):
-    """A document that is plain text."""
-
-    type: Literal["text"]
-    data: Text
-    media_type: Literal["text/plain"]
-
-
-class ImageBlock(Body):
-    """An image."""
-
-    type: Literal["image"]
-    source: Annotated[Base64 | Link, Field(discriminator="type")]
-
-
-class DocumentBlock(Body):
-    """A document."""
-
-    type: Literal["document"]
-    source: Annotated[Base64 | Link | PlainText, Field(discriminator="type")]
-    title: str | None = Field(None, max_length=1000)
-    context: str | None = None
-
-
-class Citations(Body):
-    """Whether the model may cite a search result."""
-
-    enabled: bool
-
-
-class SearchResultBlock(Body):
-    """A search result."""
-
-    type: Literal["search_result"]
-    source: Text
-    title: Text
-    content: Annotated[list[TextBlock], Field(min_length=1)]
-    citations: Citations
-
-
-Said = Annotated[TextBlock | ImageBlock | DocumentBlock, Field(discriminator="type")]
-Result = Annotated[TextBlock | ImageBlock | DocumentBlock | SearchResultBlock, Field(discriminator="type")]
+from api.requests.base import AtMost, Body, Id, Moment, Query
+from api.requests.blocks import Result, Said, says_something
+from api.requests.decisions import DecisionFields
+from models.errors import Invalid
 
 
 class UserMessage(Body):
     """What the user says."""
 
     type: Literal["user.message"]
-    content: Annotated[list[Said], Field(min_length=1, max_length=100)]
-
-    @field_validator("content")
-    @classmethod
-    def _says_something(cls, content: list[Any]) -> list[Any]:
-        if any(isinstance(block, TextBlock) and not block.text.strip() for block in content):
-            raise ValueError("a text block must hold more than white space: models refuse it.")
-        return content
+    content: Annotated[list[Said], Field(min_length=1, max_length=100), AfterValidator(says_something)]
+    seen: Id | None = None
+    """The last event that was shown. Where chat words decide: what waits since then is not decided by them."""
 
 
 class UserInterrupt(Body):
@@ -98,20 +27,12 @@ class UserInterrupt(Body):
     session_thread_id: Id | None = None
 
 
-class UserToolConfirmation(Body):
+class UserToolConfirmation(DecisionFields):
     """A person's answer to a call that asks."""
 
     type: Literal["user.tool_confirmation"]
     tool_use_id: Id
     result: Literal["allow", "deny"]
-    deny_message: Message | None = None
-    interrupt: bool | None = None
-    expected_input_sha256: Sha256 | None = None
-
-    @model_validator(mode="after")
-    def _fits(self) -> "UserToolConfirmation":
-        check_deny_only(self.result == "deny", self.deny_message, self.interrupt)
-        return self
 
 
 class UserCustomToolResult(Body):
@@ -130,12 +51,6 @@ class UserToolResult(Body):
     tool_use_id: Id
     content: Annotated[list[Result], Field(max_length=100)] | None = None
     is_error: bool | None = None
-
-
-def check_deny_only(denies: bool, message: str | None, interrupt: bool | None) -> None:
-    """Raise ValueError if a decision that does not deny carries what only a denial can."""
-    if not denies and (message or interrupt):
-        raise ValueError('deny_message and interrupt go with result "deny" only.')
 
 
 Event = Annotated[
@@ -162,6 +77,16 @@ class EventsSend(Body):
         """What the key must be allowed: to decide, to talk, to give results, or more than one of these."""
         for event in self.events:
             yield _SCOPES.get(event.type, "sessions")
+
+    def check(self) -> None:
+        """Raise Invalid if a decision's parts do not go together, before any row is looked at."""
+        for index, event in enumerate(self.events):
+            if isinstance(event, UserToolConfirmation):
+                try:
+                    event.decided(event.result).check()
+                except Invalid as refusal:
+                    said = str(refusal).removeprefix(f"{refusal.field}: ")
+                    raise Invalid(f"events.{index}.{refusal.field}", said) from None
 
 
 # What a plain client may ask for; all that the SDK knows, also what this server never emits.
@@ -211,9 +136,9 @@ TYPES = frozenset(
         "workflow_run.phase_ended",
     }
 )
-OURS = ("approval.",)
+OURS = ("approval.", "grant.")
 """What types of our own begin with; seen only with `include=approvals`."""
-TypeName = Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": sorted(TYPES)}, {"pattern": "^approval[.]"}]})]
+TypeName = Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": sorted(TYPES)}, {"pattern": "^(approval|grant)[.]"}]})]
 
 
 class Seen(Query):

@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field
 from api.requests.agents import MaxTurns, ModelParam
 from api.requests.base import AtMost, Body, Created, Id, Metadata, MetadataPatch, Paged, System, Unsupported
 from api.requests.events import UserMessage
+from api.requests.policy import ApprovalDefaults, Policy
 from api.requests.tools import Tools, normal_tools
 
 Title = Annotated[str, Field(max_length=512)]
@@ -36,10 +37,17 @@ class Overridden(Body):
     model: ModelParam | None = None
     system: System | None = None
     tools: Tools | None = None
+    permission_policy: Policy | None = None
+    approval: ApprovalDefaults | None = None
 
     def overrides(self) -> dict[str, Any]:
         """The fields of the body that were given, in normal form."""
-        said: dict[str, Any] = {"system": self.system or None, "tools": normal_tools(self.tools)}
+        said: dict[str, Any] = {
+            "system": self.system or None,
+            "tools": normal_tools(self.tools),
+            "permission_policy": self.permission_policy,
+            "approval": self.approval.normal() if self.approval else None,
+        }
         said = {field: value for field, value in said.items() if field in self.model_fields_set}
         return said | ({"model": {"id": self.model.id}} if self.model else {})
 
@@ -62,7 +70,7 @@ class SessionCreate(Body):
     metadata: Metadata | None = None
     initial_events: Annotated[list[UserMessage], AtMost("max_events_per_post")] | None = None
     max_turns: MaxTurns | None = None
-    chat_approvals: Literal[False] | None = None
+    chat_approvals: bool | None = Field(None, description="Whether words such as `approve` in a message decide.")
     budget: Unsupported = None
     resources: Unsupported = None
     vault_ids: Unsupported = None

@@ -5,67 +5,23 @@ from typing import Annotated, Any, Literal
 
 from jsonschema import SchemaError
 from jsonschema.validators import Draft202012Validator, validator_for
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, field_validator
+from pydantic_core.core_schema import ValidationInfo
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from api.requests.base import Body
+from api.requests.policy import ApprovalConfig, Policy
 from models.agent import BUILTIN_TOOLS, TOOLSET
-from models.pure.policy import Effect
+from models.pure.canonical import canonical
+from models.pure.fitting import unusable_pattern
 
 MAX_TOOLS = 256
-YEAR = 366 * 86_400
 
-_POLICIES: dict[Effect, dict[str, Any]] = {
-    "allow": {"type": "always_allow"},
-    "ask": {"type": "always_ask"},
-    # Clients know no policy that never allows; `auto` is the one of theirs that may deny.
-    "deny": {"type": "auto", "rules": [], "default": "deny"},
-}
+ASK: dict[str, Any] = {"type": "always_ask"}
 
 BuiltIn = Literal["bash", "edit", "read", "write", "glob", "grep", "web_fetch", "web_search"]
-
-
-class Always(Body):
-    """One answer to every call."""
-
-    type: Literal["always_allow", "always_ask", "always_deny"]
-
-    @property
-    def effect(self) -> Effect:
-        """The answer."""
-        effects: dict[str, Effect] = {"always_allow": "allow", "always_ask": "ask", "always_deny": "deny"}
-        return effects[self.type]
-
-
-def _no_rules(rules: list[Any]) -> list[Any]:
-    if rules:
-        raise ValueError("rules are not supported yet; leave them out and set `default`.")
-    return rules
-
-
-class Ruled(Body):
-    """Rules, then `default`: how the server returns what no `always_*` says. It has no judge of its own."""
-
-    type: Literal["auto", "rules"]
-    rules: Annotated[list[Any], AfterValidator(_no_rules)] = Field(default_factory=list)
-    default: Effect
-
-    @property
-    def effect(self) -> Effect:
-        """The answer."""
-        return self.default
-
-
-Policy = Annotated[Always | Ruled, Field(discriminator="type")]
-
-
-class ApprovalConfig(Body):
-    """How a person is asked."""
-
-    timeout_seconds: float | None = Field(None, gt=0, le=YEAR)
-    prompt: str | None = Field(None, min_length=1, max_length=2000)
 
 
 class DefaultConfig(Body):
@@ -76,13 +32,23 @@ class DefaultConfig(Body):
 
 
 class ToolConfig(Body):
-    """What holds for one built-in tool."""
+    """What holds for one built-in tool. Its policy takes the place of the toolset's."""
 
     name: BuiltIn
     type: BuiltIn | None = None
     enabled: bool | None = None
     permission_policy: Policy | None = None
+    policy_from: Literal["tool", "toolset", "default"] | None = Field(
+        None, description="As it came: a policy that is still the toolset's, or nobody's, stays so. Leave it out for a new one."
+    )
     approval: ApprovalConfig | None = None
+
+    @field_validator("policy_from")
+    @classmethod
+    def _beside_its_policy(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value and info.data.get("permission_policy", value) is None:
+            raise ValueError("says whose the permission_policy beside it is; send both or neither.")
+        return value
 
 
 class Toolset(Body):
@@ -96,13 +62,15 @@ class Toolset(Body):
         """Every tool spelled out. Raises ValueError on a tool given twice, or on a web tool that is enabled."""
         default = self.default_config or DefaultConfig()
         enabled = default.enabled is not False
-        policy: Effect = default.permission_policy.effect if default.permission_policy else "ask"
         given: dict[str, ToolConfig] = {config.name: config for config in self.configs or []}
         _check_configs(self.configs or [], enabled)
-        configs = [_config(name, given.get(name), enabled, policy) for name in BUILTIN_TOOLS]
+        configs = [
+            _config(given.get(name) or ToolConfig.model_validate({"name": name}), enabled, default.permission_policy)
+            for name in BUILTIN_TOOLS
+        ]
         return {
             "type": TOOLSET,
-            "default_config": {"enabled": enabled, "permission_policy": _POLICIES[policy]},
+            "default_config": {"enabled": enabled, "permission_policy": default.permission_policy or ASK},
             "configs": configs,
         }
 
@@ -119,15 +87,27 @@ def _check_configs(configs: list[ToolConfig], enabled: bool) -> None:
             raise ValueError(f"configs: {config.name} is not supported by this server; leave it out or disable it.")
 
 
-def _config(name: str, config: ToolConfig | None, enabled: bool, policy: Effect) -> dict[str, Any]:
-    said: dict[str, Any] = {"type": name, "name": name, "enabled": enabled, "permission_policy": _POLICIES[policy]}
-    if config and config.enabled is not None:
-        said["enabled"] = config.enabled
-    if config and config.permission_policy:
-        said["permission_policy"] = _POLICIES[config.permission_policy.effect]
-    if config and config.approval:
-        said["approval"] = config.approval.model_dump()
-    return said
+def _config(config: ToolConfig, enabled: bool, of_toolset: dict[str, Any] | None) -> dict[str, Any]:
+    source = _source(config, of_toolset)
+    said: dict[str, Any] = {
+        "type": config.name,
+        "name": config.name,
+        "enabled": enabled if config.enabled is None else config.enabled,
+        "permission_policy": {"tool": config.permission_policy, "toolset": of_toolset, "default": ASK}[source],
+        "policy_from": source,
+    }
+    return said | ({"approval": config.approval.normal()} if config.approval else {})
+
+
+def _source(config: ToolConfig, of_toolset: dict[str, Any] | None) -> Literal["tool", "toolset", "default"]:
+    """Whose policy holds. One that came with an answer and is sent back unchanged is still whose it was."""
+    if config.permission_policy is None:
+        return "toolset" if of_toolset else "default"
+    if config.policy_from == "default" and config.permission_policy == ASK and of_toolset in (None, ASK):
+        return "default"
+    # By their canonical texts: to Python, 1 is True.
+    same = of_toolset is not None and canonical(config.permission_policy) == canonical(of_toolset)
+    return "toolset" if config.policy_from == "toolset" and same else "tool"
 
 
 _UNKNOWN: Any = None
@@ -150,6 +130,8 @@ def _schema(schema: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"is no JSON Schema: {error.message[:200]} at {error.json_path}.") from None
     except (RecursionError, Unresolvable):
         raise ValueError("has a $ref that leads nowhere or back to itself.") from None
+    if pattern := unusable_pattern(schema):
+        raise ValueError(f"has the pattern {pattern[:200]!r}; use one without look-around and back-references (RE2's syntax).")
     return schema
 
 
@@ -207,11 +189,11 @@ class Custom(Body):
     approval: ApprovalConfig | None = None
 
     def normal(self) -> dict[str, Any]:
-        """As it was sent, without what was not, its policy as it is returned."""
+        """As it was sent, without what was not."""
         said = self.model_dump(include={"type", "name", "description", "input_schema"})
         if self.permission_policy:
-            said["permission_policy"] = _POLICIES[self.permission_policy.effect]
-        return said | ({"approval": self.approval.model_dump()} if self.approval else {})
+            said["permission_policy"] = self.permission_policy
+        return said | ({"approval": self.approval.normal()} if self.approval else {})
 
 
 Tool = Annotated[Toolset | Custom, Field(discriminator="type")]

@@ -2,7 +2,11 @@
 
     talking    messages, interrupts, archive: what starts a run and what ends it
     turning    a turn's claim, checkpoint, retry and failure
+    chatting   decisions by chat words
     deciding   decisions and deadlines
+    explaining which rule decides about a call, and why
+    simulating what a proposed rule would have done to past calls; recalling finds them
+    granting   verdicts, with what people granted; what a grant does to calls that wait
     updating   title, metadata, and the agent's tools
     working    a tool call's claim, result and loss
     following  what comes next, after any of these
@@ -12,7 +16,8 @@ A door or a task opens the transaction, locks, calls one of these, and commits.
 """
 
 import models.schema  # noqa: F401 - foreign keys name tables that no verb touches
-from models.flow.deciding import decide, expire_due
+from models.flow.deciding import decide, expire_due, extend, remind_due
+from models.flow.granting import release_waiting, ruling
 from models.flow.hosting import offer_work, stop_work
 from models.flow.talking import archive, create, delete, receive
 from models.flow.turning import checkpoint, claim_turn, fail_turn, history, rescue_turn
@@ -28,14 +33,18 @@ __all__ = [
     "decide",
     "delete",
     "expire_due",
+    "extend",
     "fail_turn",
     "finish_call",
     "history",
     "lose_call",
     "offer_work",
     "receive",
+    "release_waiting",
+    "remind_due",
     "rescue_call",
     "rescue_turn",
+    "ruling",
     "stop_work",
     "update",
 ]

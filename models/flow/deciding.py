@@ -1,11 +1,19 @@
 """Decisions and deadlines. Default is no: nothing here releases a call but a pending approval's timely allow."""
 
-from models.approval import Approval, DeadlinePassed, Decision
+from collections.abc import Callable
+from typing import Any
+
+from models.approval import Approval, DeadlinePassed
 from models.db import Db, transaction
+from models.decision import Decision
 from models.errors import Conflict, Invalid
 from models.flow.following import carry_on, stop
+from models.flow.granting import ruling
+from models.grant import Grant
 from models.principal import Principal, system
-from models.pure import words
+from models.pure import masking, words
+from models.pure.canonical import digest
+from models.pure.fitting import misfit
 from models.session import Session
 from models.tool_call import ToolCall, text
 
@@ -22,15 +30,17 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
         raise DeadlinePassed(approval)
     _check(approval, decision)
     call = db.get_one(ToolCall, approval.tool_call_id)
-    if approval.kind == "unknown_outcome":
-        event_id = _settle_unknown(db, session, principal, approval, call, decision)
-    else:
-        event_id = _allow_or_deny(db, session, principal, approval, call, decision)
+    event_id = _way(approval, decision)(db, session, principal, approval, call, decision)
     if decision.interrupt:
-        stop(db, session, principal)
+        stop(db, session, principal, decision.deny_message)
     else:
         carry_on(db, session)
     return event_id
+
+
+def extend(db: Db, session: Session, principal: Principal, approval: Approval, seconds: float) -> None:
+    """Give people more time: the deadline is `seconds` from now. Raises Conflict if it is over or would not be later."""
+    approval.extend(db, session, principal, seconds)
 
 
 def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
@@ -40,11 +50,27 @@ def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
         if session is None:
             return 0
         due = [a for a in Approval.pending(db, session_id) if a.expires_at <= session.now][:limit]
+        by = system("sweep.expire_approvals", workspace_id)
+        ends = False
         for approval in due:
-            _expire(db, session, approval)
-        if due:
+            ends |= _expire(db, session, by, approval)
+        if ends:
+            stop(db, session, by, "Nobody decided in time.")
+        elif due:
             carry_on(db, session)
         return len(due)
+
+
+def remind_due(workspace_id: str, session_id: str) -> int:
+    """Say of what waits in one session that it does, once each. Returns how many; 0 if somebody else works on it."""
+    with transaction(workspace_id) as db:
+        session = Session.try_lock(db, session_id)
+        if session is None:
+            return 0
+        waiting = [a for a in Approval.pending(db, session_id) if a.remind_at is not None and a.remind_at <= session.now]
+        for approval in waiting:
+            approval.remind(db, session, system("sweep.remind_approvers", workspace_id))
+        return len(waiting)
 
 
 def _repeated(approval: Approval, decision: Decision) -> str:
@@ -60,6 +86,7 @@ def _check(approval: Approval, decision: Decision) -> None:
             f"expected_input_sha256 is not the hash of what would run, which is {approval.input_sha256}. Nothing was decided.",
             {"input_sha256": approval.input_sha256},
         )
+    decision.check()
     if approval.kind == "unknown_outcome":
         if decision.outcome is None and decision.result != "deny":
             raise Invalid(
@@ -68,19 +95,72 @@ def _check(approval: Approval, decision: Decision) -> None:
             )
         if decision.outcome == "happened" and not decision.content:
             raise Invalid("result", "outcome happened needs the result, as text or as content blocks.")
-    elif decision.result is None:
-        raise Invalid("result", "should be allow or deny.")
+    elif decision.outcome is not None:
+        raise Invalid("outcome", "is for a call whose outcome is unknown; this one has not run: decide it by result allow or deny.")
 
 
-def _allow_or_deny(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
-    if decision.result == "allow":
-        event_id = approval.close(db, session, principal, "allowed", decision)
-        call.release(db, session)
-        return event_id
+Way = Callable[[Db, Session, Principal, Approval, ToolCall, Decision], str]
+
+
+def _way(approval: Approval, decision: Decision) -> Way:
+    if approval.kind == "unknown_outcome":
+        return _settle_unknown
+    if decision.result == "deny":
+        return _deny
+    if decision.respond:
+        return _answer
+    return _allow if decision.updated_input is None else _edit
+
+
+def _deny(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     event_id = approval.close(db, session, principal, "denied", decision)
     say = words.ended_by_person if decision.interrupt else words.denied
     call.settle(db, session, "denied", text(say(decision.deny_message)), is_error=True)
     return event_id
+
+
+def _allow(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+    if decision.scope != "once":
+        Grant.give(db, session, principal, approval, decision)
+    event_id = approval.close(db, session, principal, "allowed", decision)
+    call.release(db, session)
+    return event_id
+
+
+def _answer(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+    event_id = approval.close(db, session, principal, "answered", decision, goes_on=False)
+    call.settle(db, session, "answered", text(words.answered()) + list(decision.respond), is_error=False)
+    return event_id
+
+
+def _edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+    edited = _edited(db, session, approval, call, decision.updated_input or {})
+    if edited == call.input:
+        return _allow(db, session, principal, approval, call, decision)
+    approval.edit(edited)
+    seen = call.announced and call.kind == "self_hosted"
+    event_id = approval.close(db, session, principal, "allowed", decision, goes_on=not seen)
+    if seen:
+        call.replace(db, session, edited)
+    else:
+        call.release(db, session, input=edited, input_sha256=digest(edited), proposed_input=call.input)
+    return event_id
+
+
+def _edited(db: Db, session: Session, approval: Approval, call: ToolCall, wanted: dict[str, Any]) -> dict[str, Any]:
+    """The input that a person wants to run, if it fits the schema and no rule denies it. Masked secrets get their values back."""
+    schema = approval.input_schema
+    try:
+        edited: dict[str, Any] = masking.restore(wanted, call.input, masking.mask(call.input, schema).shown)
+        digest(edited)
+    except (ValueError, RecursionError) as error:
+        raise Invalid("updated_input", str(error)) from None
+    if schema is not None and (fault := misfit(schema, edited)):
+        raise Invalid("updated_input", f"does not fit the tool's schema. {fault}")
+    verdict = ruling(db, session).verdict(call.name, edited)
+    if verdict.effect == "deny":
+        raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
+    return edited
 
 
 def _settle_unknown(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
@@ -94,12 +174,24 @@ def _settle_unknown(db: Db, session: Session, principal: Principal, approval: Ap
     return event_id
 
 
-def _expire(db: Db, session: Session, approval: Approval) -> None:
+def _expire(db: Db, session: Session, by: Principal, approval: Approval) -> bool:
+    """What the deadline does. Returns whether the run is to end."""
     seconds = round((approval.expires_at - approval.created_at).total_seconds(), 3)
     call = db.get_one(ToolCall, approval.tool_call_id)
-    by = system("sweep.expire_approvals", session.workspace_id)
+    if approval.kind == "tool_call" and approval.on_timeout == "allow" and _lets(db, session, call):
+        approval.close(db, session, by, "allowed", Decision("allow"))
+        call.release(db, session)
+        return False
     approval.close(db, session, by, "expired", Decision("deny", deny_message=words.expired_note(seconds)))
     if approval.kind == "unknown_outcome":
         call.settle(db, session, "done", text(words.outcome_unknown()), is_error=True)
     else:
         call.settle(db, session, "expired", text(words.expired(seconds)), is_error=True)
+    return approval.on_timeout == "end_run"
+
+
+def _lets(db: Db, session: Session, call: ToolCall) -> bool:
+    """Whether a deadline may still allow the call: the tool's own configuration says so by name, and no rule asks or denies."""
+    rules = ruling(db, session)
+    verdict = rules.verdict(call.name, call.input)
+    return rules.allows_on_timeout(call.name) and (verdict.effect == "allow" or (verdict.effect == "ask" and not verdict.rules))

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from models.approval import Approval, Decision
+from models.approval import Approval
 from models.db import Db
+from models.decision import Decision
 from models.flow.hosting import retire_work
 from models.principal import Principal
 from models.pure import words
@@ -20,7 +21,7 @@ def carry_on(db: Db, session: Session) -> None:
     calls = ToolCall.of_turn(db, session)
     if session.status == "stopping":
         if not any(call.status == "running" for call in calls):
-            rest(db, session, {"type": "end_turn"})
+            rest(db, session, session.stop_reason or {"type": "end_turn"})
         return
     needing = [call.id for call in calls if call.status in NEEDS_SOMEBODY]
     if needing:
@@ -44,11 +45,15 @@ def rest(db: Db, session: Session, stop_reason: dict[str, Any], **more: Any) -> 
     session.emit(db, "session.status_idle", {"stop_reason": stop_reason} | more)
 
 
-def stop(db: Db, session: Session, principal: Principal) -> None:
-    """End the run: a reply in flight is discarded, what has not started never will, what runs is told; idle when that has ended."""
+def stop(db: Db, session: Session, principal: Principal, why: str | None = None) -> None:
+    """End the run: a reply in flight is discarded, what has not started never will, what runs is told; idle when that has ended.
+
+    The session says by whom, and `why`.
+    """
     if session.status in {"idle", "terminated"}:
         return
     session.become("stopping")
+    session.stop_reason = {"type": "end_turn", "ended_by": str(principal)} | ({"message": why} if why else {})
     turn = db.get(Turn, session.turn_id)
     if turn is not None and turn.status in {"queued", "running"}:
         if turn.status == "running":

@@ -5,19 +5,28 @@ from typing import Any
 import sqlalchemy as sa
 
 from models import audit, clock, ids
-from models.approval import Approval, Decision
+from models.approval import Approval
 from models.db import Db
+from models.decision import Decision
 from models.errors import Conflict, Invalid
 from models.event import Event
+from models.flow.chatting import take_word
 from models.flow.deciding import decide
 from models.flow.following import carry_on, stop
 from models.flow.hosting import retire_work
+from models.grant import Grant
 from models.principal import Principal
 from models.session import NO_USAGE, Session
 from models.tool_call import RESULTS, Attempt, ToolCall
 from models.turn import Turn
 from models.work import Work
 from models.writes import insert
+
+DECISION = (
+    *("result", "deny_message", "interrupt", "updated_input", "respond"),
+    *("scope", "match", "expires_in_seconds", "max_uses", "expected_input_sha256"),
+)
+"""The fields of a `user.tool_confirmation` that decide."""
 
 MAX_UNREAD = 100
 """Messages that may wait in one session: the next turn reads them all."""
@@ -33,6 +42,7 @@ def create(
     metadata: dict[str, str],
     max_turns: int,
     self_hosted: bool = False,
+    chat_approvals: bool = False,
 ) -> Session:
     """A new, idle session of `agent` (the wire's body of one version, with overrides)."""
     now = clock.now(db)
@@ -46,6 +56,7 @@ def create(
         title=title,
         metadata_=metadata,
         max_turns=max_turns,
+        chat_approvals=chat_approvals,
         status="idle",
         turn_number=0,
         turn_count=0,
@@ -84,6 +95,7 @@ def archive(db: Db, session: Session, principal: Principal) -> None:
     if session.status == "terminated":
         return
     _quiet(db, session, principal, "archived")
+    Grant.end_all(db, session)
     retire_work(db, session, also_held=True)
     session.become("terminated")
     session.archived_at = session.now
@@ -96,9 +108,9 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     _quiet(db, session, principal, "deleted")
     session.note(principal, "session.deleted", session.id)
     session.write(db)
-    audit.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
-    for table in (Event, Attempt, Approval, ToolCall, Turn, Work):
+    for table in (Event, Attempt, Approval, ToolCall, Turn, Work, Grant):
         db.execute(sa.delete(table).where(table.session_id == session.id))
+    audit.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)
 
 
@@ -112,6 +124,8 @@ def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:
 
 
 def _take_message(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
+    if decided := take_word(db, session, principal, event):
+        return decided
     if session.unread >= MAX_UNREAD:
         raise Conflict(f"{MAX_UNREAD} messages of session {session.id} wait to be read already; wait until it has gone on.")
     stored = session.emit(db, "user.message", {"content": event["content"]}, queued=True)
@@ -140,14 +154,20 @@ def _take_confirmation(db: Db, session: Session, principal: Principal, event: di
             "tool_use_id",
             f"{call.id} was not asked about: its permission was {call.permission!r}, and it is {call.status}.",
         )
-    decision = Decision(
-        event["result"],
-        event.get("deny_message"),
-        bool(event.get("interrupt")),
-        expected_input_sha256=event.get("expected_input_sha256"),
-    )
-    # The first approval: a repeated decision belongs to the one that it first decided, never to a later one of the same call.
-    return _stored(db, session, decide(db, session, principal, asked[0], decision))
+    return _stored(db, session, decide(db, session, principal, _meant(asked), Decision(**_decision(event))))
+
+
+def _decision(event: dict[str, Any]) -> dict[str, Any]:
+    """The decision's fields, as the event has them; lists become what cannot change."""
+    said = {name: event[name] for name in DECISION if event.get(name) is not None}
+    return said | ({"respond": tuple(said["respond"])} if "respond" in said else {})
+
+
+def _meant(asked: list[Approval]) -> Approval:
+    """Which of a call's approvals a decision about the call is for. A repeated decision belongs to the one that it first decided,
+    never to a later one of an unknown outcome; a call that was asked again, as its grant was gone, has its last question open."""
+    waiting = [approval for approval in asked if approval.status == "pending" and approval.kind == "tool_call"]
+    return waiting[-1] if waiting else asked[0]
 
 
 def _take_result(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:

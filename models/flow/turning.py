@@ -8,15 +8,21 @@ import sqlalchemy as sa
 from models.approval import Approval
 from models.db import Db
 from models.flow.following import carry_on, rest
+from models.flow.granting import judge
 from models.principal import system
-from models.pure import words
+from models.pure import masking, words
+from models.pure.canonical import spelled
 from models.pure.next_move import Finish, after_reply
+from models.pure.policy import Verdict
 from models.session import NO_USAGE, Session
 from models.settings import settings
 from models.tool_call import Proposal, ToolCall, text
 from models.turn import Turn
 
 Messages = list[dict[str, Any]]
+
+_EDITED = sa.case((ToolCall.proposed_input.is_not(None), ToolCall.input))
+"""The input that ran, where a person changed it."""
 
 
 def claim_turn(db: Db, session: Session, turn_id: str, worker: str) -> Turn | None:
@@ -60,8 +66,8 @@ def checkpoint(
             _refuse(db, session, turn, position, proposal, words.turn_limit(session.max_turns))
         _finish(db, session, step, stop_details)
         return
-    for position, proposal in enumerate(proposals):
-        _propose(db, session, turn, position, proposal)
+    for position, (proposal, verdict) in enumerate(zip(proposals, judge(db, session, proposals), strict=True)):
+        _propose(db, session, turn, position, proposal, verdict)
     session.emit(db, "session.usage", {"usage": session.usage})
     carry_on(db, session)
 
@@ -127,11 +133,12 @@ def history(db: Db, session_id: str) -> Messages:
     # What a turn could not accept may be a result of the calls before it.
     spoiled = {before.id for before, after in pairwise(turns) if after.stop_reason == "unacceptable"}
     results: dict[str, list[dict[str, Any]]] = {}
-    calls = sa.select(ToolCall.turn_id, ToolCall.provider_id, ToolCall.result, ToolCall.is_error).where(
-        ToolCall.session_id == session_id
-    )
-    for turn_id, provider_id, result, is_error in db.execute(calls.order_by(ToolCall.turn_id, ToolCall.position)):
+    columns = (ToolCall.turn_id, ToolCall.provider_id, ToolCall.result, ToolCall.is_error, _EDITED)
+    calls = sa.select(*columns).where(ToolCall.session_id == session_id, ToolCall.status != "replaced")
+    for turn_id, provider_id, result, is_error, edited in db.execute(calls.order_by(ToolCall.turn_id, ToolCall.position)):
         content = _acceptable(result or [], spoiled=turn_id in spoiled)
+        if edited is not None:
+            content = text(words.edited(spelled(masking.mask(edited, None).shown))) + content
         if is_error and not content:
             content = text(words.failed_silently())
         block = {"type": "tool_result", "tool_use_id": provider_id, "content": content, "is_error": bool(is_error)}
@@ -174,22 +181,21 @@ def _say(db: Db, session: Session, content: list[dict[str, Any]], message_id: st
         session.emit(db, "agent.message", {"content": said}, id=message_id)
 
 
-def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal) -> None:
-    if proposal.problem is not None:
-        _refuse(db, session, turn, position, proposal, proposal.problem)
+def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, verdict: Verdict) -> None:
+    if proposal.problem is not None or proposal.asking is None:
+        _refuse(db, session, turn, position, proposal, proposal.problem or words.unknown_tool(proposal.name))
         return
+    asking = proposal.asking
     allowed = "with_client" if proposal.kind == "custom" or session.self_hosted else "queued"
-    status = {"allow": allowed, "ask": "asked", "deny": "denied"}[proposal.verdict.effect]
-    call = ToolCall.propose(db, session, turn, position, proposal, status)
+    status = {"allow": allowed, "ask": "asked", "deny": "denied"}[verdict.effect]
+    call = ToolCall.propose(db, session, turn, position, proposal, verdict, status)
     if status == "denied":
-        call.born_settled(db, session, text(words.denied_by_policy(proposal.verdict.rule)))
+        call.born_settled(db, session, text(words.denied_by_policy(verdict.rule)), asking.input_schema)
         call.put(db, session)
         return
-    approval = None
-    if status == "asked":
-        approval = Approval.ask(session, call, kind="tool_call", prompt=proposal.prompt, seconds=proposal.approval_seconds)
-    if not (call.kind == "custom" and status == "asked"):
-        call.announce(db, session, approval.shown() if approval else None)
+    approval = Approval.ask(session, call, asking) if status == "asked" else None
+    if not (call.kind == "custom" and approval):
+        call.announce(db, session, approval.told if approval else None, asking.input_schema)
     call.put(db, session)
     if approval:
         approval.put(db, session, _actor(session))
@@ -198,8 +204,9 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
 
 
 def _refuse(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, why: str) -> None:
-    call = ToolCall.propose(db, session, turn, position, proposal, "refused")
-    call.born_settled(db, session, text(why))
+    verdict = Verdict("deny", "not asked: it cannot be run")
+    call = ToolCall.propose(db, session, turn, position, proposal, verdict, "refused")
+    call.born_settled(db, session, text(why), proposal.asking.input_schema if proposal.asking else None)
     call.put(db, session)
 
 

@@ -7,9 +7,11 @@ import sqlalchemy as sa
 from models.approval import Approval
 from models.db import Db
 from models.flow.following import carry_on
+from models.flow.granting import still_granted
 from models.principal import Principal, system
 from models.pure import words
 from models.pure.canonical import digest, is_digest
+from models.ruling import Asking
 from models.session import Session
 from models.settings import settings
 from models.tool_call import ToolCall, text
@@ -30,6 +32,9 @@ def claim_call(db: Db, session: Session, call_id: str, worker: str, storage_id: 
     if not _is_what_was_decided(db, call):
         session.note(_actor(session), "tool_call.input_changed", call.id, input_sha256=call.input_sha256)
         call.settle(db, session, "refused", text(words.changed_input()), is_error=True)
+        carry_on(db, session)
+        return None
+    if not still_granted(db, session, call):
         carry_on(db, session)
         return None
     call.claim(db, session, worker)
@@ -82,7 +87,7 @@ def rescue_call(db: Db, session: Session, call_id: str) -> None:
 def _ask_what_became(db: Db, session: Session, call: ToolCall) -> None:
     call.become_unknown(db, session)
     prompt = f"Attempt {call.attempt} of this call was started by {call.worker} and never reported its end. What became of it?"
-    approval = Approval.ask(session, call, kind="unknown_outcome", prompt=prompt, seconds=settings().approval_seconds)
+    approval = Approval.ask(session, call, Asking(prompt, settings().approval_seconds), kind="unknown_outcome")
     approval.put(db, session, _actor(session))
 
 
@@ -93,7 +98,8 @@ def _is_what_was_decided(db: Db, call: ToolCall) -> bool:
     if call.permission != "ask":
         return True
     where = (Approval.tool_call_id == call.id, Approval.kind == "tool_call", Approval.status == "allowed")
-    return call.input_sha256 in set(db.scalars(sa.select(Approval.input_sha256).where(*where)))
+    runs = sa.func.coalesce(Approval.decided_sha256, Approval.input_sha256)
+    return call.input_sha256 in set(db.scalars(sa.select(runs).where(*where)))
 
 
 def _actor(session: Session) -> Principal:

@@ -22,11 +22,13 @@ TURN = {
 
 TOOL_CALL = {
     "asked": "An approval is pending; left by a decision, an expiry or a cancellation.",
-    "queued": "Allowed, for a worker to claim.",
+    "queued": "Allowed, for a worker to claim; asked again if the grant that allowed it is gone by then.",
     "with_client": "Allowed, for the client to run; left by its result or a cancellation.",
     "running": "A worker holds its lease; its attempt row was committed before the effect.",
     "unknown": "It began and nobody can say how it ended; a person settles it.",
     "done": "It has a result, good or bad, from the tool, the client or a person.",
+    "answered": "A person answered in the tool's place; it never ran.",
+    "replaced": "A person changed its input after the client had seen it; another call runs in its place.",
     "denied": "A person or the policy said no; it never ran.",
     "expired": "Nobody decided in time; it never ran.",
     "cancelled": "An interrupt or the run's end came first; or its worker was lost after one, and nobody knows how far it came.",
@@ -39,7 +41,7 @@ APPROVAL = {
     "denied": "A person said no.",
     "expired": "The deadline passed first.",
     "cancelled": "The question went away: an interrupt, an archived session.",
-    "answered": "A person said what became of a call whose outcome was unknown.",
+    "answered": "A person answered in the tool's place, or said what became of a call whose outcome was unknown.",
 }
 
 WORK = {
@@ -69,12 +71,14 @@ TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
         "cancelled": frozenset(),
     },
     "tool_call": {
-        "asked": frozenset({"queued", "with_client", "denied", "expired", "cancelled"}),
-        "queued": frozenset({"running", "cancelled", "refused"}),
+        "asked": frozenset({"queued", "with_client", "answered", "replaced", "denied", "expired", "cancelled"}),
+        "queued": frozenset({"running", "asked", "cancelled", "refused"}),
         "with_client": frozenset({"done", "cancelled"}),
         "running": frozenset({"done", "queued", "unknown", "cancelled"}),
         "unknown": frozenset({"done", "queued", "cancelled"}),
         "done": frozenset(),
+        "answered": frozenset(),
+        "replaced": frozenset(),
         "denied": frozenset(),
         "expired": frozenset(),
         "cancelled": frozenset(),

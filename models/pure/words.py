@@ -34,6 +34,24 @@ def ended_by_person(message: str | None) -> str:
     return f"The user denied this tool call and ended the run{f', saying: {message}' if message else ''}. It was not run."
 
 
+def edited(spelled: str) -> str:
+    """A person changed the input before the call ran; said before its result."""
+    return (
+        f"The user changed the input of this tool call before it ran, to: {spelled}\n"
+        "That was done on purpose, and this is the result. Go on from it; do not repeat the call with the input that you proposed."
+    )
+
+
+def replaced() -> str:
+    """The client's own runner: it drops a call whose input was changed. The model is never told this."""
+    return "A person changed the input of this tool call. It was not run; another one takes its place."
+
+
+def answered() -> str:
+    """A person answered in the tool's place; said before the answer."""
+    return "The user answered this tool call in the tool's place; the tool was not run. Take it as the result:"
+
+
 def cancelled() -> str:
     """The run was ended before the call was run."""
     return "This tool call was not run: the run was ended before it started."

@@ -19,6 +19,10 @@ WRITES = {
     "rescue_call": "a dead worker's call is taken back",
     "expire_due": "an approval expires",
     "receive": "a client's events are stored",
+    "offer_work": "work is offered to a worker that polls",
+    "acknowledge_work": "a worker says that it has its work",
+    "renew_work": "a worker's heartbeat extends its lease",
+    "stop_work": "a worker's work is over",
 }
 """Each transaction that changes something, by the verb in it."""
 

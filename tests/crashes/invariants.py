@@ -14,6 +14,7 @@ from models.approval import Approval
 from models.audit import GENESIS, Audit, link
 from models.db import transaction
 from models.event import Event
+from models.grant import Grant
 from models.pure.canonical import canonical, digest
 from models.pure.states import NEEDS_SOMEBODY, SETTLED
 from models.session import Session
@@ -32,6 +33,7 @@ class Seen:
     calls: list[ToolCall]
     attempts: list[Attempt]
     approvals: list[Approval]
+    grants: list[Grant]
     events: list[Event]
     audit: list[Audit]
     messages: list[dict[str, Any]]
@@ -64,6 +66,7 @@ def look(workspace_id: str, session_id: str) -> Seen:
             rows(ToolCall, ToolCall.created_at, ToolCall.position),
             rows(Attempt, Attempt.started_at, Attempt.number),
             rows(Approval, Approval.created_at, Approval.id),
+            list(db.scalars(sa.select(Grant).order_by(Grant.id))),
             rows(Event, Event.seq),
             list(db.scalars(sa.select(Audit).where(Audit.chain == session_id).order_by(Audit.seq))),
             flow.history(db, session_id),
@@ -129,11 +132,15 @@ def i4_one_decision_per_approval(seen: Seen) -> None:
 def i5_shown_is_decided_is_run(seen: Seen) -> None:
     """I3 too: all attempts at a call have one input; their key is its id."""
     hashes = {call.id: call.input_sha256 for call in seen.calls}
+    proposed = {call.id: digest(call.input if call.proposed_input is None else call.proposed_input) for call in seen.calls}
     for call in seen.calls:
         assert digest(call.input) == call.input_sha256
     for approval in seen.approvals:
         assert canonical(json.loads(approval.input)).decode() == approval.input
-        assert digest(json.loads(approval.input)) == approval.input_sha256 == hashes[approval.tool_call_id]
+        asked = proposed if approval.kind == "tool_call" else hashes
+        assert digest(json.loads(approval.input)) == approval.input_sha256 == asked[approval.tool_call_id]
+        if approval.kind == "tool_call" and approval.status == "allowed":
+            assert approval.runs == hashes[approval.tool_call_id], "what was decided is what may run"
     assert all(attempt.input_sha256 == hashes[attempt.tool_call_id] for attempt in seen.attempts)
 
 
@@ -144,14 +151,22 @@ def i6_nothing_runs_unasked(seen: Seen) -> None:
         if a.kind == "tool_call" and a.status == "allowed" and a.decided_at and a.decided_at < a.expires_at
     }
     calls = {call.id: call for call in seen.calls}
+    grants = {grant.id: grant for grant in seen.grants}
     for attempt in seen.attempts:
         call = calls[attempt.tool_call_id]
         assert call.permission != "deny"
+        for grant in (grants[one] for one in call.grants or []):
+            assert grant.created_at <= attempt.started_at, "it ran before it was granted"
+            assert grant.revoked_at is None or grant.revoked_at >= attempt.started_at, "it ran after its grant was revoked"
         if call.permission == "ask":
             assert attempt.started_at >= allowed[call.id], "it ran before it was allowed"
     for call in seen.calls:
-        if call.status in {"denied", "expired", "refused"}:
+        if call.status in {"denied", "expired", "refused", "answered", "replaced", "asked"}:
             assert call.attempt == 0, f"a call that is {call.status} has run"
+    for grant in seen.grants:
+        used = sum(row.subject_id == grant.id for row in seen.audit if row.action == "grant.used")
+        assert grant.uses == used or grant.scope == "always", "each use is in the audit"
+        assert grant.max_uses is None or grant.uses <= grant.max_uses, "used more often than it may be"
 
 
 def i7_checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
@@ -169,7 +184,7 @@ def i7_checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
     results = Counter(
         e.body.get("tool_use_id") or e.body["custom_tool_use_id"]
         for e in seen.events
-        if e.type in {"agent.tool_result", "user.custom_tool_result"}
+        if e.type in {"agent.tool_result", "user.tool_result", "user.custom_tool_result"}
     )
     assert results == Counter(c.id for c in seen.calls if c.status in SETTLED), "one result for each call that is settled"
 

@@ -12,16 +12,20 @@ import signal
 import traceback
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from crashes.boundaries import ARMED, UNLISTED
+from flask import Flask
 
+from api import create_app
 from models import db, due, flow, lease
 from models.principal import Principal
 from models.session import Session
 from models.tool_call import ToolCall
+from models.work import Work
 from workers import enqueue, providers, tool, turn
 from workers.celery import app
 from workers.tools import registry
@@ -110,10 +114,12 @@ def _loaded(name: str, provider_for: Callable[[str], Any] = providers.provider_f
 
 for _verb in ("claim_turn", "checkpoint", "fail_turn", "claim_call", "finish_call", "lose_call", "expire_due", "receive"):
     setattr(flow, _verb, _name(_verb)(getattr(flow, _verb)))
-for _verb in ("rescue_turn", "rescue_call"):
+for _verb in ("rescue_turn", "rescue_call", "offer_work", "stop_work"):
     setattr(flow, _verb, _name(_verb)(getattr(flow, _verb)))
 for _verb in ("renew", "look"):
     setattr(lease, _verb, _name(READS)(getattr(lease, _verb)))
+Work.acknowledge = _name("acknowledge_work")(Work.acknowledge)  # type: ignore[method-assign]
+Work.beat = _name("renew_work")(Work.beat)  # type: ignore[method-assign]
 for _verb in ("lapsed", "overdue_approvals"):
     setattr(due, _verb, _name(READS)(getattr(due, _verb)))
 due.hints = _hints
@@ -130,6 +136,18 @@ def door(session_id: str, principal: dict[str, Any], events: list[dict[str, Any]
     who = Principal(**principal)
     with db.transaction(who.workspace_id) as handle:
         flow.receive(handle, Session.lock(handle, session_id), who, events)
+
+
+@cache
+def api() -> Flask:
+    """The doors themselves, in this process."""
+    return create_app()
+
+
+@app.task(name="door.ask")
+def ask(request: dict[str, Any]) -> None:
+    """What a door does with a request, for a process that may die."""
+    api().test_client().open(**request)
 
 
 # What a process would otherwise do for each of its first tasks is done once, before they are forked.

@@ -176,7 +176,8 @@ def crash_in_sweep(journey: Journey, boundary: str) -> None:
 
 
 def test_every_boundary_is_met() -> None:
-    """The table and the tests above are about the same boundaries; `receive` is in test_a_door_can_crash."""
+    """The table and the tests above are about the same boundaries, with those of test_a_door_can_crash and of the work's doors."""
     others = ("fail_turn", "lose_call", "dispatch_turns", "dispatch_calls", "rescue_turn", "rescue_call", "expire_due", "receive")
-    tested = OF_TURNS + OF_CALLS + [boundary for verb in others for boundary in of(verb)]
+    work = ("offer_work", "acknowledge_work", "renew_work", "stop_work")
+    tested = OF_TURNS + OF_CALLS + [boundary for verb in (*others, *work) for boundary in of(verb)]
     assert sorted(tested) == sorted(BOUNDARIES)

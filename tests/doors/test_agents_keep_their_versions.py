@@ -41,8 +41,10 @@ def test_a_stale_version_is_refused_with_the_head(caller: Caller) -> None:
 def test_null_clears_what_can_be_cleared(caller: Caller) -> None:
     agent = caller.agent(system="Be kind.", description="d", tools=[TOOLSET])
     path = f"/v1/agents/{agent['id']}"
-    new = good(caller.post(path, json={"system": None, "description": "", "tools": None}))
-    assert (new["system"], new["description"], new["tools"]) == (None, None, [])
+    good(caller.post(path, json={"permission_policy": {"type": "always_ask"}, "approval": {"timeout_seconds": 2}}))
+    cleared = {"system": None, "description": "", "tools": None, "permission_policy": None, "approval": None}
+    new = good(caller.post(path, json=cleared))
+    assert {name: new[name] for name in cleared} == cleared | {"description": None, "tools": []}
     bad(caller.post(path, json={"name": None}), 400, "name", "leave it out")
     bad(caller.post(path, json={"model": None}), 400, "model", "leave it out")
 
@@ -93,7 +95,8 @@ def test_policies_come_back_in_words_that_every_client_knows(caller: Caller) -> 
     agent = caller.agent(tools=[{**TOOLSET, "configs": configs}])
     found = {c["name"]: c for c in agent["tools"][0]["configs"]}
     assert found["bash"]["permission_policy"] == {"type": "auto", "rules": [], "default": "deny"}
-    assert found["read"]["approval"] == {"timeout_seconds": 2, "prompt": "Read?"}
+    said = {"timeout_seconds": 2, "on_timeout": None, "remind_after_seconds": None, "prompt": "Read?"}
+    assert found["read"]["approval"] == said
     assert found["glob"]["enabled"] is False
     assert "web_fetch" not in found
     assert caller.agent(tools=agent["tools"])["tools"] == agent["tools"]

@@ -152,7 +152,7 @@ SESSIONS: dict[str, tuple[dict[str, Any], str]] = {
     "a budget": ({"budget": {"type": "limit", "max_list_cost": {"amount": "1", "currency": "USD"}}}, "budget"),
     "resources": ({"resources": [{"type": "file", "file_id": "f"}]}, "resources"),
     "vaults": ({"vault_ids": ["vlt_1"]}, "vault_ids"),
-    "chat approvals": ({"chat_approvals": True}, "chat_approvals"),
+    "chat approvals": ({"chat_approvals": "perhaps"}, "chat_approvals"),
     "a title too long": ({"title": "t" * 513}, "title"),
     "51 first events": ({"initial_events": [message()] * 51}, "initial_events"),
     "a first event of another type": ({"initial_events": [{"type": "user.interrupt"}]}, "initial_events.0.type"),

@@ -87,4 +87,5 @@ def test_an_interrupt_ends_the_run(caller: Caller, stage: Stage) -> None:
     stage.reply(session["id"], call())
     good(caller.tell(session["id"], {"type": "user.interrupt"}))
     last = caller.events(session["id"])[-1]
-    assert (last["type"], last["stop_reason"]) == ("session.status_idle", {"type": "end_turn"})
+    assert (last["type"], last["stop_reason"]["type"]) == ("session.status_idle", "end_turn")
+    assert last["stop_reason"]["ended_by"].startswith("api_key:")

@@ -37,7 +37,7 @@ CELERY = [
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the mark of what takes longer than the suite should."""
-    config.addinivalue_line("markers", "slow: real time-outs of half a minute; run by `make test ARGS='-m slow'` only")
+    config.addinivalue_line("markers", "slow: real time-outs of half a minute or more; run by `make test ARGS='-m slow'` only")
     config.addinivalue_line("markers", "crash: kills real processes")
 
 

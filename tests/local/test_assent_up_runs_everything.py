@@ -15,8 +15,9 @@ import httpx
 import psutil
 import pytest
 
-from api.cli_approvals import CALL, describe, settle
+from api.cli_asking import CALL, settle
 from api.cli_inbox import Inbox, connect
+from api.cli_showing import describe
 from deploy.folder import MARK, free_port
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]

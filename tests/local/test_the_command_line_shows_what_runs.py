@@ -13,8 +13,9 @@ from click.testing import CliRunner
 from own_database import DatabaseUrls
 
 from api.cli import main
-from api.cli_approvals import describe, run, visible
+from api.cli_approvals import run
 from api.cli_inbox import Inbox
+from api.cli_showing import describe, visible
 
 EVENTS = [
     {"type": "user.tool_confirmation"},
@@ -33,9 +34,13 @@ def approval(shown: str = '{"command":"ls"}', **more: Any) -> dict[str, Any]:
         "prompt": "Run shell command: ls",
         "session_id": "sesn_1",
         "input_canonical": shown,
+        "masked": [],
         "input_sha256": hashlib.sha256(shown.encode()).hexdigest(),
+        "rule": "default: ask",
         "created_at": "2026-01-01T00:00:00Z",
         "expires_at": "2026-01-02T00:00:00Z",
+        "on_timeout": "deny",
+        "grant": None,
         **more,
     }
 
@@ -64,10 +69,9 @@ def ask() -> Iterator[Callable[..., str]]:
     """Runs `assent approvals` against an API with a person who types; gives what was printed."""
     clients: list[httpx.Client] = []
 
-    def go(api: Api, typed: str, **more: bool) -> str:
+    def go(api: Api, typed: str) -> str:
         clients.append(httpx.Client(transport=httpx.MockTransport(api), base_url="http://api"))
-        options = {"watch": False, "as_json": False, **more}
-        command = click.Command("approvals", callback=lambda: run(Inbox(clients[-1]), **options))
+        command = click.Command("approvals", callback=lambda: run(Inbox(clients[-1])))
         return CliRunner().invoke(command, input=typed, catch_exceptions=False).output
 
     yield go
@@ -79,9 +83,10 @@ def ask() -> Iterator[Callable[..., str]]:
     ("kind", "typed", "decision"),
     [
         ("tool_call", "1\n", {"result": "allow"}),
-        ("tool_call", "2\n", {"result": "deny"}),
-        ("tool_call", "3\nnot today\n", {"result": "deny", "deny_message": "not today"}),
-        ("tool_call", "4\n", {"result": "deny", "interrupt": True}),
+        ("tool_call", "4\n", {"result": "deny"}),
+        ("tool_call", "5\nnot today\n", {"result": "deny", "deny_message": "not today"}),
+        ("tool_call", "6\n", {"result": "deny", "interrupt": True}),
+        ("tool_call", "8\n3 files\n", {"result": "allow", "respond": "3 files"}),
         ("unknown_outcome", "1\nit printed 3\n", {"outcome": "happened", "result": "it printed 3"}),
         ("unknown_outcome", "2\n", {"outcome": "rerun"}),
         ("unknown_outcome", "3\n", {"outcome": "give_up"}),
@@ -101,7 +106,7 @@ def test_what_the_session_does_is_told_until_it_is_idle(ask: Callable[..., str])
     assert "never shown" not in said
 
 
-@pytest.mark.parametrize("typed", ["5\n", "q\n", ""])
+@pytest.mark.parametrize("typed", ["9\n", "q\n", ""])
 def test_skipping_quitting_and_hanging_up_decide_nothing(ask: Callable[..., str], typed: str) -> None:
     api = Api(approval())
     ask(api, typed)
@@ -127,9 +132,9 @@ def test_characters_that_a_terminal_would_obey_or_hide_are_spelled_out() -> None
     assert "Run<U+009B>1m" in shown
 
 
-def test_json_lists_what_waits_and_asks_nothing(ask: Callable[..., str]) -> None:
-    assert json.loads(ask(Api(approval()), "", as_json=True)) == [approval()]
-    assert json.loads(ask(Api(), "", as_json=True)) == []
+def test_what_is_hidden_is_said_and_its_hash_cannot_be_looked_at() -> None:
+    shown = "\n".join(describe(approval('{"pin":"«masked»"}', masked=["/pin"], input_sha256="0" * 64)))
+    assert "  hidden    /pin: secrets; what runs has them\n" in shown
 
 
 def test_nothing_waiting_is_said(ask: Callable[..., str]) -> None:

@@ -14,9 +14,11 @@ from rows.stage import Stage, call, say
 from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import check as check_request
 from models import flow
-from models.approval import DeadlinePassed, Decision
-from models.db import Db
+from models.approval import DeadlinePassed
+from models.db import Db, transaction
+from models.decision import Decision
 from models.errors import Conflict, Invalid
+from models.grant import Grant
 from models.session import Session
 from models.tool_call import ToolCall
 from models.turn import Turn
@@ -42,6 +44,10 @@ DECISIONS = st.builds(
             {"result": "deny"},
             {"result": "deny", "deny_message": "No."},
             {"result": "deny", "interrupt": True},
+            {"result": "allow", "updated_input": {"command": "edited"}},
+            {"result": "allow", "respond": (say("I did it myself."),)},
+            {"result": "allow", "scope": "session"},
+            {"result": "allow", "scope": "session", "match": "exact", "max_uses": 1},
             {"outcome": "rerun"},
             {"outcome": "give_up"},
             {"outcome": "happened", "content": (say("I looked."),)},
@@ -134,6 +140,7 @@ class AnyVerbs(RuleBasedStateMachine):
         before = newest(self.seen.approvals, which)
         same = before.decision == Decision(**decision).said and before.status not in {"expired", "cancelled"}
         fits = ("outcome" in decision) == (before.kind == "unknown_outcome") or decision.get("result") == "deny"
+        fits = fits and ("updated_input" not in decision or before.tool == "bash")
         try:
             event_id = self.stage.decide(before, **decision)
         except DeadlinePassed:
@@ -155,7 +162,10 @@ class AnyVerbs(RuleBasedStateMachine):
     def claim_call(self, which: int) -> None:
         found = newest([c for c in self.seen.calls if c.status == "queued"], which)
         held = self.stage.claim_call(found)
-        assert held is not None
+        if held is None:
+            assert found.grants, "only a call whose grant is gone is put to a person instead"
+            assert self.stage.get(ToolCall, found.id).status == "asked"
+            return
         self.runs[held.id] += 1
         self.calls.append(held)
 
@@ -193,6 +203,20 @@ class AnyVerbs(RuleBasedStateMachine):
             assert found.status not in {"with_client", "done"}
         else:
             assert found.status in {"with_client", "done"}
+
+    @rule()
+    @precondition(lambda self: self.seen.grants)
+    def what_is_granted_is_released(self) -> None:
+        """The sweep; twice is once."""
+        flow.release_waiting(self.stage.workspace_id, self.session_id)
+        assert flow.release_waiting(self.stage.workspace_id, self.session_id) == 0
+
+    @rule(which=ANY)
+    @precondition(lambda self: self.seen.grants)
+    def revoke(self, which: int) -> None:
+        given = newest(self.seen.grants, which)
+        with transaction(self.stage.workspace_id) as db:
+            Grant.find(db, given.id).revoke(db, self.stage.principal)
 
     @rule(seconds=st.sampled_from([1, 46, 86_401]))
     def time_passes(self, seconds: int) -> None:

@@ -9,9 +9,10 @@ import sqlalchemy as sa
 from deploy.standin.pairing import check_pairs
 from models import flow, ids
 from models.agent import Agent
-from models.approval import Approval, Decision
+from models.approval import Approval
 from models.audit import GENESIS, Audit, link
 from models.db import Db, transaction
+from models.decision import Decision
 from models.environment import Environment
 from models.event import Event
 from models.principal import Principal
@@ -39,6 +40,15 @@ def say(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
+def _policy(said: Any) -> dict[str, Any]:
+    return said if isinstance(said, dict) else {"type": said}
+
+
+def rules(*said: tuple[str, Any], default: str = "ask") -> dict[str, Any]:
+    """A policy of rules: `rules(("deny", "bash(rm *)"))`."""
+    return {"type": "rules", "rules": [{"effect": effect, "match": match} for effect, match in said], "default": default}
+
+
 class Stage:
     """One workspace. Every method is one transaction, as one request or one task's step would be."""
 
@@ -55,12 +65,18 @@ class Stage:
         approval: dict[str, Any] | None = None,
         *,
         self_hosted: bool = False,
-        **policies: str,
+        agent_policy: dict[str, Any] | None = None,
+        agent_approval: dict[str, Any] | None = None,
+        chat_approvals: bool = False,
+        of_agent: str | None = None,
+        policy_from: str = "tool",
+        **policies: Any,
     ) -> str:
         """A new session; `policies` by built-in tool (`bash="always_ask"`), `custom` names client tools."""
         default = {"type": "always_ask"}
         configs = [
-            {"type": name, "name": name, "enabled": True, "permission_policy": {"type": policy}, "approval": approval}
+            {"type": name, "name": name, "enabled": True, "permission_policy": _policy(policy), "approval": approval}
+            | {"policy_from": policy_from}
             for name, policy in (policies or {"bash": "always_ask"}).items()
         ]
         tools: list[dict[str, Any]] = [
@@ -77,8 +93,12 @@ class Stage:
             for name in custom
         ]
         body = {"name": "Agent", "description": None, "model": {"id": "stand-in"}, "system": None, "tools": tools, "metadata": {}}
+        body |= {"permission_policy": agent_policy, "approval": agent_approval}
         with transaction(self.workspace_id) as db:
-            _agent, version = Agent.create(db, self.principal, body)
+            if of_agent:
+                version = Agent.find(db, of_agent).at(db)
+            else:
+                _agent, version = Agent.create(db, self.principal, body)
             environment = db.scalars(sa.select(Environment)).first()
             if self_hosted:
                 environment = Environment.create(db, self.principal, name="Theirs", self_hosted=True)
@@ -93,6 +113,7 @@ class Stage:
                 title=None,
                 metadata={},
                 max_turns=max_turns,
+                chat_approvals=chat_approvals,
             )
             return session.id
 
@@ -143,7 +164,7 @@ class Stage:
                 stop_reason=why,
                 stop_details=None,
                 usage=USAGE,
-                proposals=Judge.of(session.agent).proposals(blocks),
+                proposals=Judge.of(session.agent, Workspace.policies(db, self.workspace_id)).proposals(blocks),
                 message_id=ids.new("sevt"),
             )
             db.flush()

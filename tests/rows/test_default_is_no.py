@@ -45,7 +45,8 @@ def test_a_denial_can_end_the_run(stage: Stage) -> None:
     first, second = stage.reply(session, call(command="a"), call(command="b"))
     stage.confirm(session, first.id, "deny", interrupt=True, deny_message="Stop.")
     assert stage.read(session).status == "idle"
-    assert stage.events(session)[-1].body["stop_reason"] == {"type": "end_turn"}
+    said = {"type": "end_turn", "ended_by": str(stage.principal), "message": "Stop."}
+    assert stage.events(session)[-1].body["stop_reason"] == said
     assert stage.get(ToolCall, first.id).status == "denied"
     assert stage.get(ToolCall, second.id).status == "cancelled"
     stage.check(session)

@@ -7,6 +7,7 @@ import time
 import pytest
 from looking import text
 
+from models.pure.fitting import misfit
 from workers.tools import registry
 from workers.tools.kinds import OutcomeUnknown, Tool, ToolError, text_result
 
@@ -59,12 +60,12 @@ def test_what_cannot_be_called_cannot_be_registered():
     ],
 )
 def test_a_wrong_input_is_told_by_its_field(value, says):
-    assert registry.validate(SCHEMA, value) == says
+    assert misfit(SCHEMA, value) == says
 
 
 def test_errors_are_few_short_and_visible():
     schema = {"type": "object", "properties": {}, "additionalProperties": {"enum": ["x"]}}
-    said = registry.validate(schema, {f"\0{n}" * 1_000: "secret" * 10_000 for n in range(100)})
+    said = misfit(schema, {f"\0{n}" * 1_000: "secret" * 10_000 for n in range(100)})
     assert said is not None
     assert len(said) < 6_000
     assert "\0" not in said
@@ -72,7 +73,7 @@ def test_errors_are_few_short_and_visible():
 
 def test_nested_fields_are_named():
     schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}}
-    assert registry.validate(schema, {"a": [1, "x"]}) == "input.a[1]: must be integer, not string"
+    assert misfit(schema, {"a": [1, "x"]}) == "input.a[1]: must be integer, not string"
 
 
 @pytest.mark.parametrize(
@@ -84,11 +85,12 @@ def test_nested_fields_are_named():
         {"properties": 5},
         {"additionalProperties": False, "patternProperties": {"(": {}}},
         {"properties": {"a": {"pattern": "("}}},
+        {"properties": {"a": {"pattern": "(?=a)b"}}},
         {"unevaluatedProperties": False, "patternProperties": {"(a*)*b": {}}},
     ],
 )
 def test_a_wrong_schema_is_an_error_not_a_crash(schema):
-    assert "schema cannot be used" in (registry.validate(schema, {"a": "x"}) or "")
+    assert "schema cannot be used" in (misfit(schema, {"a": "x"}) or "")
 
 
 @pytest.mark.parametrize(
@@ -100,20 +102,19 @@ def test_a_wrong_schema_is_an_error_not_a_crash(schema):
         {"patternProperties": {"^(x+x+)+y$": {}}, "additionalProperties": False},
     ],
 )
-def test_a_hostile_pattern_ends_soon(schema):
-    begun = time.monotonic()
-    said = registry.validate(schema, {"a": "x" * 1_000, "x" * 1_000: 1})
-    assert said == "input: the tool's schema takes too long to check"
-    assert time.monotonic() - begun < 4
+def test_a_hostile_pattern_costs_no_more_than_any(schema):
+    begun = time.process_time()
+    misfit(schema, {"a": "x" * 1_000, "x" * 1_000: 1})
+    assert time.process_time() - begun < 0.5
 
 
 def test_patterns_work():
     schema = {"properties": {"a": {"pattern": "^[a-z]+-[0-9]+$"}}, "patternProperties": {"^x": {"type": "integer"}}}
     schema = {**schema, "additionalProperties": False}
-    assert registry.validate(schema, {"a": "ab-12", "x1": 1}) is None
-    assert registry.validate(schema, {"a": "ab12"}) == "input.a: must match the pattern ^[a-z]+-[0-9]+$"
-    assert registry.validate(schema, {"x1": "1"}) == "input.x1: must be integer, not string"
-    assert registry.validate(schema, {"y": 1}) == "input: y is not a field of this tool"
+    assert misfit(schema, {"a": "ab-12", "x1": 1}) is None
+    assert misfit(schema, {"a": "ab12"}) == "input.a: must match the pattern ^[a-z]+-[0-9]+$"
+    assert misfit(schema, {"x1": "1"}) == "input.x1: must be integer, not string"
+    assert misfit(schema, {"y": 1}) == "input: y is not a field of this tool"
 
 
 def test_input_nested_beyond_measure_is_an_error():
@@ -121,7 +122,7 @@ def test_input_nested_beyond_measure_is_an_error():
     for _ in range(sys.getrecursionlimit() * 2):
         value = {"a": value}
     schema = {"properties": {"a": {"$ref": "#"}}}
-    assert registry.validate(schema, value) is not None
+    assert misfit(schema, value) is not None
 
 
 def test_a_tool_never_sees_input_that_does_not_fit(context):

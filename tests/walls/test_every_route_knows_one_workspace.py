@@ -25,6 +25,12 @@ def bodies(world: World) -> dict[str, Any]:
         "POST /v1/sessions/<session_id>": {"title": "Renamed"},
         "POST /v1/sessions/<session_id>/events": {"events": [message(), confirmation(world.ids["tool_use_id"])]},
         "POST /v1/approvals/<approval_id>/decision": {"result": "allow"},
+        "POST /v1/approvals/<approval_id>/extend": {"seconds": 100_000},
+        "POST /v1/approvals/<approval_id>/preview": {"scope": "session"},
+        "POST /v1/approvals/decisions": {"decisions": [{"approval_id": world.ids["approval_id"], "result": "allow"}]},
+        "POST /v1/policy": {"permission_policy": {"type": "always_deny"}},
+        "POST /v1/policy/explain": {"session_id": world.session_id, "tool": "bash", "input": {"command": "true"}},
+        "POST /v1/policy/simulate": {"rule": {"effect": "deny", "match": "bash"}, "agent_id": world.ids["agent_id"]},
     }
 
 
@@ -77,10 +83,16 @@ def test_the_same_requests_find_their_own(app: Flask, theirs: World) -> None:
         answer.close()
 
 
+def allow(approval_id: str) -> dict[str, Any]:
+    """One of several decisions."""
+    return {"approval_id": approval_id, "result": "allow"}
+
+
 def mixed(ours: World, theirs: World) -> list[tuple[str, dict[str, Any]]]:
     """Requests to our own rows that name somebody else's."""
     events = f"/v1/sessions/{ours.session_id}/events"
     return [
+        ("/v1/approvals/decisions", {"decisions": [allow(ours.ids["approval_id"]), allow(theirs.ids["approval_id"])]}),
         ("/v1/sessions", {"agent": ours.ids["agent_id"], "environment_id": theirs.ids["environment_id"]}),
         ("/v1/sessions", {"agent": theirs.ids["agent_id"], "environment_id": ours.ids["environment_id"]}),
         ("/v1/sessions", {"agent": {"type": "agent", "id": theirs.ids["agent_id"]}, "environment_id": ours.built_in()}),
@@ -110,7 +122,7 @@ def test_an_answer_kept_for_retries_is_the_asker_s_alone(theirs: World, ours: Wo
     assert first.get_json()["id"] == again.get_json()["id"] != other.get_json()["id"]
 
 
-@pytest.mark.parametrize("listed", ["agents", "environments", "sessions", "approvals"])
+@pytest.mark.parametrize("listed", ["agents", "environments", "sessions", "approvals", "grants"])
 def test_another_workspace_s_cursor_shows_nothing_of_it(theirs: World, ours: World, listed: str) -> None:
     """A page's cursor is a place in an order, no key to somebody's rows."""
     if listed == "approvals":

@@ -11,13 +11,16 @@ from walls.world import TABLES, World
 
 Row = dict[str, Any]
 NOT_CONTENT = {
-    "workspace": {"name"},
-    "api_key": {"name", "scopes", "secret_sha256", "hint", "created_at", "revoked_at"},
-    "session": {"last_seq"},
+    "workspace": {"name", "audit_seq"},
+    "api_key": {"name", "scopes", "secret_sha256", "hint", "environment_id", "created_at", "revoked_at"},
+    "session": {"last_seq", "audit_seq"},
     "turn": {"fence", "due_at", "hinted_at", "lease_until"},
     "tool_call": {"fence", "due_at", "hinted_at", "lease_until", "cancel_requested_at", "held_back"},
-    "approval": {"expires_at"},
+    "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind"},
+    "approval_grant": {"agent_id", "tool", "created_at", "revoked_at"},
     "answer": {"expires_at"},
+    "audit": {"chain", "seq", "at"},
+    "sealed": {"chain", "seq"},
 }
 """Beside ids and statuses: what the sweeps see of all workspaces. No input, no result, no message, no decision."""
 ALWAYS = {"id", "workspace_id", "session_id", "status"}
@@ -48,9 +51,9 @@ def a_row(urls: DatabaseUrls, world: World, table: str) -> Row:
 def insert(db: "psycopg.Connection[Any]", table: str, row: Row) -> None:
     """Insert a row as it is."""
     names = sql.SQL(", ").join(map(sql.Identifier, row))
-    arrays = {"scopes"}  # every other list is JSON
+    arrays, texts = {"scopes"}, {"match"}  # every other list is JSON, and this text too
     values = [
-        psycopg.types.json.Jsonb(value) if isinstance(value, dict | list) and name not in arrays else value
+        psycopg.types.json.Jsonb(value) if name in texts or (isinstance(value, dict | list) and name not in arrays) else value
         for name, value in row.items()
     ]
     places = sql.SQL(", ").join(sql.Placeholder() * len(row))

@@ -11,7 +11,7 @@ from psycopg import sql
 from rows.stage import Stage, call
 from werkzeug.test import TestResponse
 
-from models import schema  # noqa: F401 - every table is imported
+from models import schema, seal  # noqa: F401 - every table is imported
 from models.db import Base, transaction
 from models.environment import Environment
 from models.tool_call import ToolCall
@@ -34,6 +34,10 @@ class World:
         self.hosted_id = self.stage.session(self_hosted=True, bash="always_allow")
         self.stage.message(self.hosted_id)
         self.stage.reply(self.hosted_id, call())
+        granted_id = self.stage.session()
+        self.stage.message(granted_id)
+        for found, scope in zip(self.stage.reply(granted_id, call(), call()), ("session", "always"), strict=True):
+            self.stage.confirm(granted_id, found.id, scope=scope)
         self.resting_id = self.stage.session()
         self.ids = {
             "session_id": self.session_id,
@@ -44,7 +48,9 @@ class World:
         answer = self.ask("POST", "/v1/agents", {"name": "Kept", "model": MODEL}, **{"idempotency-key": "k"})
         assert answer.status_code == 200, answer.text
         self.ids["agent_id"] = answer.get_json()["id"]
+        self.ids["grant_id"] = self._first("/v1/grants")
         self.ids["work_id"] = self._first(f"/v1/environments/{self.ids['environment_id']}/work")
+        assert seal.seal(self.workspace_id, [self.session_id, self.workspace_id])
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> TestResponse:

@@ -1,6 +1,8 @@
 """The SDK's helpers that run tools, in threads of their own, and something to wait with."""
 
 import asyncio
+import os
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +12,9 @@ from typing import Any
 from anthropic import Anthropic, AsyncAnthropic
 from doors.served import key
 from rows.stage import Stage
+
+from models.api_key import ApiKey
+from models.db import transaction
 
 SCHEMA: Any = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 SECONDS = 20
@@ -84,11 +89,37 @@ class Runner:
         return self.dispatched
 
 
+def environment_key(stage: Stage, environment_id: str) -> str:
+    """The secret of a new key that is bound to this environment."""
+    with transaction(stage.workspace_id) as db:
+        return ApiKey.create(db, workspace_id=stage.workspace_id, name="worker", environment_id=environment_id)[1]
+
+
 @contextmanager
-def environment_worker(api: str, stage: Stage, environment_id: str, workdir: Path) -> Iterator[None]:
-    """The SDK's `EnvironmentWorker` with its own toolset, in a thread, until the block ends."""
+def npm_worker(folder: Path, api: str, stage: Stage, environment_id: str, workdir: Path) -> Iterator[None]:
+    """The npm SDK's `EnvironmentWorker` with its own toolset, in a process, until the block ends."""
+    env = {
+        "ASSENT_URL": api,
+        "ASSENT_ENVIRONMENT_ID": environment_id,
+        "ASSENT_ENVIRONMENT_KEY": environment_key(stage, environment_id),
+    }
+    command, pipe = ["node", "worker.mjs", str(workdir)], subprocess.PIPE
+    with subprocess.Popen(command, cwd=folder, env=os.environ | env, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as node:
+        try:
+            yield
+        finally:
+            try:
+                said = node.communicate(timeout=SECONDS)  # closes its input: it may go
+            finally:
+                node.kill()
+        assert node.returncode == 0, said
+
+
+@contextmanager
+def python_worker(api: str, stage: Stage, environment_id: str, workdir: Path) -> Iterator[None]:
+    """The Python SDK's `EnvironmentWorker` with its own toolset, in a thread, until the block ends."""
     over, failures = threading.Event(), list[BaseException]()
-    secret = key(stage, "read", "environment")
+    secret = environment_key(stage, environment_id)
 
     async def serve() -> None:
         async with AsyncAnthropic(api_key="unused", base_url=api) as client:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -16,27 +15,6 @@ from rows.stage import Stage, call, say
 from wire.running import MODEL, SCHEMA, SECONDS, Runner, results, until
 
 from models.tool_call import ToolCall
-
-HERE = Path(__file__).parent / "npm"
-INSTALL_SECONDS = 90
-
-
-@pytest.fixture(scope="session")
-def npm_sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the npm SDK, installed as the lock file has it; npm's own cache makes it quick the second time."""
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        pytest.skip("NOT TESTED: the npm SDK, as node or npm is missing here")
-    folder = tmp_path_factory.mktemp("npm")
-    for name in ("package.json", "package-lock.json", "conversation.mjs"):
-        shutil.copy(HERE / name, folder)
-    command = [npm, "ci", "--no-audit", "--no-fund", "--prefer-offline", "--ignore-scripts"]
-    try:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=INSTALL_SECONDS)
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        said = (error.stderr or b"").decode()[-500:]
-        pytest.skip(f"NOT TESTED: the npm SDK, as the registry does not give it: {said}")
-    return folder
 
 
 def play(stage: Stage, session_id: str) -> None:

@@ -1,16 +1,23 @@
-"""A self-hosted environment: the SDK's own `EnvironmentWorker` polls, runs the built-in tools on its machine, and lets go."""
+"""A self-hosted environment: the SDKs' own `EnvironmentWorker` polls, runs the built-in tools on its machine, and lets go.
 
+Both SDKs', each with a key that is bound to the environment. The npm SDK's is skipped, loudly, without npm.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from anthropic import Anthropic
-from doors.served import key
 from own_database import Clock
 from rows.stage import Stage, call, say
-from wire.running import begin, environment_worker, results, until
+from wire.running import begin, environment_key, npm_worker, python_worker, results, until
 
 POSTED = "user.tool_result"
+Worker = Callable[[str, Path], AbstractContextManager[None]]
+"""Has a worker serve an environment, in a folder."""
 
 
 def toolset(**policies: str) -> Any:
@@ -27,6 +34,14 @@ def environment_id(sdk: Anthropic) -> str:
     return made.id
 
 
+@pytest.fixture(params=["python", "npm"])
+def environment_worker(api: str, stage: Stage, request: pytest.FixtureRequest) -> Worker:
+    """An SDK's worker."""
+    if request.param == "npm":
+        return partial(npm_worker, request.getfixturevalue("npm_sdk"), api, stage)
+    return partial(python_worker, api, stage)
+
+
 def states(sdk: Anthropic, environment_id: str) -> list[str]:
     """Of the environment's work, the newest first."""
     return [work.state for work in sdk.beta.environments.work.list(environment_id)]
@@ -37,9 +52,11 @@ def released(sdk: Anthropic, environment_id: str) -> None:
     until(lambda: set(states(sdk, environment_id)) == {"stopped"}, "the worker stops its work")
 
 
-def test_allowed_calls_run_where_the_worker_is(api: str, sdk: Anthropic, stage: Stage, environment_id: str, tmp_path: Path) -> None:
+def test_allowed_calls_run_where_the_worker_is(
+    environment_worker: Worker, sdk: Anthropic, stage: Stage, environment_id: str, tmp_path: Path
+) -> None:
     session_id = begin(sdk, environment_id, toolset(bash="always_allow", write="always_allow", read="always_allow"))
-    with environment_worker(api, stage, environment_id, tmp_path):
+    with environment_worker(environment_id, tmp_path):
         calls = stage.reply(
             session_id,
             call("write", file_path="a.txt", content="swept"),
@@ -58,10 +75,10 @@ def test_allowed_calls_run_where_the_worker_is(api: str, sdk: Anthropic, stage: 
 
 
 def test_a_call_that_asks_is_held_until_it_is_allowed(
-    api: str, sdk: Anthropic, stage: Stage, environment_id: str, tmp_path: Path
+    environment_worker: Worker, sdk: Anthropic, stage: Stage, environment_id: str, tmp_path: Path
 ) -> None:
     session_id = begin(sdk, environment_id, toolset(bash="always_ask", write="always_allow"))
-    with environment_worker(api, stage, environment_id, tmp_path):
+    with environment_worker(environment_id, tmp_path):
         [asked, after] = stage.reply(
             session_id, call("bash", command="echo yes > asked.txt"), call("write", file_path="after.txt", content="x")
         )
@@ -78,10 +95,10 @@ def test_a_call_that_asks_is_held_until_it_is_allowed(
 
 @pytest.mark.parametrize("how", ["deny", "expire", "interrupt"])
 def test_a_call_that_is_not_allowed_never_runs(
-    api: str, sdk: Anthropic, stage: Stage, environment_id: str, tmp_path: Path, clock: Clock, how: str
+    environment_worker: Worker, sdk: Anthropic, stage: Stage, environment_id: str, tmp_path: Path, clock: Clock, how: str
 ) -> None:
     session_id = begin(sdk, environment_id, toolset(bash="always_ask", write="always_allow"))
-    with environment_worker(api, stage, environment_id, tmp_path):
+    with environment_worker(environment_id, tmp_path):
         [asked, _] = stage.reply(
             session_id, call("bash", command="echo no > asked.txt"), call("write", file_path="seen.txt", content="x")
         )
@@ -103,11 +120,13 @@ def test_a_call_that_is_not_allowed_never_runs(
 
 
 def test_a_worker_that_vanished_is_replaced(
-    api: str, sdk: Anthropic, stage: Stage, environment_id: str, tmp_path: Path, clock: Clock
+    environment_worker: Worker, api: str, sdk: Anthropic, stage: Stage, environment_id: str, tmp_path: Path, clock: Clock
 ) -> None:
     session_id = begin(sdk, environment_id, toolset(bash="always_allow"))
     [theirs] = stage.reply(session_id, call("bash", command="echo here"))
-    lost = Anthropic(base_url=api, auth_token=key(stage, "read", "environment"), api_key=None, _strict_response_validation=True)
+    lost = Anthropic(
+        base_url=api, auth_token=environment_key(stage, environment_id), api_key=None, _strict_response_validation=True
+    )
     work = lost.beta.environments.work
     found = work.poll(environment_id, block_ms=1)
     assert found
@@ -116,7 +135,7 @@ def test_a_worker_that_vanished_is_replaced(
     assert (first.state, first.lease_extended) == ("active", True)
     assert work.poll(environment_id) is None
     clock.advance(61)
-    with environment_worker(api, stage, environment_id, tmp_path):
+    with environment_worker(environment_id, tmp_path):
         results(stage, session_id, 1, POSTED)
         assert "here" in stage.result(theirs)
         stage.reply(session_id, say("Done."))

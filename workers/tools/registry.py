@@ -4,6 +4,7 @@ import logging
 import re
 from typing import Any
 
+from models.pure.fitting import misfit
 from models.settings import settings
 from workers.tools.clean import clean_content
 from workers.tools.edit import EDIT
@@ -12,13 +13,12 @@ from workers.tools.grep import GREP
 from workers.tools.kinds import OutcomeUnknown, Tool, ToolContext, ToolError, ToolResult, text_result
 from workers.tools.output import OutputSoFar
 from workers.tools.read import READ
-from workers.tools.schema import validate
 from workers.tools.shell import BASH, shell_ready
 from workers.tools.write import WRITE
 
 __all__ = [
     "OutcomeUnknown", "OutputSoFar", "Tool", "ToolContext", "ToolError", "ToolResult",
-    "execute", "listing", "look_up", "register", "shell_ready", "validate",
+    "execute", "listing", "look_up", "register", "shell_ready",
 ]  # fmt: skip
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def execute(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResu
 
 
 def _run(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResult:  # noqa: A002
-    if problem := validate(tool.input_schema, input):
+    if problem := misfit(tool.input_schema, input):
         return text_result(f"{tool.name}: {problem}", is_error=True)
     if context.cancelled.is_set():
         return text_result(f"{tool.name}: cancelled before it began", is_error=True)

@@ -1,16 +1,23 @@
-"""Checks a tool's input against its JSON Schema (Draft 2020-12) and says in words which field is wrong."""
+"""Whether an input fits a tool's JSON Schema (Draft 2020-12), and in words which field does not.
 
+Schemas come from clients and inputs from models: together they must not stop a process. Patterns are matched by a linear-time
+engine, and the rest has a quarter of a second.
+"""
+
+import re
 import time
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+import re2
 import referencing
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
-from workers.tools import clean, patterns
+from models.pure.prompting import visible
 
 _ERRORS = 3
 _MESSAGE = 300
@@ -20,7 +27,11 @@ _deadline: ContextVar[float] = ContextVar("deadline")
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
-def validate(schema: dict[str, Any], value: object) -> str | None:
+class _TooSlow(Exception):
+    """The time is over."""
+
+
+def misfit(schema: dict[str, Any], value: object) -> str | None:
     """None if the input fits, else the first errors, each naming its field: `input.path: must be string, not integer`.
 
     A schema that is itself wrong, endless or points outside itself is an error too; nothing is ever fetched.
@@ -32,11 +43,40 @@ def validate(schema: dict[str, Any], value: object) -> str | None:
     validator = _Validator(schema, registry=referencing.Registry())
     try:
         errors = list(islice(_distinct(validator.iter_errors(value)), _ERRORS))
-    except patterns.TooSlow:
+    except _TooSlow:
         return "input: the tool's schema takes too long to check"
     except Exception as error:  # noqa: BLE001 - a schema that somebody wrote can fail in any way
         return f"input: the tool's schema cannot be used ({type(error).__name__})"
     return "; ".join(errors) or None
+
+
+def unusable_pattern(schema: object) -> str | None:
+    """The first regular expression in a schema that the engine does not know (it has no look-around and no back-references)."""
+    for part in _parts(schema):
+        named = part.get("patternProperties")
+        for pattern in [part.get("pattern"), *(named if isinstance(named, dict) else ())]:
+            if isinstance(pattern, str):
+                try:
+                    _compiled(pattern)
+                except re2.error:
+                    return pattern
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> Any:
+    """JSON Schema's expressions are JavaScript's, which write a character by its number in another way."""
+    return re2.compile(re.sub(r"\\u([0-9a-fA-F]{4})", r"\\x{\1}", pattern), _quiet())
+
+
+def _quiet() -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    return options
+
+
+def _found(pattern: str, text: str) -> bool:
+    return _compiled(pattern).search(text) is not None
 
 
 def _distinct(errors: Iterable[ValidationError]) -> Iterator[str]:
@@ -61,29 +101,32 @@ def _sentences(error: ValidationError) -> list[str]:
 
 
 def _sentence(where: str, what: str) -> str:
-    return clean.visible(f"{where[:_MESSAGE]}: {what[:_MESSAGE]}")
+    return visible(f"{where[:_MESSAGE]}: {what[:_MESSAGE]}")
 
 
 def _words(schema: object) -> set[str]:
     """The keys of a schema and of all that is in it."""
-    words: set[str] = set()
+    return {word for part in _parts(schema) for word in part}
+
+
+def _parts(schema: object) -> Iterator[dict[str, Any]]:
+    """The objects in a schema, itself first."""
     todo = [schema]
     while todo:
         part = todo.pop()
         if isinstance(part, dict):
-            words.update(part)
+            yield part
             todo.extend(part.values())
         elif isinstance(part, list):
             todo.extend(part)
-    return words
 
 
-# The three keywords below are jsonschema's own, but match patterns by way of `patterns`. The one other keyword that
-# matches patterns, unevaluatedProperties, does so only beside patternProperties.
+# The three keywords below are jsonschema's own, but match patterns by the linear-time engine. The one other keyword
+# that matches patterns, unevaluatedProperties, does so only beside patternProperties.
 
 
 def _pattern(_validator: Any, pattern: str, value: object, _schema: Any) -> Iterator[ValidationError]:
-    if isinstance(value, str) and not patterns.found(pattern, value):
+    if isinstance(value, str) and not _found(pattern, value):
         yield ValidationError(f"must match the pattern {pattern}")
 
 
@@ -92,7 +135,7 @@ def _pattern_properties(validator: Any, by_pattern: Any, value: object, _schema:
         return
     for pattern, subschema in by_pattern.items():
         for name, field in value.items():
-            if patterns.found(pattern, name):
+            if _found(pattern, name):
                 yield from validator.descend(field, subschema, path=name, schema_path=pattern)
 
 
@@ -101,7 +144,7 @@ def _additional(validator: Any, wanted: Any, value: object, schema: Any) -> Iter
         return
     by_pattern = schema.get("patternProperties", {})
     for name, field in value.items():
-        if name in schema.get("properties", {}) or any(patterns.found(pattern, name) for pattern in by_pattern):
+        if name in schema.get("properties", {}) or any(_found(pattern, name) for pattern in by_pattern):
             continue
         if wanted is False:
             yield ValidationError(f"{name} is not a field of this tool")
@@ -114,7 +157,7 @@ def _in_time(keyword: Any) -> Any:
 
     def check(*args: Any) -> Any:
         if time.monotonic() > _deadline.get():
-            raise patterns.TooSlow
+            raise _TooSlow
         return keyword(*args)
 
     return check

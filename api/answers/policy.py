@@ -1,0 +1,111 @@
+"""The policy as we answer it: what holds in a workspace, why a call gets its verdict, what a proposal would have done."""
+
+from typing import Any, Literal
+
+from api.answers.agents import AnsweredDefaults, AnsweredPolicy, AnsweredRule
+from api.answers.base import Answer, Time
+from models.flow.recalling import Then
+from models.pure.policy import Effect, Source
+
+
+class WorkspacePolicy(Answer):
+    """What holds for all agents of the workspace."""
+
+    type: Literal["policy"]
+    permission_policy: AnsweredPolicy | None
+    approval: AnsweredDefaults | None
+
+
+class ExplainedRule(AnsweredRule):
+    """A rule behind a verdict."""
+
+    source: Source
+    id: str | None
+    """Of the grant that it is."""
+    covers: str
+    """Which calls it is about, in words."""
+
+
+class ExplainedLine(Answer):
+    """A command line, as it was read."""
+
+    path: str
+    """Where it is in the input."""
+    commands: list[list[str]]
+    """Every simple command, in its words."""
+    doubt: str | None
+    """Why it is not sure that these are all; then patterns of commands allow nothing."""
+
+
+class ExplainedGrant(Answer):
+    """A live grant about the tool."""
+
+    id: str
+    scope: Literal["session", "always"]
+    covers: str
+    uses: int
+    max_uses: int | None
+    expires_at: Time | None
+    decides: bool
+    """Whether it is behind the verdict."""
+
+
+class PolicyExplanation(Answer):
+    """The verdict on a call. Whether the input fits the tool's schema is looked at before, and not here."""
+
+    type: Literal["policy_explanation"]
+    tool: str
+    effect: Effect
+    rule: str
+    """What said so, as approvals and the audit have it."""
+    source: Source | Literal["default"]
+    """Whose rule that is."""
+    covers: str | None
+    rules: list[ExplainedRule]
+    """All behind the verdict, none for a default: several may allow the parts of one command line."""
+    doubt: str | None
+    """Why a command line could not be read surely, where that made the verdict stricter."""
+    commands: list[ExplainedLine]
+    grants: list[ExplainedGrant]
+    """Those of the session that were considered, if one was named."""
+
+
+class SimulatedCall(Answer):
+    """One past call."""
+
+    tool_use_id: str
+    session_id: str
+    tool: str
+    input: dict[str, Any] | None
+    """As it was proposed, secrets masked; null where it is long."""
+    created_at: Time
+    rule: str
+    """What would have decided."""
+    rule_then: str
+    then: Then
+    """What became of its question, whether or not it ran afterwards."""
+
+
+class SimulatedSide(Answer):
+    """The calls that would have had one effect."""
+
+    calls: int
+    then: dict[Then, int]
+    """How many of them had which end."""
+    examples: list[SimulatedCall]
+    """A few, those first that had another effect then."""
+
+
+class PolicySimulation(Answer):
+    """What the proposal would have answered to past calls, those of the newest sessions first, were all else as it is today."""
+
+    type: Literal["policy_simulation"]
+    since: Time
+    looked_at: int
+    complete: bool
+    """Whether these are all calls since then: a simulation is bounded in calls and in seconds."""
+    changed: int
+    """Calls that had another effect then."""
+    allow: SimulatedSide
+    ask: SimulatedSide
+    deny: SimulatedSide

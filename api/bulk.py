@@ -1,0 +1,75 @@
+"""Several decisions at once: all of them, or none, with what each came to."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import sqlalchemy as sa
+from flask import Response
+
+from api import errors
+from api.requests.approvals import BulkDecision
+from models import flow
+from models.approval import Approval, DeadlinePassed
+from models.db import Db
+from models.errors import Conflict, Invalid, NotFound, Refusal
+from models.principal import Principal
+from models.session import Session
+
+Outcome = Literal["decided", "repeated"]
+
+
+class NoneDecided(Refusal):
+    """One of several decisions was refused, so none was made."""
+
+    def __init__(self, items: Sequence[BulkDecision], before: Sequence[Outcome], cause: NotFound | Conflict | Invalid) -> None:
+        self.cause = cause
+        refused = len(before)
+        outcomes = ["would_decide" if outcome == "decided" else "repeated" for outcome in before]
+        outcomes += ["refused"] + ["not_tried"] * (len(items) - refused - 1)
+        self.outcomes: list[dict[str, Any]] = [
+            {"approval_id": item.approval_id, "outcome": outcome} for item, outcome in zip(items, outcomes, strict=True)
+        ]
+        self.outcomes[refused]["message"] = str(cause)
+        between = "." if isinstance(cause, Invalid) else ": "
+        super().__init__(f"decisions.{refused}{between}{cause} None of the decisions was made.")
+
+    def answer(self) -> Response:
+        """The error as it is sent. Of one that came too late, the expiry is written first, as for one decision alone."""
+        if isinstance(self.cause, DeadlinePassed):
+            flow.expire_due(self.cause.workspace_id, self.cause.session_id)
+        status = 404 if isinstance(self.cause, NotFound) else 400 if isinstance(self.cause, Invalid) else 409
+        winner = self.cause.winner if isinstance(self.cause, Conflict) else None
+        return errors.answer(status, str(self), winner=winner, details={"decisions": self.outcomes})
+
+
+def decide_all(db: Db, principal: Principal, items: Sequence[BulkDecision]) -> list[tuple[Approval, Outcome]]:
+    """Make all of the decisions, in their order. Raises NoneDecided at the first that is refused: then the transaction must end."""
+    ids = [item.approval_id for item in items]
+    sessions = _lock(db, ids)
+    # Read again: only what is read under the locks decides.
+    found = sa.select(Approval).where(Approval.id.in_(ids)).execution_options(populate_existing=True)
+    rows = {row.id: row for row in db.scalars(found)}
+    done: list[tuple[Approval, Outcome]] = []
+    for item in items:
+        try:
+            approval = rows.get(item.approval_id)
+            if approval is None or approval.session_id not in sessions:
+                raise NotFound("approval", item.approval_id)
+            outcome: Outcome = "decided" if approval.status == "pending" else "repeated"
+            flow.decide(db, sessions[approval.session_id], principal, approval, item.decision())
+        except (NotFound, Conflict, Invalid) as refusal:
+            raise NoneDecided(items, [before for _, before in done], refusal) from refusal
+        done.append((approval, outcome))
+    return done
+
+
+def _lock(db: Db, ids: Sequence[str]) -> dict[str, Session]:
+    """The approvals' sessions, locked in the order of their ids; without those that are gone by now."""
+    wanted = sa.select(Approval.session_id).where(Approval.id.in_(ids)).distinct()
+    locked: dict[str, Session] = {}
+    for session_id in sorted(db.scalars(wanted)):
+        try:
+            locked[session_id] = Session.lock(db, session_id)
+        except NotFound:
+            continue
+    return locked

@@ -1,0 +1,103 @@
+"""Routes of grants: what people allowed beyond one call, until it ends or is revoked."""
+
+import json
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+from flask import Blueprint
+
+from api import wire
+from api.answers import grants as answers
+from api.answers.base import Page
+from api.door import Json, reads, writes
+from api.paging import Order, page
+from api.requests.base import NoQuery, Nothing
+from api.requests.grants import GrantList
+from models import clock
+from models.approval import Approval
+from models.db import Db
+from models.errors import NotFound
+from models.grant import Grant
+from models.principal import Principal
+from models.pure.policy import Rule
+from models.ruling import Ruling
+from models.session import Session
+from models.workspace import Workspace
+
+grants = Blueprint("grants", __name__, url_prefix="/v1/grants")
+
+NEWEST: Order[Grant] = Order("grants", (Grant.created_at, Grant.id), lambda g: (g.created_at, g.id))
+LOOKED_AT = 500
+"""Waiting approvals that a preview looks at, the longest waiting first."""
+
+
+@grants.get("")
+@reads(GrantList, answer=Page[answers.Grant])
+def index(db: Db, _principal: Principal, query: GrantList) -> Json:
+    """The workspace's grants, newest first."""
+    wanted = sa.select(Grant)
+    for column in ("session_id", "agent_id", "tool"):
+        if (value := getattr(query, column)) is not None:
+            wanted = wanted.where(getattr(Grant, column) == value)
+    if query.live is not None:
+        wanted = wanted.where(_LIVE if query.live else sa.not_(_LIVE))
+    rows, after = page(db, wanted, NEWEST, query.limit, query.page)
+    now = clock.now(db)
+    return {"data": [wire.grant(row, now) for row in rows], "next_page": after}
+
+
+@grants.get("/<grant_id>")
+@reads(NoQuery, answer=answers.Grant)
+def show(db: Db, _principal: Principal, _query: NoQuery, grant_id: str) -> Json:
+    """One grant: what it covers, who gave it, how often it was used."""
+    return wire.grant(Grant.find(db, grant_id), clock.now(db))
+
+
+@grants.delete("/<grant_id>")
+@writes(Nothing, "approvals", answer=answers.GrantRevoked)
+def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> Json:
+    """From now on it allows nothing, not even what it allowed and has not begun. Again is nothing."""
+    found = db.get(Grant, grant_id, with_for_update={"key_share": True}, populate_existing=True)
+    if found is None:
+        raise NotFound("grant", grant_id)
+    found.revoke(db, principal)
+    return {"id": grant_id, "type": "grant_revoked"}
+
+
+def given(db: Db, approvals: Sequence[Approval]) -> dict[str, Json]:
+    """The grants that these approvals' decisions gave, by approval."""
+    giving = {row.id: row for row in approvals if (row.decision or {}).get("scope")}
+    if not giving:
+        return {}
+    # A grant is as old as its decision, and by its age it is found without an index of its own.
+    moments = {row.decided_at for row in giving.values()}
+    workspaces = {row.workspace_id for row in giving.values()}
+    of_them = (Grant.workspace_id.in_(workspaces), Grant.created_at.in_(moments), Grant.approval_id.in_(giving))
+    now = clock.now(db)
+    return {row.approval_id: wire.grant(row, now) for row in db.scalars(sa.select(Grant).where(*of_them))}
+
+
+def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
+    """How many other calls wait that a grant of this `rule` would allow, if it were given with the approval's decision."""
+    session = db.get_one(Session, approval.session_id)
+    reach = Approval.session_id == session.id if scope == "session" else Approval.agent_id == session.agent_id
+    waiting = (
+        sa.select(Approval.input, Session.agent)
+        .join(Session, Session.id == Approval.session_id)
+        .where(reach, Approval.tool == approval.tool, Approval.id != approval.id)
+        .where(Approval.status == "pending", Approval.kind == "tool_call", Approval.expires_at > clock.DB_NOW)
+        .order_by(Approval.created_at)
+        .limit(LOOKED_AT)
+    )
+    policies = Workspace.policies(db, session.workspace_id)
+    verdicts = (
+        Ruling.of(agent, policies).verdict(approval.tool, json.loads(given), [rule]) for given, agent in db.execute(waiting)
+    )
+    return sum(verdict.effect == "allow" for verdict in verdicts)
+
+
+_LIVE = sa.and_(
+    Grant.revoked_at.is_(None),
+    sa.or_(Grant.expires_at.is_(None), Grant.expires_at > clock.DB_NOW),
+    sa.or_(Grant.max_uses.is_(None), Grant.uses < Grant.max_uses),
+)

@@ -1,0 +1,157 @@
+"""Routes of the policy: what holds in the workspace, why a call gets its verdict, what a rule would have done to past calls."""
+
+import threading
+from datetime import timedelta
+from typing import Any
+
+from flask import Blueprint
+
+from api import wire
+from api.agents import named
+from api.answers import policy as answers
+from api.door import Json, reads, writes
+from api.requests.base import NoQuery
+from api.requests.policy import PolicyExplain, PolicySimulate, PolicyUpdate
+from models import clock
+from models.db import Db
+from models.errors import Busy, Invalid
+from models.flow import explaining, simulating
+from models.flow.explaining import Explanation
+from models.flow.simulating import Example, Outcome, Side, Trial
+from models.principal import Principal
+from models.pure.policy import Rule, covers, spelled_rule
+from models.session import Session
+from models.workspace import Workspace
+
+policy = Blueprint("policy", __name__, url_prefix="/v1/policy")
+
+_simulating = threading.Lock()
+"""One at a time in a process: it is work for seconds, on a connection of its own."""
+
+
+@policy.get("")
+@reads(NoQuery, answer=answers.WorkspacePolicy)
+def show(db: Db, principal: Principal, _query: NoQuery) -> Json:
+    """The workspace's own policy, and how people are asked where no agent says it."""
+    return _workspace(db.get_one(Workspace, principal.workspace_id))
+
+
+@policy.post("")
+@writes(PolicyUpdate, "admin", answer=answers.WorkspacePolicy)
+def update(db: Db, principal: Principal, body: PolicyUpdate) -> Json:
+    """Change it, for all calls from now on."""
+    return _workspace(Workspace.change_policies(db, principal, body.changes()))
+
+
+@policy.post("/explain")
+@writes(PolicyExplain, "read", answer=answers.PolicyExplanation)
+def explain(db: Db, principal: Principal, body: PolicyExplain) -> Json:
+    """Which rule decides about a call, and why. Nothing is asked, counted or spent."""
+    if (body.agent is None) == (body.session_id is None):
+        raise Invalid("agent", "give either agent or session_id.")
+    session = _session(db, body.session_id) if body.session_id else None
+    agent = session.agent if session else _agent(db, body)
+    proposed = body.permission_policy
+    found = explaining.explain(db, principal.workspace_id, agent, body.tool, body.input, session=session, proposed=proposed)
+    return _explained(body.tool, found)
+
+
+@policy.post("/simulate")
+@writes(PolicySimulate, "read", answer=answers.PolicySimulation)
+def simulate(db: Db, principal: Principal, body: PolicySimulate) -> Json:
+    """What a rule or a policy would have done to the calls of the last days, with examples. Nothing is changed."""
+    if (body.rule is None) == (body.permission_policy is None):
+        raise Invalid("rule", "give either rule or permission_policy.")
+    if body.agent_id:
+        named(db, body.agent_id, None, field="agent_id")
+    since = clock.now(db) - timedelta(days=body.days)
+    if not _simulating.acquire(blocking=False):
+        raise Busy("Another simulation is under way here; try again when it has ended.")
+    try:
+        wanted = Trial(since, body.rule, body.permission_policy, body.agent_id, body.tool)
+        found = simulating.simulate(db, principal.workspace_id, wanted)
+    finally:
+        _simulating.release()
+    return _simulated(wanted, found)
+
+
+def _session(db: Db, session_id: str) -> Session:
+    found = db.get(Session, session_id)
+    if found is None:
+        raise Invalid("session_id", f"session {session_id!r} was not found in this workspace.")
+    return found
+
+
+def _agent(db: Db, body: PolicyExplain) -> dict[str, Any]:
+    assert body.agent, "one of the two was given"
+    return named(db, body.agent.id, body.agent.version)[1].body
+
+
+def _workspace(row: Workspace) -> Json:
+    return {"type": "policy", "permission_policy": row.policy, "approval": row.approval}
+
+
+def _explained(tool: str, found: Explanation) -> Json:
+    verdict = found.verdict
+    first = verdict.rules[0] if verdict.rules else None
+    deciding = {rule.id for rule in verdict.rules if rule.source == "grant"}
+    return {
+        "type": "policy_explanation",
+        "tool": tool,
+        "effect": verdict.effect,
+        "rule": verdict.rule,
+        "source": first.source if first else "default",
+        "covers": covers(first) if first else None,
+        "rules": [_rule(rule) for rule in verdict.rules],
+        "doubt": verdict.doubt,
+        "commands": [
+            {"path": path, "commands": [list(words) for words in line.commands], "doubt": line.doubt}
+            for path, line in found.lines.items()
+        ],
+        "grants": [
+            {
+                "id": grant.id,
+                "scope": grant.scope,
+                "covers": grant.covers,
+                "uses": grant.uses,
+                "max_uses": grant.max_uses,
+                "expires_at": wire.time(grant.expires_at),
+                "decides": grant.id in deciding,
+            }
+            for grant in found.grants
+        ],
+    }
+
+
+def _rule(rule: Rule) -> Json:
+    said = {"source": rule.source, "id": rule.id if rule.source == "grant" else None, "covers": covers(rule)}
+    return spelled_rule(rule) | said
+
+
+def _simulated(wanted: Trial, found: Outcome) -> Json:
+    return {
+        "type": "policy_simulation",
+        "since": wire.time(wanted.since),
+        "looked_at": found.looked_at,
+        "complete": found.complete,
+        "changed": found.changed,
+        **{effect: _side(side) for effect, side in found.sides.items()},
+    }
+
+
+def _side(side: Side) -> Json:
+    return {"calls": side.calls, "then": dict(side.then), "examples": [_example(example) for example in side.examples]}
+
+
+def _example(example: Example) -> Json:
+    call = example.call
+    return {
+        "tool_use_id": call.id,
+        "session_id": call.session_id,
+        "tool": call.name,
+        "input": example.shown,
+        "created_at": wire.time(call.created_at),
+        "rule": example.rule,
+        "rule_then": call.rule,
+        "then": example.then,
+    }

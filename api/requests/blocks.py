@@ -1,0 +1,95 @@
+"""Content blocks as clients send them: what a user says, and what a tool or a person in its place answers."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+
+from api.requests.base import Body
+
+B = TypeVar("B", bound=Sequence[Any])
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+Url = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^https?://\S+$")]
+
+
+class TextBlock(Body):
+    """Plain text."""
+
+    type: Literal["text"]
+    text: Text
+
+
+class Base64(Body):
+    """Data in the request itself."""
+
+    type: Literal["base64"]
+    data: Text
+    media_type: Annotated[str, StringConstraints(min_length=3, max_length=100)]
+
+
+class Link(Body):
+    """Data that the model's provider fetches."""
+
+    type: Literal["url"]
+    url: Url
+
+
+class PlainText(Body):
+    """A document that is plain text."""
+
+    type: Literal["text"]
+    data: Text
+    media_type: Literal["text/plain"]
+
+
+class ImageBlock(Body):
+    """An image."""
+
+    type: Literal["image"]
+    source: Annotated[Base64 | Link, Field(discriminator="type")]
+
+
+class DocumentBlock(Body):
+    """A document."""
+
+    type: Literal["document"]
+    source: Annotated[Base64 | Link | PlainText, Field(discriminator="type")]
+    title: str | None = Field(None, max_length=1000)
+    context: str | None = None
+
+
+class Citations(Body):
+    """Whether the model may cite a search result."""
+
+    enabled: bool
+
+
+class SearchResultBlock(Body):
+    """A search result."""
+
+    type: Literal["search_result"]
+    source: Text
+    title: Text
+    content: Annotated[list[TextBlock], Field(min_length=1)]
+    citations: Citations
+
+
+Said = Annotated[TextBlock | ImageBlock | DocumentBlock, Field(discriminator="type")]
+Result = Annotated[TextBlock | ImageBlock | DocumentBlock | SearchResultBlock, Field(discriminator="type")]
+
+
+def says_something(blocks: B) -> B:
+    """The blocks. Raises ValueError if the text of one is only white space."""
+    if any(isinstance(block, TextBlock) and not block.text.strip() for block in blocks):
+        raise ValueError("a text block must hold more than white space: models refuse it.")
+    return blocks
+
+
+def _in_blocks(given: Any) -> Any:
+    return [{"type": "text", "text": given}] if isinstance(given, str) else given
+
+
+Blocks = Annotated[list[Result], Field(min_length=1, max_length=100), AfterValidator(says_something)]
+Answered = Annotated[Blocks, BeforeValidator(_in_blocks, json_schema_input_type=Text | Blocks)]
+"""A result that a person gives: a text, or content blocks."""

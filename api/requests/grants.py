@@ -1,0 +1,15 @@
+"""The query of the list of grants."""
+
+from pydantic import Field
+
+from api.requests.base import Paged
+
+
+class GrantList(Paged):
+    """GET /v1/grants: the newest first."""
+
+    session_id: str | None = Field(None, max_length=128)
+    agent_id: str | None = Field(None, max_length=128)
+    tool: str | None = Field(None, max_length=200)
+    live: bool | None = None
+    """Whether it still allows anything: neither revoked, nor expired, nor used up."""

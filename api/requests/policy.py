@@ -1,0 +1,233 @@
+"""Permission policies, and how people are asked, as clients send them; and the bodies of the policy's own routes.
+
+What a policy is, `models.pure.policy` says, and it alone reads one: the models of rules here are for the document only.
+"""
+
+import re
+import time
+from contextlib import suppress
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StringConstraints, ValidationError, field_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic_core.core_schema import ValidationInfo
+
+from api.requests.base import Body, Id, Sha256
+from models.pure import policy
+from models.pure.canonical import canonical
+from models.pure.policy import Effect
+from models.pure.policy.rules import MAX_CHOICES, MAX_CONDITIONS, MAX_PRIORITY, MAX_REGEX, MAX_RULES, MAX_TEXT
+
+YEAR = 366 * 86_400
+INPUT_BYTES = 100_000
+"""Of a call to be explained. Calls may be longer, but then a thousand rules take their time."""
+_GIVES_WAY = 0.01
+"""Seconds of reading rules after which others of the process have their turn."""
+_FIELD = re.compile(r"([\w.-]+): (.*)", re.DOTALL)
+
+_Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
+_Regex = Annotated[str, StringConstraints(min_length=1, max_length=MAX_REGEX)]
+_Count = Annotated[int, Field(ge=0)]
+
+
+class PolicyCondition(Body):
+    """A test of one argument: all operators given must hold."""
+
+    path: Annotated[str, StringConstraints(max_length=MAX_TEXT)] = Field(description="A JSON Pointer, such as /amount.")
+    equals: Any = None
+    one_of: list[Any] = Field([], min_length=1, max_length=MAX_CHOICES)
+    glob: _Text = "*"
+    path_glob: _Text = "**"
+    regex: _Regex = Field(".*", description="RE2. It must fit all of the argument to allow; to deny or ask it is sought in it.")
+    gt: float = 0
+    gte: float = 0
+    lt: float = 0
+    lte: float = 0
+    min_length: _Count = 0
+    max_length: _Count = 0
+    exists: bool = True
+    command: _Text = Field("*", description="A pattern of simple commands, such as `git status *`.")
+
+
+class PolicyMatch(Body):
+    """Which calls a rule is about: all that is given must hold."""
+
+    tool: str = Field(description="A glob over tool names.", max_length=200)
+    input: list[PolicyCondition] = Field([], max_length=MAX_CONDITIONS)
+    input_sha256: Sha256 | None = None
+
+
+class PolicyRule(Body):
+    """One rule. Rules that deny come before those that ask, and these before those that allow."""
+
+    effect: Effect
+    match: _Text | PolicyMatch = Field(
+        description="A text such as `bash(git push *)`, `read(src/**)`, `mcp__github__*`, or an object."
+    )
+    reason: _Text | None = Field(None, description="Shown to people, and to the model when it is denied.")
+    priority: int = Field(0, ge=-MAX_PRIORITY, le=MAX_PRIORITY, description="Which of several rules of one effect is named.")
+
+
+class Always(Body):
+    """One answer to every call."""
+
+    type: Literal["always_allow", "always_ask", "always_deny"]
+
+
+class Ruled(Body):
+    """Rules, then `default`. `auto` is how it comes back: no model judges here."""
+
+    type: Literal["auto", "rules"]
+    rules: list[PolicyRule] = Field([], max_length=MAX_RULES)
+    default: Effect
+
+
+def _policy(said: Any) -> dict[str, Any]:
+    """A policy in the one spelling that clients get back."""
+    # A type that is no text could not be looked up.
+    if isinstance(said, dict) and not isinstance(said.get("type", ""), str):
+        raise _wrong("type: must be always_allow, always_ask, always_deny or rules", said)
+    _read_in_turns(said)
+    try:
+        return policy.spelled(policy.policy_of(said))
+    except ValueError as error:
+        raise _wrong(str(error), said) from None
+
+
+def _read_in_turns(said: Any) -> None:
+    """Have the expressions of a policy's rules compiled and kept, a few at a time: a thousand of the worst take ten seconds."""
+    rules = said.get("rules") if isinstance(said, dict) else None
+    given_way = time.monotonic()
+    with suppress(ValueError):
+        for rule in rules if isinstance(rules, list) and len(rules) <= MAX_RULES else ():
+            policy.rule_of(rule)
+            if time.monotonic() - given_way > _GIVES_WAY:
+                time.sleep(_GIVES_WAY / 10)
+                given_way = time.monotonic()
+
+
+def _rule(said: Any) -> dict[str, Any]:
+    """A rule in the one spelling that clients get back."""
+    try:
+        return policy.spelled_rule(policy.rule_of(said, where="rule"))
+    except ValueError as error:
+        raise _wrong(str(error).removeprefix("rule: ").removeprefix("rule."), said) from None
+
+
+def _wrong(text: str, said: Any) -> ValidationError:
+    """The error with the path of its field, which is how the text begins."""
+    found = _FIELD.fullmatch(text)
+    path, text = found.groups() if found else ("", text)
+    parts = tuple(int(part) if part.isdecimal() else part for part in path.split(".") if part)
+    error = PydanticCustomError("policy", "{text}", {"text": text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."})
+    return ValidationError.from_exception_data("policy", [InitErrorDetails(type=error, loc=parts, input=said)])
+
+
+Policy = Annotated[
+    dict[str, Any],
+    PlainValidator(_policy, json_schema_input_type=Annotated[Always | Ruled, Field(discriminator="type")]),
+]
+Rule = Annotated[dict[str, Any], PlainValidator(_rule, json_schema_input_type=PolicyRule)]
+
+
+def _known_end(value: Any) -> Any:
+    if value == "escalate":
+        raise ValueError("escalate is not supported yet; use deny or end_run.")
+    return value
+
+
+def _no_wide_allow(value: Any) -> Any:
+    if value == "allow":
+        raise ValueError("allow is taken only in a tool's own approval: name the tools whose calls may run though nobody answered.")
+    return value
+
+
+_Seconds = Annotated[float, Field(gt=0, le=YEAR)]
+
+
+class _Asking(Body):
+    """The times of a question."""
+
+    timeout_seconds: _Seconds | None = None
+    remind_after_seconds: _Seconds | None = None
+
+    @field_validator("remind_after_seconds")
+    @classmethod
+    def _in_time(cls, value: float | None, info: ValidationInfo) -> float | None:
+        limit = info.data.get("timeout_seconds")
+        if value is not None and limit is not None and value >= limit:
+            raise ValueError(f"must be less than timeout_seconds, {limit:g}, or nobody would be reminded.")
+        return value
+
+
+class ApprovalConfig(_Asking):
+    """How people are asked about a tool's calls, and what happens if nobody answers."""
+
+    on_timeout: Annotated[Literal["deny", "end_run", "allow"], BeforeValidator(_known_end)] | None = None
+    prompt: str | None = Field(None, min_length=1, max_length=2000)
+
+    def normal(self) -> dict[str, Any]:
+        """As it is stored."""
+        return self.model_dump()
+
+
+class ApprovalDefaults(_Asking):
+    """How people are asked where a tool's own `approval` says nothing."""
+
+    on_timeout: Annotated[Literal["deny", "end_run"], BeforeValidator(_known_end), BeforeValidator(_no_wide_allow)] | None = None
+
+    def normal(self) -> dict[str, Any]:
+        """As it is stored."""
+        return self.model_dump()
+
+
+class PolicyUpdate(Body):
+    """POST /v1/policy: what is left out is kept, null clears."""
+
+    permission_policy: Policy | None = None
+    approval: ApprovalDefaults | None = None
+
+    def changes(self) -> dict[str, Any]:
+        """The workspace's columns that were given."""
+        said = {"policy": self.permission_policy, "approval": self.approval.normal() if self.approval else None}
+        given = {"policy" if name == "permission_policy" else name for name in self.model_fields_set}
+        return {name: value for name, value in said.items() if name in given}
+
+
+class AgentAt(Body):
+    """An agent at a version, the head by default."""
+
+    id: Id
+    version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+
+
+def _bounded(value: dict[str, Any]) -> dict[str, Any]:
+    if len(canonical(value)) > INPUT_BYTES:
+        raise ValueError(f"is longer than {INPUT_BYTES} bytes; shorten what no rule looks at.")
+    return value
+
+
+class PolicyExplain(Body):
+    """POST /v1/policy/explain: a call of an agent's, or one in a session, where its grants count."""
+
+    agent: (
+        Annotated[AgentAt, BeforeValidator(lambda a: {"id": a} if isinstance(a, str) else a, json_schema_input_type=Id | AgentAt)]
+        | None
+    ) = None
+    session_id: Id | None = None
+    tool: _Text
+    input: Annotated[dict[str, Any], AfterValidator(_bounded)]
+    permission_policy: Policy | None = Field(None, description="In the place of the tool's own.")
+
+
+class PolicySimulate(Body):
+    """POST /v1/policy/simulate: either a rule or a policy, and the calls that it is tried on."""
+
+    rule: Rule | None = Field(None, description="Added to the agent's policy, or without `agent_id` to the workspace's.")
+    permission_policy: Policy | None = Field(
+        None,
+        description="In the place of the tool's policy; without `tool`, of the agent's; without `agent_id`, of the workspace's.",
+    )
+    agent_id: Id | None = Field(None, description="Only this agent's calls.")
+    tool: _Text | None = Field(None, description="Only this tool's calls.")
+    days: float = Field(7, gt=0, le=366)

@@ -1,0 +1,195 @@
+"""What a proposed rule or policy would have answered to past calls, beside what became of them.
+
+The rest of the rules, of the sessions as they are and of the workspace, hold as they do today; grants that allowed a call then
+are heard again. Nothing is written. A workspace with many calls is looked at in pages, for a bounded time.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+
+from models.agent import effective_tools
+from models.db import Db
+from models.errors import Busy, Invalid
+from models.flow.explaining import with_tool
+from models.flow.recalling import POLICY, TOOLS, Then, became, given, pages
+from models.pure.canonical import canonical
+from models.pure.masking import mask
+from models.pure.policy import Effect, Verdict
+from models.pure.policy.rules import MAX_RULES
+from models.ruling import Ruling
+from models.session import Session
+from models.settings import settings
+from models.workspace import Workspace
+
+EXAMPLES = 10
+SHOWN_BYTES = 10_000
+"""Of an example's input at most."""
+_KEPT = 500
+"""Compiled rulings of a tool at most."""
+_GIVES_WAY = 0.01
+"""Seconds after which others of the process have their turn."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is proposed, and the calls that it is tried on."""
+
+    since: datetime
+    rule: dict[str, Any] | None = None
+    """Added to the agent's policy, or without `agent_id` to the workspace's."""
+    policy: dict[str, Any] | None = None
+    """Instead of the tool's; without `tool`, of the agent's; without `agent_id`, of the workspace's."""
+    agent_id: str | None = None
+    tool: str | None = None
+    most: int = 10_000
+    seconds: float = 5
+
+
+@dataclass(frozen=True)
+class Example:
+    """One call, as people may see it."""
+
+    call: Any
+    shown: dict[str, Any] | None
+    rule: str
+    then: Then
+
+
+@dataclass
+class Side:
+    """The calls that would have had one effect."""
+
+    calls: int = 0
+    then: Counter[Then] = field(default_factory=Counter)
+    changed: list[Example] = field(default_factory=list)
+    """Some that had another effect then."""
+    same: list[Example] = field(default_factory=list)
+
+    @property
+    def examples(self) -> list[Example]:
+        """At most EXAMPLES, what would change first."""
+        return (self.changed + self.same)[:EXAMPLES]
+
+
+@dataclass
+class Outcome:
+    """What was found."""
+
+    sides: dict[Effect, Side] = field(default_factory=lambda: {"allow": Side(), "ask": Side(), "deny": Side()})
+    looked_at: int = 0
+    changed: int = 0
+    """Calls that had another effect then."""
+    complete: bool = False
+
+    def add(self, call: Any, verdict: Verdict, then: Then, show: Callable[[Any], dict[str, Any] | None]) -> None:
+        """Count a call, and keep it if there are few like it."""
+        side = self.sides[verdict.effect]
+        changed = verdict.effect != call.permission
+        self.looked_at += 1
+        self.changed += changed
+        side.calls += 1
+        side.then[then] += 1
+        kept = side.changed if changed else side.same
+        if len(kept) < EXAMPLES:
+            kept.append(Example(call, show(call), verdict.rule, then))
+
+
+def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
+    """Try it on the workspace's calls since then, those of the newest sessions first."""
+    found = Outcome()
+    rulings = _Rulings(db, trial, Workspace.policies(db, workspace_id))
+    until = time.monotonic() + trial.seconds
+    given_way = time.monotonic()
+    for looks, calls in pages(db, workspace_id, trial.since, agent_id=trial.agent_id, tool=trial.tool):
+        grants, then = given(db, calls), became(db, calls)
+        for call in calls:
+            now = time.monotonic()
+            if found.looked_at == trial.most or now > until:
+                return found
+            if now - given_way > _GIVES_WAY:
+                # Longer than nothing: a gevent loop looks at its sockets only when it may rest.
+                time.sleep(_GIVES_WAY / 10)
+                given_way = time.monotonic()
+            look = looks[call.session_id]
+            granted = [grants[grant_id] for grant_id in call.grants or () if grant_id in grants]
+            found.add(
+                call, rulings.of(look, call).verdict(call.name, call.input, granted), then[call.id], partial(rulings.shown, look)
+            )
+        if time.monotonic() > until:
+            return found
+    found.complete = True
+    return found
+
+
+class _Rulings:
+    """The proposal among the rules of each session that was looked at, compiled once per look and tool."""
+
+    def __init__(self, db: Db, trial: Trial, policies: Mapping[str, Any]) -> None:
+        self._db, self._trial, self._policies = db, trial, policies
+        self._agents: dict[str, dict[str, Any]] = {}
+        self._made: dict[tuple[str, str], Ruling] = {}
+
+    def of(self, look: str, call: Any) -> Ruling:
+        """What holds for the call."""
+        found = self._made.get((look, call.name))
+        if found is None:
+            if len(self._made) >= _KEPT:
+                self._made.clear()
+                self._agents.clear()
+            found = self._made[look, call.name] = self._make(self._agent(look, call), call.name)
+        return found
+
+    def shown(self, look: str, call: Any) -> dict[str, Any] | None:
+        """The call's input without its secrets, unless it is long."""
+        if len(canonical(call.input)) > SHOWN_BYTES:
+            return None
+        tools = effective_tools(with_tool(self._agent(look, call), call.name))
+        return mask(call.input, tools[0].input_schema if tools else None).shown
+
+    def _agent(self, look: str, call: Any) -> dict[str, Any]:
+        if look not in self._agents:
+            found = self._db.execute(sa.select(TOOLS, POLICY).where(Session.id == call.session_id)).one_or_none()
+            if found is None:
+                raise Busy(f"Session {call.session_id} was deleted meanwhile; try again.")
+            tools, policy = found
+            self._agents[look] = {"tools": json.loads(tools), "permission_policy": json.loads(policy) if policy else None}
+        return self._agents[look]
+
+    def _make(self, agent: dict[str, Any], tool: str) -> Ruling:
+        trial, workspace, unsaid = self._trial, dict(self._policies), settings().default_permission
+        if trial.policy and trial.tool:
+            return Ruling(with_tool(agent, tool, trial.policy), workspace, unsaid)
+        if trial.agent_id:
+            below = default_of(workspace["policy"], unsaid)
+            agent = agent | {"permission_policy": trial.policy or added(trial.rule, agent["permission_policy"], below)}
+        else:
+            workspace["policy"] = trial.policy or added(trial.rule, workspace["policy"], unsaid)
+        return Ruling(with_tool(agent, tool), workspace, unsaid)
+
+
+def added(rule: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, unsaid: Effect) -> dict[str, Any]:
+    """The policy with one more rule. Its default is what it was; `unsaid` is the default of no policy."""
+    assert rule, "a trial is of a rule or of a policy"
+    rules, default = (policy or {}).get("rules", []), default_of(policy, unsaid)
+    if policy and not rules and default == "deny":
+        return dict(policy)  # nothing overrides it
+    if len(rules) >= MAX_RULES:
+        raise Invalid("rule", f"there are {MAX_RULES} rules already; none can be added.")
+    return {"type": "rules", "rules": [*rules, rule], "default": default}
+
+
+def default_of(policy: Mapping[str, Any] | None, unsaid: Effect) -> Effect:
+    """What holds where no rule of a stored policy matches."""
+    if policy is None:
+        return unsaid
+    always: dict[Any, Effect] = {"always_allow": "allow", "always_ask": "ask"}
+    found: Effect = policy.get("default") or always.get(policy.get("type"), "deny")
+    return found

@@ -1,0 +1,184 @@
+"""Grants: standing approvals. A rule born of a decision, for the rest of a session or for an agent, until it ends or is revoked."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models import audit, clock, ids
+from models.approval import Approval
+from models.db import Base, Db, Hint, outbox
+from models.decision import Decision
+from models.errors import Conflict, Invalid, NotFound
+from models.principal import Principal, system
+from models.pure import policy
+from models.pure.policy import Rule
+from models.session import Session
+from models.settings import settings
+from models.writes import insert
+
+MAX_OF_SESSION = 1000
+"""Live grants that one session may have."""
+MAX_OF_AGENT = 1000
+
+
+class Grant(Base):
+    """What people allowed beyond one call."""
+
+    __tablename__ = "approval_grant"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    scope: Mapped[str]
+    """`session`: for the rest of that session. `always`: for every session of the agent."""
+    agent_id: Mapped[str] = mapped_column(sa.ForeignKey("agent.id"))
+    session_id: Mapped[str | None] = mapped_column(sa.ForeignKey("session.id"))
+    """Null for `always`."""
+    approval_id: Mapped[str]
+    """The approval whose decision gave it."""
+    tool: Mapped[str]
+    match: Mapped[str | dict[str, Any]] = mapped_column(JSONB)
+    """Which calls: as `models.pure.policy.spelled_rule` says it."""
+    covers: Mapped[str]
+    """The same in words for people."""
+    given_by: Mapped[str]
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    expires_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    max_uses: Mapped[int | None]
+    uses: Mapped[int] = mapped_column(default=0)
+    """Calls that it allowed, counted in the transactions that allowed them."""
+    revoked_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    revoked_by: Mapped[str | None]
+
+    __table_args__ = (
+        sa.Index("grant_of_session", "session_id", postgresql_where=sa.text("session_id IS NOT NULL")),
+        sa.Index("grant_of_agent", "agent_id", postgresql_where=sa.text("revoked_at IS NULL")),
+        sa.Index("grant_newest", "workspace_id", "created_at", "id"),
+        sa.Index("grant_young", "created_at", postgresql_where=sa.text("revoked_at IS NULL")),
+    )
+
+    @classmethod
+    def give(cls, db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> "Grant":
+        """The grant that a decision asks for. Raises Invalid if its match is none, Conflict if there are too many."""
+        rule = rule_for(approval, decision.match)
+        always = decision.scope == "always"
+        if always and len(cls._of(db, cls.agent_id == session.agent_id, cls.session_id.is_(None))) >= MAX_OF_AGENT:
+            raise Conflict(f"Agent {session.agent_id} has {MAX_OF_AGENT} standing grants already; revoke some first.")
+        if not always and len(cls._of(db, cls.session_id == session.id)) >= MAX_OF_SESSION:
+            raise Conflict(f"Session {session.id} has {MAX_OF_SESSION} grants already; revoke some, or allow once.")
+        seconds = decision.expires_in_seconds or (settings().grant_seconds if always else None)
+        grant = cls(
+            id=ids.new("grnt"),
+            workspace_id=session.workspace_id,
+            scope=decision.scope,
+            agent_id=session.agent_id,
+            session_id=None if always else session.id,
+            approval_id=approval.id,
+            tool=approval.tool,
+            match=policy.spelled_rule(rule)["match"],
+            covers=policy.covers(rule),
+            given_by=str(principal),
+            created_at=session.now,
+            expires_at=session.now + timedelta(seconds=seconds) if seconds else None,
+            max_uses=decision.max_uses,
+            uses=0,
+        )
+        insert(db, grant)
+        session.emit(db, "grant.given", grant.told | {"approval_id": approval.id})
+        session.note(principal, "grant.given", grant.id, **grant.told)
+        outbox(db).hints.append(grant.hint)
+        return grant
+
+    @classmethod
+    def find(cls, db: Db, grant_id: str) -> "Grant":
+        """The grant as it is. Raises NotFound."""
+        found = db.get(cls, grant_id)
+        if found is None:
+            raise NotFound("grant", grant_id)
+        return found
+
+    @classmethod
+    def live(cls, db: Db, session: Session) -> list["Grant"]:
+        """Those that count for the session's calls now."""
+        return cls._of(
+            db,
+            sa.or_(cls.session_id == session.id, sa.and_(cls.session_id.is_(None), cls.agent_id == session.agent_id)),
+            sa.or_(cls.expires_at.is_(None), cls.expires_at > session.now),
+            sa.or_(cls.max_uses.is_(None), cls.uses < cls.max_uses),
+        )
+
+    @classmethod
+    def spend(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> str | None:
+        """Count one use of each, all of them or the first that is used up or gone meanwhile, whose id is returned."""
+        wanted = sorted(set(grant_ids))
+        if not wanted:
+            return None
+        usable = sa.select(cls.id).where(cls.id.in_(wanted), cls.revoked_at.is_(None))
+        usable = usable.where(sa.or_(cls.max_uses.is_(None), cls.uses < cls.max_uses)).order_by(cls.id).with_for_update()
+        found = set(db.scalars(usable))
+        if missing := [grant_id for grant_id in wanted if grant_id not in found]:
+            return missing[0]
+        spent = sa.update(cls).where(cls.id.in_(wanted)).values(uses=cls.uses + 1)
+        db.execute(spent, execution_options={"synchronize_session": False})
+        for grant_id in wanted:
+            session.note(system("policy", session.workspace_id), "grant.used", grant_id)
+        return None
+
+    @classmethod
+    def all_stand(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> bool:
+        """Whether none of them was revoked or has expired, and none will be before this commits. Their uses were counted before."""
+        wanted = set(grant_ids)
+        found = sa.select(cls.id).where(cls.id.in_(wanted), cls.revoked_at.is_(None)).order_by(cls.id).with_for_update(read=True)
+        return wanted <= set(db.scalars(found.where(sa.or_(cls.expires_at.is_(None), cls.expires_at > session.now))))
+
+    @classmethod
+    def end_all(cls, db: Db, session: Session) -> None:
+        """The session ends, and its grants with it."""
+        mine = sa.update(cls).where(cls.session_id == session.id, cls.revoked_at.is_(None))
+        db.execute(mine.values(revoked_at=session.now, revoked_by="session"), execution_options={"synchronize_session": False})
+
+    def revoke(self, db: Db, principal: Principal) -> None:
+        """From now on it allows nothing, not even what it allowed and has not begun. Again is nothing."""
+        db.refresh(self, with_for_update={"key_share": True})
+        if self.revoked_at is not None:
+            return
+        self.revoked_at, self.revoked_by = clock.now(db), str(principal)
+        audit.record(db, principal, "grant.revoked", self.id, {"tool": self.tool, "scope": self.scope, "uses": self.uses})
+
+    @property
+    def rule(self) -> Rule:
+        """What it allows, for the policy."""
+        said = {"effect": "allow", "match": self.match}
+        return policy.rule_of(said, where="grant", source="grant", id=self.id)
+
+    @property
+    def hint(self) -> Hint:
+        """The queue message that says waiting calls may be released."""
+        return Hint("sweep.release_granted", (self.id, self.workspace_id))
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What events and the audit say of it."""
+        return {
+            "grant_id": self.id,
+            "scope": self.scope,
+            "tool": self.tool,
+            "covers": self.covers,
+            "expires_at": self.expires_at.isoformat() if self.expires_at else None,
+            "max_uses": self.max_uses,
+        }
+
+    @classmethod
+    def _of(cls, db: Db, *where: sa.ColumnElement[bool]) -> list["Grant"]:
+        return list(db.scalars(sa.select(cls).where(cls.revoked_at.is_(None), *where).order_by(cls.id)))
+
+
+def rule_for(approval: Approval, match: str | None) -> Rule:
+    """What allowing the approval's call with this `match` would cover. Raises Invalid."""
+    try:
+        return policy.grant(approval.tool, match or "tool", approval.input_sha256, id="")
+    except ValueError as error:
+        raise Invalid("match", str(error).removeprefix("match: ")) from None

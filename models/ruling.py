@@ -1,0 +1,147 @@
+"""What holds for a session's tool calls: the rules of workspace, agent and tool together, and how people are asked.
+
+| from | its rules | its default |
+|---|---|---|
+| tool, else toolset | for that tool | first |
+| agent | for every tool | for tools without a policy of their own |
+| workspace | for every tool of every agent | for agents without one |
+| `ASSENT_DEFAULT_PERMISSION` | | for all else; client tools without a policy are allowed: posting the result is the client's act |
+
+How rules are weighed, whoever wrote them, `models.pure.policy` says.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Literal
+
+from models.agent import EffectiveTool, effective_tools
+from models.pure import policy
+from models.pure.policy import Effect, Policy, Rule, Rulebook, Verdict
+from models.pure.policy.globs import tool_glob
+from models.settings import settings
+
+OnTimeout = Literal["deny", "end_run", "allow"]
+
+NOT_GIVEN = Verdict("deny", "not a tool of this agent")
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How people are asked about a call, and what happens if nobody answers."""
+
+    prompt: str
+    """What is shown above the input."""
+    seconds: float
+    """Until the deadline."""
+    on_timeout: OnTimeout = "deny"
+    remind_after_seconds: float | None = None
+    input_schema: dict[str, Any] | None = None
+    """What an edited input must fit, and which of its fields are secret."""
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """As JSON, for a call that may have to be asked about later."""
+        return asdict(self)
+
+
+@dataclass
+class _Tool:
+    """One tool, with the rules that are about it."""
+
+    rules: tuple[Rule, ...]
+    default: Effect
+    words: str
+    timeouts: dict[str, Any]
+
+    @cached_property
+    def book(self) -> Rulebook:
+        """The rules, compiled when the first call comes."""
+        return Rulebook(self.rules, self.default, self.words)
+
+
+class Ruling:
+    """The policies of one session, compiled."""
+
+    def __init__(self, agent: Mapping[str, Any], workspace: Mapping[str, Any], default: Effect) -> None:
+        over = [_read(agent.get("permission_policy"), "*", "agent"), _read(workspace.get("policy"), "*", "workspace")]
+        approvals = [level.get("approval") or {} for level in (workspace, agent)]
+        self._tools = {tool.name: _ready(tool, over, approvals, default) for tool in effective_tools(agent)}
+
+    @classmethod
+    def of(cls, agent: Mapping[str, Any], workspace: Mapping[str, Any]) -> "Ruling":
+        """For a session's `agent` and its workspace's `{"policy": ..., "approval": ...}`; compiled once for the same ones."""
+        said = {key: agent.get(key) for key in ("tools", "permission_policy", "approval")}
+        return _compiled(json.dumps(said), json.dumps(dict(workspace)), settings().default_permission)
+
+    def verdict(self, tool: str, given: Mapping[str, Any], grants: Iterable[Rule] = ()) -> Verdict:
+        """Allow, ask or deny, with what people granted taken into account."""
+        found = self._tools.get(tool)
+        if found is None:
+            return NOT_GIVEN
+        granted = tuple(grants)
+        return (found.book.with_grants(granted) if granted else found.book).decide(tool, given)
+
+    def never(self, tool: str) -> bool:
+        """Whether no call of the tool can ever run, so that the model need not know of it."""
+        rules = self._tools[tool].rules
+        closed = self._tools[tool].default == "deny" and not any(rule.effect != "deny" for rule in rules)
+        return closed or any(rule.effect == "deny" and rule.match == policy.Match(tool) for rule in rules)
+
+    def asks(self, tool: str) -> bool:
+        """Whether a person may be waited for: by the default, by a rule, or because a command line cannot be read surely."""
+        found = self._tools[tool]
+        return found.default == "ask" or any(rule.effect != "allow" for rule in found.rules)
+
+    def allows_on_timeout(self, tool: str) -> bool:
+        """Whether the tool's own configuration says that a passed deadline allows its calls. No wider one can say that."""
+        found = self._tools.get(tool)
+        return found is not None and found.timeouts.get("on_timeout") == "allow"
+
+    def asking(self, tool: str, prompt: str, input_schema: dict[str, Any] | None) -> Asking:
+        """How people are asked about a call of the tool."""
+        said = self._tools[tool].timeouts
+        return Asking(
+            prompt=prompt,
+            seconds=said.get("timeout_seconds") or settings().approval_seconds,
+            on_timeout=said.get("on_timeout") or "deny",
+            remind_after_seconds=said.get("remind_after_seconds") or settings().remind_after_seconds,
+            input_schema=input_schema,
+        )
+
+
+@lru_cache(maxsize=256)
+def _compiled(agent: str, workspace: str, default: Effect) -> Ruling:
+    return Ruling(json.loads(agent), json.loads(workspace), default)
+
+
+def _ready(tool: EffectiveTool, over: list[Policy | None], approvals: list[Mapping[str, Any]], last: Effect) -> _Tool:
+    own = _read(tool.policy, tool.name, "tool")
+    rules = tuple(rule for level in (own, *over) if level for rule in level.rules if tool_glob(rule.match.tool)(tool.name))
+    default, words = _default(tool, own, over, last)
+    said: dict[str, Any] = {}
+    for level in (*approvals, tool.approval):
+        said |= {key: value for key, value in level.items() if value is not None}
+    return _Tool(rules, default, words, said)
+
+
+def _default(tool: EffectiveTool, own: Policy | None, over: list[Policy | None], last: Effect) -> tuple[Effect, str]:
+    if own:
+        return own.default, f"tool {tool.name}: {own.default}"
+    if tool.kind == "custom":
+        return "allow", "default: allow (the client runs it)"
+    for level, name in zip(over, ("agent", "workspace"), strict=True):
+        if level:
+            return level.default, f"default of the {name}: {level.default}"
+    return last, f"default: {last}"
+
+
+def _read(said: Mapping[str, Any] | None, tool: str, source: policy.Source) -> Policy | None:
+    """A stored policy. One that is not understood denies: default is no."""
+    if said is None:
+        return None
+    try:
+        return policy.policy_of(said, tool=tool, source=source)
+    except ValueError:
+        return policy.policy_of({"type": "always_deny"}, tool=tool, source=source)

@@ -1,0 +1,140 @@
+"""`POST /v1/policy/explain`: which rule decides about a call, and why; nothing is asked, counted or spent."""
+
+from typing import Any
+
+import pytest
+from doors.served import Caller, bad, good, key
+from rows.stage import Stage, call
+
+TOOLSET = {"type": "agent_toolset_20260401"}
+
+
+def rules(*said: tuple[str, Any], default: str = "ask") -> dict[str, Any]:
+    """A policy of rules."""
+    return {"type": "rules", "rules": [{"effect": effect, "match": match} for effect, match in said], "default": default}
+
+
+@pytest.fixture
+def agent(caller: Caller) -> dict[str, Any]:
+    """An agent that may read, must ask for most commands, and never pushes."""
+    bash = {"name": "bash", "permission_policy": rules(("allow", "bash(git status *)"), ("allow", "bash(ls *)"))}
+    read = {"name": "read", "permission_policy": {"type": "always_allow"}}
+    tools = [
+        TOOLSET | {"configs": [bash, read]},
+        {"type": "custom", "name": "refund", "description": "", "input_schema": {"type": "object"}},
+    ]
+    return caller.agent(tools=tools, permission_policy=rules(("deny", "bash(git push *)"), ("ask", "bash(ls secret *)")))
+
+
+def explain(caller: Caller, said: dict[str, Any], tool: str, **given: Any) -> dict[str, Any]:
+    """What the policy says to a call of an agent's, or in a session."""
+    return good(caller.post("/v1/policy/explain", json=said | {"tool": tool, "input": given}))
+
+
+@pytest.mark.parametrize(
+    ("command", "effect", "source", "rule"),
+    [
+        ("ls -l", "allow", "tool", "tool rule: allow bash(ls *)"),
+        ("git push origin", "deny", "agent", "agent rule: deny bash(git push *)"),
+        ("ls; git push", "deny", "agent", "agent rule: deny bash(git push *)"),
+        ("ls secret", "ask", "agent", "agent rule: ask bash(ls secret *)"),
+        ("rm x", "ask", "default", "tool bash: ask"),
+    ],
+)
+def test_the_rule_that_decides_is_named(
+    caller: Caller, agent: dict[str, Any], command: str, effect: str, source: str, rule: str
+) -> None:
+    found = explain(caller, {"agent": agent["id"]}, "bash", command=command)
+    assert (found["effect"], found["source"], found["rule"]) == (effect, source, rule)
+
+
+def test_every_rule_behind_a_line_of_several_commands_is_told_with_what_it_covers(caller: Caller, agent: dict[str, Any]) -> None:
+    found = explain(caller, {"agent": agent["id"]}, "bash", command="git status -s && ls -l")
+    assert found["effect"] == "allow"
+    assert {rule["match"] for rule in found["rules"]} == {"bash(git status *)", "bash(ls *)"}
+    assert found["covers"] == found["rules"][0]["covers"]
+    assert "starts with" in found["covers"]
+    assert found["commands"] == [{"path": "/command", "commands": [["git", "status", "-s"], ["ls", "-l"]], "doubt": None}]
+    assert found["doubt"] is None
+
+
+def test_a_line_that_cannot_be_read_surely_says_why(caller: Caller, agent: dict[str, Any]) -> None:
+    found = explain(caller, {"agent": agent["id"]}, "bash", command="ls $(cat x)")
+    assert found["effect"] == "ask"
+    assert found["commands"][0]["doubt"]
+    found = explain(caller, {"agent": agent["id"], "permission_policy": {"type": "always_allow"}}, "bash", command="ls $X")
+    assert (found["effect"], bool(found["doubt"])) == ("ask", True), "a rule about pushes might be met"
+
+
+def test_a_proposed_policy_takes_the_place_of_the_tool_s_own(caller: Caller, agent: dict[str, Any]) -> None:
+    proposed = {"agent": agent["id"], "permission_policy": rules(("allow", "bash(rm *)"), default="deny")}
+    assert explain(caller, proposed, "bash", command="rm x")["effect"] == "allow"
+    assert explain(caller, proposed, "bash", command="ls")["rule"] == "tool bash: deny"
+    assert explain(caller, proposed, "bash", command="git push")["source"] == "agent", "wider rules hold still"
+    assert explain(caller, {"agent": agent["id"]}, "bash", command="rm x")["effect"] == "ask", "nothing was changed"
+
+
+def test_tools_of_every_kind_and_of_none(caller: Caller, agent: dict[str, Any]) -> None:
+    here = {"agent": {"id": agent["id"], "version": 1}}
+    assert explain(caller, here, "read", file_path="x")["rule"] == "tool read: allow"
+    assert explain(caller, here, "write", file_path="x")["rule"] == "default of the agent: ask"
+    assert explain(caller, here, "refund", amount=5)["rule"] == "default: allow (the client runs it)"
+    unknown = explain(caller, here, "sudo")
+    assert (unknown["effect"], unknown["rule"], unknown["rules"]) == ("deny", "not a tool of this agent", [])
+
+
+def test_the_workspace_s_policy_counts(caller: Caller, agent: dict[str, Any]) -> None:
+    good(caller.post("/v1/policy", json={"permission_policy": rules(("deny", "refund"))}))
+    found = explain(caller, {"agent": agent["id"]}, "refund", amount=5)
+    assert (found["effect"], found["source"], found["covers"]) == ("deny", "workspace", "every call of refund")
+
+
+def test_a_session_s_grants_count_and_none_is_spent(caller: Caller, stage: Stage) -> None:
+    session = caller.session()["id"]
+    caller.say(session)
+    stage.reply(session, call(command="npm test"))
+    said = {"result": "allow", "scope": "session", "match": "bash(npm *)", "max_uses": 1}
+    good(caller.post(f"/v1/approvals/{stage.approvals(session)[0].id}/decision", json=said))
+    before = len(stage.events(session))
+    for _ in range(2):
+        found = explain(caller, {"session_id": session}, "bash", command="npm install")
+        [grant] = found["grants"]
+        assert (found["effect"], found["source"]) == ("allow", "grant")
+        assert found["rules"][0]["id"] == grant["id"]
+        assert (grant["decides"], grant["uses"], grant["max_uses"], grant["scope"]) == (True, 0, 1, "session")
+    other = explain(caller, {"session_id": session}, "bash", command="ls")
+    assert (other["effect"], other["grants"][0]["decides"]) == ("ask", False)
+    assert explain(caller, {"session_id": session}, "read", file_path="x")["grants"] == []
+    agent_id = stage.read(session).agent_id
+    assert explain(caller, {"agent": agent_id}, "bash", command="npm install")["effect"] == "ask"
+    assert len(stage.events(session)) == before
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ({}, "agent"),
+        ({"agent": "ID", "session_id": "sesn_1"}, "agent"),
+        ({"agent": "agent_none"}, "agent"),
+        ({"agent": {"id": "ID", "version": 9}}, "agent"),
+        ({"agent": {"id": "ID", "version": 0}}, "agent.version"),
+        ({"session_id": "sesn_none"}, "session_id"),
+        ({"agent": "ID", "tool": ""}, "tool"),
+        ({"agent": "ID", "input": []}, "input"),
+        ({"agent": "ID", "input": {"command": "x" * 100_001}}, "input"),
+        ({"agent": "ID", "permission_policy": {"type": "maybe"}}, "permission_policy.type"),
+    ],
+)
+def test_a_call_that_cannot_be_is_refused_with_its_field(
+    caller: Caller, agent: dict[str, Any], said: dict[str, Any], field: str
+) -> None:
+    if said.get("agent") == "ID":
+        said = said | {"agent": agent["id"]}
+    elif isinstance(said.get("agent"), dict):
+        said = said | {"agent": said["agent"] | {"id": agent["id"]}}
+    bad(caller.post("/v1/policy/explain", json={"tool": "bash", "input": {}} | said), 400, f"{field}: ")
+
+
+def test_it_needs_the_scope_read(api: str, stage: Stage) -> None:
+    with Caller(api, key(stage, "admin", "agents")) as other:
+        bad(other.post("/v1/policy/explain", json={"agent": "agent_1", "tool": "bash", "input": {}}), 403, "'read'")

@@ -1,0 +1,290 @@
+"""`assent approvals` and `assent grants` against the API as it is served: every choice, every option, and what is said of each."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from doors.served import Caller, good, key, served
+from doors.waiting import approval_of, asked, secretive
+from rows.stage import Stage, call
+
+from api.cli import main
+from models.tool_call import ToolCall
+
+Assent = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def api(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The API's address. Streams look at the database often, so that no test waits for a tick."""
+    log: Path = tmp_path_factory.mktemp("api") / "log"
+    with served(log, ASSENT_STREAM_POLL_SECONDS="0.2") as url:
+        yield url
+
+
+@pytest.fixture
+def stage(clean_database: object) -> Stage:
+    """A workspace, and the hands to play the workers' part in it."""
+    return Stage()
+
+
+@pytest.fixture
+def caller(api: str, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Caller]:
+    """A client of that workspace; the environment has its address and key."""
+    with Caller(api, key(stage)) as client:
+        monkeypatch.setenv("ASSENT_URL", api)
+        monkeypatch.setenv("ASSENT_API_KEY", client.headers["x-api-key"])
+        yield client
+
+
+@pytest.fixture
+def assent(caller: Caller) -> Assent:
+    """Runs the command line with somebody who types: what it printed."""
+
+    def go(*words: str, typed: str = "", code: int = 0) -> str:
+        done = CliRunner().invoke(main, words, input=typed, catch_exceptions=False)
+        assert done.exit_code == code, done.output
+        return done.output
+
+    return go
+
+
+@pytest.fixture
+def waiting(caller: Caller, stage: Stage) -> list[ToolCall]:
+    """Two calls of one turn that wait: whichever is decided, the session then rests, for the other."""
+    return asked(caller, stage, call(command="git status"), call(command="git log"))
+
+
+@pytest.fixture
+def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes $EDITOR a program that does this to the text `said` of the file."""
+
+    def make(does: str) -> None:
+        program = tmp_path / "editor.py"
+        program.write_text(
+            f"import sys, pathlib\nfile = pathlib.Path(sys.argv[-1])\nsaid = file.read_text()\n{does}\nfile.write_text(said)\n"
+        )
+        monkeypatch.delenv("VISUAL", raising=False)
+        monkeypatch.setenv("EDITOR", f"{sys.executable} {program}")
+
+    return make
+
+
+def status(stage: Stage, found: ToolCall) -> str:
+    """The call's status now."""
+    return stage.get(ToolCall, found.id).status
+
+
+@pytest.mark.parametrize(
+    ("typed", "after", "said"),
+    [
+        ("1\n", "queued", "Decided."),
+        ("4\n", "denied", "Decided."),
+        ("5\nNot today.\n", "denied", "Decided."),
+        ("6\n", "denied", "The session is idle: end_turn."),
+        ("8\n3 files\n", "answered", "result: "),
+        ("9\n", "asked", "Run shell command: git log"),
+        ("x\n9\n", "asked", "Error: "),
+    ],
+)
+def test_each_choice_does_what_it_says(
+    assent: Assent, stage: Stage, waiting: list[ToolCall], typed: str, after: str, said: str
+) -> None:
+    shown = assent("approvals", typed=f"{typed}q\n")
+    assert status(stage, waiting[0]) == after
+    assert said in shown
+
+
+@pytest.mark.parametrize(
+    ("choice", "typed", "match", "covers"),
+    [
+        ("2", "1\ny\n", "tool", "It covers every call of bash, for the rest of this session."),
+        ("3", "2\ny\n", "exact", "It covers only this exact input of bash, in every session of this agent."),
+        ("2", "3\nbash(git *)\ny\n", "bash(git *)", "It covers every bash command that starts with `git`"),
+    ],
+)
+def test_what_a_grant_covers_is_said_before_it_is_given(
+    assent: Assent, caller: Caller, waiting: list[ToolCall], choice: str, typed: str, match: str, covers: str
+) -> None:
+    said = assent("approvals", typed=f"{choice}\n{typed}q\n")
+    assert said.index(covers) < said.index("Give it?") < said.index("Decided.") < said.index("It gives a grant, grnt_")
+    assert ("1 more that waits now will be allowed by it." in said) == (match != "exact")
+    approval = approval_of(caller, waiting[0])
+    assert approval["decision"]["match"] == match
+    assert approval["grant"]["scope"] == {"2": "session", "3": "always"}[choice]
+
+
+def test_a_grant_that_is_not_wanted_after_all_is_not_given(
+    assent: Assent, caller: Caller, stage: Stage, waiting: list[ToolCall]
+) -> None:
+    said = assent("approvals", typed="2\n1\nn\n2\n3\nread(src/**)\nq\n")
+    assert "match: 'read(src/**)' is about read" in said
+    assert status(stage, waiting[0]) == "asked"
+    assert good(caller.get("/v1/grants"))["data"] == []
+
+
+def test_an_input_is_edited_in_the_editor(
+    assent: Assent, stage: Stage, waiting: list[ToolCall], editor: Callable[[str], None]
+) -> None:
+    editor("said = said.replace('git status', 'git diff')")
+    said = assent("approvals", typed="7\ny\nq\n")
+    assert said.index('input instead  {"command":"git diff"}') < said.index("Run this instead?") < said.index("Decided.")
+    assert stage.get(ToolCall, waiting[0].id).input == {"command": "git diff"}
+
+
+def test_an_edit_keeps_what_is_hidden(assent: Assent, caller: Caller, stage: Stage, editor: Callable[[str], None]) -> None:
+    found = secretive(caller, stage)
+    editor("said = said.replace('5', '6')")
+    assert "4711" not in assent("approvals", "decide", approval_of(caller, found)["id"], "--allow", "--edit")
+    assert stage.get(ToolCall, found.id).input == {"amount": 6, "pin": "4711"}
+
+
+@pytest.mark.parametrize(
+    ("does", "typed", "said"),
+    [
+        ("pass", "7\nq\n", "nothing was decided"),
+        ("said = '{'", "7\nn\nq\n", "It is no JSON"),
+        ("said = '[]'", "7\nn\nq\n", "It is no JSON object"),
+        ("said = '{\"nosuch\": 1}'", "7\ny\nq\n", "Not decided: updated_input: "),
+        ("said = said.replace('git status', 'git diff')", "7\nn\nq\n", "Run this instead?"),
+    ],
+)
+def test_an_edit_that_is_none_decides_nothing(
+    assent: Assent, stage: Stage, waiting: list[ToolCall], editor: Callable[[str], None], does: str, typed: str, said: str
+) -> None:
+    editor(does)
+    assert said in assent("approvals", typed=typed)
+    assert status(stage, waiting[0]) == "asked"
+
+
+def test_the_list_is_for_people_and_for_programs(assent: Assent, caller: Caller, waiting: list[ToolCall]) -> None:
+    first, second = (approval_of(caller, found) for found in waiting)
+    assert json.loads(assent("approvals", "list", "--json")) == [first, second]
+    assert json.loads(assent("approvals", "list", "--json", "--limit", "1")) == [first]
+    assert json.loads(assent("approvals", "list", "--json", "--status", "denied")) == []
+    assert json.loads(assent("approvals", "list", "--json", "--status", "all", "--tool", "read")) == []
+    [line, _] = assent("approvals", "list").splitlines()
+    assert line.startswith(f"{first['id']}  pending  ")
+    assert "Run shell command: git status" in line
+    assert assent("approvals", "list", "--status", "expired") == "None.\n"
+
+
+def test_one_is_shown_and_its_secrets_only_on_demand(assent: Assent, caller: Caller, stage: Stage) -> None:
+    approval = approval_of(caller, secretive(caller, stage))
+    said = assent("approvals", "show", approval["id"])
+    assert '{"amount":5,"pin":"«masked»"}' in said
+    assert "4711" not in said + assent("approvals", "show", approval["id"], "--json")
+    assert '{"amount":5,"pin":"4711"}' in assent("approvals", "show", approval["id"], "--reveal")
+
+
+DECISIONS: list[tuple[list[str], dict[str, Any], str]] = [
+    (["--allow"], {"result": "allow"}, "allowed, by api_key:key_"),
+    (["--deny", "--message", "No."], {"result": "deny", "deny_message": "No."}, "message        No."),
+    (["--deny", "--interrupt"], {"result": "deny", "interrupt": True}, "denied"),
+    (
+        ["--allow", "--scope", "session", "--match", "exact", "--max-uses", "2", "--expires-in", "60"],
+        {"result": "allow", "scope": "session", "match": "exact", "max_uses": 2, "expires_in_seconds": 60},
+        "only this exact input of bash, for the rest of this session, until ",
+    ),
+    (["--allow", "--respond", "3"], {"result": "allow", "respond": [{"type": "text", "text": "3"}]}, "answered"),
+]
+
+
+@pytest.mark.parametrize(("words", "decision", "said"), DECISIONS)
+def test_one_is_decided_without_a_question(
+    assent: Assent, caller: Caller, waiting: list[ToolCall], words: list[str], decision: dict[str, Any], said: str
+) -> None:
+    approval_id = approval_of(caller, waiting[0])["id"]
+    assert said in assent("approvals", "decide", approval_id, *words)
+    assert approval_of(caller, waiting[0])["decision"] == decision
+    assert json.loads(assent("approvals", "decide", approval_id, *words, "--json"))["decision"] == decision
+
+
+def test_an_input_is_taken_from_a_file(assent: Assent, caller: Caller, stage: Stage, waiting: list[ToolCall]) -> None:
+    words = ("approvals", "decide", approval_of(caller, waiting[0])["id"], "--allow", "--input", "-")
+    assert assent(*words, typed="{", code=1).startswith("Error: <stdin>: it is no JSON")
+    assert assent(*words, typed="[]", code=1).startswith("Error: updated_input: ")
+    assert 'input instead  {"command":"ls"}' in assent(*words, typed='{"command": "ls"}')
+    assert stage.get(ToolCall, waiting[0].id).input == {"command": "ls"}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["decide", "appr_none", "--allow"], 1, "Error: approval 'appr_none' was not found in this workspace.\n"),
+        (["decide", "../../x", "--allow"], 1, "Error: "),
+        (["decide", "ID"], 1, "Error: result: must be "),
+        (["decide", "ID", "--deny", "--scope", "session"], 1, "Error: scope: "),
+        (["decide", "ID", "--allow", "--match", "exact"], 1, "Error: match: "),
+        (["decide", "ID", "--allow", "--sha256", "0" * 64], 1, "Error: expected_input_sha256 is not the hash"),
+        (["decide", "ID", "--allow", "--result", "x"], 2, "--result goes with --outcome happened"),
+        (["decide", "ID", "--outcome", "rerun"], 1, "Error: outcome: "),
+        (["show", "appr_none"], 1, "Error: approval 'appr_none' was not found in this workspace.\n"),
+    ],
+)
+def test_what_cannot_be_is_one_clear_line(
+    assent: Assent, caller: Caller, stage: Stage, waiting: list[ToolCall], words: list[str], code: int, said: str
+) -> None:
+    approval_id = approval_of(caller, waiting[0])["id"]
+    printed = assent("approvals", *(approval_id if word == "ID" else word for word in words), code=code)
+    assert said in printed
+    assert code == 2 or len(printed.splitlines()) == 1
+    assert status(stage, waiting[0]) == "asked"
+
+
+def test_where_the_api_is_may_be_said_before_or_behind_the_subcommand(
+    assent: Assent, api: str, waiting: list[ToolCall], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSENT_URL", "http://127.0.0.1:9")
+    assert "the API does not answer at http://127.0.0.1:9 " in assent("approvals", "list", code=1)
+    assert "git status" in assent("approvals", "--url", api, "list")
+    assert "git status" in assent("approvals", "list", "--url", api)
+
+
+def test_grants_are_listed_and_revoked(assent: Assent, caller: Caller, waiting: list[ToolCall]) -> None:
+    assert assent("grants", "list") == "None.\n"
+    assent("approvals", "decide", approval_of(caller, waiting[0])["id"], "--allow", "--scope", "always", "--max-uses", "3")
+    [grant] = json.loads(assent("grants", "list", "--json"))
+    assert grant == good(caller.get(f"/v1/grants/{grant['id']}"))
+    assert assent("grants", "list").startswith(f"{grant['id']}  every call of bash, in every session of this agent, until ")
+    assert assent("grants", "list", "--tool", "read") == "None.\n"
+    for _ in range(2):
+        assert assent("grants", "revoke", grant["id"]) == f"{grant['id']} is revoked.\n"
+    assert assent("grants", "list") == "None.\n"
+    assert f", revoked by {grant['given_by']}" in assent("grants", "list", "--all")
+    assert "Error: grant 'grnt_none' was not found" in assent("grants", "revoke", "grnt_none", code=1)
+
+
+def test_watching_waits_for_new_ones_until_ctrl_c(caller: Caller, stage: Stage) -> None:
+    words = [sys.executable, "-u", "-m", "api.cli", "approvals", "watch"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, env=os.environ, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True) as watch:
+        assert watch.stdin
+        for command in ("git status", "git log"):
+            # The second comes when it has waited for it already.
+            found, other = asked(caller, stage, call(command=command), call(command="true"))
+            _read_until(watch, "Your choice")
+            watch.stdin.write("4\n9\n")
+            watch.stdin.flush()
+            assert "Decided." in _read_until(watch, "Your choice")
+            assert (status(stage, found), status(stage, other)) == ("denied", "asked")
+        watch.send_signal(signal.SIGINT)
+        assert watch.wait(20) == 0
+
+
+def _read_until(process: "subprocess.Popen[str]", words: str) -> str:
+    """What it prints up to these words, on a line that has no end yet."""
+    assert process.stdout
+    said = ""
+    while words not in said:
+        character = process.stdout.read(1)
+        assert character, said
+        said += character
+    return said

@@ -1,0 +1,80 @@
+"""R11 under race: no grant is used more often than it says, and nothing begins on one that was revoked."""
+
+from functools import partial
+
+import pytest
+import sqlalchemy as sa
+from crashes.invariants import check_invariants
+from races.races_together import of_kind, together
+from rows.stage import Stage, call
+
+from models import flow
+from models.db import transaction
+from models.grant import Grant
+from models.tool_call import ToolCall
+
+
+def standing(stage: Stage, uses: int | None = None) -> Grant:
+    """A standing grant for bash."""
+    session = stage.session()
+    stage.message(session)
+    stage.reply(session, call())
+    stage.decide(stage.approvals(session)[0], result="allow", scope="always", max_uses=uses)
+    with transaction(stage.workspace_id) as db:
+        return db.scalars(sa.select(Grant)).one()
+
+
+def ready(stage: Stage, given: Grant, count: int) -> list[str]:
+    """Sessions of the grant's agent whose turn is about to ask for a call."""
+    sessions = [stage.session(of_agent=given.agent_id) for _ in range(count)]
+    for session in sessions:
+        stage.message(session)
+    return sessions
+
+
+def test_ten_sessions_at_once_use_a_grant_for_three_calls_three_times(stage: Stage) -> None:
+    given = standing(stage, uses=3)
+    sessions = ready(stage, given, 10)
+    outcomes = together(*(partial(stage.reply, session, call()) for session in sessions))
+    assert not of_kind(outcomes, Exception)
+    born = sorted(calls[0].status for calls in outcomes)
+    assert born == ["asked"] * 7 + ["queued"] * 3
+    assert stage.get(Grant, given.id).uses == 3
+    for session in sessions:
+        stage.check(session)
+
+
+def test_turns_and_the_sweep_share_what_is_left_of_a_grant(stage: Stage) -> None:
+    """Calls that wait already and calls that are proposed now: together no more than it allows."""
+    given = standing(stage, uses=4)
+    with transaction(stage.workspace_id) as db:
+        Grant.find(db, given.id).revoked_at = given.created_at
+    waiting = ready(stage, given, 5)
+    for session in waiting:
+        stage.reply(session, call())
+    with transaction(stage.workspace_id) as db:
+        Grant.find(db, given.id).revoked_at = None
+    fresh = ready(stage, given, 5)
+    outcomes = together(
+        *(partial(flow.release_waiting, stage.workspace_id, session) for session in waiting),
+        *(partial(stage.reply, session, call()) for session in fresh),
+    )
+    assert not of_kind(outcomes, Exception)
+    with transaction(stage.workspace_id) as db:
+        queued = db.scalars(sa.select(ToolCall).where(ToolCall.session_id.in_(waiting + fresh), ToolCall.status == "queued")).all()
+    assert len(queued) == stage.get(Grant, given.id).uses == 4
+
+
+@pytest.mark.parametrize("_round", range(6))
+def test_a_claim_and_a_revocation_at_once_run_it_or_ask(stage: Stage, _round: int) -> None:
+    given = standing(stage)
+    [session] = ready(stage, given, 1)
+    [found] = stage.reply(session, call())
+
+    def revoke() -> None:
+        with transaction(stage.workspace_id) as db:
+            Grant.find(db, given.id).revoke(db, stage.principal)
+
+    together(revoke, partial(stage.claim_call, found))
+    assert stage.get(ToolCall, found.id).status in {"running", "asked"}
+    check_invariants(stage.workspace_id, session)

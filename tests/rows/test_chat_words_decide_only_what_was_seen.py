@@ -1,0 +1,162 @@
+"""R18: a word typed in the chat is a decision where the session says so, and only about what its writer had surely seen."""
+
+from typing import Any
+
+import pytest
+from rows.stage import Stage, call, say
+
+from models import flow
+from models.errors import Invalid
+from models.event import Event
+from models.principal import Principal
+from models.pure import chat
+from models.tool_call import ToolCall
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("approve", chat.Word("allow")),
+        (" Yes! ", chat.Word("allow")),
+        ("APPROVE  ALL", chat.Word("allow", all=True)),
+        ("no", chat.Word("deny")),
+        ("reject.", chat.Word("deny")),
+        ("reject: too\ndangerous", chat.Word("deny", reason="too\ndangerous")),
+        ("No: use staging", chat.Word("deny", reason="use staging")),
+        ("yes, but only the first", None),
+        ("approve the plan", None),
+        ("no idea", None),
+        ("reject:", None),
+        ("", None),
+        ("yesterday", None),
+    ],
+)
+def test_only_the_words_themselves_are_words(text: str, meant: chat.Word | None) -> None:
+    assert chat.meaning(text) == meant
+
+
+def waiting(stage: Stage, clock: Any, *commands: str) -> tuple[str, list[ToolCall]]:
+    """A chat session with calls that wait, long enough ago to be sure."""
+    session = stage.session(chat_approvals=True)
+    stage.message(session)
+    found = stage.reply(session, *(call(command=one) for one in commands))
+    clock.advance(11)
+    return session, found
+
+
+def tell(stage: Stage, session: str, text: str, **more: Any) -> Event:
+    return stage.send(session, {"type": "user.message", "content": [say(text)], **more})[0]
+
+
+def statuses(stage: Stage, calls: list[ToolCall]) -> list[str]:
+    return [stage.get(ToolCall, found.id).status for found in calls]
+
+
+def last_shown(stage: Stage, session: str) -> str:
+    return stage.events(session)[-1].id
+
+
+def test_yes_allows_the_one_call_that_waits(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, "ls")
+    stored = tell(stage, session, "yes")
+    assert statuses(stage, calls) == ["queued"]
+    assert stored.processed_at is not None
+    assert stage.approvals(session)[0].decided_by == str(stage.principal)
+    stage.run_call(calls[0])
+    assert all(say("yes") not in message["content"] for message in stage.history(session)), "the model never sees it"
+
+
+def test_no_with_a_reason_tells_the_model_why(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, "rm x")
+    tell(stage, session, "reject: ask Ann first")
+    assert statuses(stage, calls) == ["denied"]
+    assert "ask Ann first" in stage.result(calls[0])
+
+
+def test_a_word_just_after_the_question_is_asked_back(stage: Stage, clock: Any) -> None:
+    """It may have been meant for what stood there before."""
+    session = stage.session(chat_approvals=True)
+    stage.message(session)
+    calls = stage.reply(session, call(command="rm x"))
+    clock.advance(9)
+    tell(stage, session, "yes")
+    assert statuses(stage, calls) == ["asked"]
+    events = stage.events(session)
+    assert "look again" in events[-2].body["content"][0]["text"]
+    assert (events[-1].type, events[-1].body["stop_reason"]["type"]) == ("session.status_idle", "requires_action")
+
+
+def test_a_word_with_what_was_seen_decides_at_once(stage: Stage, clock: Any) -> None:
+    session = stage.session(chat_approvals=True)
+    stage.message(session)
+    calls = stage.reply(session, call(command="ls"))
+    tell(stage, session, "yes", seen=last_shown(stage, session))
+    assert statuses(stage, calls) == ["queued"]
+
+
+def test_a_word_never_decides_what_was_asked_after_what_was_seen(stage: Stage, clock: Any) -> None:
+    session = stage.session(chat_approvals=True)
+    message = stage.message(session)
+    calls = stage.reply(session, call(command="rm x"))
+    clock.advance(60)
+    tell(stage, session, "yes", seen=message.id)
+    assert statuses(stage, calls) == ["asked"]
+
+
+def test_yes_to_several_is_asked_back_and_approve_all_gives_grants_and_says_so(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, "ls", "pwd")
+    seen = last_shown(stage, session)
+    tell(stage, session, "yes", seen=seen)
+    assert statuses(stage, calls) == ["asked", "asked"]
+    tell(stage, session, "approve all", seen=seen)
+    assert statuses(stage, calls) == ["queued", "queued"]
+    [given] = stage.events(session, "grant.given")
+    assert (given.body["scope"], given.body["covers"]) == ("session", "every call of bash")
+    assert "every call of bash" in stage.events(session, "agent.message")[-1].body["content"][0]["text"]
+
+
+def test_several_without_what_was_seen_are_never_decided_by_a_word(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, "ls", "pwd")
+    for word in ("yes", "no", "approve all"):
+        tell(stage, session, word)
+    assert statuses(stage, calls) == ["asked", "asked"]
+
+
+def test_anything_else_is_a_message(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, "ls")
+    stored = tell(stage, session, "yes, but hurry")
+    assert stored.processed_at is None
+    assert statuses(stage, calls) == ["asked"]
+
+
+def test_a_word_in_a_session_that_has_not_turned_them_on_is_a_message(stage: Stage, clock: Any) -> None:
+    session = stage.session()
+    stage.message(session)
+    calls = stage.reply(session, call())
+    clock.advance(60)
+    assert tell(stage, session, "yes").processed_at is None
+    assert statuses(stage, calls) == ["asked"]
+
+
+def test_a_word_while_nothing_waits_is_a_message(stage: Stage) -> None:
+    session = stage.session(chat_approvals=True)
+    stored = tell(stage, session, "yes")
+    stage.claim(session)
+    assert stage.get(Event, (session, stored.seq)).processed_at is not None
+    assert say("yes") in stage.history(session)[0]["content"]
+
+
+def test_a_key_that_may_not_decide_does_not_decide_by_a_word_either(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, "ls")
+    runner = Principal("api_key", "key_runner", stage.workspace_id, frozenset({"sessions"}))
+    event = {"type": "user.message", "content": [say("yes")]}
+    stage.locked(session, lambda db, held: flow.receive(db, held, runner, [event]))
+    assert statuses(stage, calls) == ["asked"]
+    assert "may not decide" in stage.events(session, "agent.message")[-1].body["content"][0]["text"]
+
+
+def test_an_event_that_was_never_shown_is_refused(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, "ls")
+    with pytest.raises(Invalid, match="seen"):
+        tell(stage, session, "yes", seen="sevt_none")
+    assert statuses(stage, calls) == ["asked"]

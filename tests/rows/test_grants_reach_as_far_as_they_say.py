@@ -1,0 +1,235 @@
+"""R11: an approval beyond one call: what it covers, how long, how often; and that it is gone when it is revoked."""
+
+from typing import Any
+
+import pytest
+from rows.stage import Stage, call, rules, say
+
+from models import due, flow
+from models.approval import Approval
+from models.db import transaction
+from models.errors import Conflict
+from models.grant import Grant
+from models.tool_call import ToolCall
+
+
+def grants(stage: Stage) -> list[Grant]:
+    """All of the workspace, the oldest first."""
+    import sqlalchemy as sa
+
+    with transaction(stage.workspace_id) as db:
+        return list(db.scalars(sa.select(Grant).order_by(Grant.id)))
+
+
+def grant(stage: Stage, session: str, command: str = "git status", **said: Any) -> Grant:
+    """A grant born of allowing a first call, which then runs; the turn goes on."""
+    stage.message(session)
+    [found] = stage.reply(session, call(command=command))
+    stage.decide(stage.approvals(session)[-1], result="allow", **({"scope": "session"} | said))
+    stage.run_call(found)
+    return grants(stage)[-1]
+
+
+def revoke(stage: Stage, given: Grant) -> None:
+    with transaction(stage.workspace_id) as db:
+        Grant.find(db, given.id).revoke(db, stage.principal)
+
+
+def propose(stage: Stage, session: str, *commands: str) -> list[str]:
+    """The statuses that the calls of the next turn are born with."""
+    return [found.status for found in stage.reply(session, *(call(command=one) for one in commands))]
+
+
+def test_a_session_s_grant_covers_the_tool_for_the_rest_of_the_session(stage: Stage) -> None:
+    session = stage.session()
+    given = grant(stage, session)
+    assert given.covers == "every call of bash"
+    assert propose(stage, session, "ls", "rm x") == ["queued", "queued"]
+    [event] = [e for e in stage.events(session, "agent.tool_use") if e.body["input"] == {"command": "ls"}]
+    assert event.body["evaluated_permission"] == "allow"
+    assert grants(stage)[0].uses == 2
+
+
+def test_a_session_s_grant_is_nothing_to_another_session(stage: Stage) -> None:
+    """R16."""
+    first = stage.session()
+    given = grant(stage, first)
+    second = stage.session(of_agent=given.agent_id)
+    stage.message(second)
+    assert propose(stage, second, "git status") == ["asked"]
+
+
+def test_a_standing_grant_covers_every_session_of_the_agent_and_of_no_other(stage: Stage) -> None:
+    given = grant(stage, stage.session(), scope="always")
+    same, other = stage.session(of_agent=given.agent_id), stage.session()
+    for session in (same, other):
+        stage.message(session)
+    assert propose(stage, same, "git status") == ["queued"]
+    assert propose(stage, other, "git status") == ["asked"]
+
+
+def test_a_narrower_match_covers_no_more_than_it_says(stage: Stage) -> None:
+    session = stage.session()
+    given = grant(stage, session, match="bash(git status *)")
+    assert "git status" in given.covers
+    assert propose(stage, session, "git status -s", "git push", "git status; rm x", "git status $(rm x)") == [
+        "queued",
+        "asked",
+        "asked",
+        "asked",
+    ]
+
+
+def test_an_exact_grant_covers_that_input_only(stage: Stage) -> None:
+    session = stage.session()
+    grant(stage, session, command="make deploy", match="exact")
+    assert propose(stage, session, "make deploy", "make deploy ") == ["queued", "asked"]
+
+
+def test_two_grants_together_cover_a_pipeline_and_both_are_used(stage: Stage) -> None:
+    session = stage.session()
+    grant(stage, session, command="ls", match="bash(ls *)")
+    stage.reply(session, say("Next."))
+    grant(stage, session, command="wc", match="bash(wc *)")
+    assert propose(stage, session, "ls | wc -l", "ls | rm x") == ["queued", "asked"]
+    assert [given.uses for given in grants(stage)] == [1, 1]
+
+
+def test_no_grant_beats_a_rule_that_denies_or_asks(stage: Stage) -> None:
+    """R10: deny, then ask, then allow; a grant answers only the question that the default puts."""
+    session = stage.session(bash=rules(("deny", "bash(rm *)"), ("ask", "bash(git push *)")))
+    grant(stage, session)
+    assert propose(stage, session, "rm x", "git push", "git log") == ["denied", "asked", "queued"]
+
+
+def test_uses_are_counted_and_end_the_grant(stage: Stage) -> None:
+    session = stage.session()
+    grant(stage, session, max_uses=2)
+    assert propose(stage, session, "a", "b", "c") == ["queued", "queued", "asked"]
+    assert grants(stage)[0].uses == 2
+
+
+def test_a_grant_ends_when_it_expires(stage: Stage, clock: Any) -> None:
+    session = stage.session()
+    grant(stage, session, expires_in_seconds=60)
+    clock.advance(61)
+    assert propose(stage, session, "ls") == ["asked"]
+
+
+def test_a_standing_grant_lives_thirty_days_unless_its_giver_says_otherwise(stage: Stage) -> None:
+    given = grant(stage, stage.session(), scope="always")
+    assert given.expires_at
+    assert (given.expires_at - given.created_at).days == 30
+
+
+def test_what_waits_already_is_released_by_the_sweep(stage: Stage) -> None:
+    """The decision commits alone; each session's waiting calls follow in a transaction of their own."""
+    session = stage.session()
+    stage.message(session)
+    first, second, third = stage.reply(session, call(command="git a"), call(command="git b"), call(command="rm c"))
+    stage.decide(stage.approvals(session)[0], result="allow", scope="session", match="bash(git *)")
+    assert stage.get(ToolCall, second.id).status == "asked"
+    [given] = grants(stage)
+    found = due.granted(given.id)
+    assert {each.session_id for each in found} == {session}
+    assert flow.release_waiting(stage.workspace_id, session) == 1
+    assert [stage.get(ToolCall, c.id).status for c in (first, second, third)] == ["queued", "queued", "asked"]
+    assert [stage.get(Grant, given.id).uses, flow.release_waiting(stage.workspace_id, session)] == [1, 0]
+    decided = next(a for a in stage.approvals(session) if a.tool_call_id == second.id)
+    assert decided.decided_by == f"grant:{given.id}"
+    held = stage.claim_call(second)
+    assert held, "what was released is what was shown, so it runs"
+
+
+def test_what_was_asked_while_the_grant_was_given_is_looked_at_again(stage: Stage, clock: Any) -> None:
+    """A turn's transaction that began before the grant was there asks; the beat finds it without any hint."""
+    session = stage.session()
+    given = grant(stage, session, scope="always")
+    stage.reply(session, say("Done."))
+    other = stage.session(of_agent=given.agent_id)
+    stage.message(other)
+    with transaction(stage.workspace_id) as db:
+        db.get_one(Grant, given.id).revoked_at = given.created_at
+    [found] = stage.reply(other, call(command="ls"))
+    with transaction(stage.workspace_id) as db:
+        db.get_one(Grant, given.id).revoked_at = None
+    assert found.status == "asked"
+    assert [each.session_id for each in due.granted()] == [other]
+    assert flow.release_waiting(stage.workspace_id, other) == 1
+    clock.advance(due.YOUNG_SECONDS + 1)
+    assert due.granted() == [], "an old grant costs the sweep nothing"
+
+
+def test_a_revoked_grant_allows_nothing_more(stage: Stage) -> None:
+    session = stage.session()
+    revoke(stage, grant(stage, session))
+    assert propose(stage, session, "ls") == ["asked"]
+
+
+@pytest.mark.parametrize("waited", [False, True], ids=["allowed at once", "released from waiting"])
+def test_a_call_that_has_not_begun_when_its_grant_is_revoked_is_put_to_a_person(stage: Stage, waited: bool) -> None:
+    """Rule 6: what a grant allowed is looked at again when it is claimed."""
+    session = stage.session()
+    if waited:
+        stage.message(session)
+        _, found = stage.reply(session, call(command="a"), call(command="b"))
+        stage.decide(stage.approvals(session)[0], result="allow", scope="session")
+        flow.release_waiting(stage.workspace_id, session)
+        [given] = grants(stage)
+    else:
+        given = grant(stage, session)
+        [found] = stage.reply(session, call(command="b"))
+    assert stage.get(ToolCall, found.id).status == "queued"
+    revoke(stage, given)
+    assert stage.claim_call(found) is None
+    assert stage.get(ToolCall, found.id).status == "asked"
+    again = stage.approvals(session)[-1]
+    assert (again.status, again.tool_call_id, again.input) == ("pending", found.id, '{"command":"b"}')
+    assert "$ b" in again.prompt or "b" in again.prompt
+    stage.confirm(session, found.id)
+    assert stage.claim_call(found), "a person's own yes needs no grant"
+
+
+def test_a_session_s_grants_end_with_it(stage: Stage) -> None:
+    session = stage.session()
+    given = grant(stage, session)
+    stage.reply(session, say("Done."))
+    stage.locked(session, lambda db, held: flow.archive(db, held, stage.principal))
+    assert stage.get(Grant, given.id).revoked_by == "session"
+    stage.locked(session, lambda db, held: flow.delete(db, held, stage.principal))
+    assert grants(stage) == []
+
+
+def test_a_session_may_have_so_many_grants_and_no_more(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("models.grant.MAX_OF_SESSION", 1)
+    session = stage.session(bash=rules(("ask", "bash(b)")))
+    grant(stage, session)
+    [found] = stage.reply(session, call(command="b"))
+    with pytest.raises(Conflict, match="1 grants already"):
+        stage.decide(stage.approvals(session)[-1], result="allow", scope="session")
+    assert stage.get(ToolCall, found.id).status == "asked"
+
+
+def test_giving_using_and_revoking_are_in_the_audit(stage: Stage) -> None:
+    import sqlalchemy as sa
+
+    from models.audit import Audit
+
+    session = stage.session()
+    given = grant(stage, session)
+    propose(stage, session, "ls")
+    revoke(stage, given)
+    with transaction(stage.workspace_id) as db:
+        acts = set(db.scalars(sa.select(Audit.action).where(Audit.subject_id == given.id)))
+    assert acts == {"grant.given", "grant.used", "grant.revoked"}
+    stage.check(session)
+
+
+def test_the_decision_that_gave_it_can_be_repeated_without_a_second_grant(stage: Stage) -> None:
+    session = stage.session()
+    stage.message(session)
+    stage.reply(session, call())
+    approval: Approval = stage.approvals(session)[0]
+    first = stage.decide(approval, result="allow", scope="session")
+    assert stage.decide(approval, result="allow", scope="session") == first
+    assert len(grants(stage)) == 1
