@@ -82,7 +82,7 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     session = db.get_one(Session, approval.session_id)
     reach = Approval.session_id == session.id if scope == "session" else Approval.agent_id == session.agent_id
     waiting = (
-        sa.select(Approval.input, Session.agent)
+        sa.select(Approval.input, Session)
         .join(Session, Session.id == Approval.session_id)
         .where(reach, Approval.tool == approval.tool, Approval.id != approval.id)
         .where(Approval.status == "pending", Approval.kind == "tool_call", Approval.expires_at > clock.DB_NOW)
@@ -91,7 +91,7 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     )
     policies = Workspace.policies(db, session.workspace_id)
     verdicts = (
-        Ruling.of(agent, policies).verdict(approval.tool, json.loads(given), [rule]) for given, agent in db.execute(waiting)
+        Ruling.of(other.agent, policies).verdict(approval.tool, json.loads(given), [rule]) for given, other in db.execute(waiting)
     )
     return sum(verdict.effect == "allow" for verdict in verdicts)
 

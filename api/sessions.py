@@ -1,7 +1,6 @@
 """Routes of sessions."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import sqlalchemy as sa
 from flask import Blueprint
@@ -15,6 +14,7 @@ from api.requests.base import NoQuery, Nothing
 from api.requests.events import plain
 from api.requests.sessions import ResourceList, SessionCreate, SessionList, SessionUpdate
 from models import flow
+from models.agent import AgentVersion
 from models.approval import Approval
 from models.db import Db
 from models.environment import Environment
@@ -32,17 +32,19 @@ NEWEST: Order[Session] = Order("sessions", (Session.created_at, Session.id), lam
 @writes(SessionCreate, "sessions", answer=answers.Session)
 def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
     """A new session, idle, or running if it comes with messages."""
-    agent = _snapshot(db, body)
+    version = _version(db, body)
+    overrides = body.agent.overrides()
     environment = Environment.for_session(db, body.environment_id)
     session = flow.create(
         db,
         principal,
-        agent=agent,
+        version=version,
+        overrides=overrides,
         environment_id=environment.id,
         self_hosted=environment.self_hosted,
         title=body.title or None,
         metadata=body.metadata or {},
-        max_turns=body.max_turns or agent["max_turns"] or settings().max_turns,
+        max_turns=body.max_turns or version.body["max_turns"] or settings().max_turns,
         chat_approvals=bool(body.chat_approvals),
     )
     if body.initial_events:
@@ -102,12 +104,12 @@ def resources(db: Db, _principal: Principal, _query: ResourceList, session_id: s
     return {"data": [], "next_page": None}
 
 
-def _snapshot(db: Db, body: SessionCreate) -> dict[str, Any]:
-    """The agent as the session will keep it. Raises Invalid that names the field."""
+def _version(db: Db, body: SessionCreate) -> AgentVersion:
+    """The version that the session names. Raises Invalid that names the field."""
     agent, version = named(db, body.agent.id, body.agent.version)
     if agent.archived_at:
         raise Invalid("agent", f"{agent.id} is archived; choose one that is not.")
-    return version.snapshot(body.agent.overrides())
+    return version
 
 
 def _wanted(query: SessionList) -> sa.Select[Session]:
@@ -117,7 +119,7 @@ def _wanted(query: SessionList) -> sa.Select[Session]:
     if query.agent_id:
         wanted = wanted.where(Session.agent_id == query.agent_id)
         if query.agent_version:
-            wanted = wanted.where(Session.agent["version"].as_integer() == query.agent_version)
+            wanted = wanted.where(Session.agent_version == query.agent_version)
     if query.statuses:
         ours = [status for status, theirs in wire.STATUSES.items() if theirs in query.statuses]
         wanted = wanted.where(Session.status.in_(ours))

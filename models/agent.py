@@ -125,6 +125,9 @@ class Agent(Base):
         return row
 
 
+_VERSIONS = 1000
+
+
 class AgentVersion(Base):
     """What an agent was at one version. Never changed."""
 
@@ -136,10 +139,26 @@ class AgentVersion(Base):
     body: Mapped[dict[str, Any]] = mapped_column(JSONB)
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
+    @classmethod
+    def of_session(cls, db: Db | None, agent_id: str, number: int) -> "AgentVersion":
+        """The version that a session of this workspace names; kept in memory, as it never changes."""
+        found = _versions.get((agent_id, number))
+        if found is None:
+            assert db is not None, "the session belongs to an open transaction"
+            found = db.get_one(cls, (agent_id, number))
+            db.expunge(found)
+            if len(_versions) >= _VERSIONS:
+                _versions.clear()
+            _versions[agent_id, number] = found
+        return found
+
     def snapshot(self, overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """What a session keeps of this version: its `agent`, as described above."""
         body = {k: v for k, v in {**self.body, **(overrides or {})}.items() if k != "metadata"}
         return {"id": self.agent_id, "type": "agent", "version": self.version, **body}
+
+
+_versions: dict[tuple[str, int], AgentVersion] = {}
 
 
 @dataclass(frozen=True)

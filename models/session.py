@@ -7,9 +7,10 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy.orm import Mapped, mapped_column, object_session
 
 from models import audit, clock, ids
+from models.agent import AgentVersion
 from models.db import Base, Db, outbox
 from models.errors import NotFound
 from models.event import Event
@@ -40,8 +41,10 @@ class Session(Base):
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
     agent_id: Mapped[str] = mapped_column(sa.ForeignKey("agent.id"))
-    agent: Mapped[dict[str, Any]] = mapped_column(JSONB(none_as_null=True))
-    """The agent as it was when the session was created: the wire's body of that version, with the session's overrides."""
+    agent_version: Mapped[int]
+    """The version that was the head when the session was created, or that it asked for."""
+    overrides: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """Fields of that version's body that this session has otherwise."""
     environment_id: Mapped[str] = mapped_column(sa.ForeignKey("environment.id"))
     self_hosted: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
     """Whether the client's own worker runs the built-in tools, not ours; the environment's type, which never changes."""
@@ -156,6 +159,11 @@ class Session(Base):
     def count(self, usage: dict[str, int]) -> None:
         """Add a reply's tokens."""
         self.usage = {k: self.usage.get(k, 0) + usage.get(k, 0) for k in USAGE}
+
+    @property
+    def agent(self) -> dict[str, Any]:
+        """Its agent: the wire's body of that version, with the session's overrides."""
+        return AgentVersion.of_session(object_session(self), self.agent_id, self.agent_version).snapshot(self.overrides)
 
     @property
     def thread_id(self) -> str:

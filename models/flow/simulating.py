@@ -4,7 +4,6 @@ The rest of the rules, of the sessions as they are and of the workspace, hold as
 are heard again. Nothing is written. A workspace with many calls is looked at in pages, for a bounded time.
 """
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -13,13 +12,11 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-import sqlalchemy as sa
-
 from models.agent import effective_tools
 from models.db import Db
 from models.errors import Busy, Invalid
 from models.flow.explaining import with_tool
-from models.flow.recalling import POLICY, TOOLS, Then, became, given, pages
+from models.flow.recalling import Then, became, given, pages
 from models.pure.canonical import canonical
 from models.pure.masking import mask
 from models.pure.policy import Effect, Verdict
@@ -156,11 +153,10 @@ class _Rulings:
 
     def _agent(self, look: str, call: Any) -> dict[str, Any]:
         if look not in self._agents:
-            found = self._db.execute(sa.select(TOOLS, POLICY).where(Session.id == call.session_id)).one_or_none()
-            if found is None:
+            session = self._db.get(Session, call.session_id)
+            if session is None:
                 raise Busy(f"Session {call.session_id} was deleted meanwhile; try again.")
-            tools, policy = found
-            self._agents[look] = {"tools": json.loads(tools), "permission_policy": json.loads(policy) if policy else None}
+            self._agents[look] = {"permission_policy": None} | session.agent
         return self._agents[look]
 
     def _make(self, agent: dict[str, Any], tool: str) -> Ruling:

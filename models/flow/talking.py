@@ -5,6 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models import audit, clock, ids
+from models.agent import AgentVersion
 from models.approval import Approval
 from models.db import Db
 from models.decision import Decision
@@ -36,7 +37,8 @@ def create(
     db: Db,
     principal: Principal,
     *,
-    agent: dict[str, Any],
+    version: AgentVersion,
+    overrides: dict[str, Any] | None = None,
     environment_id: str,
     title: str | None,
     metadata: dict[str, str],
@@ -44,13 +46,14 @@ def create(
     self_hosted: bool = False,
     chat_approvals: bool = False,
 ) -> Session:
-    """A new, idle session of `agent` (the wire's body of one version, with overrides)."""
+    """A new, idle session of one version of an agent, some of whose fields it may have otherwise."""
     now = clock.now(db)
     session = Session(
         id=ids.new("sesn"),
         workspace_id=principal.workspace_id,
-        agent_id=agent["id"],
-        agent=agent,
+        agent_id=version.agent_id,
+        agent_version=version.version,
+        overrides=overrides or None,
         environment_id=environment_id,
         self_hosted=self_hosted,
         title=title,
@@ -70,7 +73,7 @@ def create(
     )
     insert(db, session)
     session.begin(db, now)
-    session.note(principal, "session.created", session.id, agent=agent["id"], version=agent["version"])
+    session.note(principal, "session.created", session.id, agent=version.agent_id, version=version.version)
     return session
 
 

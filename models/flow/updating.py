@@ -27,7 +27,8 @@ def update(db: Db, session: Session, principal: Principal, changes: Mapping[str,
     if "tools" in changes and changes["tools"] != session.agent["tools"]:
         if session.live:
             raise Conflict(f"Session {session.id} is {session.status}: its tools can change while it is idle or waits.")
-        session.agent = said["agent"] = {**session.agent, "tools": changes["tools"]}
+        session.overrides = (session.overrides or {}) | {"tools": changes["tools"]}
+        said["agent"] = session.agent
     if said:
         session.emit(db, "session.updated", said)
         session.note(principal, "session.updated", session.id, fields=sorted(said))

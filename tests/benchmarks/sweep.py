@@ -3,7 +3,7 @@
     python tests/benchmarks/sweep.py [--rows 1000000] [--due 1000] [--rounds 2] [--folder DIR]
 
 Twice the same: first 1,000 approvals wait and all are due, then a million wait, of which 1,000, spread over all, are due. Each
-belongs to a session, a turn and a tool call of its own: copies of those that Assent's verbs wrote, with a small agent, their pages
+belongs to a session, a turn and a tool call of its own: copies of those that Assent's verbs wrote, their pages
 filled to the brim to spare the disk. Prints, for both:
 
     nothing due     ms that each sweep takes to find that there is nothing to do, which it does every few seconds for ever
@@ -75,10 +75,10 @@ class Tables:
     def add(self, count: int) -> None:
         """More sessions that wait for approval."""
         session, turn, tool_call = "'sesn_bench' || n", "'turn_bench' || n", "'sevt_bench' || n"
-        agent = """'{"id": "agent_bench", "version": 1}'::jsonb"""
+
         later = "clock_timestamp() + interval '1 year'"
         copies = {
-            "session": {"id": session, "turn_id": turn, "agent": agent},
+            "session": {"id": session, "turn_id": turn},
             "turn": {"id": turn, "session_id": session},
             "tool_call": {"id": tool_call, "session_id": session, "turn_id": turn},
             "approval": {"id": "'appr_bench' || n", "session_id": session, "tool_call_id": tool_call, "expires_at": later},

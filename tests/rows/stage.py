@@ -107,7 +107,7 @@ class Stage:
             session = flow.create(
                 db,
                 self.principal,
-                agent=version.snapshot(),
+                version=version,
                 environment_id=environment.id,
                 self_hosted=self_hosted,
                 title=None,
