@@ -4,6 +4,7 @@ Schemas come from clients and inputs from models: together they must not stop a 
 engine, and the rest has a quarter of a second.
 """
 
+import json
 import re
 import time
 from collections.abc import Iterable, Iterator
@@ -24,6 +25,8 @@ _MESSAGE = 300
 _SECONDS = 0.25
 """For one input: meanwhile hundreds of turns of the same process wait."""
 _deadline: ContextVar[float] = ContextVar("deadline")
+_OURS = frozenset({"pattern", "patternProperties", "additionalProperties"})
+"""Keywords whose words are ours."""
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
@@ -97,7 +100,10 @@ def _sentences(error: ValidationError) -> list[str]:
     if error.validator == "type":
         types = " or ".join(wanted) if isinstance(wanted, list) else wanted
         return [_sentence(where, f"must be {types}, not {_TYPES.get(type(found), 'null')}")]
-    return [_sentence(where, error.message)]
+    if error.validator in _OURS:
+        return [_sentence(where, error.message)]
+    # jsonschema's own words quote the value, which may be a secret.
+    return [_sentence(where, f"must fit {error.validator} {json.dumps(wanted, ensure_ascii=False, default=str)}")]
 
 
 def _sentence(where: str, what: str) -> str:

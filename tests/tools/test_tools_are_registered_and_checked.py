@@ -117,6 +117,15 @@ def test_patterns_work():
     assert misfit(schema, {"y": 1}) == "input: y is not a field of this tool"
 
 
+@pytest.mark.parametrize(
+    "rule", [{"minLength": 40}, {"enum": ["a"]}, {"const": "a"}, {"anyOf": [{"maxLength": 1}]}, {"pattern": "^a$"}, {"not": {}}]
+)
+def test_no_error_repeats_a_value_that_may_be_a_secret(rule):
+    said = misfit({"properties": {"password": {"type": "string", **rule}}}, {"password": "hunter2"}) or ""
+    assert said.startswith("input.password: must ")
+    assert "hunter2" not in said
+
+
 def test_input_nested_beyond_measure_is_an_error():
     value: object = 1
     for _ in range(sys.getrecursionlimit() * 2):

@@ -103,7 +103,7 @@ def command_pattern(text: str) -> str:
     """A pattern of commands in its one spelling. Raises ValueError."""
     said = text.strip(" ")
     if said.endswith(":*"):
-        said = said[:-2] + " *"
+        said = (said[:-2] + " *").strip(" ")
     compiled(said)
     return said
 
