@@ -18,6 +18,8 @@ WRITES = {
     "rescue_turn": "a dead worker's turn is taken back",
     "rescue_call": "a dead worker's call is taken back",
     "expire_due": "an approval expires",
+    "release_waiting": "a grant lets calls go that waited",
+    "remind_due": "people are reminded",
     "receive": "a client's events are stored",
     "offer_work": "work is offered to a worker that polls",
     "acknowledge_work": "a worker says that it has its work",

@@ -131,6 +131,8 @@ def sweep_here() -> None:
     """Beat once, in this process."""
     sweeps.rescue()
     sweeps.expire_approvals()
+    sweeps.remind_approvers()
+    sweeps.release_granted()
     sweeps.dispatch()
 
 
