@@ -146,9 +146,7 @@ def _once(principal: Principal, slip: Slip | None, act: Callable[[Db], Json]) ->
             if slip:
                 slip.keep(db, principal, 200, said)
     except DeadlinePassed as late:
-        # The expiry is written there and then, whether or not a sweep has been by.
-        flow.expire_due(late.workspace_id, late.session_id)
-        raise
+        raise flow.too_late(late) from None
     return respond(said)
 
 

@@ -22,11 +22,11 @@ from models.writes import insert, move, save
 
 
 class DeadlinePassed(Conflict):
-    """The decision came too late. Its transaction did nothing; `models.flow.expire_due` then writes the expiry."""
+    """The decision came too late. Its transaction did nothing; `models.flow.too_late` then lets the deadline do what it does."""
 
     def __init__(self, approval: "Approval") -> None:
-        self.workspace_id, self.session_id = approval.workspace_id, approval.session_id
-        message = f"Approval {approval.id} expired at {approval.expires_at.isoformat()}: the call was not run."
+        self.workspace_id, self.session_id, self.approval_id = approval.workspace_id, approval.session_id, approval.id
+        message = f"The deadline of approval {approval.id}, {approval.expires_at.isoformat()}, has passed: nothing was decided."
         super().__init__(message, {"status": "expired"})
 
 
@@ -228,7 +228,8 @@ class Approval(Base):
             "decided_by": str(principal),
         }
         session.emit(db, f"approval.{kind}", told)
-        session.note(principal, f"approval.{kind}", self.id, status=status, input_sha256=self.input_sha256, **_noted(decision))
+        hashes = {"input_sha256": self.input_sha256} | ({"decided_sha256": self.decided_sha256} if self.decided_sha256 else {})
+        session.note(principal, f"approval.{kind}", self.id, status=status, **hashes, **_noted(decision))
         return event_id
 
 

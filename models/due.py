@@ -74,24 +74,39 @@ def approvals_to_remind(limit: int = BATCH) -> list[Due]:
     return _find(sa.select(*columns).where(*where).order_by(Approval.remind_at).limit(limit))
 
 
-def granted(grant_id: str | None = None, limit: int = BATCH) -> list[Due]:
-    """Pending approvals that a grant may cover: of this grant, or of all that are so young that a call may have been asked while
-    they were given, by a transaction that could not see them yet."""
+@dataclass(frozen=True)
+class NewGrant:
+    """A grant that calls may wait for that were asked while it was given, by a transaction that could not see it yet."""
+
+    id: str
+    workspace_id: str
+    swept_to: str | None
+    ripe: bool
+    """Whether it is so old that nothing can be asked any more without seeing it."""
+
+
+def new_grants(grant_id: str | None = None, limit: int = BATCH) -> list[NewGrant]:
+    """Those that sweeps have not done with, the oldest first; or one of them."""
+    wanted = sa.select(Grant.id, Grant.workspace_id, Grant.swept_to, Grant.created_at < ahead(-YOUNG_SECONDS))
+    wanted = wanted.where(Grant.revoked_at.is_(None), Grant.swept_at.is_(None))
+    if grant_id:
+        wanted = wanted.where(Grant.id == grant_id)
+    with transaction(role="system") as db:
+        return [NewGrant(*row) for row in db.execute(wanted.order_by(Grant.created_at).limit(limit))]
+
+
+def waiting_for(grant: NewGrant, limit: int = BATCH) -> list[Due]:
+    """Sessions in which calls of the grant's tool wait, behind the one that the sweeps have come to."""
+    columns = (Approval.session_id, Approval.workspace_id)
+    same = sa.and_(Approval.tool == Grant.tool, Approval.workspace_id == Grant.workspace_id)
+    further = Approval.session_id > (grant.swept_to or "")
+    where = (Grant.id == grant.id, Approval.status == "pending", Approval.kind == "tool_call", further)
     # Two joins instead of one OR, so that each can go by its index.
-    young = Grant.id == grant_id if grant_id else Grant.created_at > ahead(-YOUNG_SECONDS)
-    columns = (Approval.id, Approval.session_id, Approval.workspace_id)
-    where = (
-        Approval.status == "pending",
-        Approval.kind == "tool_call",
-        Approval.tool == Grant.tool,
-        Grant.revoked_at.is_(None),
-        young,
-    )
-    same_workspace = Approval.workspace_id == Grant.workspace_id
-    of_session = sa.select(*columns).join(Grant, sa.and_(Grant.session_id == Approval.session_id, same_workspace)).where(*where)
-    always = sa.and_(Grant.session_id.is_(None), Grant.agent_id == Approval.agent_id, same_workspace)
+    of_session = sa.select(*columns).join(Grant, sa.and_(Grant.session_id == Approval.session_id, same)).where(*where)
+    always = sa.and_(Grant.session_id.is_(None), Grant.agent_id == Approval.agent_id, same)
     of_agent = sa.select(*columns).join(Grant, always).where(*where)
-    return _find(of_session.union(of_agent).limit(limit))
+    both = of_session.union(of_agent).subquery()
+    return _find(sa.select(both.c.session_id, both.c.session_id, both.c.workspace_id).order_by(both.c.session_id).limit(limit))
 
 
 def gone(session_ids: list[str]) -> set[str]:

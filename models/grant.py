@@ -40,6 +40,8 @@ class Grant(Base):
     approval_id: Mapped[str]
     """The approval whose decision gave it."""
     tool: Mapped[str]
+    identity: Mapped[str]
+    """Which tool of that name, as `models.ruling` tells tools apart: a session may have another one under the same name."""
     match: Mapped[str | dict[str, Any]] = mapped_column(JSONB)
     """Which calls: as `models.pure.policy.spelled_rule` says it."""
     covers: Mapped[str]
@@ -52,22 +54,27 @@ class Grant(Base):
     """Calls that it allowed, counted in the transactions that allowed them."""
     revoked_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     revoked_by: Mapped[str | None]
+    swept_to: Mapped[str | None]
+    """The last session in which a sweep has looked at what waits."""
+    swept_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When all that was asked before the grant could be seen had been looked at."""
 
     __table_args__ = (
         sa.Index("grant_of_session", "session_id", postgresql_where=sa.text("session_id IS NOT NULL")),
         sa.Index("grant_of_agent", "agent_id", postgresql_where=sa.text("revoked_at IS NULL")),
         sa.Index("grant_newest", "workspace_id", "created_at", "id"),
-        sa.Index("grant_young", "created_at", postgresql_where=sa.text("revoked_at IS NULL")),
+        sa.Index("grant_unswept", "created_at", postgresql_where=sa.text("revoked_at IS NULL AND swept_at IS NULL")),
     )
 
     @classmethod
-    def give(cls, db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> "Grant":
+    def give(cls, db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision, identity: str) -> "Grant":
         """The grant that a decision asks for. Raises Invalid if its match is none, Conflict if there are too many."""
         rule = rule_for(approval, decision.match)
         always = decision.scope == "always"
-        if always and len(cls._of(db, cls.agent_id == session.agent_id, cls.session_id.is_(None))) >= MAX_OF_AGENT:
+        usable = cls._usable(session)
+        if always and len(cls._of(db, cls.agent_id == session.agent_id, cls.session_id.is_(None), *usable)) >= MAX_OF_AGENT:
             raise Conflict(f"Agent {session.agent_id} has {MAX_OF_AGENT} standing grants already; revoke some first.")
-        if not always and len(cls._of(db, cls.session_id == session.id)) >= MAX_OF_SESSION:
+        if not always and len(cls._of(db, cls.session_id == session.id, *usable)) >= MAX_OF_SESSION:
             raise Conflict(f"Session {session.id} has {MAX_OF_SESSION} grants already; revoke some, or allow once.")
         seconds = decision.expires_in_seconds or (settings().grant_seconds if always else None)
         grant = cls(
@@ -78,6 +85,7 @@ class Grant(Base):
             session_id=None if always else session.id,
             approval_id=approval.id,
             tool=approval.tool,
+            identity=identity,
             match=policy.spelled_rule(rule)["match"],
             covers=policy.covers(rule),
             given_by=str(principal),
@@ -101,14 +109,10 @@ class Grant(Base):
         return found
 
     @classmethod
-    def live(cls, db: Db, session: Session) -> list["Grant"]:
-        """Those that count for the session's calls now."""
-        return cls._of(
-            db,
-            sa.or_(cls.session_id == session.id, sa.and_(cls.session_id.is_(None), cls.agent_id == session.agent_id)),
-            sa.or_(cls.expires_at.is_(None), cls.expires_at > session.now),
-            sa.or_(cls.max_uses.is_(None), cls.uses < cls.max_uses),
-        )
+    def live(cls, db: Db, session: Session, tools: Iterable[str], *, lock: bool = False) -> list["Grant"]:
+        """Those that count for the session's calls of these tools now. Who is going to use some locks all of them, in one order."""
+        ours = sa.or_(cls.session_id == session.id, sa.and_(cls.session_id.is_(None), cls.agent_id == session.agent_id))
+        return cls._of(db, ours, *cls._usable(session), cls.tool.in_(sorted(set(tools))), lock=lock)
 
     @classmethod
     def spend(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> str | None:
@@ -128,20 +132,25 @@ class Grant(Base):
         return None
 
     @classmethod
-    def all_stand(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> bool:
-        """Whether none of them was revoked or has expired, and none will be before this commits. Their uses were counted before."""
-        wanted = set(grant_ids)
-        found = sa.select(cls.id).where(cls.id.in_(wanted), cls.revoked_at.is_(None)).order_by(cls.id).with_for_update(read=True)
-        return wanted <= set(db.scalars(found.where(sa.or_(cls.expires_at.is_(None), cls.expires_at > session.now))))
+    def standing(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> list["Grant"]:
+        """Those of them that were neither revoked nor have expired, until this commits; their uses were counted before."""
+        found = (
+            sa.select(cls).where(cls.id.in_(set(grant_ids)), cls.revoked_at.is_(None)).order_by(cls.id).with_for_update(read=True)
+        )
+        return list(db.scalars(found.where(sa.or_(cls.expires_at.is_(None), cls.expires_at > session.now))))
 
     @classmethod
     def end_all(cls, db: Db, session: Session) -> None:
         """The session ends, and its grants with it."""
-        mine = sa.update(cls).where(cls.session_id == session.id, cls.revoked_at.is_(None))
-        db.execute(mine.values(revoked_at=session.now, revoked_by="session"), execution_options={"synchronize_session": False})
+        for grant in cls._of(db, cls.session_id == session.id, lock=True):
+            grant.revoked_at, grant.revoked_by = session.now, "session"
+            session.note(system("session", session.workspace_id), "grant.revoked", grant.id, uses=grant.uses)
 
     def revoke(self, db: Db, principal: Principal) -> None:
-        """From now on it allows nothing, not even what it allowed and has not begun. Again is nothing."""
+        """From now on it allows nothing, not even what it allowed and no worker has begun. Again is nothing.
+
+        What was handed to a client already is with the client.
+        """
         db.refresh(self, with_for_update={"key_share": True})
         if self.revoked_at is not None:
             return
@@ -172,8 +181,16 @@ class Grant(Base):
         }
 
     @classmethod
-    def _of(cls, db: Db, *where: sa.ColumnElement[bool]) -> list["Grant"]:
-        return list(db.scalars(sa.select(cls).where(cls.revoked_at.is_(None), *where).order_by(cls.id)))
+    def _usable(cls, session: Session) -> tuple["sa.ColumnElement[bool]", ...]:
+        return (
+            sa.or_(cls.expires_at.is_(None), cls.expires_at > session.now),
+            sa.or_(cls.max_uses.is_(None), cls.uses < cls.max_uses),
+        )
+
+    @classmethod
+    def _of(cls, db: Db, *where: sa.ColumnElement[bool], lock: bool = False) -> list["Grant"]:
+        found = sa.select(cls).where(cls.revoked_at.is_(None), *where).order_by(cls.id)
+        return list(db.scalars(found.with_for_update(key_share=True) if lock else found))
 
 
 def rule_for(approval: Approval, match: str | None) -> Rule:

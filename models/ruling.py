@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from models.agent import EffectiveTool, effective_tools
 from models.pure import policy
+from models.pure.canonical import digest
 from models.pure.policy import Effect, Policy, Rule, Rulebook, Verdict
 from models.pure.policy.globs import tool_glob
 from models.settings import settings
@@ -51,6 +52,7 @@ class _Tool:
     """One tool, with the rules that are about it."""
 
     rules: tuple[Rule, ...]
+    identity: str
     default: Effect
     words: str
     timeouts: dict[str, Any]
@@ -94,6 +96,12 @@ class Ruling:
         found = self._tools[tool]
         return found.default == "ask" or any(rule.effect != "allow" for rule in found.rules)
 
+    def identity(self, tool: str, *, self_hosted: bool) -> str:
+        """What tells the tool from others of its name: who runs it and, of a client's own, how it is described."""
+        found = self._tools.get(tool)
+        known = found.identity if found else ""
+        return "self_hosted" if self_hosted and known == "builtin" else known
+
     def allows_on_timeout(self, tool: str) -> bool:
         """Whether the tool's own configuration says that a passed deadline allows its calls. No wider one can say that."""
         found = self._tools.get(tool)
@@ -121,9 +129,16 @@ def _ready(tool: EffectiveTool, over: list[Policy | None], approvals: list[Mappi
     rules = tuple(rule for level in (own, *over) if level for rule in level.rules if tool_glob(rule.match.tool)(tool.name))
     default, words = _default(tool, own, over, last)
     said: dict[str, Any] = {}
-    for level in (*approvals, tool.approval):
-        said |= {key: value for key, value in level.items() if value is not None}
-    return _Tool(rules, default, words, said)
+    for level in approvals:
+        # Only a tool's own configuration can have a deadline allow: it says so by name.
+        said |= {key: value for key, value in level.items() if value is not None and value != "allow"}
+    said |= {key: value for key, value in tool.approval.items() if value is not None}
+    return _Tool(rules, _identity(tool), default, words, said)
+
+
+def _identity(tool: EffectiveTool) -> str:
+    described = {"description": tool.description, "input_schema": tool.input_schema}
+    return tool.kind if tool.kind == "builtin" else f"{tool.kind}:{digest(described)[:16]}"
 
 
 def _default(tool: EffectiveTool, own: Policy | None, over: list[Policy | None], last: Effect) -> tuple[Effect, str]:

@@ -20,6 +20,8 @@ from models.settings import settings
 from models.turn import Turn
 from models.writes import Stale, insert, move, write
 
+MAX_INPUT_BYTES = 1_000_000
+"""A call's input at most: it is stored, shown and hashed."""
 RESULTS = {
     "builtin": ("agent.tool_result", "tool_use_id"),
     "custom": ("user.custom_tool_result", "custom_tool_use_id"),

@@ -11,11 +11,8 @@ from models.pure.fitting import misfit
 from models.pure.masking import mask
 from models.pure.storable import storable
 from models.ruling import Asking, Ruling
-from models.tool_call import Proposal
+from models.tool_call import MAX_INPUT_BYTES, Proposal
 from workers.tools import registry
-
-_INPUT_BYTES = 1_000_000
-"""A call's input at most: it is stored, shown and hashed."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +93,6 @@ def _unspeakable(arguments: Any) -> str | None:
         return words.invalid_input("It holds a number or a text that JSON cannot say exactly.")
     if b"\\u0000" in spelled:
         return words.invalid_input("It holds a NUL character.")
-    if len(spelled) > _INPUT_BYTES:
-        return words.invalid_input(f"It is longer than {_INPUT_BYTES} bytes.")
+    if len(spelled) > MAX_INPUT_BYTES:
+        return words.invalid_input(f"It is longer than {MAX_INPUT_BYTES} bytes.")
     return None

@@ -56,10 +56,19 @@ def remind_approvers() -> None:
 
 @app.task(name="sweep.release_granted")
 def release_granted(grant_id: str | None = None, _workspace_id: str = "") -> None:
-    """Allow what waits and is covered by a grant that was given meanwhile. Hinted with every grant; the beat looks again."""
-    for found in _by_session(due.granted(grant_id)):
-        with _alone(found):
-            flow.release_waiting(found.workspace_id, found.session_id)
+    """Allow what waits and is covered by a grant that was given meanwhile. Hinted with every grant; the beat looks again, until
+    nothing can have been asked by somebody who did not see it."""
+    for grant in due.new_grants(grant_id):
+        waiting = due.waiting_for(grant)
+        left = False
+        for found in waiting:
+            looked: int | None = None
+            with _alone(found):
+                looked = flow.release_waiting(found.workspace_id, found.session_id)
+            left = left or looked is None
+        to = waiting[-1].session_id if len(waiting) == due.BATCH else None
+        if not left and (grant.ripe or to != grant.swept_to):
+            flow.swept(grant.workspace_id, grant.id, to, over=grant.ripe and to is None)
 
 
 _seals = seal.Sweep()

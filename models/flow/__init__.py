@@ -16,8 +16,8 @@ A door or a task opens the transaction, locks, calls one of these, and commits.
 """
 
 import models.schema  # noqa: F401 - foreign keys name tables that no verb touches
-from models.flow.deciding import decide, expire_due, extend, remind_due
-from models.flow.granting import release_waiting, ruling
+from models.flow.deciding import decide, expire_due, extend, remind_due, too_late
+from models.flow.granting import release_waiting, ruling, swept
 from models.flow.hosting import offer_work, stop_work
 from models.flow.talking import archive, create, delete, receive
 from models.flow.turning import checkpoint, claim_turn, fail_turn, history, rescue_turn
@@ -46,5 +46,7 @@ __all__ = [
     "rescue_turn",
     "ruling",
     "stop_work",
+    "swept",
+    "too_late",
     "update",
 ]

@@ -60,7 +60,10 @@ def _about(db: Db, session: Session, waiting: list[Approval], seen: str | None) 
         asked = sa.select(Event.body["approval_id"].astext).where(
             Event.session_id == session.id, Event.type == "approval.requested", Event.seq <= last
         )
-        shown = set(db.scalars(asked))
+        told = sa.select(Event.body["approval"]["id"].astext).where(
+            Event.session_id == session.id, Event.seq <= last, Event.body.has_key("approval")
+        )
+        shown = {*db.scalars(asked), *db.scalars(told)}
         about = [approval for approval in waiting if approval.id in shown]
         return about or "What waits was asked after the last event that you were shown: nothing was decided."
     if len(waiting) > 1:

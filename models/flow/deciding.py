@@ -1,5 +1,6 @@
 """Decisions and deadlines. Default is no: nothing here releases a call but a pending approval's timely allow."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from models.pure import masking, words
 from models.pure.canonical import digest
 from models.pure.fitting import misfit
 from models.session import Session
-from models.tool_call import ToolCall, text
+from models.tool_call import MAX_INPUT_BYTES, ToolCall, text
 
 
 def decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> str:
@@ -51,9 +52,9 @@ def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
             return 0
         due = [a for a in Approval.pending(db, session_id) if a.expires_at <= session.now][:limit]
         by = system("sweep.expire_approvals", workspace_id)
-        ends = False
+        ends = any(approval.on_timeout == "end_run" for approval in due)
         for approval in due:
-            ends |= _expire(db, session, by, approval)
+            _expire(db, session, by, approval, ends=ends)
         if ends:
             stop(db, session, by, "Nobody decided in time.")
         elif due:
@@ -73,11 +74,26 @@ def remind_due(workspace_id: str, session_id: str) -> int:
         return len(waiting)
 
 
+def too_late(late: DeadlinePassed) -> Conflict:
+    """Let the deadline do what it does, there and then, whether or not a sweep has been by. What to tell who came late."""
+    expire_due(late.workspace_id, late.session_id)
+    with transaction(late.workspace_id) as db:
+        approval = db.get(Approval, late.approval_id)
+        return late if approval is None or approval.status == "pending" else _taken(approval)
+
+
 def _repeated(approval: Approval, decision: Decision) -> str:
-    if approval.decision == decision.said and approval.event_id and approval.status not in {"expired", "cancelled"}:
+    seen = decision.expected_input_sha256 in {None, approval.input_sha256}
+    by_person = not (approval.decided_by or "").startswith(("system:", "grant:"))
+    same = approval.decision == decision.said and approval.status not in {"expired", "cancelled"}
+    if same and seen and by_person and approval.event_id:
         return approval.event_id
+    raise _taken(approval)
+
+
+def _taken(approval: Approval) -> Conflict:
     winner = {"status": approval.status, "decision": approval.decision, "decided_by": approval.decided_by}
-    raise Conflict(f"Approval {approval.id} is already {approval.status}, by {approval.decided_by}.", winner)
+    return Conflict(f"Approval {approval.id} is already {approval.status}, by {approval.decided_by}.", winner)
 
 
 def _check(approval: Approval, decision: Decision) -> None:
@@ -114,14 +130,23 @@ def _way(approval: Approval, decision: Decision) -> Way:
 
 def _deny(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     event_id = approval.close(db, session, principal, "denied", decision)
+    if call.attempt:  # an earlier attempt began, and was lost before the grant behind it was
+        call.settle(db, session, "cancelled", text(words.given_up(decision.deny_message)), is_error=True)
+        return event_id
     say = words.ended_by_person if decision.interrupt else words.denied
     call.settle(db, session, "denied", text(say(decision.deny_message)), is_error=True)
     return event_id
 
 
 def _allow(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+    rules = ruling(db, session)
+    verdict = rules.verdict(call.name, call.input)
+    if verdict.effect == "deny":
+        said = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
+        raise Conflict(said, {"rule": verdict.rule})
     if decision.scope != "once":
-        Grant.give(db, session, principal, approval, decision)
+        identity = rules.identity(call.name, self_hosted=session.self_hosted)
+        Grant.give(db, session, principal, approval, decision, identity)
     event_id = approval.close(db, session, principal, "allowed", decision)
     call.release(db, session)
     return event_id
@@ -135,7 +160,7 @@ def _answer(db: Db, session: Session, principal: Principal, approval: Approval, 
 
 def _edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     edited = _edited(db, session, approval, call, decision.updated_input or {})
-    if edited == call.input:
+    if digest(edited) == call.input_sha256:  # to Python, 1 is True
         return _allow(db, session, principal, approval, call, decision)
     approval.edit(edited)
     seen = call.announced and call.kind == "self_hosted"
@@ -150,6 +175,8 @@ def _edit(db: Db, session: Session, principal: Principal, approval: Approval, ca
 def _edited(db: Db, session: Session, approval: Approval, call: ToolCall, wanted: dict[str, Any]) -> dict[str, Any]:
     """The input that a person wants to run, if it fits the schema and no rule denies it. Masked secrets get their values back."""
     schema = approval.input_schema
+    if len(json.dumps(wanted)) > MAX_INPUT_BYTES:
+        raise Invalid("updated_input", f"is longer than {MAX_INPUT_BYTES} bytes.")
     try:
         edited: dict[str, Any] = masking.restore(wanted, call.input, masking.mask(call.input, schema).shown)
         digest(edited)
@@ -166,7 +193,7 @@ def _edited(db: Db, session: Session, approval: Approval, call: ToolCall, wanted
 def _settle_unknown(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     event_id = approval.close(db, session, principal, "answered", decision)
     if decision.outcome == "rerun":
-        call.release(db, session)
+        call.release(db, session, grants=None)
     elif decision.outcome == "happened":
         call.settle(db, session, "done", list(decision.content), is_error=False)
     else:
@@ -174,20 +201,19 @@ def _settle_unknown(db: Db, session: Session, principal: Principal, approval: Ap
     return event_id
 
 
-def _expire(db: Db, session: Session, by: Principal, approval: Approval) -> bool:
-    """What the deadline does. Returns whether the run is to end."""
+def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends: bool) -> None:
+    """What the deadline does; it allows nothing if the run is to end."""
     seconds = round((approval.expires_at - approval.created_at).total_seconds(), 3)
     call = db.get_one(ToolCall, approval.tool_call_id)
-    if approval.kind == "tool_call" and approval.on_timeout == "allow" and _lets(db, session, call):
+    if approval.kind == "tool_call" and approval.on_timeout == "allow" and not ends and _lets(db, session, call):
         approval.close(db, session, by, "allowed", Decision("allow"))
         call.release(db, session)
-        return False
+        return
     approval.close(db, session, by, "expired", Decision("deny", deny_message=words.expired_note(seconds)))
     if approval.kind == "unknown_outcome":
         call.settle(db, session, "done", text(words.outcome_unknown()), is_error=True)
     else:
         call.settle(db, session, "expired", text(words.expired(seconds)), is_error=True)
-    return approval.on_timeout == "end_run"
 
 
 def _lets(db: Db, session: Session, call: ToolCall) -> bool:

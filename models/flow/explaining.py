@@ -65,4 +65,4 @@ def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] |
 def _live(db: Db, session: Session, tool: str) -> list[Grant]:
     # Read without the lock: nothing is decided on it.
     session.now = clock.now(db)
-    return [grant for grant in Grant.live(db, session) if grant.tool == tool]
+    return Grant.live(db, session, {tool})

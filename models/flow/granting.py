@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from models import clock
 from models.approval import Approval
 from models.db import Db, transaction
 from models.decision import Decision
@@ -28,51 +29,69 @@ def judge(db: Db, session: Session, proposals: Sequence[Proposal]) -> list[Verdi
     verdicts = [rules.verdict(each.name, each.input) for each in proposals]
     if not any(each.effect == "ask" for each in verdicts):
         return verdicts
-    grants = Grant.live(db, session)
+    grants = _about(session, rules, Grant.live(db, session, {each.name for each in proposals}, lock=True))
     for position, each in enumerate(proposals):
         if verdicts[position].effect == "ask" and each.problem is None:
             verdicts[position] = _granted(db, session, rules, grants, each.name, each.input)
     return verdicts
 
 
-def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int:
-    """Allow what waits in one session and is covered by a grant by now. Returns how many; 0 if somebody else works on it."""
+def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int | None:
+    """Allow what waits in one session and is covered by a grant by now. Returns how many; None if somebody else works on it."""
     with transaction(workspace_id) as db:
         session = Session.try_lock(db, session_id)
         if session is None:
-            return 0
-        grants = Grant.live(db, session)
+            return None
         waiting = [a for a in Approval.pending(db, session_id) if a.kind == "tool_call" and a.expires_at > session.now]
-        if not grants or not waiting:
-            return 0
         rules = ruling(db, session)
-        released = sum(_release(db, session, rules, grants, approval) for approval in waiting[:limit])
+        grants = _about(session, rules, Grant.live(db, session, {each.tool for each in waiting}, lock=True))
+        released = 0
+        for approval in waiting if grants else ():
+            released += _release(db, session, rules, grants, approval)
+            if released == limit:
+                break
         if released:
             carry_on(db, session)
         return released
 
 
-def still_granted(db: Db, session: Session, call: ToolCall) -> bool:
-    """Whether a call that grants allowed is still allowed. If not, it is put to a person now."""
-    if not call.grants or Grant.all_stand(db, session, call.grants):
-        return True
-    before = Approval.of_call(db, call.id)
+def swept(workspace_id: str, grant_id: str, to: str | None, *, over: bool) -> None:
+    """How far a sweep has come with a new grant: to which session, or that all that could have missed it has been looked at."""
+    with transaction(workspace_id) as db:
+        grant = db.get(Grant, grant_id)
+        if grant is not None:
+            grant.swept_to, grant.swept_at = to, clock.now(db) if over else None
+
+
+def still_allowed(db: Db, session: Session, call: ToolCall) -> Verdict:
+    """The verdict on a call that was allowed and is about to begin: a rule may have come, or a grant gone, since."""
+    rules = ruling(db, session)
+    grants = Grant.standing(db, session, call.grants or ())
+    return rules.verdict(call.name, call.input, [grant.rule for grant in grants])
+
+
+def ask_instead(db: Db, session: Session, call: ToolCall) -> None:
+    """What had allowed the call is gone: it is put to a person."""
+    before = [approval for approval in Approval.of_call(db, call.id) if approval.kind == "tool_call"]
     approval = before[-1].again(session, call) if before else Approval.ask(session, call, _asking(call))
     call.ask_again(db)
     approval.put(db, session, Principal("system", "tool.run", session.workspace_id))
-    return False
 
 
 def _release(db: Db, session: Session, rules: Ruling, grants: list[Grant], approval: Approval) -> bool:
     call = db.get_one(ToolCall, approval.tool_call_id)
     verdict = _granted(db, session, rules, grants, call.name, call.input)
-    if verdict.effect != "allow" or not verdict.rules:
-        return False
     used = [rule.id for rule in verdict.rules if rule.source == "grant"]
-    by = Principal("grant", used[0] if used else "policy", session.workspace_id)
-    approval.close(db, session, by, "allowed", Decision("allow", grant_id=used[0] if used else None))
-    call.release(db, session, grants=used or None, rule=verdict.rule)
+    if verdict.effect != "allow" or not used:
+        return False
+    approval.close(db, session, Principal("grant", used[0], session.workspace_id), "allowed", Decision("allow", grant_id=used[0]))
+    call.release(db, session, grants=used, rule=verdict.rule)
     return True
+
+
+def _about(session: Session, rules: Ruling, grants: list[Grant]) -> list[Grant]:
+    """Those that are about the very tools that this session has."""
+    return [g for g in grants if g.identity == rules.identity(g.tool, self_hosted=session.self_hosted)]
 
 
 def _granted(db: Db, session: Session, rules: Ruling, grants: list[Grant], tool: str, given: dict[str, object]) -> Verdict:

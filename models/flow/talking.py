@@ -170,7 +170,8 @@ def _meant(asked: list[Approval]) -> Approval:
     """Which of a call's approvals a decision about the call is for. A repeated decision belongs to the one that it first decided,
     never to a later one of an unknown outcome; a call that was asked again, as its grant was gone, has its last question open."""
     waiting = [approval for approval in asked if approval.status == "pending" and approval.kind == "tool_call"]
-    return waiting[-1] if waiting else asked[0]
+    about = [approval for approval in asked if approval.kind == "tool_call"]
+    return (waiting or about or asked)[-1]
 
 
 def _take_result(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:

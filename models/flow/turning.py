@@ -11,7 +11,7 @@ from models.flow.following import carry_on, rest
 from models.flow.granting import judge
 from models.principal import system
 from models.pure import masking, words
-from models.pure.canonical import spelled
+from models.pure.canonical import digest, spelled
 from models.pure.next_move import Finish, after_reply
 from models.pure.policy import Verdict
 from models.session import NO_USAGE, Session
@@ -21,8 +21,10 @@ from models.turn import Turn
 
 Messages = list[dict[str, Any]]
 
-_EDITED = sa.case((ToolCall.proposed_input.is_not(None), ToolCall.input))
+_EDITED = sa.case((sa.and_(ToolCall.proposed_input.is_not(None), ToolCall.status == "done"), ToolCall.input))
 """The input that ran, where a person changed it."""
+_TOLD = 2_000
+"""Characters of it that the model is told."""
 
 
 def claim_turn(db: Db, session: Session, turn_id: str, worker: str) -> Turn | None:
@@ -138,7 +140,7 @@ def history(db: Db, session_id: str) -> Messages:
     for turn_id, provider_id, result, is_error, edited in db.execute(calls.order_by(ToolCall.turn_id, ToolCall.position)):
         content = _acceptable(result or [], spoiled=turn_id in spoiled)
         if edited is not None:
-            content = text(words.edited(spelled(masking.mask(edited, None).shown))) + content
+            content = text(words.edited(_edit(db, session_id, edited))) + content
         if is_error and not content:
             content = text(words.failed_silently())
         block = {"type": "tool_result", "tool_use_id": provider_id, "content": content, "is_error": bool(is_error)}
@@ -151,6 +153,14 @@ def history(db: Db, session_id: str) -> Messages:
         _append(messages, "assistant", [b for b in reply or [] if b["type"] != "text" or b["text"].strip()])
         _append(messages, "user", results.get(turn_id, []))
     return messages
+
+
+def _edit(db: Db, session_id: str, edited: dict[str, Any]) -> str:
+    """An edited input as the model is told it: without secrets, which a person may have put there, and not at great length."""
+    where = (Approval.session_id == session_id, Approval.decided_sha256 == digest(edited))
+    schema = db.scalars(sa.select(Approval.input_schema).where(*where).limit(1)).first()
+    said = spelled(masking.mask(edited, schema).shown)
+    return said if len(said) <= _TOLD else f"{said[:_TOLD]}... ({len(said) - _TOLD} more characters)"
 
 
 def _acceptable(content: list[dict[str, Any]], *, spoiled: bool) -> list[dict[str, Any]]:

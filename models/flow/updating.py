@@ -7,6 +7,7 @@ from models.agent import patched
 from models.db import Db
 from models.errors import Conflict
 from models.principal import Principal
+from models.pure.canonical import canonical
 from models.session import Session
 
 
@@ -24,7 +25,7 @@ def update(db: Db, session: Session, principal: Principal, changes: Mapping[str,
         metadata = patched(session.metadata_, changes["metadata"])
         if metadata != session.metadata_:
             session.metadata_ = said["metadata"] = metadata
-    if "tools" in changes and changes["tools"] != session.agent["tools"]:
+    if "tools" in changes and canonical(changes["tools"]) != canonical(session.agent["tools"]):
         if session.live:
             raise Conflict(f"Session {session.id} is {session.status}: its tools can change while it is idle or waits.")
         session.overrides = (session.overrides or {}) | {"tools": changes["tools"]}

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from models.approval import Approval
 from models.db import Db
 from models.flow.following import carry_on
-from models.flow.granting import still_granted
+from models.flow.granting import ask_instead, still_allowed
 from models.principal import Principal, system
 from models.pure import words
 from models.pure.canonical import digest, is_digest
@@ -34,7 +34,7 @@ def claim_call(db: Db, session: Session, call_id: str, worker: str, storage_id: 
         call.settle(db, session, "refused", text(words.changed_input()), is_error=True)
         carry_on(db, session)
         return None
-    if not still_granted(db, session, call):
+    if not _may_begin(db, session, call):
         carry_on(db, session)
         return None
     call.claim(db, session, worker)
@@ -82,6 +82,22 @@ def rescue_call(db: Db, session: Session, call_id: str) -> None:
     call = db.get(ToolCall, call_id)
     if call is not None and call.status == "running" and call.lease_until is not None and call.lease_until <= session.now:
         lose_call(db, session, call)
+
+
+def _may_begin(db: Db, session: Session, call: ToolCall) -> bool:
+    """Whether no rule came that denies the call, and the grants behind it stand. If not, it is settled, or put to a person."""
+    verdict = still_allowed(db, session, call)
+    if verdict.effect == "deny":
+        session.note(_actor(session), "tool_call.denied", call.id, rule=verdict.rule, input_sha256=call.input_sha256)
+        if call.attempt:
+            call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
+        else:
+            call.settle(db, session, "refused", text(words.denied_by_policy(verdict.rule)), is_error=True)
+        return False
+    if call.grants and verdict.effect == "ask":
+        ask_instead(db, session, call)
+        return False
+    return True
 
 
 def _ask_what_became(db: Db, session: Session, call: ToolCall) -> None:

@@ -65,6 +65,24 @@ def test_turns_and_the_sweep_share_what_is_left_of_a_grant(stage: Stage) -> None
     assert len(queued) == stage.get(Grant, given.id).uses == 4
 
 
+def test_turns_that_use_two_grants_in_opposite_order_do_not_block_each_other(stage: Stage) -> None:
+    """Rule 2: whoever may use several locks them in one order."""
+    given = standing(stage, uses=1000)
+    [session] = ready(stage, given, 1)
+    with transaction(stage.workspace_id) as db:
+        Grant.find(db, given.id).match = "bash(ls *)"
+    stage.reply(session, call(command="wc"))
+    stage.decide(stage.approvals(session)[0], result="allow", scope="always", match="bash(wc *)")
+    for _ in range(3):
+        sessions = ready(stage, given, 6)
+        orders = [("ls", "wc"), ("wc", "ls")] * 3
+        outcomes = together(
+            *(partial(stage.reply, one, *(call(command=c) for c in order)) for one, order in zip(sessions, orders, strict=True))
+        )
+        assert not of_kind(outcomes, Exception)
+        assert {c.status for calls in outcomes for c in calls} == {"queued"}
+
+
 @pytest.mark.parametrize("_round", range(6))
 def test_a_claim_and_a_revocation_at_once_run_it_or_ask(stage: Stage, _round: int) -> None:
     given = standing(stage)

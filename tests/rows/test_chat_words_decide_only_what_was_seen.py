@@ -94,6 +94,18 @@ def test_a_word_with_what_was_seen_decides_at_once(stage: Stage, clock: Any) -> 
     assert statuses(stage, calls) == ["queued"]
 
 
+def test_the_call_s_own_event_is_enough_to_have_seen_it(stage: Stage, clock: Any) -> None:
+    """A plain client sees no event of ours: the call's says that it asks."""
+    session = stage.session(chat_approvals=True)
+    stage.message(session)
+    calls = stage.reply(session, call(command="ls"), call(command="pwd"))
+    uses = stage.events(session, "agent.tool_use")
+    tell(stage, session, "yes", seen=uses[1].id)
+    assert statuses(stage, calls) == ["asked", "asked"], "both were seen"
+    tell(stage, session, "yes", seen=uses[0].id)
+    assert statuses(stage, calls) == ["queued", "asked"]
+
+
 def test_a_word_never_decides_what_was_asked_after_what_was_seen(stage: Stage, clock: Any) -> None:
     session = stage.session(chat_approvals=True)
     message = stage.message(session)

@@ -11,6 +11,7 @@ from models.db import transaction
 from models.errors import Conflict
 from models.grant import Grant
 from models.tool_call import ToolCall
+from workers import sweeps
 
 
 def grants(stage: Stage) -> list[Grant]:
@@ -130,8 +131,8 @@ def test_what_waits_already_is_released_by_the_sweep(stage: Stage) -> None:
     stage.decide(stage.approvals(session)[0], result="allow", scope="session", match="bash(git *)")
     assert stage.get(ToolCall, second.id).status == "asked"
     [given] = grants(stage)
-    found = due.granted(given.id)
-    assert {each.session_id for each in found} == {session}
+    [found] = due.new_grants(given.id)
+    assert [each.session_id for each in due.waiting_for(found)] == [session]
     assert flow.release_waiting(stage.workspace_id, session) == 1
     assert [stage.get(ToolCall, c.id).status for c in (first, second, third)] == ["queued", "queued", "asked"]
     assert [stage.get(Grant, given.id).uses, flow.release_waiting(stage.workspace_id, session)] == [1, 0]
@@ -154,10 +155,23 @@ def test_what_was_asked_while_the_grant_was_given_is_looked_at_again(stage: Stag
     with transaction(stage.workspace_id) as db:
         db.get_one(Grant, given.id).revoked_at = None
     assert found.status == "asked"
-    assert [each.session_id for each in due.granted()] == [other]
-    assert flow.release_waiting(stage.workspace_id, other) == 1
+    sweeps.release_granted()
+    assert stage.get(ToolCall, found.id).status == "queued"
     clock.advance(due.YOUNG_SECONDS + 1)
-    assert due.granted() == [], "an old grant costs the sweep nothing"
+    sweeps.release_granted()
+    assert due.new_grants() == [], "an old grant costs the sweep nothing"
+
+
+def test_a_beat_that_was_away_for_long_is_late_and_loses_nothing(stage: Stage, clock: Any) -> None:
+    """Fault 22: the hint was lost, and nobody swept for an hour; and a hundred calls that it does not cover wait in front."""
+    session = stage.session()
+    stage.message(session)
+    calls = stage.reply(session, *(call(command=f"rm {n}") for n in range(110)), call(command="git a"), call(command="git b"))
+    stage.confirm(session, calls[-2].id, scope="session", match="bash(git *)")
+    clock.advance(3600)
+    sweeps.release_granted()
+    assert stage.get(ToolCall, calls[-1].id).status == "queued"
+    assert due.new_grants() == []
 
 
 def test_a_revoked_grant_allows_nothing_more(stage: Stage) -> None:

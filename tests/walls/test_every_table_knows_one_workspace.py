@@ -17,7 +17,7 @@ NOT_CONTENT = {
     "turn": {"fence", "due_at", "hinted_at", "lease_until"},
     "tool_call": {"fence", "due_at", "hinted_at", "lease_until", "cancel_requested_at", "held_back"},
     "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind"},
-    "approval_grant": {"agent_id", "tool", "created_at", "revoked_at"},
+    "approval_grant": {"agent_id", "tool", "created_at", "revoked_at", "swept_to", "swept_at"},
     "answer": {"expires_at"},
     "audit": {"chain", "seq", "at"},
     "sealed": {"chain", "seq"},

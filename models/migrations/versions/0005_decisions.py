@@ -24,6 +24,7 @@ def upgrade() -> None:
         sa.Column("session_id", sa.String(), nullable=True),
         sa.Column("approval_id", sa.String(), nullable=False),
         sa.Column("tool", sa.String(), nullable=False),
+        sa.Column("identity", sa.String(), nullable=False),
         sa.Column("match", JSONB, nullable=False),
         sa.Column("covers", sa.String(), nullable=False),
         sa.Column("given_by", sa.String(), nullable=False),
@@ -33,6 +34,8 @@ def upgrade() -> None:
         sa.Column("uses", sa.Integer(), nullable=False),
         sa.Column("revoked_at", TIME, nullable=True),
         sa.Column("revoked_by", sa.String(), nullable=True),
+        sa.Column("swept_to", sa.String(), nullable=True),
+        sa.Column("swept_at", TIME, nullable=True),
         sa.ForeignKeyConstraint(["agent_id"], ["agent.id"]),
         sa.ForeignKeyConstraint(["session_id"], ["session.id"]),
         sa.PrimaryKeyConstraint("id"),
@@ -41,9 +44,10 @@ def upgrade() -> None:
     op.create_index("grant_of_session", "approval_grant", ["session_id"], postgresql_where=sa.text("session_id IS NOT NULL"))
     op.create_index("grant_of_agent", "approval_grant", ["agent_id"], postgresql_where=live)
     op.create_index("grant_newest", "approval_grant", ["workspace_id", "created_at", "id"])
-    op.create_index("grant_young", "approval_grant", ["created_at"], postgresql_where=live)
+    unswept = sa.text("revoked_at IS NULL AND swept_at IS NULL")
+    op.create_index("grant_unswept", "approval_grant", ["created_at"], postgresql_where=unswept)
     op.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON approval_grant TO assent_app")
-    seen = "id, workspace_id, session_id, agent_id, tool, created_at, revoked_at"
+    seen = "id, workspace_id, session_id, agent_id, tool, created_at, revoked_at, swept_to, swept_at"
     op.execute(f"GRANT SELECT ({seen}) ON approval_grant TO assent_system")
     op.execute("ALTER TABLE approval_grant ENABLE ROW LEVEL SECURITY")
     mine = "workspace_id = current_setting('assent.workspace', true)"

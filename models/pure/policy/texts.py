@@ -41,8 +41,8 @@ def match_of(text: str) -> Match:
     return Match(_ours(tool), tuple(_argument(argument) for argument in arguments))
 
 
-def tool_of(name: str) -> str:
-    """A tool's name or glob in its one spelling. Raises ValueError."""
+def tool_of(name: str, *, servers: bool = True) -> str:
+    """A tool's name or glob in its one spelling; of an MCP server's name alone, all of its tools. Raises ValueError."""
     said = name.strip()
     if re.fullmatch(r"mcp:[^:]+(:[^:]+)?", said):
         said = said.replace(":", "__")
@@ -52,7 +52,7 @@ def tool_of(name: str) -> str:
         raise ValueError(
             f"{said!r} is no tool's name; use letters, digits, `_`, `-`, `.`, with `*` for any and `?` for one of them"
         )
-    if re.fullmatch(r"mcp__[^_*?]+(_[^_*?]+)*", said):
+    if servers and re.fullmatch(r"mcp__[^_*?]+(_[^_*?]+)*", said):
         said += "__*"
     return said
 

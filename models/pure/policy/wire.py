@@ -105,7 +105,7 @@ def _match(said: Any, where: str) -> Match:
             return match_of(said)
         if not isinstance(said, Mapping) or not isinstance(said.get("tool"), str):
             raise ValueError('must be a text such as bash(ls *), or an object with "tool"')
-        tool = tool_of(said["tool"])
+        tool = tool_of(said["tool"], servers=False)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
     _known(said, {"tool", "input", "input_sha256"}, f"{where}.")
