@@ -86,7 +86,7 @@ def _none_decided(refusal: NoneDecided) -> Response:
 def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> Json:
     """Give people more time: the deadline is `seconds` from now. 409 if it is over, or would not be later."""
     session, approval = _locked(db, _find(db, approval_id))
-    flow.extend(db, session, principal, approval, body.seconds)
+    approval.extend(db, session, principal, body.seconds)
     return _said(db, approval)
 
 

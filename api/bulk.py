@@ -35,10 +35,9 @@ class NoneDecided(Refusal):
 
     def answer(self) -> Response:
         """The error as it is sent. Of one that came too late, the expiry is written first, as for one decision alone."""
-        if isinstance(self.cause, DeadlinePassed):
-            flow.too_late(self.cause)
-        status = 404 if isinstance(self.cause, NotFound) else 400 if isinstance(self.cause, Invalid) else 409
-        winner = self.cause.winner if isinstance(self.cause, Conflict) else None
+        cause = flow.too_late(self.cause) if isinstance(self.cause, DeadlinePassed) else self.cause
+        status = 404 if isinstance(cause, NotFound) else 400 if isinstance(cause, Invalid) else 409
+        winner = cause.winner if isinstance(cause, Conflict) else None
         return errors.answer(status, str(self), winner=winner, details={"decisions": self.outcomes})
 
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from api.cli_audit import audit
-
 if TYPE_CHECKING:
     from models.principal import Principal
 
@@ -25,8 +23,8 @@ data_dir = click.option(
     show_default=True,
     help="Where `assent up` keeps everything.",
 )
+workspace = click.option("--workspace", default="default", show_default=True, help="Name or id.")
 as_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
-
 
 ELSEWHERE = {"approvals": "api.cli_approvals", "audit": "api.cli_audit", "grants": "api.cli_grants"}
 """Commands that have a file of their own, which is imported when they are asked for."""
@@ -53,9 +51,6 @@ def main() -> None:
     """Runs AI agents that must ask a person before they act."""
 
 
-main.add_command(audit)
-
-
 @main.command()
 @click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True, help="Of the API, on 127.0.0.1.")
 @data_dir
@@ -72,11 +67,11 @@ def migrate(data_dir: Path) -> None:
     """Bring the database's schema to this release (DATABASE_OWNER_URL)."""
     from deploy.migrate import migrate as run
 
-    _use(data_dir)
+    use(data_dir)
     url = os.environ.get("DATABASE_OWNER_URL")
     if not url:
         raise click.ClickException("DATABASE_OWNER_URL is not set: give the URL of the role assent_owner")
-    with _database_errors():
+    with database_errors():
         run(url)
     click.echo("The schema is that of this release.")
 
@@ -91,13 +86,13 @@ def workspaces() -> None:
 @data_dir
 def workspaces_create(name: str, data_dir: Path) -> None:
     """Make a workspace."""
-    _use(data_dir)
+    use(data_dir)
     from models import ids
     from models.db import transaction
     from models.workspace import Workspace
 
     workspace_id = ids.new("wrkspc")
-    with _database_errors(), transaction(workspace_id) as db:
+    with database_errors(), transaction(workspace_id) as db:
         Workspace.create(db, name, by=_caller(workspace_id))
     click.echo(workspace_id)
 
@@ -107,11 +102,11 @@ def workspaces_create(name: str, data_dir: Path) -> None:
 @as_json
 def workspaces_list(data_dir: Path, as_json: bool) -> None:
     """List the workspaces."""
-    _use(data_dir)
+    use(data_dir)
     from models.db import transaction
     from models.workspace import Workspace
 
-    with _database_errors(), transaction(role="system") as db:
+    with database_errors(), transaction(role="system") as db:
         rows = db.query(Workspace.id, Workspace.name).order_by(Workspace.id).all()  # the role sees no more than this
     _show([{"id": row.id, "name": row.name} for row in rows], as_json)
 
@@ -119,9 +114,6 @@ def workspaces_list(data_dir: Path, as_json: bool) -> None:
 @main.group()
 def keys() -> None:
     """API keys: who may ask, and for what."""
-
-
-workspace = click.option("--workspace", default="default", show_default=True, help="Name or id.")
 
 
 @keys.command("create")
@@ -132,13 +124,13 @@ workspace = click.option("--workspace", default="default", show_default=True, he
 @data_dir
 def keys_create(name: str, workspace: str, scopes: str | None, environment: str | None, data_dir: Path) -> None:
     """Make a key. Its secret is shown once."""
-    _use(data_dir)
+    use(data_dir)
     from models.api_key import ApiKey
     from models.db import transaction
 
     wanted = frozenset(s.strip() for s in scopes.split(",")) if scopes is not None else None
-    with _database_errors():
-        workspace_id = _workspace_id(workspace)
+    with database_errors():
+        workspace_id = find_workspace(workspace)
         with transaction(workspace_id) as db:
             by = _caller(workspace_id)
             row, secret = ApiKey.create(db, workspace_id=workspace_id, name=name, scopes=wanted, environment_id=environment, by=by)
@@ -153,11 +145,11 @@ def keys_create(name: str, workspace: str, scopes: str | None, environment: str 
 @as_json
 def keys_list(workspace: str, data_dir: Path, as_json: bool) -> None:
     """List a workspace's keys."""
-    _use(data_dir)
+    use(data_dir)
     from models.api_key import ApiKey
     from models.db import transaction
 
-    with _database_errors(), transaction(_workspace_id(workspace)) as db:
+    with database_errors(), transaction(find_workspace(workspace)) as db:
         rows = db.query(ApiKey).order_by(ApiKey.id).all()
     shown = ("id", "name", "scopes", "environment_id", "hint", "created_at", "revoked_at")
     _show([{name: getattr(row, name) for name in shown} for row in rows], as_json)
@@ -169,18 +161,18 @@ def keys_list(workspace: str, data_dir: Path, as_json: bool) -> None:
 @data_dir
 def keys_revoke(key_id: str, workspace: str, data_dir: Path) -> None:
     """End a key's life, everywhere within a few seconds."""
-    _use(data_dir)
+    use(data_dir)
     from models.api_key import ApiKey
     from models.db import transaction
 
-    with _database_errors():
-        workspace_id = _workspace_id(workspace)
+    with database_errors():
+        workspace_id = find_workspace(workspace)
         with transaction(workspace_id) as db:
             ApiKey.revoke(db, key_id, by=_caller(workspace_id))
     click.echo(f"{key_id} is revoked.")
 
 
-def _use(folder: Path) -> None:
+def use(folder: Path) -> None:
     """Use the database of a running `assent up`, unless the environment names another."""
     try:
         running = json.loads((folder / "up.json").read_text("utf-8"))
@@ -192,7 +184,7 @@ def _use(folder: Path) -> None:
 
 
 @contextmanager
-def _database_errors() -> Iterator[None]:
+def database_errors() -> Iterator[None]:
     """Say in one line what the rows refuse, and that the database does not answer."""
     from sqlalchemy.exc import DBAPIError
 
@@ -207,7 +199,7 @@ def _database_errors() -> Iterator[None]:
         raise click.ClickException(f"the database: {said} (is `assent up` running, or DATABASE_URL set?)") from error
 
 
-def _workspace_id(named: str) -> str:
+def find_workspace(named: str) -> str:
     """The id of a workspace, by id or name."""
     from models.db import transaction
     from models.errors import NotFound

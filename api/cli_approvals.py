@@ -108,6 +108,8 @@ def approvals_decide(
     decision |= {"interrupt": True} if interrupt else {}
     if edit and file:
         raise click.UsageError("give --edit or --input, not both.")
+    if allow is None and "outcome" not in decision:
+        raise click.UsageError("give --allow or --deny; or --outcome, for a call whose outcome is unknown.")
     decision |= _by_hand(inbox, approval_id) if edit else _from(file) if file else {}
     decided = inbox.decide(approval_id, decision)
     for line in [json.dumps(decided, indent=1)] if as_json else outcome(decided):

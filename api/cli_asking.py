@@ -119,7 +119,7 @@ def _granting(inbox: Inbox, approval: Approval, decision: Decision) -> Decision 
     """What a grant covers is said before it is given."""
     scope = decision["scope"]
     click.echo(f"Allow what, {REACHES[scope]}?")
-    click.echo(f"  1  {visible(approval['covers']['session'])}")
+    click.echo(f"  1  {visible(approval['covers']['tool'])}")
     click.echo(f"  2  {visible(approval['covers']['exact'])}")
     click.echo("  3  what fits a rule, such as bash(git status *)")
     which = click.prompt("Your choice", type=click.Choice(["1", "2", "3"]), show_choices=False)

@@ -9,21 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from api.cli import as_json, data_dir, database_errors, find_workspace, use, workspace
+
 if TYPE_CHECKING:
     from models.auditing import Head, Report
     from models.seal_key import PublicKey
-
-# What `api.cli` has as well; it knows of this module, so this one knows of it only when a command runs.
-data_dir = click.option(
-    "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path(".assent"),
-    envvar="ASSENT_DATA_DIR",
-    show_default=True,
-    help="Where `assent up` keeps everything.",
-)
-workspace = click.option("--workspace", default="default", show_default=True, help="Name or id.")
-as_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
 
 a_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 public_key = click.option(
@@ -52,14 +42,13 @@ def audit_verify(
     """Find what was changed, removed or cut off. Exit code 1 if anything was."""
     if file is None:
         _use_with_key(data_dir)
-    from api.cli import _database_errors, _workspace_id
     from models import auditing
 
     keys = _keys(public_keys, own=file is None)
     head = _kept(kept) if kept else None
     if file is None:
-        with _database_errors():
-            workspace_id = _workspace_id(workspace)
+        with database_errors():
+            workspace_id = find_workspace(workspace)
             report = auditing.verify(workspace_id, auditing.walk(workspace_id), keys, kept=head)
     else:
         try:
@@ -79,14 +68,12 @@ def audit_verify(
 @data_dir
 def audit_export(output: Path | None, workspace: str, data_dir: Path) -> None:
     """Write all acts, one JSON object per line, for `assent audit verify --file`."""
-    from api.cli import _database_errors, _use, _workspace_id
-
-    _use(data_dir)
+    use(data_dir)
     from models import auditing, clock
     from models.db import transaction
 
-    with _database_errors():
-        workspace_id = _workspace_id(workspace)
+    with database_errors():
+        workspace_id = find_workspace(workspace)
         with transaction(workspace_id) as db:
             now = clock.now(db)
         with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
@@ -101,13 +88,12 @@ def audit_export(output: Path | None, workspace: str, data_dir: Path) -> None:
 def audit_head(workspace: str, data_dir: Path, as_json: bool) -> None:
     """Show the newest signed seal. Keep it where nobody who can write to the database can."""
     _use_with_key(data_dir)
-    from api.cli import _database_errors, _workspace_id
     from models import seal_key
     from models.db import transaction
     from models.seal import SignedHead
 
-    with _database_errors():
-        workspace_id = _workspace_id(workspace)
+    with database_errors():
+        workspace_id = find_workspace(workspace)
         with transaction(workspace_id) as db:
             head = SignedHead.newest(db, workspace_id)
     if head is None:
@@ -136,9 +122,7 @@ def audit_key(file: Path) -> None:
 
 def _use_with_key(folder: Path) -> None:
     """Use what a running `assent up` uses: its database, and the key in its folder."""
-    from api.cli import _use
-
-    _use(folder)
+    use(folder)
     made = folder / "audit.key"
     if made.exists() and not os.environ.keys() & {"ASSENT_AUDIT_KEY", "ASSENT_AUDIT_KEY_FILE"}:
         os.environ["ASSENT_AUDIT_KEY_FILE"] = str(made)

@@ -56,7 +56,8 @@ def given(grant: dict[str, Any]) -> str:
     if grant["max_uses"]:
         limits.append(f"{grant['uses']} of {grant['max_uses']} uses")
     ended = "" if grant["live"] else f", revoked by {visible(grant['revoked_by'])}" if grant["revoked_at"] else ", over"
-    said = ", ".join([visible(grant["covers"]), REACHES[grant["scope"]], *limits])
+    reach = f"in session {grant['session_id']}" if grant["scope"] == "session" else f"in every session of {grant['agent_id']}"
+    said = ", ".join([visible(grant["covers"]), visible(reach), *limits])
     return f"{grant['id']}  {said}{ended}"
 
 
@@ -74,7 +75,9 @@ def narrate(event: dict[str, Any]) -> Iterator[str]:
             yield f"error: {visible(str(event['error'].get('message')))}"
         case "session.status_idle":
             reason = event["stop_reason"]["type"]
-            yield ("It waits for a decision." if reason == "requires_action" else f"The session is idle: {visible(reason)}.")
+            yield (
+                "The session waits for a decision." if reason == "requires_action" else f"The session is idle: {visible(reason)}."
+            )
         case "session.status_terminated":
             yield "The session has ended."
 

@@ -16,7 +16,6 @@ from api.requests.grants import GrantList
 from models import clock
 from models.approval import Approval
 from models.db import Db
-from models.errors import NotFound
 from models.grant import Grant
 from models.principal import Principal
 from models.pure.policy import Rule
@@ -57,10 +56,7 @@ def show(db: Db, _principal: Principal, _query: NoQuery, grant_id: str) -> Json:
 @writes(Nothing, "approvals", answer=answers.GrantRevoked)
 def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> Json:
     """From now on it allows nothing, not even what it allowed and has not begun. Again is nothing."""
-    found = db.get(Grant, grant_id, with_for_update={"key_share": True}, populate_existing=True)
-    if found is None:
-        raise NotFound("grant", grant_id)
-    found.revoke(db, principal)
+    Grant.find(db, grant_id).revoke(db, principal)
     return {"id": grant_id, "type": "grant_revoked"}
 
 
@@ -90,10 +86,13 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
         .limit(LOOKED_AT)
     )
     policies = Workspace.policies(db, session.workspace_id)
-    verdicts = (
-        Ruling.of(other.agent, policies).verdict(approval.tool, json.loads(given), [rule]) for given, other in db.execute(waiting)
-    )
-    return sum(verdict.effect == "allow" for verdict in verdicts)
+    identity = Ruling.of(session.agent, policies).identity(approval.tool, self_hosted=session.self_hosted)
+    released = 0
+    for given, other in db.execute(waiting):
+        rules = Ruling.of(other.agent, policies)
+        if rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
+            released += rules.verdict(approval.tool, json.loads(given), [rule]).effect == "allow"
+    return released
 
 
 _LIVE = sa.and_(

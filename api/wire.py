@@ -209,4 +209,4 @@ def _covers(row: Approval) -> Json | None:
     """What a grant given with the decision would cover, in words; an unknown outcome gives none."""
     if row.kind != "tool_call":
         return None
-    return {"session": policy.covers(rule_for(row, None)), "exact": policy.covers(rule_for(row, "exact"))}
+    return {"tool": policy.covers(rule_for(row, None)), "exact": policy.covers(rule_for(row, "exact"))}

@@ -60,6 +60,16 @@ def sample_session(url: str, key: str) -> str:
     return session
 
 
+def waits(url: str, key: str, session_id: str) -> bool:
+    """Whether an approval of the session waits for somebody."""
+    query = {"status": "pending", "session_id": session_id}
+    try:
+        answer = httpx.get(f"{url}/v1/approvals", params=query, headers={"x-api-key": key}, timeout=10, trust_env=False)
+        return bool(answer.raise_for_status().json()["data"])
+    except httpx.HTTPError:
+        return False
+
+
 def _post(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
     answer = client.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
     found: dict[str, Any] = answer.raise_for_status().json()

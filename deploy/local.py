@@ -102,7 +102,8 @@ class Local:
         self.supervisor.wait_for("the workers", workers.answer, READY_SECONDS)
         sample = new and self.stand_in and self.embedded
         if sample:
-            first.sample_session(self.url, self.key)
+            session_id = first.sample_session(self.url, self.key)
+            self.supervisor.wait_for("the sample session", lambda: first.waits(self.url, self.key, session_id), READY_SECONDS)
         return sample
 
     def _environment(self, given: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@
 | `environment` | poll for work of self-hosted environments, acknowledge, renew and stop it; post results of client tools |
 | `approvals` | decide: `user.tool_confirmation` events, `POST` under `/v1/approvals`; revoke grants |
 | `reveal` | see the secrets in an approval's input (`GET /v1/approvals/{id}?reveal=true`); audited |
-| `admin` | keys, webhook endpoints and the audit, where the API offers them |
+| `admin` | change the workspace's policy; read, verify and export the audit |
 
 No scope contains another. A new key has `read`, `agents` and `sessions`: what a backend needs to run agents, and not
 the right to decide what they ask for. An environment key, for the SDK's `EnvironmentWorker`, has `read` and `environment`:

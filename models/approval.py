@@ -100,9 +100,11 @@ class Approval(Base):
         )
 
     def again(self, session: Session, call: ToolCall) -> "Approval":
-        """The same question once more, with a deadline as long as its first."""
+        """The same question once more, with as much time and the same reminder."""
         seconds = (self.expires_at - self.created_at).total_seconds()
-        return Approval.ask(session, call, Asking(self.prompt, seconds, self.on_timeout, None, self.input_schema))  # type: ignore[arg-type]  # a column
+        at = self.remind_at or self.reminded_at
+        remind = (at - self.created_at).total_seconds() if at else None
+        return Approval.ask(session, call, Asking(self.prompt, seconds, self.on_timeout, remind, self.input_schema))  # type: ignore[arg-type]  # a column
 
     @classmethod
     def of_call(cls, db: Db, call_id: str) -> list["Approval"]:

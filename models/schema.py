@@ -3,6 +3,7 @@
 from models.agent import Agent, AgentVersion
 from models.api_key import ApiKey
 from models.approval import Approval
+from models.attempt import Attempt
 from models.audit import Audit
 from models.environment import Environment
 from models.event import Event
@@ -10,7 +11,7 @@ from models.grant import Grant
 from models.idempotency import Answer
 from models.seal import Seal, Sealed
 from models.session import Session
-from models.tool_call import Attempt, ToolCall
+from models.tool_call import ToolCall
 from models.turn import Turn
 from models.work import Work
 from models.workspace import Workspace

@@ -1,6 +1,5 @@
 """Tool calls: one effect each that the model proposed. A call's id is its event's id and its idempotency key."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -9,19 +8,18 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import ids
+from models.attempt import Attempt
 from models.db import Base, Db, Hint, outbox
 from models.principal import system
+from models.proposal import Proposal
 from models.pure import masking, words
 from models.pure.canonical import digest
 from models.pure.policy import Verdict
-from models.ruling import Asking
 from models.session import Session
 from models.settings import settings
 from models.turn import Turn
-from models.writes import Stale, insert, move, write
+from models.writes import Stale, insert, move
 
-MAX_INPUT_BYTES = 1_000_000
-"""A call's input at most: it is stored, shown and hashed."""
 RESULTS = {
     "builtin": ("agent.tool_result", "tool_use_id"),
     "custom": ("user.custom_tool_result", "custom_tool_use_id"),
@@ -31,25 +29,6 @@ RESULTS = {
 _NEVER_RUN = frozenset({"denied", "refused", "expired", "cancelled", "answered", "replaced"})
 OF_CLIENT = frozenset({"custom", "self_hosted"})
 """Kinds of calls that the client runs; their results come from it, unless the call was ended without it."""
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A call as the model wants it, judged before anybody is asked."""
-
-    id: str
-    """Ours: the id of the event to come."""
-    provider_id: str
-    """The model's own id of its `tool_use` block."""
-    name: str
-    kind: str
-    """`builtin` (of the toolset) or `custom` (of the client's own)."""
-    input: dict[str, Any]
-    problem: str | None
-    """Why it cannot be asked or run at all, in the words that the model gets."""
-    idempotent: bool
-    asking: Asking | None
-    """How people are asked about it; None for what has a problem."""
 
 
 class ToolCall(Base):
@@ -227,7 +206,8 @@ class ToolCall(Base):
             worker=worker,
             held_back=None,
         )
-        attempt = Attempt(
+        Attempt.begin(
+            db,
             tool_call_id=self.id,
             number=self.attempt,
             workspace_id=self.workspace_id,
@@ -236,7 +216,6 @@ class ToolCall(Base):
             input_sha256=self.input_sha256,
             started_at=session.now,
         )
-        insert(db, attempt)
 
     def settle(
         self,
@@ -275,25 +254,7 @@ class ToolCall(Base):
 
     def end_attempt(self, db: Db, session: Session, outcome: str) -> None:
         """Close the present attempt's row."""
-        ended = {"call": self.id, "attempt": self.attempt, "at": session.now, "as": outcome}
-        write(db, _END_ATTEMPT, ended)
-
-
-class Attempt(Base):
-    """One try at a tool call, committed before its effect, so that a crash leaves evidence that it may have happened."""
-
-    __tablename__ = "attempt"
-
-    tool_call_id: Mapped[str] = mapped_column(sa.ForeignKey("tool_call.id"), primary_key=True)
-    number: Mapped[int] = mapped_column(primary_key=True)
-    workspace_id: Mapped[str]
-    session_id: Mapped[str]
-    worker: Mapped[str]
-    input_sha256: Mapped[str]
-    started_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
-    ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    outcome: Mapped[str | None]
-    """The status that the call took at its end; null while it runs, and for ever if nobody ever learnt it."""
+        Attempt.end(db, self.id, self.attempt, session.now, outcome)
 
 
 _OF_TURN = (
@@ -301,9 +262,6 @@ _OF_TURN = (
     .where(ToolCall.session_id == sa.bindparam("session"), ToolCall.turn_id == sa.bindparam("turn"))
     .order_by(ToolCall.position)
 )
-_END_ATTEMPT = """
-    UPDATE attempt SET ended_at = %(at)s, outcome = %(as)s WHERE tool_call_id = %(call)s AND number = %(attempt)s
-"""
 
 
 def text(words: str) -> list[dict[str, Any]]:

@@ -5,13 +5,13 @@ from typing import Any
 
 from models import ids
 from models.agent import EffectiveTool, effective_tools
+from models.proposal import MAX_INPUT_BYTES, Proposal
 from models.pure import prompting, words
 from models.pure.canonical import canonical
 from models.pure.fitting import misfit
 from models.pure.masking import mask
 from models.pure.storable import storable
 from models.ruling import Asking, Ruling
-from models.tool_call import MAX_INPUT_BYTES, Proposal
 from workers.tools import registry
 
 

@@ -30,7 +30,7 @@ class MadeDecision(Answer):
 class Covers(Answer):
     """What a grant would cover, in words."""
 
-    session: str
+    tool: str
     """With the default `match`, `tool`."""
     exact: str
     """With `match: exact`."""

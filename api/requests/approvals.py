@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
-from api.requests.base import Body, Id, Moment, Paged, Query
+from api.requests.base import YEAR, Body, Id, Moment, Paged, Query
 from api.requests.blocks import Answered
-from api.requests.decisions import YEAR, DecisionFields, GrantScope, Match
+from api.requests.decisions import DecisionFields, GrantScope, Match
 from models.decision import Decision
 from models.errors import Invalid
 from models.pure.states import APPROVAL

@@ -123,6 +123,8 @@ System = Annotated[str, StringConstraints(max_length=100_000)]
 Message = Annotated[str, StringConstraints(max_length=10_000)]
 Id = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+YEAR = 366 * 86_400
+"""Seconds: no time that a client gives may be longer."""
 
 _Key = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 _Value = Annotated[str, StringConstraints(max_length=512)]

@@ -4,12 +4,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from api.requests.base import Body, Message, Sha256
+from api.requests.base import YEAR, Body, Message, Sha256
 from api.requests.blocks import Answered
 from models.decision import Decision
 from models.pure.policy.rules import MAX_TEXT
 
-YEAR = 366 * 86_400
 MAX_USES = 1_000_000
 
 GrantScope = Literal["session", "always"]

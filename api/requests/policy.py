@@ -12,13 +12,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Str
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_core.core_schema import ValidationInfo
 
-from api.requests.base import Body, Id, Sha256
+from api.requests.base import YEAR, Body, Id, Sha256
 from models.pure import policy
 from models.pure.canonical import canonical
 from models.pure.policy import Effect
 from models.pure.policy.rules import MAX_CHOICES, MAX_CONDITIONS, MAX_PRIORITY, MAX_REGEX, MAX_RULES, MAX_TEXT
 
-YEAR = 366 * 86_400
 INPUT_BYTES = 100_000
 """Of a call to be explained. Calls may be longer, but then a thousand rules take their time."""
 _GIVES_WAY = 0.01

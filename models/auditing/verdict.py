@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal
 
 from models.auditing.walk import Head
 from models.seal import SignedHead
@@ -19,7 +19,6 @@ session_gone  a session's row is, without an act that says so
 signature     a seal's signature is wrong, gone, or by a key that is not known
 unsigned      the newest seals have no signature, though older ones have
 """
-KINDS: tuple[str, ...] = get_args(Kind)
 
 MOST = 100
 """Problems that are named; the others are counted."""

@@ -16,7 +16,7 @@ A door or a task opens the transaction, locks, calls one of these, and commits.
 """
 
 import models.schema  # noqa: F401 - foreign keys name tables that no verb touches
-from models.flow.deciding import decide, expire_due, extend, remind_due, too_late
+from models.flow.deciding import decide, expire_due, remind_due, too_late
 from models.flow.granting import release_waiting, ruling, swept
 from models.flow.hosting import offer_work, stop_work
 from models.flow.talking import archive, create, delete, receive
@@ -33,7 +33,6 @@ __all__ = [
     "decide",
     "delete",
     "expire_due",
-    "extend",
     "fail_turn",
     "finish_call",
     "history",

@@ -69,7 +69,7 @@ def _about(db: Db, session: Session, waiting: list[Approval], seen: str | None) 
     if len(waiting) > 1:
         return f"{len(waiting)} calls wait, and it is not sure which you were shown: decide them one by one. Nothing was decided."
     if _stirred(db, session):
-        return "Something was asked or settled just now: look again, then repeat it. Nothing was decided."
+        return f"Something was asked or settled just now: look again, and repeat it after {QUIET_SECONDS} s. Nothing was decided."
     return waiting
 
 

@@ -12,11 +12,12 @@ from models.flow.following import carry_on, stop
 from models.flow.granting import ruling
 from models.grant import Grant
 from models.principal import Principal, system
+from models.proposal import MAX_INPUT_BYTES
 from models.pure import masking, words
 from models.pure.canonical import digest
 from models.pure.fitting import misfit
 from models.session import Session
-from models.tool_call import MAX_INPUT_BYTES, ToolCall, text
+from models.tool_call import ToolCall, text
 
 
 def decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> str:
@@ -37,11 +38,6 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
     else:
         carry_on(db, session)
     return event_id
-
-
-def extend(db: Db, session: Session, principal: Principal, approval: Approval, seconds: float) -> None:
-    """Give people more time: the deadline is `seconds` from now. Raises Conflict if it is over or would not be later."""
-    approval.extend(db, session, principal, seconds)
 
 
 def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:

@@ -9,10 +9,11 @@ from models.decision import Decision
 from models.flow.following import carry_on
 from models.grant import Grant
 from models.principal import Principal
+from models.proposal import Proposal
 from models.pure.policy import Verdict
 from models.ruling import Asking, Ruling
 from models.session import Session
-from models.tool_call import Proposal, ToolCall
+from models.tool_call import ToolCall
 from models.workspace import Workspace
 
 

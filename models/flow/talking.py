@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from models import audit, clock, ids
 from models.agent import AgentVersion
 from models.approval import Approval
+from models.attempt import Attempt
 from models.db import Db
 from models.decision import Decision
 from models.errors import Conflict, Invalid
@@ -18,7 +19,7 @@ from models.flow.hosting import retire_work
 from models.grant import Grant
 from models.principal import Principal
 from models.session import NO_USAGE, Session
-from models.tool_call import RESULTS, Attempt, ToolCall
+from models.tool_call import RESULTS, ToolCall
 from models.turn import Turn
 from models.work import Work
 from models.writes import insert

@@ -9,14 +9,15 @@ from models.approval import Approval
 from models.db import Db
 from models.flow.following import carry_on, rest
 from models.flow.granting import judge
-from models.principal import system
+from models.principal import Principal, system
+from models.proposal import Proposal
 from models.pure import masking, words
 from models.pure.canonical import digest, spelled
 from models.pure.next_move import Finish, after_reply
 from models.pure.policy import Verdict
 from models.session import NO_USAGE, Session
 from models.settings import settings
-from models.tool_call import Proposal, ToolCall, text
+from models.tool_call import ToolCall, text
 from models.turn import Turn
 
 Messages = list[dict[str, Any]]
@@ -54,7 +55,7 @@ def checkpoint(
 
     `proposals` are its calls, judged, in order. Raises Stale if the turn was ended or taken meanwhile: then nothing is kept.
     """
-    step = after_reply(stop_reason, content, turn.count, session.max_turns)
+    move = after_reply(stop_reason, content, turn.count, session.max_turns)
     if stop_reason != "tool_use":
         content = [block for block in content if block["type"] != "tool_use"]
         proposals = []
@@ -63,10 +64,10 @@ def checkpoint(
     session.count(usage)
     _say(db, session, content, message_id)
     turn.end_span(db, session, usage, is_error=False)
-    if isinstance(step, Finish):
+    if isinstance(move, Finish):
         for position, proposal in enumerate(proposals):
             _refuse(db, session, turn, position, proposal, words.turn_limit(session.max_turns))
-        _finish(db, session, step, stop_details)
+        _finish(db, session, move, stop_details)
         return
     for position, (proposal, verdict) in enumerate(zip(proposals, judge(db, session, proposals), strict=True)):
         _propose(db, session, turn, position, proposal, verdict)
@@ -220,14 +221,14 @@ def _refuse(db: Db, session: Session, turn: Turn, position: int, proposal: Propo
     call.put(db, session)
 
 
-def _finish(db: Db, session: Session, step: Finish, stop_details: dict[str, Any] | None) -> None:
-    if step.error:
-        kind, message = step.error
+def _finish(db: Db, session: Session, move: Finish, stop_details: dict[str, Any] | None) -> None:
+    if move.error:
+        kind, message = move.error
         session.emit(db, "session.error", {"error": {"type": kind, "message": message, "retry_status": {"type": "terminal"}}})
     session.emit(db, "session.usage", {"usage": session.usage})
-    more = {"stop_details": stop_details} if stop_details and step.stop_reason == "refusal" else {}
-    rest(db, session, {"type": step.stop_reason}, **more)
+    more = {"stop_details": stop_details} if stop_details and move.stop_reason == "refusal" else {}
+    rest(db, session, {"type": move.stop_reason}, **more)
 
 
-def _actor(session: Session) -> Any:
+def _actor(session: Session) -> Principal:
     return system("turn.run", session.workspace_id)

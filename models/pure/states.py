@@ -1,6 +1,6 @@
 """Every status that a row can have, one sentence each, and who may follow whom.
 
-The tables are the whole truth about transitions: `models.db.move` and `Session.become` refuse anything that is not in them.
+The tables are the whole truth about transitions: `models.writes.move` and `Session.become` refuse anything that is not in them.
 """
 
 SESSION = {
@@ -21,7 +21,7 @@ TURN = {
 }
 
 TOOL_CALL = {
-    "asked": "An approval is pending; left by a decision, an expiry or a cancellation.",
+    "asked": "An approval is pending; left by a decision, a grant, an expiry or a cancellation.",
     "queued": "Allowed, for a worker to claim; asked again if the grant that allowed it is gone by then.",
     "with_client": "Allowed, for the client to run; left by its result or a cancellation.",
     "running": "A worker holds its lease; its attempt row was committed before the effect.",
@@ -37,7 +37,7 @@ TOOL_CALL = {
 
 APPROVAL = {
     "pending": "People can decide it until `expires_at`.",
-    "allowed": "A person let the call go on.",
+    "allowed": "A person let the call go on; or a grant did, or the deadline where its tool says so.",
     "denied": "A person said no.",
     "expired": "The deadline passed first.",
     "cancelled": "The question went away: an interrupt, an archived session.",

@@ -11,6 +11,7 @@ from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import check as check_request
 from models import flow
 from models.approval import Approval
+from models.attempt import Attempt
 from models.audit import GENESIS, Audit, link
 from models.db import transaction
 from models.event import Event
@@ -18,7 +19,7 @@ from models.grant import Grant
 from models.pure.canonical import canonical, digest
 from models.pure.states import NEEDS_SOMEBODY, SETTLED
 from models.session import Session
-from models.tool_call import Attempt, ToolCall
+from models.tool_call import ToolCall
 from models.turn import Turn
 
 NEXT = {"type": "text", "text": "And now?"}

@@ -112,7 +112,7 @@ def test_a_late_decision_expires_the_approval_there_and_then(caller: Caller, sta
     approval = approval_of(caller, asked)
     clock.advance(86_401)
     error = bad(caller.post(f"/v1/approvals/{approval['id']}/decision", json={"result": "allow"}), 409, "expired")
-    assert error["winner"] == {"status": "expired"}
+    assert (error["winner"]["status"], error["winner"]["decided_by"]) == ("expired", "system:sweep.expire_approvals")
     assert good(caller.get(f"/v1/approvals/{approval['id']}"))["status"] == "expired"
     assert stage.get(ToolCall, asked.id).status == "expired"
     bad(caller.tell(asked.session_id, confirmation(asked.id)), 409, "expired")

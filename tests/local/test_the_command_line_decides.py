@@ -191,7 +191,7 @@ DECISIONS: list[tuple[list[str], dict[str, Any], str]] = [
     (
         ["--allow", "--scope", "session", "--match", "exact", "--max-uses", "2", "--expires-in", "60"],
         {"result": "allow", "scope": "session", "match": "exact", "max_uses": 2, "expires_in_seconds": 60},
-        "only this exact input of bash, for the rest of this session, until ",
+        "only this exact input of bash, in session sesn_",
     ),
     (["--allow", "--respond", "3"], {"result": "allow", "respond": [{"type": "text", "text": "3"}]}, "answered"),
 ]
@@ -220,7 +220,7 @@ def test_an_input_is_taken_from_a_file(assent: Assent, caller: Caller, stage: St
     [
         (["decide", "appr_none", "--allow"], 1, "Error: approval 'appr_none' was not found in this workspace.\n"),
         (["decide", "../../x", "--allow"], 1, "Error: "),
-        (["decide", "ID"], 1, "Error: result: must be "),
+        (["decide", "ID"], 2, "give --allow or --deny"),
         (["decide", "ID", "--deny", "--scope", "session"], 1, "Error: scope: "),
         (["decide", "ID", "--allow", "--match", "exact"], 1, "Error: match: "),
         (["decide", "ID", "--allow", "--sha256", "0" * 64], 1, "Error: expected_input_sha256 is not the hash"),
@@ -253,7 +253,9 @@ def test_grants_are_listed_and_revoked(assent: Assent, caller: Caller, waiting: 
     assent("approvals", "decide", approval_of(caller, waiting[0])["id"], "--allow", "--scope", "always", "--max-uses", "3")
     [grant] = json.loads(assent("grants", "list", "--json"))
     assert grant == good(caller.get(f"/v1/grants/{grant['id']}"))
-    assert assent("grants", "list").startswith(f"{grant['id']}  every call of bash, in every session of this agent, until ")
+    assert assent("grants", "list").startswith(
+        f"{grant['id']}  every call of bash, in every session of {grant['agent_id']}, until "
+    )
     assert assent("grants", "list", "--tool", "read") == "None.\n"
     for _ in range(2):
         assert assent("grants", "revoke", grant["id"]) == f"{grant['id']} is revoked.\n"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from secret_samples import FALSE_FRIENDS, KNOWN, NAMES, OBJECTS, SECRETS, TEXTS
 
 from models.pure.canonical import canonical
-from models.pure.masking import MARKER, Masked, mask, mask_text, restore
+from models.pure.masking import MARKER, Masked, mask, restore
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -31,7 +31,7 @@ def test_a_name_that_only_sounds_like_it_is_not(name: str) -> None:
 def test_a_working_folder_is_no_password() -> None:
     """PWD is both."""
     assert mask({"PWD": "/home/bob", "pwd": "hunter2"}).shown == {"PWD": "/home/bob", "pwd": MARKER}
-    assert mask_text("PWD=/home/bob OLDPWD=/ Pwd=hunter2") == f"PWD=/home/bob OLDPWD=/ Pwd={MARKER}"
+    assert mask({"text": "PWD=/home/bob OLDPWD=/ Pwd=hunter2"}, None).shown["text"] == f"PWD=/home/bob OLDPWD=/ Pwd={MARKER}"
 
 
 def test_pairs_and_words_of_a_command_are_read_together() -> None:

@@ -11,7 +11,6 @@ from models.pure import words
 from models.pure.backoff import backoff
 from models.pure.canonical import canonical, digest
 from models.pure.next_move import Calls, Finish, Go, Wait, after_reply, after_settling
-from models.pure.policy import Verdict, decide
 from models.pure.prompting import fill, visible
 from models.pure.states import SETTLED, TOOL_CALL
 from models.pure.storable import storable
@@ -69,13 +68,6 @@ def test_backoff_doubles_within_its_bounds_and_obeys_what_it_is_told(attempt: in
     wait = backoff(attempt, 1, 60, told, Random(seed))
     whole = min(60, 2.0 ** (attempt - 1))
     assert max(whole / 2, min(told or 0, 3600)) <= wait <= max(whole, min(told or 0, 3600))
-
-
-def test_a_tool_without_a_policy_asks() -> None:
-    """R9; one setting changes it."""
-    assert decide("bash", None) == Verdict("ask", "default: ask")
-    assert decide("bash", None, "deny").effect == "deny"
-    assert decide("bash", "allow") == Verdict("allow", "tool bash: allow")
 
 
 def test_a_prompt_is_filled_and_hides_nothing() -> None:

@@ -164,11 +164,9 @@ def test_a_decision_can_be_given_more_time(stage: Stage, clock: Any) -> None:
     clock.advance(8)
 
     def extend(seconds: float) -> None:
-        from models import flow
-
         with transaction(stage.workspace_id) as db:
             held = Session.lock(db, session)
-            flow.extend(db, held, stage.principal, db.get_one(Approval, approval.id), seconds)
+            db.get_one(Approval, approval.id).extend(db, held, stage.principal, seconds)
 
     with pytest.raises(Conflict, match="later already"):
         extend(1)

@@ -199,7 +199,7 @@ def test_a_call_that_has_not_begun_when_its_grant_is_revoked_is_put_to_a_person(
     assert stage.get(ToolCall, found.id).status == "asked"
     again = stage.approvals(session)[-1]
     assert (again.status, again.tool_call_id, again.input) == ("pending", found.id, '{"command":"b"}')
-    assert "$ b" in again.prompt or "b" in again.prompt
+    assert (again.prompt, again.remind_at is not None) == ("Run shell command: b", True)
     stage.confirm(session, found.id)
     assert stage.claim_call(found), "a person's own yes needs no grant"
 

@@ -7,7 +7,7 @@ first, so where a text could be read in two ways, the rest of a secret of severa
 """
 
 from models.pure.masking.restoring import restore
-from models.pure.masking.texts import MARKER, mask_text
+from models.pure.masking.texts import MARKER
 from models.pure.masking.values import Masked, mask
 
-__all__ = ["MARKER", "Masked", "mask", "mask_text", "restore"]
+__all__ = ["MARKER", "Masked", "mask", "restore"]

@@ -104,11 +104,6 @@ class Reader:
         return spans, looked_at
 
 
-def mask_text(text: str) -> str:
-    """Free text, such as a line of a log or a prompt, with every secret in it replaced by the marker."""
-    return Reader().read(text).shown
-
-
 def put_back(shown: str, hidden: tuple[str, ...]) -> str:
     """The text with each marker, in order, replaced by what it hides. Raises ValueError if their number differs."""
     first, *parts = shown.split(MARKER)

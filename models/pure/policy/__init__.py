@@ -19,12 +19,12 @@ decides nothing.
 """
 
 from models.pure.policy.covering import covers
-from models.pure.policy.deciding import Rulebook, decide
+from models.pure.policy.deciding import Rulebook
 from models.pure.policy.rules import Condition, Effect, Match, Policy, Rule, Source, Verdict
 from models.pure.policy.texts import grant, match_of
 from models.pure.policy.wire import policy_of, rule_of, spelled, spelled_rule
 
 __all__ = [
     "Condition", "Effect", "Match", "Policy", "Rule", "Rulebook", "Source", "Verdict",
-    "covers", "decide", "grant", "match_of", "policy_of", "rule_of", "spelled", "spelled_rule",
+    "covers", "grant", "match_of", "policy_of", "rule_of", "spelled", "spelled_rule",
 ]  # fmt: skip

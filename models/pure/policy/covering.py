@@ -11,7 +11,7 @@ _SHOWN = 200
 
 
 def covers(rule: Rule) -> str:
-    """Which calls the rule is about: `every bash command that starts with "git status"`."""
+    """Which calls the rule is about: `every call of read where the path is a path that fits "src/**"`."""
     match = rule.match
     if match.input_sha256:
         return f"only this exact input of {match.tool}"

@@ -229,15 +229,6 @@ class Rulebook:
         return about
 
 
-def decide(tool: str, policy: Rulebook | Effect | None, default: Effect = "ask", given: Mapping[str, Any] | None = None) -> Verdict:
-    """The verdict on a call of `tool`: by its rulebook, by one effect for all its calls, or by the default where it has none."""
-    if isinstance(policy, Rulebook):
-        return policy.decide(tool, given or {})
-    if policy is None:
-        return Verdict(default, f"default: {default}")
-    return Verdict(policy, f"tool {tool}: {policy}")
-
-
 def _verdict(hits: list[_Compiled]) -> Verdict:
     rules = tuple(hit.rule for hit in hits)
     return Verdict(rules[0].effect, "; ".join(named_in_words(rule) for rule in rules), rules)

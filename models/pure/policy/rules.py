@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 Effect = Literal["allow", "ask", "deny"]
 EFFECTS: tuple[Effect, ...] = ("allow", "ask", "deny")
-Source = Literal["workspace", "agent", "toolset", "tool", "grant"]
-SOURCES: tuple[Source, ...] = ("workspace", "agent", "toolset", "tool", "grant")
+Source = Literal["workspace", "agent", "tool", "grant"]
+SOURCES: tuple[Source, ...] = ("workspace", "agent", "tool", "grant")
 
 MAX_RULES = 1_000
 MAX_CONDITIONS = 20
