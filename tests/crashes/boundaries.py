@@ -19,6 +19,7 @@ WRITES = {
     "rescue_call": "a dead worker's call is taken back",
     "expire_due": "an approval expires",
     "release_waiting": "a grant lets calls go that waited",
+    "swept": "a sweep has done with a grant",
     "remind_due": "people are reminded",
     "receive": "a client's events are stored",
     "offer_work": "work is offered to a worker that polls",

@@ -1,5 +1,7 @@
 """A process may die before and after every commit, model call, effect and publish: the session still reaches its right end."""
 
+import json
+
 import pytest
 from crashes.boundaries import BOUNDARIES
 from crashes.journey import EFFECT, Journey, approval_seconds, bash, send_task
@@ -161,16 +163,29 @@ def test_an_expiry_may_die_too(journey: Journey, boundary: str) -> None:
 
 @pytest.mark.parametrize("boundary", of("release_waiting"))
 def test_a_release_by_a_grant_may_die_too(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """I1 I6: nobody heard of the grant, and the sweep that found it dies; the call runs once, its use is counted once."""
-    journey.begin(bash="always_ask").say(EFFECT, EFFECT, "then", "say Done.")
+    """I1 I6: nobody heard of the grant, and the sweep that found it dies; the call is allowed once, its use is counted once."""
+    one, other = (f"call write {json.dumps({'file_path': name, 'content': 'effect'})}" for name in ("effects", "other"))
+    journey.begin(write="always_ask").say(one, other, "then", "say Done.")
     approval = journey.until_asked()
     with monkeypatch.context() as lost:
         lost.setattr(db, "_send", lambda _: None)
         journey.stage.decide(approval, result="allow", scope="session")
     crash_in_sweep(journey, boundary)
     seen = journey.until_idle()
-    assert journey.effects() == 2
+    assert [call.status for call in seen.calls] == ["done", "done"]
     assert [grant.uses for grant in seen.grants] == [1]
+
+
+@pytest.mark.parametrize("boundary", of("swept"))
+def test_a_sweep_that_is_done_with_a_grant_may_die_too(journey: Journey, boundary: str) -> None:
+    """I1: whatever it leaves undone, the next one does."""
+    journey.begin(bash="always_ask").say(EFFECT, "then", EFFECT, "then", "say Done.")
+    journey.decide(result="allow", scope="session")
+    journey.until_idle()
+    journey.clock.advance(61)
+    crash_in_sweep(journey, boundary)
+    journey.until(lambda seen: all(grant.swept_at for grant in seen.grants))
+    assert journey.effects() == 2
 
 
 @pytest.mark.parametrize("boundary", of("remind_due"))
@@ -207,7 +222,7 @@ def crash_in_sweep(journey: Journey, boundary: str) -> None:
 def test_every_boundary_is_met() -> None:
     """The table and the tests above are about the same boundaries, with those of test_a_door_can_crash and of the work's doors."""
     others = ("fail_turn", "lose_call", "dispatch_turns", "dispatch_calls", "rescue_turn", "rescue_call", "expire_due", "receive")
-    others += ("release_waiting", "remind_due")
+    others += ("release_waiting", "swept", "remind_due")
     work = ("offer_work", "acknowledge_work", "renew_work", "stop_work")
     tested = OF_TURNS + OF_CALLS + [boundary for verb in (*others, *work) for boundary in of(verb)]
     assert sorted(tested) == sorted(BOUNDARIES)
