@@ -236,6 +236,8 @@ class Approval(Base):
 
 
 def _noted(decision: Decision) -> dict[str, Any]:
-    """What the audit keeps of a decision: all of it, long answers by their hash."""
+    """What the audit keeps of a decision: all of it, long answers by their hash; and the hash that its maker says was shown."""
     said = decision.said
+    if decision.expected_input_sha256:
+        said["shown_sha256"] = decision.expected_input_sha256
     return said | {f"{name}_sha256": digest(said.pop(name)) for name in ("content", "respond") if name in said}

@@ -151,3 +151,23 @@ def test_a_tool_without_rules_has_the_default(tool: str) -> None:
     """R9; and rules of other tools are nothing to it."""
     verdict = Rulebook([Rule("deny", match_of("read")), Rule("deny", match_of("mcp__gitlab__*"))], "ask").decide(tool, {})
     assert (verdict.effect, verdict.rule, verdict.rules) == ("ask", "default: ask", ())
+
+
+EXPRESSIONS = st.sampled_from(
+    ["a+", "^a", "b$", "(?i)AB", "x|y", "", r"\Qa", r"\Qb|", "[ab]{2}", ".*", "a.b", r"\bab\b", "(a|b)c?"]
+)
+
+
+@given(st.lists(EXPRESSIONS, min_size=2, max_size=40), st.sampled_from(["allow", "deny", "ask"]), st.text("abcxy \nAB", max_size=8))
+@settings(deadline=None)
+def test_expressions_tried_together_decide_as_each_alone(expressions: list[str], effect_: Any, text: str) -> None:
+    """However many there are, and however they are written."""
+    rules = [
+        Rule(effect_, Match("t", (Condition("/x", "regex", one),)), id=str(n), source="grant" if effect_ == "allow" else "agent")
+        for n, one in enumerate(expressions)
+    ]
+    alone = [Rulebook([rule], "ask").decide("t", {"x": text}) for rule in rules]
+    hits = [verdict.rules[0] for verdict in alone if verdict.rules]
+    together = Rulebook(rules, "ask").decide("t", {"x": text})
+    assert bool(together.rules) == bool(hits)
+    assert set(together.rules) <= set(hits)

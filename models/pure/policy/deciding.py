@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from models.pure.canonical import digest
 from models.pure.policy.commands import Pattern, compiled, joined
 from models.pure.policy.conditions import MISSING, Found, look_up, pointer, test_of
 from models.pure.policy.covering import named_in_words
-from models.pure.policy.globs import tool_glob
+from models.pure.policy.globs import Unjudged, regex, tool_glob
 from models.pure.policy.rules import COMMAND_PATHS, EFFECTS, Effect, Rule, Verdict, named
 from models.pure.shell import Line, Words, read
 
@@ -61,7 +62,7 @@ class Input:
 class _Compiled:
     """One rule, ready."""
 
-    __slots__ = ("_strict", "_tests", "_texts", "path", "pattern", "place", "rule")
+    __slots__ = ("_strict", "_tests", "_texts", "path", "pattern", "place", "regex", "rule")
 
     def __init__(self, rule: Rule, place: int) -> None:
         self.rule = rule
@@ -75,6 +76,7 @@ class _Compiled:
             if condition.operator == "command":
                 self.path, self.pattern = condition.path, compiled(condition.value)
         self._texts = [c.path for c in tests if c.path in COMMAND_PATHS and c.operator in _TEXTS]
+        self.regex = next((c for c in tests if c.operator == "regex"), None)
 
     @property
     def lines(self) -> set[str]:
@@ -98,6 +100,40 @@ class _Compiled:
         )
 
 
+class _Sieve:
+    """The expressions of some rules about one argument, tried as one: most texts fit none of them, and then none is tried alone."""
+
+    SIZE = 32
+
+    def __init__(self, path: str, rules: list[_Compiled]) -> None:
+        self._path = path
+        self._places = frozenset(rule.place for rule in rules)
+        together = "|".join(f"(?:{rule.regex.value})" for rule in rules if rule.regex)
+        self._any = regex(together, whole=rules[0].rule.effect == "allow")
+
+    @classmethod
+    def over(cls, rules: Iterable[_Compiled]) -> list["_Sieve"]:
+        """Those that are worth it. A `\\Q` without its end would swallow its neighbours: such rules are left to themselves."""
+        by_path: dict[str, list[_Compiled]] = {}
+        for rule in rules:
+            if rule.regex and "\\Q" not in rule.regex.value:
+                by_path.setdefault(rule.regex.path, []).append(rule)
+        sieves = []
+        for path, found in by_path.items():
+            for some in (found[start : start + cls.SIZE] for start in range(0, len(found), cls.SIZE)):
+                with suppress(ValueError):  # too large together: each is tried by itself
+                    sieves.append(cls(path, some))
+        return sieves
+
+    def out(self, given: Input) -> frozenset[int]:
+        """The places of its rules, if none of them can match."""
+        value = given.at(self._path).value
+        try:
+            return self._places if isinstance(value, str) and not self._any(value) else frozenset()
+        except Unjudged:
+            return frozenset()
+
+
 class _Shelf:
     """The rules of one effect for one tool, in the order in which they are named."""
 
@@ -109,10 +145,12 @@ class _Shelf:
                 self._plain.append(rule)
             else:
                 self._by_name.setdefault(rule.path, {}).setdefault(rule.pattern.first, []).append(rule)
+        self._sieves = _Sieve.over(self._plain)
 
     def plain(self, given: Input) -> _Compiled | None:
         """The first rule without a pattern of commands that matches."""
-        return next((rule for rule in self._plain if rule.holds(given)), None)
+        out = frozenset[int]().union(*(sieve.out(given) for sieve in self._sieves))
+        return next((rule for rule in self._plain if rule.place not in out and rule.holds(given)), None)
 
     def strict(self, given: Input) -> _Compiled | None:
         """The first rule that matches, any command of a line being enough."""
