@@ -59,7 +59,7 @@ class Workspace(Base):
     @classmethod
     def policies(cls, db: Db, workspace_id: str) -> dict[str, Any]:
         """`{"policy": ..., "approval": ...}` as `models.ruling` takes it."""
-        found = db.execute(sa.select(cls.policy, cls.approval).where(cls.id == workspace_id)).one()
+        found = db.execute(_POLICIES, {"id": workspace_id}).one()
         return {"policy": found.policy, "approval": found.approval}
 
     @classmethod
@@ -76,3 +76,6 @@ class Workspace(Base):
         if new:
             audit.record(db, principal, "policy.changed", row.id, changed, chain=row)
         return row
+
+
+_POLICIES = sa.select(Workspace.policy, Workspace.approval).where(Workspace.id == sa.bindparam("id"))
