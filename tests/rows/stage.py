@@ -218,9 +218,10 @@ class Stage:
         return self.get(Session, session_id)
 
     def approvals(self, session_id: str) -> list[Approval]:
-        """All approvals of the session, the oldest first."""
+        """All approvals of the session, the oldest first; those of one turn in the order of its calls."""
+        found = sa.select(Approval).join(ToolCall, ToolCall.id == Approval.tool_call_id).where(Approval.session_id == session_id)
         with transaction(self.workspace_id) as db:
-            return list(db.scalars(sa.select(Approval).where(Approval.session_id == session_id).order_by(Approval.created_at)))
+            return list(db.scalars(found.order_by(Approval.created_at, ToolCall.position)))
 
     def events(self, session_id: str, kind: str = "") -> list[Event]:
         """The session's events, of one type or all."""
