@@ -1,0 +1,60 @@
+"""R21: no event, prompt or act holds a secret argument; who runs the call, a worker or the client, gets it whole."""
+
+import json
+
+import sqlalchemy as sa
+from rows.stage import Stage, call, say
+
+from models.audit import Audit
+from models.db import transaction
+
+SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
+COMMAND = f"GITHUB_TOKEN={SECRET} git push"
+
+
+def told(stage: Stage, session: str) -> str:
+    """All that people and clients can be shown of a session, and its audit."""
+    with transaction(stage.workspace_id) as db:
+        acts = [row.details for row in db.scalars(sa.select(Audit).where(Audit.chain == session))]
+    said = [event.body for event in stage.events(session)]
+    shown = [(approval.prompt, approval.masked.shown, approval.decision) for approval in stage.approvals(session)]
+    return json.dumps([acts, said, shown])
+
+
+def test_a_worker_gets_the_secret_and_nobody_is_shown_it(stage: Stage) -> None:
+    session = stage.session()
+    stage.message(session)
+    [found] = stage.reply(session, call(command=COMMAND))
+    assert SECRET not in told(stage, session)
+    stage.decide(stage.approvals(session)[0], result="allow")
+    held = stage.claim_call(found)
+    assert held
+    assert held.input == {"command": COMMAND}
+    stage.finish_call(held)
+    assert SECRET not in told(stage, session)
+    assert "git push" in told(stage, session), "the rest stays readable"
+
+
+def test_an_edit_around_a_masked_secret_runs_with_the_secret(stage: Stage) -> None:
+    session = stage.session()
+    stage.message(session)
+    [found] = stage.reply(session, call(command=COMMAND))
+    [approval] = stage.approvals(session)
+    edited = approval.masked.shown["command"].replace("push", "push --dry-run")
+    stage.decide(approval, result="allow", updated_input={"command": edited})
+    held = stage.claim_call(found)
+    assert held
+    assert held.input == {"command": COMMAND.replace("push", "push --dry-run")}
+    stage.finish_call(held)
+    assert SECRET not in told(stage, session)
+    assert SECRET not in json.dumps(stage.history(session)[-1]), "what the model is told of the edit is masked, too"
+    stage.reply(session, say("Pushed."))
+    stage.check(session)
+
+
+def test_the_client_that_runs_its_own_tool_gets_its_input_whole(stage: Stage) -> None:
+    session = stage.session(custom=("refund",))
+    stage.message(session)
+    stage.reply(session, call("refund", n=1, note=SECRET))
+    [event] = stage.events(session, "agent.custom_tool_use")
+    assert event.body["input"] == {"n": 1, "note": SECRET}
