@@ -12,6 +12,7 @@ from api.door import Json, reads, writes
 from api.paging import Order, page
 from api.requests.agents import AgentCreate, AgentList, AgentQuery, AgentUpdate, VersionList
 from api.requests.base import Created, Nothing
+from api.requests.servers import check_servers
 from models.agent import Agent, AgentVersion
 from models.db import Db
 from models.errors import Invalid, NotFound
@@ -27,7 +28,9 @@ VERSIONS: Order[AgentVersion] = Order("versions", (AgentVersion.version,), lambd
 @writes(AgentCreate, "agents", answer=answers.Agent)
 def create(db: Db, principal: Principal, body: AgentCreate) -> Json:
     """A new agent, at version 1."""
-    return wire.agent(*Agent.create(db, principal, body.normal()))
+    said = body.normal()
+    check_servers(db, said, body.model_fields_set)
+    return wire.agent(*Agent.create(db, principal, said))
 
 
 @agents.get("")
@@ -56,7 +59,9 @@ def show(db: Db, _principal: Principal, query: AgentQuery, agent_id: str) -> Jso
 def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> Json:
     """A new version, if anything changes. 409 if `version` is given and is not the head."""
     agent = Agent.lock(db, agent_id)
-    return wire.agent(agent, agent.update(db, principal, body.changes(), version=body.version))
+    version = agent.update(db, principal, body.changes(), version=body.version)
+    check_servers(db, version.body, body.model_fields_set)  # as it would be: a list that is not given is kept
+    return wire.agent(agent, version)
 
 
 @agents.post("/<agent_id>/archive")

@@ -96,7 +96,7 @@ def preview(db: Db, _principal: Principal, body: PreviewBody, approval_id: str) 
     """What a grant would cover that is given with the decision, in words, and how many other calls it would release now."""
     approval = _find(db, approval_id)
     if approval.kind != "tool_call":
-        raise Invalid("scope", "a call whose outcome is unknown is settled alone; its approval gives no grant.")
+        raise Invalid("scope", "a call that has begun is settled alone; its approval gives no grant.")
     rule = rule_for(approval, body.match)
     return {
         "type": "grant_preview",

@@ -26,7 +26,12 @@ data_dir = click.option(
 workspace = click.option("--workspace", default="default", show_default=True, help="Name or id.")
 as_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
 
-ELSEWHERE = {"approvals": "api.cli_approvals", "audit": "api.cli_audit", "grants": "api.cli_grants"}
+ELSEWHERE = {
+    "approvals": "api.cli_approvals",
+    "audit": "api.cli_audit",
+    "grants": "api.cli_grants",
+    "tools": "workers.tools.cli",  # of the workers: the doors that share this folder know no tool, and never ask for this
+}
 """Commands that have a file of their own, which is imported when they are asked for."""
 
 

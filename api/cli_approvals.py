@@ -17,6 +17,13 @@ PROMPT = 80
 """Characters of a prompt in a list."""
 
 
+def _json(_context: click.Context, parameter: click.Parameter, said: str | None) -> Any:
+    try:
+        return None if said is None else json.loads(said)
+    except ValueError as error:
+        raise click.BadParameter(f"it is no JSON: {error}", param=parameter) from None
+
+
 @click.group(invoke_without_command=True)
 @with_inbox
 def approvals(inbox: Inbox) -> None:
@@ -84,6 +91,9 @@ def approvals_show(inbox: Inbox, approval_id: str, reveal: bool, as_json: bool) 
 @click.option("--respond", help="With --allow: the answer in the tool's place.")
 @click.option("--outcome", type=click.Choice(["rerun", "happened", "give_up"]), help="Of a call whose outcome is unknown.")
 @click.option("--result", help="With --outcome happened: the result.")
+@click.option(
+    "--answers", callback=_json, help='Of a call that asks something, as JSON: {"key": {"action": "accept", "content": {}}}.'
+)
 @click.option("--sha256", "expected_input_sha256", help="Of the input that was shown: decide nothing if it is another.")
 @as_json
 @with_inbox

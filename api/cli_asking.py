@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from api.cli_forms import answered, declined
 from api.cli_inbox import Approval, Inbox, Refused
 from api.cli_showing import REACHES, describe, narrate, spelled, visible
 
@@ -30,6 +31,14 @@ UNKNOWN: dict[str, tuple[str, Decision | None]] = {
     "9": ("skip", None),
     "q": ("quit", None),
 }
+QUESTION: dict[str, tuple[str, Decision | None]] = {
+    "1": ("answer, and let it go on", {"result": "allow"}),
+    "2": ("decline to answer, and let it go on", {"result": "allow"}),
+    "3": ("deny: it does not go on", {"result": "deny"}),
+    "9": ("skip", None),
+    "q": ("quit", None),
+}
+CHOICES = {"tool_call": CALL, "unknown_outcome": UNKNOWN, "question": QUESTION}
 ASKED = {
     ("tool_call", "5"): ("deny_message", "Tell the agent:"),
     ("tool_call", "8"): ("respond", "The result:"),
@@ -42,7 +51,7 @@ def ask(inbox: Inbox, approval: Approval) -> bool:
     """Show one approval and carry out what the person chooses. Returns whether to go on with the next."""
     for line in describe(approval):
         click.echo(line)
-    choices = UNKNOWN if approval["kind"] == "unknown_outcome" else CALL
+    choices = CHOICES[approval["kind"]]
     while True:
         for number, (words, _) in choices.items():
             click.echo(f"  {number}  {words}")
@@ -100,6 +109,8 @@ def _complete(inbox: Inbox, approval: Approval, chosen: str, decision: Decision)
         return _granting(inbox, approval, decision)
     if approval["kind"] == "tool_call" and chosen == EDIT:
         return _editing(approval, decision)
+    if approval["kind"] == "question" and decision["result"] == "allow":
+        decision["answers"] = (answered if chosen == "1" else declined)(approval["questions"])
     if asked := ASKED.get((approval["kind"], chosen)):
         field, label = asked
         decision[field] = click.prompt(label, prompt_suffix=" ")

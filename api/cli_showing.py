@@ -30,11 +30,24 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
     yield f"  input     {visible(shown)}"
     if masked:
         yield f"  hidden    {visible(', '.join(masked))}: secrets; what runs has them"
+    if hints := approval.get("annotations"):
+        yield f"  says      {spelled(hints)} (its own word)"
     yield f"  rule      {visible(approval['rule'])}"
     yield f"  session   {visible(approval['session_id'])}"
     yield f"  waiting   since {approval['created_at']}"
-    yield f"  deadline  {approval['expires_at']}, {_TIMEOUTS[approval['on_timeout']]}"
+    then = _TIMEOUTS[approval["on_timeout"]] if approval["kind"] == "tool_call" else "then it is given up"
+    yield f"  deadline  {approval['expires_at']}, {then}"
+    for key, asked in (approval.get("questions") or {}).items():
+        yield f"  asks      {visible(key)}: {visible(asked['message'])}"
+    yield from _known(approval.get("attempt"))
     yield ""
+
+
+def _known(attempt: dict[str, Any] | None) -> Iterator[str]:
+    """What is known of an attempt whose end is not."""
+    if attempt:
+        yield f"  attempt   {attempt['number']}, by {visible(attempt['worker'])}, since {attempt['started_at']}"
+        yield from (f"  printed   {visible(line)}" for line in attempt["output"].splitlines()[-20:])
 
 
 def outcome(approval: dict[str, Any]) -> Iterator[str]:

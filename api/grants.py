@@ -21,6 +21,7 @@ from models.principal import Principal
 from models.pure.policy import Rule
 from models.ruling import Ruling
 from models.session import Session
+from models.toolset import listed
 from models.workspace import Workspace
 
 grants = Blueprint("grants", __name__, url_prefix="/v1/grants")
@@ -86,10 +87,11 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
         .limit(LOOKED_AT)
     )
     policies = Workspace.policies(db, session.workspace_id)
-    identity = Ruling.of(session.agent, policies).identity(approval.tool, self_hosted=session.self_hosted)
+    behind = listed(db, session.agent)
+    identity = Ruling.of(session.agent, policies, behind).identity(approval.tool, self_hosted=session.self_hosted)
     released = 0
     for given, other in db.execute(waiting):
-        rules = Ruling.of(other.agent, policies)
+        rules = Ruling.of(other.agent, policies, listed(db, other.agent))
         if rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
             released += rules.verdict(approval.tool, json.loads(given), [rule]).effect == "allow"
     return released

@@ -62,7 +62,7 @@ def _revisions() -> tuple[frozenset[str], frozenset[str]]:
 def _held_back() -> list[str]:
     """Why queued tool calls are left by the workers that could have claimed them."""
     try:
-        return due.held_back()
+        return due.held_back() + due.without_a_worker()
     except SQLAlchemyError:
         return ["unknown: the database did not say in time"]
 

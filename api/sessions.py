@@ -12,6 +12,7 @@ from api.door import Json, reads, writes
 from api.paging import Order, both_ways
 from api.requests.base import NoQuery, Nothing
 from api.requests.events import plain
+from api.requests.servers import check_servers
 from api.requests.sessions import ResourceList, SessionCreate, SessionList, SessionUpdate
 from models import flow
 from models.agent import AgentVersion
@@ -34,6 +35,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
     """A new session, idle, or running if it comes with messages."""
     version = _version(db, body)
     overrides = body.agent.overrides()
+    check_servers(db, version.snapshot(overrides), overrides, at="agent.")
     environment = Environment.for_session(db, body.environment_id)
     session = flow.create(
         db,
@@ -75,7 +77,9 @@ def show(db: Db, _principal: Principal, _query: NoQuery, session_id: str) -> Jso
 def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> Json:
     """Change its title, metadata or, while it does not run, its agent's tools."""
     session = Session.lock(db, session_id)
-    flow.update(db, session, principal, body.changes())
+    changes = body.changes()
+    flow.update(db, session, principal, changes)
+    check_servers(db, session.agent, changes, at="agent.")
     return _said(db, session)
 
 

@@ -5,28 +5,32 @@ use it alone:
 
     {"name": str, "description": str | null, "model": {"id": str}, "system": str | null, "tools": [...],
      "permission_policy": POLICY?, "approval": APPROVAL?, "max_turns": int | null, "metadata": {str: str},
-     "mcp_servers": [], "skills": [], "multiagent": null, "execution_identity": {"type": "service_account"}}
+     "disable_parallel_tool_use": bool?, "mcp_servers": [{"type": "url", "name": str, "url": str}],
+     "skills": [], "multiagent": null, "execution_identity": {"type": "service_account"}}
 
-`tools` holds at most one toolset, its six tools resolved, and client tools:
+`tools` holds at most one agent toolset, its six tools resolved; client tools; and toolsets of MCP servers, by the names in
+`mcp_servers`, of whose tools only those are named that are configured otherwise than the rest:
 
     {"type": "agent_toolset_20260401", "default_config": {"enabled": bool, "permission_policy": POLICY},
      "configs": [{"type": "bash", "name": "bash", "enabled": bool, "permission_policy": POLICY, "approval": APPROVAL?},
                  ... edit, read, write, glob, grep]}
     {"type": "custom", "name": str, "description": str, "input_schema": {...},
-     "permission_policy": POLICY?, "approval": APPROVAL?}
+     "permission_policy": POLICY?, "approval": APPROVAL?, "result_timeout_seconds": float?}
+    {"type": "mcp_toolset", "mcp_server_name": str,
+     "default_config": {"enabled": bool, "permission_policy": POLICY, "policy_from": "toolset" | "default"},
+     "configs": [{"name": str, "enabled": bool, "permission_policy": POLICY, "policy_from": ..., "approval": APPROVAL?}, ...]}
 
-POLICY is a permission policy as `models.pure.policy.spelled` says it; for the built-in tools it is always there, and
+POLICY is a permission policy as `models.pure.policy.spelled` says it; for all but client tools it is always there, and
 `"policy_from": "tool" | "toolset" | "default"` beside it says whose it is. APPROVAL is `{"timeout_seconds": float | null,
 "on_timeout": "deny" | "end_run" | "allow" | null, "remind_after_seconds": float | null, "prompt": str | null}`. The body
 itself may hold a `permission_policy`, whose rules hold for all tools and whose default for those with `policy_from`
 `default`, and an `approval`, which holds where a tool's says nothing. A session's `agent` is this body, its overrides applied,
-with `id`, `type` and `version` and without `metadata`. `effective_tools` reads either.
+with `id`, `type` and `version` and without `metadata`. `models.effective_tool` reads either.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -159,48 +163,6 @@ class AgentVersion(Base):
 
 
 _versions: dict[tuple[str, int], AgentVersion] = {}
-
-
-@dataclass(frozen=True)
-class EffectiveTool:
-    """One tool that the model is given."""
-
-    name: str
-    kind: Literal["builtin", "custom"]
-    """`builtin`: our workers run it. `custom`: the client does, and posts the result."""
-    policy: Mapping[str, Any] | None
-    """Its own or its toolset's permission policy; None if neither says anything."""
-    description: str | None
-    """None for built-in tools: whoever runs them describes them."""
-    input_schema: dict[str, Any] | None
-    """JSON Schema of an object; None for built-in tools."""
-    approval: Mapping[str, Any]
-    """How people are asked: APPROVAL, or nothing."""
-
-
-def effective_tools(body: Mapping[str, Any]) -> list[EffectiveTool]:
-    """The enabled tools of an agent's body or a session's `agent`, in their order."""
-    return [tool for entry in body["tools"] for tool in _tools_of(entry)]
-
-
-def _tools_of(entry: Mapping[str, Any]) -> Iterator[EffectiveTool]:
-    if entry["type"] == "custom":
-        yield _tool(entry, "custom")
-        return
-    for config in entry["configs"]:
-        if config["enabled"]:
-            yield _tool(config, "builtin")
-
-
-def _tool(entry: Mapping[str, Any], kind: Literal["builtin", "custom"]) -> EffectiveTool:
-    return EffectiveTool(
-        name=entry["name"],
-        kind=kind,
-        policy=None if entry.get("policy_from") == "default" else entry.get("permission_policy"),
-        description=entry.get("description"),
-        input_schema=entry.get("input_schema"),
-        approval=entry.get("approval") or {},
-    )
 
 
 METADATA_PAIRS = 16

@@ -40,7 +40,7 @@ class Approval(Base):
     session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"))
     tool_call_id: Mapped[str] = mapped_column(sa.ForeignKey("tool_call.id"))
     kind: Mapped[str]
-    """`tool_call`: may it run? `unknown_outcome`: it began; what became of it?"""
+    """`tool_call`: may it run? `unknown_outcome`: it began; what became of it? `question`: it wants to know something."""
     status: Mapped[str] = mapped_column(default="pending")
     tool: Mapped[str]
     prompt: Mapped[str]
@@ -52,6 +52,12 @@ class Approval(Base):
     """What an edited input must fit: the tool's schema as it was when the call was proposed."""
     input_sha256: Mapped[str]
     rule: Mapped[str]
+    annotations: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """What the tool's own side says of what it does: `Asking.annotations`."""
+    questions: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """Of kind `question`: `{key: {"message": str, "schema": {...} | "url": str}}`."""
+    attempt_told: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """Of kind `unknown_outcome`: what is known of the attempt, `{"number", "worker", "started_at", "output"}`."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     on_timeout: Mapped[str] = mapped_column(default="deny")
@@ -77,8 +83,11 @@ class Approval(Base):
     )
 
     @classmethod
-    def ask(cls, session: Session, call: ToolCall, asking: Asking, *, kind: str = "tool_call") -> "Approval":
-        """The question, to be inserted behind its call; people can decide it until the deadline."""
+    def ask(cls, session: Session, call: ToolCall, asking: Asking, *, kind: str = "tool_call", **told: Any) -> "Approval":
+        """The question, to be inserted behind its call; people can decide it until the deadline.
+
+        `told`: what people are shown beside, `questions` or `attempt_told`.
+        """
         remind = asking.remind_after_seconds
         return cls(
             id=ids.new("appr"),
@@ -93,6 +102,8 @@ class Approval(Base):
             input_schema=asking.input_schema,
             input_sha256=call.input_sha256,
             rule=call.rule,
+            annotations=asking.annotations,
+            **told,
             created_at=session.now,
             expires_at=session.now + timedelta(seconds=asking.seconds),
             on_timeout=asking.on_timeout,
@@ -104,7 +115,8 @@ class Approval(Base):
         seconds = (self.expires_at - self.created_at).total_seconds()
         at = self.remind_at or self.reminded_at
         remind = (at - self.created_at).total_seconds() if at else None
-        return Approval.ask(session, call, Asking(self.prompt, seconds, self.on_timeout, remind, self.input_schema))  # type: ignore[arg-type]  # a column
+        asking = Asking(self.prompt, seconds, self.on_timeout, remind, self.input_schema, annotations=self.annotations)  # type: ignore[arg-type]  # a column
+        return Approval.ask(session, call, asking)
 
     @classmethod
     def of_call(cls, db: Db, call_id: str) -> list["Approval"]:
@@ -127,7 +139,7 @@ class Approval(Base):
             "input_sha256": self.input_sha256,
             "prompt": self.prompt,
             "rule": self.rule,
-        }
+        } | ({"annotations": self.annotations} if self.annotations else {})
 
     @property
     def masked(self) -> masking.Masked:
@@ -190,6 +202,7 @@ class Approval(Base):
             "approval.requested",
             self.id,
             tool_call=self.tool_call_id,
+            tool=self.tool,
             input_sha256=self.input_sha256,
             rule=self.rule,
         )

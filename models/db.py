@@ -61,6 +61,8 @@ class Hint:
 
     task: str
     args: tuple[str, ...]
+    queue: str | None = None
+    """Other than the task's own: of the workers that have a toolset."""
 
 
 class Appends(Protocol):

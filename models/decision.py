@@ -33,6 +33,8 @@ class Decision:
     """For a call whose outcome is unknown, instead of `result`."""
     content: tuple[dict[str, Any], ...] = ()
     """With `happened`: the result, as content blocks."""
+    answers: dict[str, Any] | None = None
+    """With allow, of a call that has questions: `{key: {"action": "accept" | "decline" | "cancel", "content": {...}?}}`."""
     expected_input_sha256: str | None = None
     """The hash of the input that the person was shown; another one is a conflict."""
     grant_id: str | None = None
@@ -44,7 +46,7 @@ class Decision:
             raise Invalid("result", "should be allow or deny.")
         if self.result != "deny" and (self.interrupt or (self.deny_message and self.outcome != "give_up")):
             raise Invalid("result", "deny_message and interrupt go with deny only.")
-        if self.result != "allow" and (field := self._given("updated_input", "respond")):
+        if self.result != "allow" and (field := self._given("updated_input", "respond", "answers")):
             raise Invalid(field, "goes with result allow only.")
         if self.updated_input is not None and self.respond:
             raise Invalid("respond", "is the answer in the tool's place, and updated_input lets the tool run: send one of them.")
@@ -71,9 +73,10 @@ class Decision:
         for name in ("content", "respond"):
             if getattr(self, name):
                 kept[name] = list(getattr(self, name))
-        if self.updated_input is not None:
-            kept["updated_input_sha256"] = digest(self.updated_input)
+        for name in ("updated_input", "answers"):
+            if getattr(self, name) is not None:
+                kept[f"{name}_sha256"] = digest(getattr(self, name))
         return kept
 
 
-_NOT_SAID = frozenset({"expected_input_sha256", "updated_input", "scope", "content", "respond"})
+_NOT_SAID = frozenset({"expected_input_sha256", "updated_input", "answers", "scope", "content", "respond"})

@@ -3,6 +3,7 @@
 They run as `assent_system`, without locks. The acting transaction locks the session and looks again.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -12,12 +13,16 @@ from models.clock import STARTED, ahead
 from models.db import Hint, transaction
 from models.grant import Grant
 from models.idempotency import Answer
+from models.pure.naming import OURS
 from models.session import Session
 from models.settings import settings
 from models.tool_call import ToolCall
+from models.toolset import missing
 from models.turn import Turn
 
 BATCH = 500
+LOOKED_AT = 1000
+"""Calls that readiness looks at, of as many as there may be."""
 REHINT_AT_MOST_SECONDS = 60
 YOUNG_SECONDS = 60
 """Longer than any transaction may take: what was asked while a grant was given is looked at again."""
@@ -32,14 +37,36 @@ class Due:
     workspace_id: str
 
 
-def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH) -> list[Hint]:
-    """Stamp and return the hints of queued rows that are due and silent for the longer of `rehint_seconds` and half their age."""
+def queues() -> list[str | None]:
+    """Where queued calls wait to be claimed; None is the tools' own queue."""
+    with transaction(role="system") as db:
+        return [None, *db.scalars(_QUEUES)]
+
+
+# From one queue to the next by the index: as many steps as queues, however many calls wait in each.
+_QUEUES = sa.text("""
+    WITH RECURSIVE step (queue) AS (
+        (SELECT queue FROM tool_call WHERE status = 'queued' AND queue IS NOT NULL ORDER BY queue LIMIT 1)
+        UNION ALL
+        SELECT (SELECT t.queue FROM tool_call t WHERE t.status = 'queued' AND t.queue > step.queue ORDER BY t.queue LIMIT 1)
+        FROM step WHERE step.queue IS NOT NULL
+    ) SELECT queue FROM step WHERE queue IS NOT NULL
+""")
+
+
+def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH, *, queue: str | None = None) -> list[Hint]:
+    """Stamp and return the hints of queued rows that are due and silent for the longer of `rehint_seconds` and half their age.
+
+    Of calls: of those in one queue.
+    """
     # Half its age, without dividing an interval: as long ago as the hint came after it was due. A minute at most: a worker that
     # could not take it then may be able to now.
     half = STARTED - table.hinted_at > table.hinted_at - table.due_at
     long = sa.or_(half, table.hinted_at < ahead(-REHINT_AT_MOST_SECONDS))
     silent = sa.or_(table.hinted_at.is_(None), sa.and_(table.hinted_at < ahead(-settings().rehint_seconds), long))
     found = sa.select(table.id).where(table.status == "queued", table.due_at <= STARTED, silent).order_by(table.due_at).limit(limit)
+    if table is ToolCall:
+        found = found.where(ToolCall.queue == queue)
     stamp = sa.update(table).where(table.id.in_(found.with_for_update(skip_locked=True))).values(hinted_at=STARTED)
     task = "turn.run" if table is Turn else "tool.run"
     with transaction(role="system") as db:
@@ -47,7 +74,7 @@ def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH) -> list[Hint]:
             stamp.returning(table.id, table.session_id, table.workspace_id),
             execution_options={"synchronize_session": False},
         )
-        return [Hint(task, tuple(row)) for row in rows]
+        return [Hint(task, tuple(row), queue) for row in rows]
 
 
 def lapsed(table: type[Turn] | type[ToolCall], limit: int = BATCH) -> list[Due]:
@@ -65,6 +92,13 @@ def overdue_approvals(limit: int = BATCH) -> list[Due]:
     columns = (Approval.id, Approval.session_id, Approval.workspace_id)
     where = (Approval.status == "pending", Approval.expires_at <= STARTED)
     return _find(sa.select(*columns).where(*where).order_by(Approval.expires_at).limit(limit))
+
+
+def unanswered_calls(limit: int = BATCH) -> list[Due]:
+    """Calls whose client gave no result in time, the longest overdue first."""
+    columns = (ToolCall.id, ToolCall.session_id, ToolCall.workspace_id)
+    where = (ToolCall.status == "with_client", ToolCall.answer_by <= STARTED)
+    return _find(sa.select(*columns).where(*where).order_by(ToolCall.answer_by).limit(limit))
 
 
 def approvals_to_remind(limit: int = BATCH) -> list[Due]:
@@ -117,11 +151,21 @@ def gone(session_ids: list[str]) -> set[str]:
 
 def held_back() -> list[str]:
     """Why queued calls are left by the workers that could have claimed them: a sentence for each reason, for operators."""
-    query = sa.select(ToolCall.held_back, sa.func.count()).where(ToolCall.status == "queued", ToolCall.held_back.is_not(None))
+    first = sa.select(ToolCall.held_back).where(ToolCall.status == "queued", ToolCall.held_back.is_not(None)).limit(LOOKED_AT)
     with transaction(role="system") as db:
-        return [
-            f"{count} tool call(s) wait: {reason}" for reason, count in db.execute(query.group_by(ToolCall.held_back).limit(10))
-        ]
+        counted = Counter(db.scalars(first))
+    return [f"{count} tool call(s) wait: {reason}" for reason, count in counted.most_common(10)]
+
+
+def without_a_worker() -> list[str]:
+    """Toolsets that queued calls wait for and no worker has: a sentence for each, for operators."""
+    first = sa.select(ToolCall.address).where(ToolCall.status == "queued").order_by(ToolCall.due_at).limit(LOOKED_AT)
+    wanted: set[str] = set()
+    for queue in queues():
+        with transaction(role="system") as db:
+            wanted |= {address for address in db.scalars(first.where(ToolCall.queue == queue)) if address}
+    with transaction(role="system") as db:
+        return [f"calls wait: no worker has toolset {address.removeprefix(OURS)}" for address in missing(db, wanted)]
 
 
 def forget_answers(limit: int = 10_000) -> None:

@@ -5,6 +5,7 @@
 | tool, else toolset | for that tool | first |
 | agent | for every tool | for tools without a policy of their own |
 | workspace | for every tool of every agent | for agents without one |
+| a toolset's author | for that tool | where nobody above says anything |
 | `ASSENT_DEFAULT_PERMISSION` | | for all else; client tools without a policy are allowed: posting the result is the client's act |
 
 How rules are weighed, whoever wrote them, `models.pure.policy` says.
@@ -12,16 +13,18 @@ How rules are weighed, whoever wrote them, `models.pure.policy` says.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
-from models.agent import EffectiveTool, effective_tools
+from models.effective_tool import EffectiveTool, effective_tools
 from models.pure import policy
 from models.pure.canonical import digest
+from models.pure.naming import OURS
 from models.pure.policy import Effect, Policy, Rule, Rulebook, Verdict
 from models.pure.policy.globs import tool_glob
 from models.settings import settings
+from models.toolset import Listed
 
 OnTimeout = Literal["deny", "end_run", "allow"]
 
@@ -40,6 +43,10 @@ class Asking:
     remind_after_seconds: float | None = None
     input_schema: dict[str, Any] | None = None
     """What an edited input must fit, and which of its fields are secret."""
+    identity: str | None = None
+    """Of the tool that they are asked about, as `Ruling.identity` has it."""
+    annotations: dict[str, Any] | None = None
+    """What the tool's own side says of what it does, for people to weigh: MCP's `readOnlyHint` and the like."""
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -53,6 +60,7 @@ class _Tool:
 
     rules: tuple[Rule, ...]
     identity: str
+    address: str | None
     default: Effect
     words: str
     timeouts: dict[str, Any]
@@ -66,16 +74,26 @@ class _Tool:
 class Ruling:
     """The policies of one session, compiled."""
 
-    def __init__(self, agent: Mapping[str, Any], workspace: Mapping[str, Any], default: Effect) -> None:
+    def __init__(
+        self,
+        agent: Mapping[str, Any],
+        workspace: Mapping[str, Any],
+        default: Effect,
+        listed: Mapping[str, Listed] | None = None,
+    ) -> None:
         over = [_read(agent.get("permission_policy"), "*", "agent"), _read(workspace.get("policy"), "*", "workspace")]
         approvals = [level.get("approval") or {} for level in (workspace, agent)]
-        self._tools = {tool.name: _ready(tool, over, approvals, default) for tool in effective_tools(agent)}
+        self._tools = {tool.name: _ready(tool, over, approvals, default) for tool in effective_tools(agent, listed)}
 
     @classmethod
-    def of(cls, agent: Mapping[str, Any], workspace: Mapping[str, Any]) -> "Ruling":
-        """For a session's `agent` and its workspace's `{"policy": ..., "approval": ...}`; compiled once for the same ones."""
+    def of(cls, agent: Mapping[str, Any], workspace: Mapping[str, Any], listed: Mapping[str, Listed]) -> "Ruling":
+        """For a session's `agent`, its workspace's `{"policy": ..., "approval": ...}`, and what its MCP servers have.
+
+        Compiled once for the same ones.
+        """
         said = {key: agent.get(key) for key in ("tools", "permission_policy", "approval")}
-        return _compiled(json.dumps(said), json.dumps(dict(workspace)), settings().default_permission)
+        behind = tuple(sorted(listed.items(), key=lambda item: item[0]))
+        return _compiled(json.dumps(said), json.dumps(dict(workspace)), settings().default_permission, behind)
 
     def verdict(self, tool: str, given: Mapping[str, Any], grants: Iterable[Rule] = ()) -> Verdict:
         """Allow, ask or deny, with what people granted taken into account."""
@@ -102,12 +120,19 @@ class Ruling:
         known = found.identity if found else ""
         return "self_hosted" if self_hosted and known == "builtin" else known
 
+    def is_at(self, tool: str, address: str | None) -> bool:
+        """Whether the tool of that name is still where it was when it was called."""
+        found = self._tools.get(tool)
+        return found is None or found.address == address
+
     def allows_on_timeout(self, tool: str) -> bool:
         """Whether the tool's own configuration says that a passed deadline allows its calls. No wider one can say that."""
         found = self._tools.get(tool)
         return found is not None and found.timeouts.get("on_timeout") == "allow"
 
-    def asking(self, tool: str, prompt: str, input_schema: dict[str, Any] | None) -> Asking:
+    def asking(
+        self, tool: str, prompt: str, input_schema: dict[str, Any] | None, annotations: dict[str, Any] | None = None
+    ) -> Asking:
         """How people are asked about a call of the tool."""
         said = self._tools[tool].timeouts
         return Asking(
@@ -116,29 +141,45 @@ class Ruling:
             on_timeout=said.get("on_timeout") or "deny",
             remind_after_seconds=said.get("remind_after_seconds") or settings().remind_after_seconds,
             input_schema=input_schema,
+            annotations=annotations or None,
+            identity=self.identity(tool, self_hosted=False),
         )
 
 
 @lru_cache(maxsize=256)
-def _compiled(agent: str, workspace: str, default: Effect) -> Ruling:
-    return Ruling(json.loads(agent), json.loads(workspace), default)
+def _compiled(agent: str, workspace: str, default: Effect, listed: tuple[tuple[str, Listed], ...]) -> Ruling:
+    return Ruling(json.loads(agent), json.loads(workspace), default, dict(listed))
 
 
 def _ready(tool: EffectiveTool, over: list[Policy | None], approvals: list[Mapping[str, Any]], last: Effect) -> _Tool:
     own = _read(tool.policy, tool.name, "tool")
-    rules = tuple(rule for level in (own, *over) if level for rule in level.rules if tool_glob(rule.match.tool)(tool.name))
-    default, words = _default(tool, own, over, last)
+    declared = _declared(tool)
+    levels = (own, *over, declared)
+    rules = tuple(rule for level in levels if level for rule in level.rules if tool_glob(rule.match.tool)(tool.name))
+    default, words = _default(tool, own, [*over, declared], last)
     said: dict[str, Any] = {}
     for level in approvals:
         # Only a tool's own configuration can have a deadline allow: it says so by name.
         said |= {key: value for key, value in level.items() if value is not None and value != "allow"}
     said |= {key: value for key, value in tool.approval.items() if value is not None}
-    return _Tool(rules, _identity(tool), default, words, said)
+    return _Tool(rules, _identity(tool), tool.address, default, words, said)
 
 
 def _identity(tool: EffectiveTool) -> str:
     described = {"description": tool.description, "input_schema": tool.input_schema}
-    return tool.kind if tool.kind == "builtin" else f"{tool.kind}:{digest(described)[:16]}"
+    where = f"{tool.kind}:{tool.address}" if tool.address else tool.kind
+    return tool.kind if tool.kind == "builtin" else f"{where}:{digest(described)[:16]}"
+
+
+def _declared(tool: EffectiveTool) -> Policy | None:
+    """What the author of a toolset of the operator's says of a tool, by its own name."""
+    if not tool.entry or not tool.entry.get("policy") or not (tool.address or "").startswith(OURS):
+        return None
+    said = _read(tool.entry["policy"], tool.name, "tool")
+    assert said is not None, "there is a policy to read"
+    own = {tool.entry["name"], "*"}
+    named = [replace(rule, match=replace(rule.match, tool=tool.name)) if rule.match.tool in own else rule for rule in said.rules]
+    return Policy(tuple(named), said.default)
 
 
 def _default(tool: EffectiveTool, own: Policy | None, over: list[Policy | None], last: Effect) -> tuple[Effect, str]:
@@ -146,7 +187,7 @@ def _default(tool: EffectiveTool, own: Policy | None, over: list[Policy | None],
         return own.default, f"tool {tool.name}: {own.default}"
     if tool.kind == "custom":
         return "allow", "default: allow (the client runs it)"
-    for level, name in zip(over, ("agent", "workspace"), strict=True):
+    for level, name in zip(over, ("agent", "workspace", "toolset"), strict=True):
         if level:
             return level.default, f"default of the {name}: {level.default}"
     return last, f"default: {last}"

@@ -11,10 +11,12 @@ from models.grant import Grant
 from models.idempotency import Answer
 from models.seal import Seal, Sealed
 from models.session import Session
+from models.stored_result import StoredResult
 from models.tool_call import ToolCall
+from models.toolset import Listing, Toolset
 from models.turn import Turn
 from models.work import Work
 from models.workspace import Workspace
 
-_OF_SESSIONS = (Session, Turn, ToolCall, Attempt, Approval, Event, Work, Grant)
-TABLES = (Workspace, ApiKey, Agent, AgentVersion, Environment, *_OF_SESSIONS, Audit, Seal, Sealed, Answer)
+_OF_SESSIONS = (Session, Turn, ToolCall, StoredResult, Attempt, Approval, Event, Work, Grant)
+TABLES = (Workspace, ApiKey, Agent, AgentVersion, Environment, Toolset, Listing, *_OF_SESSIONS, Audit, Seal, Sealed, Answer)

@@ -12,10 +12,12 @@ from sqlalchemy.orm import Mapped, mapped_column, object_session
 from models import audit, clock, ids
 from models.agent import AgentVersion
 from models.db import Base, Db, outbox
+from models.effective_tool import with_toolset
 from models.errors import NotFound
 from models.event import Event
 from models.principal import Principal
 from models.pure import states
+from models.toolset import OF_SESSION
 from models.writes import save, write
 
 USAGE = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -66,6 +68,8 @@ class Session(Base):
     """Messages that no turn has read yet."""
     usage: Mapped[dict[str, int]] = mapped_column(JSONB(none_as_null=True))
     """Tokens so far, by the names in `USAGE`."""
+    long_results: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
+    """Whether a result was too long for the model and is stored whole: its agent is given a tool to read it."""
     storage_id: Mapped[str | None]
     """The workdir root that holds this session's files; set by the first tools worker that made them."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
@@ -162,7 +166,12 @@ class Session(Base):
 
     @property
     def agent(self) -> dict[str, Any]:
-        """Its agent: the wire's body of that version, with the session's overrides."""
+        """Its agent: the wire's body of that version, with the session's overrides, and what the session itself brings."""
+        return with_toolset(self.configured, OF_SESSION) if self.long_results else self.configured
+
+    @property
+    def configured(self) -> dict[str, Any]:
+        """Its agent as its owner made it."""
         return AgentVersion.of_session(object_session(self), self.agent_id, self.agent_version).snapshot(self.overrides)
 
     @property

@@ -65,10 +65,46 @@ class Settings(BaseSettings):
     workdir_root: Path = Path(".assent/workdirs")
     shell: Literal["bubblewrap", "bare"] = "bubblewrap"
     """`bubblewrap` refuses to run a shell where bubblewrap is missing; `bare`, in development only, has no sandbox."""
+    announce_seconds: float = Field(60, gt=0, le=120)
+    """How often a tools worker says which toolsets it has; what MCP servers have is asked as often."""
     tool_seconds: float = 120
     """Time limit of one tool call, unless the tool says otherwise."""
+    client_tool_seconds: float = Field(86_400, gt=0)
+    """How long a client may take for a call that it runs, unless the tool says otherwise; then the run goes on without it."""
     tool_output_bytes: int = 100_000
     """What the model sees of one result at most."""
+    tool_result_bytes: int = Field(10_000_000, ge=10_000, le=100_000_000)
+    """What is kept of one result at most, to be read in parts."""
+    workdir_bytes: int = Field(1 << 30, ge=1_000_000)
+    """What the files of a session may take on disk. The shell can pass it by what it writes within half a second."""
+    workdir_files: int = Field(100_000, ge=100)
+    """How many files and directories a session may have."""
+    workdir_free_bytes: int = Field(500_000_000, ge=0)
+    """What must stay free on the disk of the workdirs: a shell command is ended and a file is not written below it."""
+    shell_network: bool = False
+    """Lets shell commands use the network: all of it, the services on this machine's loopback included."""
+    shell_memory_bytes: int = Field(4 << 30, ge=64 << 20)
+    """Memory of one shell command, all its processes together."""
+    shell_processes: int = Field(256, ge=16)
+    """Processes and threads of one shell command at a time."""
+    shell_temporary_bytes: int = Field(256 << 20, ge=1 << 20)
+    """Of a shell command's own `/tmp`, which is memory; `/dev/shm` may have as much again."""
+    shell_grace_seconds: float = Field(2, ge=0, le=60)
+    """Between SIGTERM and SIGKILL for a shell command that is cancelled or out of time."""
+    mcp_config: Path | None = None
+    """The operator's MCP servers: a file in the format `{"mcpServers": {...}}`."""
+    mcp_listing_seconds: float = 60
+    """How long what an MCP server says of its tools is believed."""
+    mcp_connect_seconds: float = Field(30, gt=0)
+    """How long an MCP server may take to start or be reached, and again to list its tools."""
+    mcp_idle_seconds: float = 60
+    """An MCP server that was not called for so long is disconnected from; one that we started is ended."""
+    mcp_http: bool = False
+    """Allow http:// and private addresses in the URLs of MCP servers that clients give."""
+    mcp_response_bytes: int = Field(20_000_000, ge=1)
+    """The longest message that is read from an MCP server."""
+    toolsets: str = ""
+    """Toolsets beside those of installed packages (entry points `assent.toolsets`): `module:attribute`, with spaces between."""
 
     # Decisions
     default_permission: Literal["ask", "deny", "allow"] = "ask"

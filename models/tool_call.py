@@ -1,5 +1,6 @@
 """Tool calls: one effect each that the model proposed. A call's id is its event's id and its idempotency key."""
 
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -7,12 +8,13 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models import ids
+from models import call_events, ids
 from models.attempt import Attempt
+from models.call_events import OF_CLIENT
 from models.db import Base, Db, Hint, outbox
 from models.principal import system
 from models.proposal import Proposal
-from models.pure import masking, words
+from models.pure import words
 from models.pure.canonical import digest
 from models.pure.policy import Verdict
 from models.session import Session
@@ -20,15 +22,11 @@ from models.settings import settings
 from models.turn import Turn
 from models.writes import Stale, insert, move
 
-RESULTS = {
-    "builtin": ("agent.tool_result", "tool_use_id"),
-    "custom": ("user.custom_tool_result", "custom_tool_use_id"),
-    "self_hosted": ("user.tool_result", "tool_use_id"),
-}
-"""By kind of call: its result's event, and the field that names the call there. Runners run an allowed call that has none."""
-_NEVER_RUN = frozenset({"denied", "refused", "expired", "cancelled", "answered", "replaced"})
-OF_CLIENT = frozenset({"custom", "self_hosted"})
-"""Kinds of calls that the client runs; their results come from it, unless the call was ended without it."""
+CACHED = "cache IS NOT NULL AND status = 'done'"
+"""What the index of results that may answer again is over."""
+
+
+_WITH_CLIENT = "status = 'with_client' AND answer_by IS NOT NULL"
 
 
 class ToolCall(Base):
@@ -45,7 +43,18 @@ class ToolCall(Base):
     provider_id: Mapped[str]
     name: Mapped[str]
     kind: Mapped[str]
-    """`builtin`: our workers run it. `custom`: the client does. `self_hosted`: of the toolset, and the client's own worker does."""
+    """`builtin`: our workers run it. `custom`: the client does. `self_hosted`: of the toolset, and the client's own worker does.
+    `mcp`: of a toolset of the operator's, or of an MCP server; our workers run it or ask the server."""
+    server: Mapped[str | None]
+    """Of an `mcp` call, as the next three: the agent's name for its server."""
+    address: Mapped[str | None]
+    """Where that is, as `models.toolset` has it."""
+    tool: Mapped[str | None]
+    """The tool's own name there; `name` is the one that the model uses."""
+    queue: Mapped[str | None]
+    """Of the workers that can run it; None: `tools`."""
+    workdir: Mapped[bool] = mapped_column(default=True, server_default=sa.true())
+    """Whether it works on the session's files, and so only where these are."""
     input: Mapped[dict[str, Any]] = mapped_column(JSONB(none_as_null=True))
     input_sha256: Mapped[str]
     permission: Mapped[str]
@@ -53,10 +62,14 @@ class ToolCall(Base):
     grants: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
     """The grants that allowed it; they are looked at again when it is claimed."""
     asking: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """How people would be asked about a call that a grant allowed before anybody was: `ruling.Asking`."""
+    """How people would be asked about a call that was allowed before anybody was, and may have to be: `ruling.Asking`."""
     proposed_input: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """What the model wanted, where a person changed `input`."""
     idempotent: Mapped[bool]
+    cache: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """For how long its result may answer the same call again, and whose: `Origin.cache`."""
+    cached_from: Mapped[str | None]
+    """The call whose result this one was given."""
     announced: Mapped[bool] = mapped_column(default=False)
     """Whether its event is out; a client's call that is asked is withheld until it is allowed."""
     status: Mapped[str]
@@ -64,6 +77,10 @@ class ToolCall(Base):
     attempt: Mapped[int] = mapped_column(default=0)
     lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     worker: Mapped[str | None]
+    answer_seconds: Mapped[float | None]
+    """How long its client may take for it."""
+    answer_by: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When it is given up on, since it is with the client."""
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     held_back: Mapped[str | None]
@@ -71,13 +88,21 @@ class ToolCall(Base):
     cancel_requested_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     result: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB(none_as_null=True))
     is_error: Mapped[bool | None]
+    structured: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """The result as data, where the tool gave any; for clients, not for the model."""
+    question: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """What the tool must be told before it can go on: `{"requests": {key: {...}}, "state": str | None}`."""
+    answers: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """What a person said to it, by key."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     settled_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (
         sa.Index("tool_call_of_session", "session_id", "turn_id", "position"),
-        sa.Index("tool_call_queued", "due_at", postgresql_where=sa.text("status = 'queued'")),
+        sa.Index("tool_call_queued", "queue", "due_at", postgresql_where=sa.text("status = 'queued'")),
+        sa.Index("tool_call_with_client", "answer_by", postgresql_where=sa.text(_WITH_CLIENT)),
         sa.Index("tool_call_leased", "lease_until", postgresql_where=sa.text("status = 'running'")),
+        sa.Index("tool_call_cached", "workspace_id", "input_sha256", "settled_at", postgresql_where=sa.text(CACHED)),
     )
 
     @classmethod
@@ -100,8 +125,10 @@ class ToolCall(Base):
             permission=verdict.effect,
             rule=verdict.rule,
             grants=grants,
-            asking=proposal.asking.kept if grants and proposal.asking else None,
+            asking=proposal.asking.kept if (grants or proposal.origin) and proposal.asking else None,
             idempotent=proposal.idempotent,
+            **(asdict(proposal.origin) if proposal.origin else {}),
+            answer_seconds=proposal.answer_seconds,
             status=status,
             due_at=session.now,
             hinted_at=session.now,
@@ -109,6 +136,8 @@ class ToolCall(Base):
         )
         if status == "queued":
             outbox(db).hints.append(call.hint)
+        elif status == "with_client":
+            call.answer_by = call.until(session)
         return call
 
     @classmethod
@@ -134,7 +163,11 @@ class ToolCall(Base):
     @property
     def hint(self) -> Hint:
         """The queue message that says this call may be ready."""
-        return Hint("tool.run", (self.id, self.session_id, self.workspace_id))
+        return Hint("tool.run", (self.id, self.session_id, self.workspace_id), self.queue)
+
+    def until(self, session: Session) -> datetime | None:
+        """When a client that is given it now must have answered."""
+        return session.now + timedelta(seconds=self.answer_seconds) if self.answer_seconds else None
 
     def announce(
         self, db: Db, session: Session, approval: dict[str, Any] | None = None, schema: dict[str, Any] | None = None
@@ -146,24 +179,13 @@ class ToolCall(Base):
         if self.announced:
             return
         self.announced = True
-        effect = "deny" if self.status in _NEVER_RUN else self.permission
-        body: dict[str, Any] = {
-            "name": self.name,
-            "input": self.input if self.kind in OF_CLIENT else masking.mask(self.input, schema).shown,
-        }
-        if self.kind == "custom":
-            if effect == "deny":
-                body["evaluated_permission"] = effect
-        else:
-            body |= {"evaluated_permission": effect} | _evaluation(self.permission, self.status)
-        if approval:
-            body["approval"] = approval
-        session.emit(db, "agent.custom_tool_use" if self.kind == "custom" else "agent.tool_use", body, id=self.id)
+        kind, body = call_events.use(self, schema)
+        session.emit(db, kind, body | ({"approval": approval} if approval else {}), id=self.id)
 
     def release(self, db: Db, session: Session, **changed: Any) -> None:
         """Allowed: to the workers' queue, or to the client. `changed` is what was changed about it on the way."""
         if self.kind in OF_CLIENT:
-            move(db, self, "with_client", **changed)
+            move(db, self, "with_client", answer_by=self.until(session), **changed)
             self.announce(db, session)
             return
         if self.status == "running":
@@ -173,13 +195,12 @@ class ToolCall(Base):
 
     def ask_again(self, db: Db) -> None:
         """What had allowed it is gone: a person is needed."""
-        move(db, self, "asked", permission="ask", grants=None, asking=None)
+        move(db, self, "asked", permission="ask", grants=None)
 
     def replace(self, db: Db, session: Session, edited: dict[str, Any]) -> None:
         """The client has seen this call's event already: settle it, and let another call with the edited input go to the client."""
         move(db, self, "replaced", is_error=True, result=text(words.replaced()), settled_at=session.now)
         self.emit_result(db, session)
-        copied = ("workspace_id", "session_id", "turn_id", "position", "provider_id", "name", "kind", "idempotent", "rule")
         twin = ToolCall(
             id=ids.new("sevt"),
             input=edited,
@@ -187,9 +208,10 @@ class ToolCall(Base):
             proposed_input=self.input,
             permission="allow",
             status="with_client",
+            answer_by=self.until(session),
             due_at=session.now,
             created_at=session.now,
-            **{name: getattr(self, name) for name in copied},
+            **{name: getattr(self, name) for name in _OF_TWINS},
         )
         twin.announce(db, session)
         twin.put(db, session)
@@ -226,11 +248,15 @@ class ToolCall(Base):
         *,
         is_error: bool,
         by_client: bool = False,
+        **more: Any,
     ) -> None:
-        """Its end, with the result that the model gets, and the result's event (the client's own, when the client posted it)."""
+        """Its end, with the result that the model gets, and the result's event (the client's own, when the client posted it).
+
+        `more` is what else is known of the result: `structured`, `cached_from`.
+        """
         if self.status == "running":
             self.end_attempt(db, session, status)
-        move(db, self, status, result=content, is_error=is_error, settled_at=session.now, lease_until=None)
+        move(db, self, status, result=content, is_error=is_error, settled_at=session.now, lease_until=None, **more)
         self.announce(db, session)
         if not by_client:
             self.emit_result(db, session)
@@ -242,6 +268,11 @@ class ToolCall(Base):
         self.emit_result(db, session)
         session.note(system("turn.run", self.workspace_id), f"tool_call.{self.status}", self.id, rule=self.rule)
 
+    def park(self, db: Db, session: Session, question: dict[str, Any]) -> None:
+        """The tool must be told something before it can go on: this attempt is over, and the next one brings the answers."""
+        self.end_attempt(db, session, "asked")
+        move(db, self, "asked", question=question, answers=None, lease_until=None)
+
     def become_unknown(self, db: Db, session: Session) -> None:
         """It began, and nobody can say how it ended."""
         self.end_attempt(db, session, "unknown")
@@ -249,14 +280,22 @@ class ToolCall(Base):
 
     def emit_result(self, db: Db, session: Session) -> None:
         """The result's event, as runners look for it."""
-        kind, ref = RESULTS[self.kind]
-        session.emit(db, kind, {ref: self.id, "content": self.result, "is_error": self.is_error})
+        kind, body = call_events.result(self)
+        if self.cached_from:
+            before = db.get_one(ToolCall, self.cached_from)
+            assert before.settled_at, "what is cached is done"
+            body["cached"] = {"tool_use_id": before.id, "at": before.settled_at.isoformat()}
+        session.emit(db, kind, body)
 
     def end_attempt(self, db: Db, session: Session, outcome: str) -> None:
         """Close the present attempt's row."""
         Attempt.end(db, self.id, self.attempt, session.now, outcome)
 
 
+_OF_TWINS = (
+    *("workspace_id", "session_id", "turn_id", "position", "provider_id"),
+    *("name", "kind", "idempotent", "rule", "answer_seconds"),
+)
 _OF_TURN = (
     sa.select(ToolCall)
     .where(ToolCall.session_id == sa.bindparam("session"), ToolCall.turn_id == sa.bindparam("turn"))
@@ -267,12 +306,3 @@ _OF_TURN = (
 def text(words: str) -> list[dict[str, Any]]:
     """A result's content that is just words."""
     return [{"type": "text", "text": words}]
-
-
-def _evaluation(permission: str, status: str) -> dict[str, Any]:
-    if status == "refused":
-        return {}
-    if permission == "deny":
-        judged = {"type": "deny", "reason_code": "high_risk"}
-        return {"evaluation": {"type": "auto", "evaluated_permission": judged}}
-    return {"evaluation": {"type": f"always_{permission}"}}

@@ -16,7 +16,9 @@ from workers.schedule import BEAT
 # Redis would then hold up the whole process, every model's stream and every lease, for as long as Redis is away.
 functional.sleep = time.sleep  # type: ignore[attr-defined]
 
-app = Celery("assent", broker=settings().redis_url, include=["workers.turn", "workers.tool", "workers.sweeps"])
+app = Celery(
+    "assent", broker=settings().redis_url, include=["workers.turn", "workers.tool", "workers.sweeps", "workers.announcing"]
+)
 app.conf.update(
     task_routes={"turn.*": {"queue": "turns"}, "tool.*": {"queue": "tools"}, "sweep.*": {"queue": "sweeps"}},
     task_serializer="json",
@@ -40,7 +42,8 @@ app.conf.update(
         "unacked_restore_interval": 10,
         "unacked_restore_throttle": 1,
     },
-    # Tool processes are renewed now and then; a deploy lets what runs finish within the soft shutdown.
+    # Tool processes are renewed now and then. SIGTERM to the main process lets what runs finish, while the supervisor waits;
+    # sent to the pool's processes it kills their calls (systemd: KillMode=mixed). The soft shutdown is SIGQUIT's.
     worker_max_tasks_per_child=200,
     worker_max_memory_per_child=400_000,
     worker_soft_shutdown_timeout=10,

@@ -71,7 +71,8 @@ def _send_hints(hints: list[Hint]) -> None:
         return
     with pools.producers[_connection()].acquire(block=True, timeout=settings().publish_seconds) as producer:
         for hint in hints:
-            app.send_task(hint.task, hint.args, producer=producer, ignore_result=True, retry=False)
+            where = {"queue": hint.queue} if hint.queue else {}
+            app.send_task(hint.task, hint.args, producer=producer, ignore_result=True, retry=False, **where)
 
 
 @cache

@@ -1,17 +1,20 @@
 """A reply's calls, judged before anybody is asked: was the tool given, does the input fit, what does the policy say."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from models import ids
-from models.agent import EffectiveTool, effective_tools
-from models.proposal import MAX_INPUT_BYTES, Proposal
+from models.effective_tool import EffectiveTool, effective_tools
+from models.proposal import MAX_INPUT_BYTES, Origin, Proposal
 from models.pure import prompting, words
 from models.pure.canonical import canonical
 from models.pure.fitting import misfit
 from models.pure.masking import mask
 from models.pure.storable import storable
 from models.ruling import Asking, Ruling
+from models.settings import settings
+from models.toolset import Listed
 from workers.tools import registry
 
 
@@ -23,9 +26,9 @@ class Judge:
     ruling: Ruling
 
     @classmethod
-    def of(cls, agent: dict[str, Any], policies: dict[str, Any]) -> "Judge":
-        """For a session's `agent`, and its workspace's policies as `models.ruling` takes them."""
-        return cls({tool.name: tool for tool in effective_tools(agent)}, Ruling.of(agent, policies))
+    def of(cls, agent: dict[str, Any], policies: dict[str, Any], listed: Mapping[str, Listed]) -> "Judge":
+        """For a session's `agent`, its workspace's policies as `models.ruling` takes them, and what its MCP servers have."""
+        return cls({tool.name: tool for tool in effective_tools(agent, listed)}, Ruling.of(agent, policies, listed))
 
     def given(self) -> list[dict[str, Any]]:
         """What the model is given, in the Messages API's shape; tools that are always denied are not."""
@@ -48,9 +51,8 @@ class Judge:
             arguments = {}
         elif tool is None:
             problem = words.unknown_tool(name)
-        elif fault := misfit(_schema(tool), arguments):
+        elif fault := misfit(_entry(tool)["input_schema"], arguments):
             problem = words.invalid_input(fault)
-        builtin = registry.look_up(name) if tool and tool.kind == "builtin" else None
         return Proposal(
             id=ids.new("sevt"),
             provider_id=storable(block["id"]),
@@ -58,29 +60,47 @@ class Judge:
             kind=tool.kind if tool else "builtin",
             input=arguments,
             problem=problem,
-            idempotent=builtin.idempotent if builtin else False,
+            idempotent=bool(tool and _entry(tool).get("idempotent")),
             asking=self._asking(tool, arguments) if tool else None,
+            answer_seconds=(tool and tool.answer_seconds) or settings().client_tool_seconds,
+            origin=self._origin(tool) if tool else None,
         )
 
     def _asking(self, tool: EffectiveTool, arguments: dict[str, Any]) -> Asking:
-        builtin = registry.look_up(tool.name) if tool.kind == "builtin" else None
-        template = tool.approval.get("prompt") or (builtin and builtin.prompt) or "Run {tool}"
-        schema = _schema(tool)
-        return self.ruling.asking(tool.name, prompting.fill(template, tool.name, mask(arguments, schema).shown), schema)
+        entry = _entry(tool)
+        template = tool.approval.get("prompt") or entry.get("prompt") or "Run {tool}"
+        schema = entry["input_schema"]
+        prompt = prompting.fill(template, tool.name, mask(arguments, schema).shown)
+        return self.ruling.asking(tool.name, prompt, schema, entry.get("annotations"))
+
+    def _origin(self, tool: EffectiveTool) -> Origin | None:
+        if tool.entry is None or tool.server is None or tool.address is None:
+            return None
+        cache = tool.entry.get("cache")
+        return Origin(
+            server=tool.server,
+            address=tool.address,
+            tool=tool.entry["name"],
+            queue=tool.entry.get("queue"),
+            workdir=bool(tool.entry.get("workdir")),
+            cache={**cache, "identity": self.ruling.identity(tool.name, self_hosted=False)} if cache else None,
+        )
 
 
 def _spelled(tool: EffectiveTool) -> dict[str, Any]:
-    builtin = registry.look_up(tool.name) if tool.kind == "builtin" else None
-    description = builtin.description if builtin else tool.description
-    return {"name": tool.name, "description": description or "", "input_schema": _schema(tool)}
+    entry = _entry(tool)
+    return {"name": tool.name, "description": entry["description"] or "", "input_schema": entry["input_schema"]}
 
 
-def _schema(tool: EffectiveTool) -> dict[str, Any]:
+def _entry(tool: EffectiveTool) -> Mapping[str, Any]:
+    """What is known of a tool, whoever runs it: an entry as `models.toolset` has them, of a client's own tool only part of one."""
     if tool.kind == "custom":
-        return tool.input_schema or {"type": "object"}
+        return {"description": tool.description, "input_schema": tool.input_schema or {"type": "object"}}
+    if tool.entry is not None:
+        return tool.entry
     builtin = registry.look_up(tool.name)
     assert builtin is not None, "an agent's built-in tools are those of the registry"
-    return builtin.input_schema
+    return builtin.described
 
 
 def _unspeakable(arguments: Any) -> str | None:

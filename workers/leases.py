@@ -10,14 +10,20 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from models import lease
+from models.attempt import Attempt
 from models.settings import settings
+from models.tool_call import ToolCall
+from workers.tools.output import OutputSoFar
 
 log = logging.getLogger(__name__)
+
+TOLD_CHARACTERS = 10_000
+"""The end of a running call's output that is kept for people, should its worker die."""
 
 
 @dataclass
@@ -43,6 +49,7 @@ class _Keeper:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.held: dict[tuple[str, int], Lease] = {}
+        self.telling: dict[str, Callable[[], None]] = {}
         self.lag = 0.0
         self.woke = time.monotonic()
         self.renewed = time.monotonic()
@@ -76,6 +83,8 @@ class _Keeper:
                     one.lose()
             return
         self.renewed = started if due else self.renewed
+        for tell in list(self.telling.values()) if due else ():
+            tell()
         for key, one in held.items():
             if key[0] not in still:
                 one.lose()
@@ -110,6 +119,29 @@ def hold(row_id: str, fence: int) -> Iterator[Lease]:
         yield one
     finally:
         del keeper.held[(row_id, fence)]
+
+
+@contextmanager
+def telling(call: ToolCall, output: OutputSoFar) -> Iterator[None]:
+    """With every heartbeat until the block ends, keep what a call has printed: it is all that is known if its worker dies."""
+    said: list[str] = []
+
+    def tell() -> None:
+        now = "".join(output.texts().values())
+        if now and said[-1:] != [now]:
+            try:
+                Attempt.say(call.workspace_id, call.id, call.attempt, now[-TOLD_CHARACTERS:])
+            except Exception as error:  # noqa: BLE001 - the leases matter more
+                log.warning("call %s: its output so far is not kept (%s)", call.id, type(error).__name__)
+                return
+            said[:] = [now]
+
+    telling = _here().telling
+    telling[call.id] = tell
+    try:
+        yield
+    finally:
+        telling.pop(call.id, None)
 
 
 def ready(patience: float = 5) -> bool:

@@ -11,6 +11,7 @@ BEAT: dict[str, dict[str, Any]] = {
     "send again what was queued and not heard of": {"task": "sweep.dispatch", "schedule": _EVERY},
     "take back what a dead worker held": {"task": "sweep.rescue", "schedule": _EVERY},
     "expire what nobody decided in time": {"task": "sweep.expire_approvals", "schedule": _EVERY},
+    "give up on clients that do not answer": {"task": "sweep.expire_calls", "schedule": _EVERY},
     "remind people of what waits": {"task": "sweep.remind_approvers", "schedule": _EVERY},
     "release what a new grant covers": {"task": "sweep.release_granted", "schedule": _EVERY},
     "seal the audit": {"task": "sweep.seal_audit", "schedule": settings().seal_seconds},

@@ -21,10 +21,11 @@ LONG_QUEUE = 1000
 @app.task(name="sweep.dispatch")
 def dispatch() -> None:
     """Send again what is queued and due and was not hinted for a while: the guarantee behind every enqueue."""
-    for table, queue in ((Turn, "turns"), (ToolCall, "tools")):
-        waiting = enqueue.backlog(queue)
-        if waiting is not None and waiting < LONG_QUEUE:
-            enqueue.publish(due.hints(table), {})
+    if _takes_more("turns"):
+        enqueue.publish(due.hints(Turn), {})
+    for queue in due.queues():
+        if _takes_more(queue or "tools"):
+            enqueue.publish(due.hints(ToolCall, queue=queue), {})
 
 
 @app.task(name="sweep.rescue")
@@ -44,6 +45,14 @@ def expire_approvals() -> None:
     for found in _by_session(due.overdue_approvals()):
         with _alone(found):
             flow.expire_due(found.workspace_id, found.session_id)
+
+
+@app.task(name="sweep.expire_calls")
+def expire_calls() -> None:
+    """Give up on clients that gave no result in time."""
+    for found in _by_session(due.unanswered_calls()):
+        with _alone(found):
+            flow.expire_calls(found.workspace_id, found.session_id)
 
 
 @app.task(name="sweep.remind_approvers")
@@ -84,6 +93,11 @@ def seal_audit() -> None:
 def forget_answers() -> None:
     """Delete the answers that were kept for retries and are too old for any."""
     due.forget_answers()
+
+
+def _takes_more(queue: str) -> bool:
+    waiting = enqueue.backlog(queue)
+    return waiting is not None and waiting < LONG_QUEUE
 
 
 def _by_session(found: list[due.Due]) -> list[due.Due]:

@@ -1,41 +1,50 @@
 """tool.run: claim with an attempt row, carry out the effect, record the result, exit."""
 
 import logging
+from functools import partial
 
-from models import due, flow
+from models import due, flow, toolset
 from models.db import Db, transaction
 from models.errors import NotFound
+from models.flow import Hands, Outcome, Taken
 from models.pure import words
 from models.pure.canonical import is_digest
+from models.pure.naming import OURS
 from models.session import Session
 from models.settings import settings
+from models.stored_result import StoredResult
 from models.tool_call import ToolCall, text
+from models.toolset import Entry
+from models.writes import Stale
 from workers import leases
 from workers.celery import app
 from workers.keeping import keep
 from workers.leases import Lease
-from workers.tools import registry, workdir
-from workers.tools.registry import OutcomeUnknown, ToolContext, ToolResult
+from workers.tools import registry, sources, workdir
+from workers.tools.kinds import Answers, OutcomeUnknown, ToolContext
 
 log = logging.getLogger(__name__)
 
 
-_UNKEPT = ToolResult(text(words.stopped("it ran to its end, but its result could not be stored")), is_error=True)
+_UNKEPT = Outcome(text(words.stopped("it ran to its end, but its result could not be stored")), is_error=True)
 
 
 @app.task(name="tool.run")
 def run(call_id: str, session_id: str, workspace_id: str) -> None:
     """One attempt at one call. A message that is late, doubled or wrong finds nothing to claim."""
-    call = _claim(call_id, session_id, workspace_id)
-    if call is None:
+    claimed = _claim(call_id, session_id, workspace_id)
+    if claimed is None:
         return
-    with leases.hold(call.id, call.fence) as lease:
+    call = claimed.call
+    context = _context(call, claimed.by)
+    with leases.hold(call.id, call.fence) as lease, leases.telling(call, context.output):
+        context.cancelled = lease.cancelled
         try:
-            result = _execute(call, lease)
-        except OutcomeUnknown:
-            _lose(call, lease)
+            outcome = _execute(call, claimed.entry, context)
+        except OutcomeUnknown as unknown:
+            _lose(call, lease, str(unknown))
         else:
-            _finish(call, lease, result)
+            _finish(call, lease, outcome)
 
 
 @app.task(name="tool.tidy")
@@ -45,50 +54,78 @@ def tidy() -> None:
         workdir.remove(session_id)
 
 
-def _claim(call_id: str, session_id: str, workspace_id: str) -> ToolCall | None:
+def list_changed(address: str) -> None:
+    """An MCP server says that its tools changed: one of the operator's is asked and announced, a client's by its next turn."""
+    if not address.startswith(OURS):
+        toolset.mark_stale(address)
+    elif (tools := sources.listed_anew(address)) is not None:
+        toolset.announce({address.removeprefix(OURS): tools})
+
+
+sources.listen(list_changed)
+
+
+def _claim(call_id: str, session_id: str, workspace_id: str) -> Taken | None:
     if not leases.ready():
         return None
     storage_id = workdir.storage_id(settings().workdir_root)
+    hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of)
     with transaction(workspace_id) as db:
         try:
             session = Session.lock(db, session_id)
         except NotFound:
             return None
-        return flow.claim_call(db, session, call_id, leases.worker(), storage_id)
+        return flow.claim_call(db, session, call_id, hands)
 
 
-def _execute(call: ToolCall, lease: Lease) -> ToolResult:
-    """The effect. What is passed must hash to what was claimed, which is what was judged, shown and decided."""
-    tool = registry.look_up(call.name)
-    if tool is None or not is_digest(call.input, call.input_sha256):
-        why = words.changed_input() if tool else words.stopped(f"this worker has no tool {call.name!r}")
-        return ToolResult(text(why), is_error=True)
-    context = ToolContext(
+def _context(call: ToolCall, by: str) -> ToolContext:
+    return ToolContext(
         call_id=call.id,
         session_id=call.session_id,
+        workspace_id=call.workspace_id,
+        principal=by,
         root=workdir.session_root(call.session_id),
-        seconds=tool.time_limit,
-        cancelled=lease.cancelled,
+        seconds=settings().tool_seconds,
+        attempt=call.attempt,
+        answers=Answers(call.answers, (call.question or {}).get("state")) if call.answers else None,
+        stored=partial(StoredResult.read, call.workspace_id, call.session_id),
     )
-    return registry.execute(tool, context, call.input)
 
 
-def _finish(call: ToolCall, lease: Lease, result: ToolResult) -> None:
+def _execute(call: ToolCall, entry: Entry | None, context: ToolContext) -> Outcome:
+    """The effect. What is passed must hash to what was claimed, which is what was judged, shown and decided."""
+    tool = sources.find(call.name, call.address, call.tool, entry)
+    if tool is None or not is_digest(call.input, call.input_sha256):
+        why = words.changed_input() if tool else words.stopped(f"this worker has no tool {call.name!r}")
+        return Outcome(text(why), is_error=True)
+    context.seconds = tool.time_limit
+    result = registry.execute(tool, context, call.input)
+    asked = result.question
+    question = {"requests": asked.requests, "state": asked.state} if asked else None
+    return Outcome(result.content, result.is_error, result.structured, question, result.whole)
+
+
+def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> None:
     def verb(db: Db, session: Session) -> None:
-        flow.finish_call(db, session, ToolCall.held(db, call.id, call.fence), result.content, is_error=result.is_error)
+        try:
+            held = ToolCall.held(db, call.id, call.fence)
+        except Stale:
+            flow.late_result(db, session, call.id, call.attempt, outcome)
+            return
+        flow.finish_call(db, session, held, outcome)
 
     try:
-        keep(call.workspace_id, call.session_id, lease, verb)
+        keep(call.workspace_id, call.session_id, lease, verb, even_late=True)
     except Exception as error:
         # The effect has happened: whatever its result did to us, that it ended is kept.
         log.error("call %s: its result could not be kept (%s)", call.id, type(error).__name__)
-        if result is _UNKEPT:
+        if outcome is _UNKEPT:
             raise
         _finish(call, lease, _UNKEPT)
 
 
-def _lose(call: ToolCall, lease: Lease) -> None:
+def _lose(call: ToolCall, lease: Lease, why: str) -> None:
     def verb(db: Db, session: Session) -> None:
-        flow.lose_call(db, session, ToolCall.held(db, call.id, call.fence))
+        flow.lose_call(db, session, ToolCall.held(db, call.id, call.fence), why)
 
     keep(call.workspace_id, call.session_id, lease, verb)

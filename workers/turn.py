@@ -2,7 +2,7 @@
 
 import logging
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from celery.signals import celeryd_after_setup
@@ -10,12 +10,14 @@ from celery.signals import celeryd_after_setup
 from models import flow, ids
 from models.db import Db, transaction
 from models.errors import NotFound
+from models.pure import words
 from models.pure.storable import storable
 from models.session import Session
 from models.settings import settings
+from models.toolset import Listed, listed
 from models.turn import Turn
 from models.workspace import Workspace
-from workers import enqueue, leases
+from workers import enqueue, leases, shelf
 from workers.celery import app
 from workers.judging import Judge
 from workers.keeping import keep
@@ -45,26 +47,53 @@ def load_provider(instance: Any, **_: Any) -> None:
         provider_for("")
 
 
+@dataclass(frozen=True)
+class Claimed:
+    """A turn, and all that was read for it under the lock."""
+
+    turn: Turn
+    agent: dict[str, Any]
+    policies: dict[str, Any]
+    listed: dict[str, Listed]
+    messages: list[dict[str, Any]]
+
+    def request(self, judge: Judge) -> ModelRequest:
+        """What the model is asked."""
+        parallel = not self.agent.get("disable_parallel_tool_use")
+        return ModelRequest(
+            model=self.agent["model"]["id"],
+            system=self.agent["system"] if parallel else _guided(self.agent["system"]),
+            messages=self.messages,
+            tools=judge.given(),
+            max_tokens=settings().max_tokens,
+            parallel=parallel,
+            long_wait=judge.asks,
+        )
+
+
 @app.task(name="turn.run")
 def run(turn_id: str, session_id: str, workspace_id: str) -> None:
     """One model call, from claim to checkpoint. A message that is late, doubled or wrong finds nothing to claim."""
     claimed = _claim(turn_id, session_id, workspace_id)
     if claimed is None:
         return
-    turn, request, judge = claimed
+    turn = claimed.turn
     with leases.hold(turn.id, turn.fence) as lease:
         message_id = ids.new("sevt")
         try:
-            reply = _ask(request, session_id, message_id, lease)
+            judge = Judge.of(claimed.agent, claimed.policies, shelf.looked_up(workspace_id, claimed.agent, claimed.listed))
+            reply = _ask(claimed.request(judge), session_id, message_id, lease)
         except LeaseLostError:
             return
+        except shelf.ServerAway as away:
+            _fail(turn, lease, away.type, str(away), retryable=away.passes, server=away.server)
         except ModelError as error:
-            _fail(turn, lease, error)
+            _fail_by_model(turn, lease, error)
         else:
             _checkpoint(turn, lease, judge, reply, message_id)
 
 
-def _claim(turn_id: str, session_id: str, workspace_id: str) -> tuple[Turn, ModelRequest, Judge] | None:
+def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
     if not leases.ready():
         return None
     with transaction(workspace_id) as db:
@@ -75,16 +104,19 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> tuple[Turn, Mode
         turn = flow.claim_turn(db, session, turn_id, leases.worker())
         if turn is None:
             return None
-        judge = Judge.of(session.agent, Workspace.policies(db, workspace_id))
-        request = ModelRequest(
-            model=session.agent["model"]["id"],
-            system=session.agent["system"],
+        agent = session.agent
+        return Claimed(
+            turn=turn,
+            agent=agent,
+            policies=Workspace.policies(db, workspace_id),
+            listed=listed(db, agent),
             messages=flow.history(db, session_id),
-            tools=judge.given(),
-            max_tokens=settings().max_tokens,
-            long_wait=judge.asks,
         )
-        return turn, request, judge
+
+
+def _guided(system: str | None) -> str:
+    """The system prompt of an agent that is to call one tool at a time."""
+    return f"{system}\n\n{words.one_at_a_time()}" if system else words.one_at_a_time()
 
 
 def _ask(request: ModelRequest, session_id: str, message_id: str, lease: Lease) -> Reply:
@@ -129,21 +161,19 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id
         keep(turn.workspace_id, turn.session_id, lease, verb)
     except Exception as error:  # noqa: BLE001 - whatever a model says, its turn ends
         log.error("turn %s: its reply could not be kept (%s)", turn.id, type(error).__name__)
-        _fail(turn, lease, ModelError("failed", f"The model's reply could not be kept ({type(error).__name__})."))
+        _fail_by_model(turn, lease, ModelError("failed", f"The model's reply could not be kept ({type(error).__name__})."))
 
 
-def _fail(turn: Turn, lease: Lease, error: ModelError) -> None:
+def _fail_by_model(turn: Turn, lease: Lease, error: ModelError) -> None:
+    out = error.kind == "unacceptable"
+    kind = _ERROR_TYPES[error.kind]
+    _fail(turn, lease, kind, str(error), retryable=error.retryable, told=error.retry_after, leave_out=out)
+
+
+def _fail(turn: Turn, lease: Lease, kind: str, message: str, *, retryable: bool = True, **more: Any) -> None:
     def verb(db: Db, session: Session) -> None:
-        flow.fail_turn(
-            db,
-            session,
-            Turn.held(db, turn.id, turn.fence),
-            kind=_ERROR_TYPES[error.kind],
-            message=storable(str(error)),
-            retryable=error.retryable,
-            told=error.retry_after,
-            leave_out=error.kind == "unacceptable",
-        )
+        held = Turn.held(db, turn.id, turn.fence)
+        flow.fail_turn(db, session, held, kind=kind, message=storable(message), retryable=retryable, **more)
 
     keep(turn.workspace_id, turn.session_id, lease, verb)
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from api.answers.base import Answer, Empty, Metadata, Time
 from api.requests.agents import ServiceAccount
-from api.requests.tools import BuiltIn
+from api.requests.toolsets import BuiltIn
 from models.pure.policy import Effect
 
 
@@ -116,9 +116,44 @@ class AnsweredCustom(Answer):
     input_schema: dict[str, Any]
     permission_policy: AnsweredPolicy | None = None
     approval: AnsweredApproval | None = None
+    result_timeout_seconds: float | None = None
 
 
-AnsweredTool = Annotated[AnsweredToolset | AnsweredCustom, Field(discriminator="type")]
+class AnsweredServer(Answer):
+    """An MCP server, or a toolset of the operator's."""
+
+    type: Literal["url"]
+    name: str
+    url: str
+
+
+class AnsweredServerDefault(AnsweredDefault):
+    """What holds for every tool of an MCP server that has no config of its own."""
+
+    policy_from: Literal["toolset", "default"]
+    """Whose policy that is. Where it is nobody's, those of agent and workspace are asked first."""
+
+
+class AnsweredServerConfig(Answer):
+    """What holds for one tool of an MCP server."""
+
+    name: str
+    enabled: bool
+    permission_policy: AnsweredPolicy
+    policy_from: Literal["tool", "toolset", "default"]
+    approval: AnsweredApproval | None = None
+
+
+class AnsweredServerToolset(Answer):
+    """The tools of an MCP server; those are named that were configured by name."""
+
+    type: Literal["mcp_toolset"]
+    mcp_server_name: str
+    default_config: AnsweredServerDefault
+    configs: list[AnsweredServerConfig]
+
+
+AnsweredTool = Annotated[AnsweredToolset | AnsweredServerToolset | AnsweredCustom, Field(discriminator="type")]
 
 
 class AnsweredModel(Answer):
@@ -141,7 +176,9 @@ class AgentBody(Answer):
     permission_policy: AnsweredPolicy | None = None
     approval: AnsweredDefaults | None = None
     max_turns: int | None
-    mcp_servers: Empty
+    disable_parallel_tool_use: bool = False
+    """Whether the model is asked for one call at a time."""
+    mcp_servers: list[AnsweredServer]
     skills: Empty
     multiagent: None
     execution_identity: ServiceAccount

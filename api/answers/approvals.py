@@ -2,8 +2,11 @@
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from api.answers.base import Answer, Time
 from api.answers.grants import Grant
+from api.requests.approvals import ApprovalKind
 from api.requests.base import Sha256
 from api.requests.blocks import Result
 
@@ -16,6 +19,8 @@ class MadeDecision(Answer):
     interrupt: bool | None = None
     updated_input_sha256: Sha256 | None = None
     """Of the edited input as it was sent; `decided_input` is what came of it."""
+    answers_sha256: Sha256 | None = None
+    """Of what was said to each of the `questions`."""
     respond: list[Result] | None = None
     scope: Literal["session", "always"] | None = None
     match: str | None = None
@@ -36,12 +41,37 @@ class Covers(Answer):
     """With `match: exact`."""
 
 
+class FormAsked(Answer):
+    """A form to fill in."""
+
+    message: str
+    fields: dict[str, Any] = Field(alias="schema")
+    """JSON Schema of the content that accepts it."""
+
+
+class VisitAsked(Answer):
+    """A page to visit; accepted once that was done."""
+
+    message: str
+    url: str
+
+
+class AttemptTold(Answer):
+    """The attempt whose outcome nobody knows."""
+
+    number: int
+    worker: str | None
+    started_at: Time
+    output: str
+    """What it had printed when its worker last said so."""
+
+
 class Approval(Answer):
     """One question about one call."""
 
     id: str
     type: Literal["approval"]
-    kind: Literal["tool_call", "unknown_outcome"]
+    kind: ApprovalKind
     status: Literal["pending", "allowed", "denied", "expired", "cancelled", "answered"]
     session_id: str
     agent_id: str | None
@@ -57,6 +87,12 @@ class Approval(Answer):
     input_sha256: Sha256
     """Of the real input."""
     rule: str
+    annotations: dict[str, Any] | None
+    """What the tool's own side says that it does, as MCP's `readOnlyHint`: nobody has made sure of it."""
+    questions: dict[str, FormAsked | VisitAsked] | None
+    """Of kind `question`: what the tool must be told before it goes on. Decide with `answers`, by the same keys."""
+    attempt: AttemptTold | None
+    """Of kind `unknown_outcome`."""
     covers: Covers | None
     created_at: Time
     expires_at: Time

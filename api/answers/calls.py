@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from api.answers.base import Answer, Text, Time
+from api.requests.approvals import ApprovalKind
 from api.requests.base import Sha256
 from api.requests.blocks import Result
 
@@ -42,11 +43,13 @@ class Asked(Answer):
     """The question about a call, as it was put."""
 
     id: str
-    kind: Literal["tool_call", "unknown_outcome"]
+    kind: ApprovalKind
     expires_at: Time
     input_sha256: Sha256
     prompt: str
     rule: str
+    annotations: dict[str, Any] | None = None
+    """What the tool's own side says that it does, as MCP's `readOnlyHint`: nobody has made sure of it."""
 
 
 class AgentToolUse(Fact):
@@ -54,6 +57,18 @@ class AgentToolUse(Fact):
 
     type: Literal["agent.tool_use"]
     name: str
+    input: dict[str, Any]
+    evaluated_permission: Permission
+    evaluation: Annotated[AlwaysEvaluation | AutoEvaluation, Field(discriminator="type")] | None = None
+    approval: Asked | None = None
+
+
+class AgentMcpToolUse(Fact):
+    """A call of a tool of an MCP server, by the tool's own name and the agent's name for the server."""
+
+    type: Literal["agent.mcp_tool_use"]
+    name: str
+    mcp_server_name: str
     input: dict[str, Any]
     evaluated_permission: Permission
     evaluation: Annotated[AlwaysEvaluation | AutoEvaluation, Field(discriminator="type")] | None = None
@@ -70,6 +85,13 @@ class AgentCustomToolUse(Fact):
     approval: Asked | None = None
 
 
+class Cached(Answer):
+    """Which call gave the result: the tool was not run again."""
+
+    tool_use_id: str
+    at: Time
+
+
 class AgentToolResult(Fact):
     """The result of a call."""
 
@@ -77,6 +99,19 @@ class AgentToolResult(Fact):
     tool_use_id: str
     content: list[Result | Text]
     is_error: bool
+    cached: Cached | None = None
+
+
+class AgentMcpToolResult(Fact):
+    """The result of a call of a tool of an MCP server."""
+
+    type: Literal["agent.mcp_tool_result"]
+    mcp_tool_use_id: str
+    content: list[Result | Text]
+    is_error: bool
+    structured_content: dict[str, Any] | None = None
+    """The same as data, where the tool gave any."""
+    cached: Cached | None = None
 
 
 class ApprovalRequested(Asked, Fact):
@@ -132,7 +167,7 @@ class GrantGiven(Fact):
 
 
 class StoredConfirmation(Fact):
-    """Whatever decided: a person by any door, a grant, an expiry, an interrupt. Of an edited input it has the hash alone."""
+    """Whatever decided: a person by any door, a grant, an expiry, an interrupt. Of edited input and answers it has hashes."""
 
     type: Literal["user.tool_confirmation"]
     tool_use_id: str
@@ -143,6 +178,7 @@ class StoredConfirmation(Fact):
     interrupt: bool | None = None
     outcome: Literal["rerun", "happened", "give_up"] | None = None
     updated_input_sha256: Sha256 | None = None
+    answers_sha256: Sha256 | None = None
     scope: Literal["session", "always"] | None = None
     match: str | None = None
     expires_in_seconds: float | None = None

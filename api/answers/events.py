@@ -8,6 +8,8 @@ from api.answers.agents import SessionAgent
 from api.answers.base import Answer, Metadata, Text
 from api.answers.calls import (
     AgentCustomToolUse,
+    AgentMcpToolResult,
+    AgentMcpToolUse,
     AgentToolResult,
     AgentToolUse,
     ApprovalClosed,
@@ -20,6 +22,7 @@ from api.answers.calls import (
     StoredResult,
     StoredToolResult,
 )
+from api.answers.faults import SessionError
 from api.requests.blocks import Said
 
 
@@ -47,27 +50,6 @@ class AgentThinking(Fact):
     """The agent thought; what, is not kept here."""
 
     type: Literal["agent.thinking"]
-
-
-class RetryStatus(Answer):
-    """Whether it is tried again."""
-
-    type: Literal["retrying", "exhausted", "terminal"]
-
-
-class SessionFault(Answer):
-    """What went wrong."""
-
-    type: str
-    message: str
-    retry_status: RetryStatus
-
-
-class SessionError(Fact):
-    """The model could not be had, or the run had to end."""
-
-    type: Literal["session.error"]
-    error: SessionFault
 
 
 class StatusRunning(Fact):
@@ -175,8 +157,10 @@ AnyEvent = Annotated[
     | AgentMessage
     | AgentThinking
     | AgentToolUse
+    | AgentMcpToolUse
     | AgentCustomToolUse
     | AgentToolResult
+    | AgentMcpToolResult
     | SessionError
     | StatusRunning
     | StatusRescheduled

@@ -7,6 +7,7 @@ from pydantic import Field
 from api.answers.agents import SessionAgent
 from api.answers.base import Answer, Empty, Metadata, Page, Time
 from api.answers.events import StopReason
+from api.requests.approvals import ApprovalKind
 
 
 class Waiting(Answer):
@@ -15,7 +16,7 @@ class Waiting(Answer):
     approval_id: str
     tool_use_id: str
     tool: str
-    kind: Literal["tool_call", "unknown_outcome"]
+    kind: ApprovalKind
     since: Time
     expires_at: Time
 

@@ -18,6 +18,7 @@ from api.requests.base import (
     not_null,
 )
 from api.requests.policy import ApprovalDefaults, Policy
+from api.requests.servers import McpServers, normal_servers
 from api.requests.tools import Tools, normal_tools
 
 
@@ -49,7 +50,7 @@ class AgentFields(Body):
 
     description: Description | None = None
     execution_identity: ServiceAccount | None = None
-    mcp_servers: Unsupported = None
+    mcp_servers: McpServers | None = None
     multiagent: Unsupported = None
     skills: Unsupported = None
     system: System | None = None
@@ -59,6 +60,7 @@ class AgentFields(Body):
     )
     approval: ApprovalDefaults | None = None
     max_turns: MaxTurns | None = None
+    disable_parallel_tool_use: bool | None = Field(None, description="Whether the model is to ask for one call at a time.")
 
 
 class AgentCreate(AgentFields):
@@ -79,7 +81,8 @@ class AgentCreate(AgentFields):
             "permission_policy": self.permission_policy,
             "approval": self.approval.normal() if self.approval else None,
             "max_turns": self.max_turns,
-            "mcp_servers": [],
+            "disable_parallel_tool_use": bool(self.disable_parallel_tool_use),
+            "mcp_servers": normal_servers(self.mcp_servers),
             "skills": [],
             "multiagent": None,
             "execution_identity": {"type": "service_account"},
@@ -108,6 +111,8 @@ class AgentUpdate(AgentFields):
             "permission_policy": self.permission_policy,
             "approval": self.approval.normal() if self.approval else None,
             "max_turns": self.max_turns,
+            "disable_parallel_tool_use": bool(self.disable_parallel_tool_use),
+            "mcp_servers": normal_servers(self.mcp_servers),
             "metadata": self.metadata or {},
         }
         return {field: value for field, value in said.items() if field in self.model_fields_set}

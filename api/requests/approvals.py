@@ -12,6 +12,8 @@ from models.errors import Invalid
 from models.pure.states import APPROVAL
 
 Status = Annotated[str, StringConstraints(pattern=f"^({'|'.join(APPROVAL)})$")]
+ApprovalKind = Literal["tool_call", "unknown_outcome", "question"]
+"""May it run? It began; what became of it? It began, and must be told something to go on."""
 AT_ONCE = 100
 """Decisions in one request: as many sessions as may be locked together."""
 
@@ -23,7 +25,7 @@ class ApprovalList(Paged):
     session_id: str | None = Field(None, max_length=128)
     agent_id: str | None = Field(None, max_length=128)
     tool: str | None = Field(None, max_length=200)
-    kind: Literal["tool_call", "unknown_outcome"] | None = None
+    kind: ApprovalKind | None = None
     expires_before: Moment | None = Field(None, alias="expires_at[lt]")
     order: Literal["asc", "desc"] = "asc"
 

@@ -2,17 +2,49 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, StringConstraints, field_validator
+from pydantic_core.core_schema import ValidationInfo
 
 from api.requests.base import YEAR, Body, Message, Sha256
 from api.requests.blocks import Answered
 from models.decision import Decision
+from models.pure.canonical import canonical
 from models.pure.policy.rules import MAX_TEXT
 
 MAX_USES = 1_000_000
+REPLY_BYTES = 100_000
+"""Of all answers to a question together."""
 
 GrantScope = Literal["session", "always"]
 Match = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
+
+
+class Reply(Body):
+    """What a person says to one request of a tool that asked: the form, filled in, or no."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] | None = None
+    """With accept: the fields of the form."""
+
+    @field_validator("content")
+    @classmethod
+    def _of_accept(cls, content: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
+        if content is not None and info.data.get("action", "accept") != "accept":
+            raise ValueError("goes with action accept only.")
+        return content
+
+
+def _bounded(replies: dict[str, Any]) -> dict[str, Any]:
+    said = {key: reply.model_dump() if isinstance(reply, Reply) else reply for key, reply in replies.items()}
+    if len(canonical(said)) > REPLY_BYTES:
+        raise ValueError(f"is longer than {REPLY_BYTES} bytes.")
+    return replies
+
+
+Key = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+Replies = Annotated[dict[Key, Reply], Field(min_length=1, max_length=64), AfterValidator(_bounded)]
+ONLY = ""
+"""The key of the only request there is, where a decision does not name it."""
 
 
 class DecisionFields(Body):
@@ -36,6 +68,26 @@ class DecisionFields(Body):
     """Of the grant."""
     expected_input_sha256: Sha256 | None = None
     """The hash of the input that was shown: 409 if another would run."""
+    answers: Replies | None = None
+    """With allow, where the tool asked something: what is said to each of its requests, by their keys."""
+    answer: Annotated[dict[str, Any], AfterValidator(_bounded)] | None = None
+    """Short for accepting the only request there is, with this content."""
+
+    @field_validator("answer")
+    @classmethod
+    def _instead(cls, answer: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
+        if answer is not None and info.data.get("answers") is not None:
+            raise ValueError("is short for answers where there is one request: send one of them.")
+        return answer
+
+    @property
+    def replies(self) -> dict[str, Any] | None:
+        """What is said to each request, whichever way it was sent."""
+        if self.answer is not None:
+            return {ONLY: {"action": "accept", "content": self.answer}}
+        if self.answers is None:
+            return None
+        return {key: reply.model_dump(exclude_none=True) for key, reply in self.answers.items()}
 
     def decided(self, result: Literal["allow", "deny"] | None, **more: Any) -> Decision:
         """What the verb takes."""
@@ -50,5 +102,6 @@ class DecisionFields(Body):
             expires_in_seconds=self.expires_in_seconds,
             max_uses=self.max_uses,
             expected_input_sha256=self.expected_input_sha256,
+            answers=self.replies,
             **more,
         )

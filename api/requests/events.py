@@ -65,7 +65,9 @@ _SCOPES = {
 
 def plain(event: Body) -> dict[str, Any]:
     """An event as the verbs take it: without what was not said."""
-    return event.model_dump(exclude_none=True)
+    said = event.model_dump(exclude_none=True, exclude={"answer"})
+    replies = event.replies if isinstance(event, UserToolConfirmation) else None
+    return said | ({"answers": replies} if replies is not None else {})
 
 
 class EventsSend(Body):

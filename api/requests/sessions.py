@@ -8,6 +8,7 @@ from api.requests.agents import MaxTurns, ModelParam
 from api.requests.base import AtMost, Body, Created, Id, Metadata, MetadataPatch, Paged, System, Unsupported
 from api.requests.events import UserMessage
 from api.requests.policy import ApprovalDefaults, Policy
+from api.requests.servers import McpServers, normal_servers
 from api.requests.tools import Tools, normal_tools
 
 Title = Annotated[str, Field(max_length=512)]
@@ -32,7 +33,7 @@ class Overridden(Body):
     type: Literal["agent_with_overrides"]
     id: Id
     version: Version | None = None
-    mcp_servers: Unsupported = None
+    mcp_servers: McpServers | None = None
     skills: Unsupported = None
     model: ModelParam | None = None
     system: System | None = None
@@ -45,6 +46,7 @@ class Overridden(Body):
         said: dict[str, Any] = {
             "system": self.system or None,
             "tools": normal_tools(self.tools),
+            "mcp_servers": normal_servers(self.mcp_servers),
             "permission_policy": self.permission_policy,
             "approval": self.approval.normal() if self.approval else None,
         }
@@ -80,7 +82,12 @@ class SessionAgentUpdate(Body):
     """What of a session's agent can change; lists are replaced whole."""
 
     tools: Tools | None = None
-    mcp_servers: Unsupported = None
+    mcp_servers: McpServers | None = None
+
+    def changes(self) -> dict[str, Any]:
+        """The lists that were given, in normal form."""
+        said = {"tools": normal_tools(self.tools), "mcp_servers": normal_servers(self.mcp_servers)}
+        return {field: value for field, value in said.items() if field in self.model_fields_set}
 
 
 class SessionUpdate(Body):
@@ -93,12 +100,10 @@ class SessionUpdate(Body):
     vault_ids: Unsupported = None
 
     def changes(self) -> dict[str, Any]:
-        """The fields that were given: `title`, `metadata` (a patch), `tools` in normal form."""
+        """The fields that were given: `title`, `metadata` (a patch), `tools` and `mcp_servers` in normal form."""
         said: dict[str, Any] = {"title": self.title or None, "metadata": self.metadata or {}}
         said = {field: value for field, value in said.items() if field in self.model_fields_set}
-        if self.agent and "tools" in self.agent.model_fields_set:
-            said["tools"] = normal_tools(self.agent.tools)
-        return said
+        return said | (self.agent.changes() if self.agent else {})
 
 
 class SessionList(Created):

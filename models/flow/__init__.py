@@ -4,11 +4,13 @@
     turning    a turn's claim, checkpoint, retry and failure
     chatting   decisions by chat words
     deciding   decisions and deadlines
+    answering  what people say to a tool that asks something
     explaining which rule decides about a call, and why
     simulating what a proposed rule would have done to past calls; recalling finds them
     granting   verdicts, with what people granted; what a grant does to calls that wait
     updating   title, metadata, and the agent's tools
-    working    a tool call's claim, result and loss
+    claiming   a tool call's claim: whether it may begin
+    working    its result, its loss, and what it asks back
     following  what comes next, after any of these
     hosting    work for the workers of self-hosted environments
 
@@ -16,15 +18,19 @@ A door or a task opens the transaction, locks, calls one of these, and commits.
 """
 
 import models.schema  # noqa: F401 - foreign keys name tables that no verb touches
+from models.flow.claiming import Hands, Taken, claim_call
 from models.flow.deciding import decide, expire_due, remind_due, too_late
 from models.flow.granting import release_waiting, ruling, swept
 from models.flow.hosting import offer_work, stop_work
 from models.flow.talking import archive, create, delete, receive
 from models.flow.turning import checkpoint, claim_turn, fail_turn, history, rescue_turn
 from models.flow.updating import update
-from models.flow.working import claim_call, finish_call, lose_call, rescue_call
+from models.flow.working import Outcome, expire_calls, finish_call, late_result, lose_call, rescue_call
 
 __all__ = [
+    "Hands",
+    "Outcome",
+    "Taken",
     "archive",
     "checkpoint",
     "claim_call",
@@ -32,10 +38,12 @@ __all__ = [
     "create",
     "decide",
     "delete",
+    "expire_calls",
     "expire_due",
     "fail_turn",
     "finish_call",
     "history",
+    "late_result",
     "lose_call",
     "offer_work",
     "receive",

@@ -8,8 +8,9 @@ from models.approval import Approval, DeadlinePassed
 from models.db import Db, transaction
 from models.decision import Decision
 from models.errors import Conflict, Invalid
+from models.flow.answering import check_answers, named
 from models.flow.following import carry_on, stop
-from models.flow.granting import ruling
+from models.flow.granting import identity_of, ruling, verdict_on
 from models.grant import Grant
 from models.principal import Principal, system
 from models.proposal import MAX_INPUT_BYTES
@@ -26,6 +27,7 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
     The same decision again changes nothing and gets the same id. Raises Conflict for another one, or for a hash that is not
     what would run; DeadlinePassed when it is late; Invalid for an answer that does not fit the question.
     """
+    decision = named(approval, decision)
     if approval.status != "pending":
         return _repeated(approval, decision)
     if approval.expires_at <= session.now:
@@ -99,6 +101,12 @@ def _check(approval: Approval, decision: Decision) -> None:
             {"input_sha256": approval.input_sha256},
         )
     decision.check()
+    if approval.kind == "question":
+        check_answers(approval, decision)
+    elif decision.answers is not None:
+        raise Invalid(
+            "answers", "is for a call that asks something; this one only wants to run: decide it by result allow or deny."
+        )
     if approval.kind == "unknown_outcome":
         if decision.outcome is None and decision.result != "deny":
             raise Invalid(
@@ -117,6 +125,8 @@ Way = Callable[[Db, Session, Principal, Approval, ToolCall, Decision], str]
 def _way(approval: Approval, decision: Decision) -> Way:
     if approval.kind == "unknown_outcome":
         return _settle_unknown
+    if approval.kind == "question" and decision.result == "allow":
+        return _go_on
     if decision.result == "deny":
         return _deny
     if decision.respond:
@@ -126,6 +136,9 @@ def _way(approval: Approval, decision: Decision) -> Way:
 
 def _deny(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     event_id = approval.close(db, session, principal, "denied", decision)
+    if approval.kind == "question":
+        call.settle(db, session, "denied", text(words.question_denied(decision.deny_message)), is_error=True)
+        return event_id
     if call.attempt:  # an earlier attempt began, and was lost before the grant behind it was
         call.settle(db, session, "cancelled", text(words.given_up(decision.deny_message)), is_error=True)
         return event_id
@@ -136,15 +149,25 @@ def _deny(db: Db, session: Session, principal: Principal, approval: Approval, ca
 
 def _allow(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     rules = ruling(db, session)
-    verdict = rules.verdict(call.name, call.input)
+    verdict = verdict_on(rules, call, call.input)
     if verdict.effect == "deny":
         said = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
         raise Conflict(said, {"rule": verdict.rule})
+    if approval.input_schema is not None and (fault := misfit(approval.input_schema, call.input)):
+        raise Invalid(
+            "result", f"the tool has changed, and this input no longer fits: allow it with updated_input, or deny. {fault}"
+        )
     if decision.scope != "once":
-        identity = rules.identity(call.name, self_hosted=session.self_hosted)
+        identity = identity_of(rules, session, call)
         Grant.give(db, session, principal, approval, decision, identity)
     event_id = approval.close(db, session, principal, "allowed", decision)
     call.release(db, session)
+    return event_id
+
+
+def _go_on(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+    event_id = approval.close(db, session, principal, "answered", decision)
+    call.release(db, session, answers=decision.answers)
     return event_id
 
 
@@ -180,7 +203,7 @@ def _edited(db: Db, session: Session, approval: Approval, call: ToolCall, wanted
         raise Invalid("updated_input", str(error)) from None
     if schema is not None and (fault := misfit(schema, edited)):
         raise Invalid("updated_input", f"does not fit the tool's schema. {fault}")
-    verdict = ruling(db, session).verdict(call.name, edited)
+    verdict = verdict_on(ruling(db, session), call, edited)
     if verdict.effect == "deny":
         raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
     return edited
@@ -201,19 +224,23 @@ def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends
     """What the deadline does; it allows nothing if the run is to end."""
     seconds = round((approval.expires_at - approval.created_at).total_seconds(), 3)
     call = db.get_one(ToolCall, approval.tool_call_id)
-    if approval.kind == "tool_call" and approval.on_timeout == "allow" and not ends and _lets(db, session, call):
+    if approval.kind == "tool_call" and approval.on_timeout == "allow" and not ends and _lets(db, session, approval, call):
         approval.close(db, session, by, "allowed", Decision("allow"))
         call.release(db, session)
         return
     approval.close(db, session, by, "expired", Decision("deny", deny_message=words.expired_note(seconds)))
-    if approval.kind == "unknown_outcome":
+    if approval.kind == "question":
+        call.settle(db, session, "expired", text(words.question_expired(seconds)), is_error=True)
+    elif approval.kind == "unknown_outcome":
         call.settle(db, session, "done", text(words.outcome_unknown()), is_error=True)
     else:
         call.settle(db, session, "expired", text(words.expired(seconds)), is_error=True)
 
 
-def _lets(db: Db, session: Session, call: ToolCall) -> bool:
+def _lets(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:
     """Whether a deadline may still allow the call: the tool's own configuration says so by name, and no rule asks or denies."""
     rules = ruling(db, session)
-    verdict = rules.verdict(call.name, call.input)
+    verdict = verdict_on(rules, call, call.input)
+    if approval.input_schema is not None and misfit(approval.input_schema, call.input):
+        return False
     return rules.allows_on_timeout(call.name) and (verdict.effect == "allow" or (verdict.effect == "ask" and not verdict.rules))

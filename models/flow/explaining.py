@@ -14,6 +14,7 @@ from models.pure.policy.rules import COMMAND_PATHS
 from models.ruling import Ruling
 from models.session import Session
 from models.settings import settings
+from models.toolset import listed
 from models.workspace import Workspace
 
 
@@ -43,7 +44,8 @@ def explain(
     `proposed` is a policy in the place of the tool's own.
     """
     policies = Workspace.policies(db, workspace_id)
-    ruling = Ruling(with_tool(agent, tool, proposed), policies, settings().default_permission)
+    one = with_tool(agent, tool, proposed)
+    ruling = Ruling(one, policies, settings().default_permission, listed(db, one))
     grants = _live(db, session, tool) if session else []
     texts = {path: look_up(given, pointer(path)) for path in sorted(COMMAND_PATHS)}
     lines = {path: shell.read(text) for path, text in texts.items() if isinstance(text, str)}
@@ -51,12 +53,18 @@ def explain(
 
 
 def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The agent with that tool and no other, so that no more is compiled, and `proposed` in the place of the tool's own policy."""
+    """The agent with that tool and no other, so that no more is compiled, and `proposed` in the place of the tool's own policy.
+
+    MCP servers stay whole, as only they know their tools; `proposed` is then for all of them.
+    """
     own = {"permission_policy": proposed, "policy_from": "tool"} if proposed else {}
     tools: list[dict[str, Any]] = []
     for entry in agent["tools"]:
         if entry["type"] == "custom":
             tools += [{**entry, **own}] if entry["name"] == tool else []
+        elif entry["type"] == "mcp_toolset":
+            configs = [{**config, **own} for config in entry["configs"]]
+            tools.append({**entry, "default_config": {**entry["default_config"], **own}, "configs": configs})
         else:
             tools.append({**entry, "configs": [{**config, **own} for config in entry["configs"] if config["name"] == tool]})
     return {**agent, "tools": tools}

@@ -65,14 +65,17 @@ def stop(db: Db, session: Session, principal: Principal, why: str | None = None)
 
 
 def _stop_call(db: Db, session: Session, principal: Principal, call: ToolCall) -> None:
+    asks = False
     if call.status in {"asked", "unknown"}:
         for approval in Approval.of_call(db, call.id):
             if approval.status == "pending":
+                asks = approval.kind == "question"
                 approval.close(db, session, principal, "cancelled", Decision("deny", deny_message="The run was ended."))
     if call.status == "unknown":
         call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
     elif call.status in {"asked", "queued", "with_client"}:
-        call.settle(db, session, "cancelled", text(words.cancelled()), is_error=True)
+        say = words.cancelled_asking if asks else words.cancelled
+        call.settle(db, session, "cancelled", text(say()), is_error=True)
     elif call.status == "running" and call.cancel_requested_at is None:
         call.cancel_requested_at = session.now
 

@@ -1,6 +1,7 @@
 """Verdicts that take grants into account, and what grants do to calls that wait already."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from models import clock
 from models.approval import Approval
@@ -10,16 +11,21 @@ from models.flow.following import carry_on
 from models.grant import Grant
 from models.principal import Principal
 from models.proposal import Proposal
-from models.pure.policy import Verdict
-from models.ruling import Asking, Ruling
+from models.pure import words
+from models.pure.fitting import misfit
+from models.pure.policy import Rule, Verdict
+from models.ruling import NOT_GIVEN, Asking, Ruling
 from models.session import Session
+from models.settings import settings
 from models.tool_call import ToolCall
+from models.toolset import listed
 from models.workspace import Workspace
 
 
 def ruling(db: Db, session: Session) -> Ruling:
     """The policies that hold for the session's calls now."""
-    return Ruling.of(session.agent, Workspace.policies(db, session.workspace_id))
+    agent = session.agent
+    return Ruling.of(agent, Workspace.policies(db, session.workspace_id), listed(db, agent))
 
 
 def judge(db: Db, session: Session, proposals: Sequence[Proposal]) -> list[Verdict]:
@@ -68,19 +74,36 @@ def still_allowed(db: Db, session: Session, call: ToolCall) -> Verdict:
     """The verdict on a call that was allowed and is about to begin: a rule may have come, or a grant gone, since."""
     rules = ruling(db, session)
     grants = Grant.standing(db, session, call.grants or ())
-    return rules.verdict(call.name, call.input, [grant.rule for grant in grants])
+    return verdict_on(rules, call, call.input, [grant.rule for grant in grants])
 
 
-def ask_instead(db: Db, session: Session, call: ToolCall) -> None:
-    """What had allowed the call is gone: it is put to a person."""
+def verdict_on(rules: Ruling, call: ToolCall, given: dict[str, Any], grants: Sequence[Rule] = ()) -> Verdict:
+    """The verdict on a call that was made before: one whose server's name is another server's by now is nobody's."""
+    return rules.verdict(call.name, given, grants) if rules.is_at(call.name, call.address) else NOT_GIVEN
+
+
+def identity_of(rules: Ruling, session: Session, call: ToolCall) -> str:
+    """Of the tool that people were asked about."""
+    asked = (call.asking or {}).get("identity")
+    return asked if call.kind == "mcp" and asked else rules.identity(call.name, self_hosted=session.self_hosted)
+
+
+def ask_instead(db: Db, session: Session, call: ToolCall, input_schema: dict[str, Any] | None = None) -> None:
+    """What had allowed the call is gone: it is put to a person. `input_schema`: its tool has changed, and takes this now."""
     before = [approval for approval in Approval.of_call(db, call.id) if approval.kind == "tool_call"]
-    approval = before[-1].again(session, call) if before else Approval.ask(session, call, _asking(call))
+    approval = before[-1].again(session, call) if before else Approval.ask(session, call, asking_of(call))
+    if input_schema is not None:
+        approval.input_schema, approval.prompt = input_schema, words.tool_changed(approval.prompt)
     call.ask_again(db)
     approval.put(db, session, Principal("system", "tool.run", session.workspace_id))
 
 
 def _release(db: Db, session: Session, rules: Ruling, grants: list[Grant], approval: Approval) -> bool:
     call = db.get_one(ToolCall, approval.tool_call_id)
+    if identity_of(rules, session, call) != rules.identity(call.name, self_hosted=session.self_hosted):
+        return False
+    if approval.input_schema is not None and misfit(approval.input_schema, call.input):
+        return False
     verdict = _granted(db, session, rules, grants, call.name, call.input)
     used = [rule.id for rule in verdict.rules if rule.source == "grant"]
     if verdict.effect != "allow" or not used:
@@ -107,6 +130,8 @@ def _granted(db: Db, session: Session, rules: Ruling, grants: list[Grant], tool:
         grants[:] = [grant for grant in grants if grant.id != over]
 
 
-def _asking(call: ToolCall) -> Asking:
-    assert call.asking is not None, "a call that grants allowed before anybody was asked keeps how to ask"
+def asking_of(call: ToolCall) -> Asking:
+    """How people are asked about the call, as was known when it was proposed."""
+    if call.asking is None:
+        return Asking(f"Run {call.name}", settings().approval_seconds)
     return Asking(**call.asking)

@@ -31,7 +31,9 @@ SESSIONS = 50
 CALLS = 100
 """At once: an input can be as long as a megabyte."""
 
-_LOOK = sa.func.md5(sa.func.concat(Session.agent_id, Session.agent_version, sa.cast(Session.overrides, sa.Text)))
+_LOOK = sa.func.md5(
+    sa.func.concat(Session.agent_id, Session.agent_version, Session.long_results, sa.cast(Session.overrides, sa.Text))
+)
 """Sessions of the same look have the same rules."""
 _COLUMNS = (
     *(ToolCall.id, ToolCall.session_id, ToolCall.name, ToolCall.permission, ToolCall.rule, ToolCall.grants, ToolCall.created_at),

@@ -12,8 +12,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from models.agent import effective_tools
 from models.db import Db
+from models.effective_tool import effective_tools
 from models.errors import Busy, Invalid
 from models.flow.explaining import with_tool
 from models.flow.recalling import Then, became, given, pages
@@ -24,6 +24,7 @@ from models.pure.policy.rules import MAX_RULES
 from models.ruling import Ruling
 from models.session import Session
 from models.settings import settings
+from models.toolset import listed
 from models.workspace import Workspace
 
 EXAMPLES = 10
@@ -148,7 +149,8 @@ class _Rulings:
         """The call's input without its secrets, unless it is long."""
         if len(canonical(call.input)) > SHOWN_BYTES:
             return None
-        tools = effective_tools(with_tool(self._agent(look, call), call.name))
+        one = with_tool(self._agent(look, call), call.name)
+        tools = [tool for tool in effective_tools(one, listed(self._db, one)) if tool.name == call.name]
         return mask(call.input, tools[0].input_schema if tools else None).shown
 
     def _agent(self, look: str, call: Any) -> dict[str, Any]:
@@ -161,14 +163,15 @@ class _Rulings:
 
     def _make(self, agent: dict[str, Any], tool: str) -> Ruling:
         trial, workspace, unsaid = self._trial, dict(self._policies), settings().default_permission
+        behind = listed(self._db, agent)
         if trial.policy and trial.tool:
-            return Ruling(with_tool(agent, tool, trial.policy), workspace, unsaid)
+            return Ruling(with_tool(agent, tool, trial.policy), workspace, unsaid, behind)
         if trial.agent_id:
             below = default_of(workspace["policy"], unsaid)
             agent = agent | {"permission_policy": trial.policy or added(trial.rule, agent["permission_policy"], below)}
         else:
             workspace["policy"] = trial.policy or added(trial.rule, workspace["policy"], unsaid)
-        return Ruling(with_tool(agent, tool), workspace, unsaid)
+        return Ruling(with_tool(agent, tool), workspace, unsaid, behind)
 
 
 def added(rule: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, unsaid: Effect) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from models import audit, clock, ids
 from models.agent import AgentVersion
 from models.approval import Approval
 from models.attempt import Attempt
+from models.call_events import RESULTS
 from models.db import Db
 from models.decision import Decision
 from models.errors import Conflict, Invalid
 from models.event import Event
+from models.flow.answering import named
 from models.flow.chatting import take_word
 from models.flow.deciding import decide
 from models.flow.following import carry_on, stop
@@ -19,13 +21,14 @@ from models.flow.hosting import retire_work
 from models.grant import Grant
 from models.principal import Principal
 from models.session import NO_USAGE, Session
-from models.tool_call import RESULTS, ToolCall
+from models.stored_result import StoredResult
+from models.tool_call import ToolCall
 from models.turn import Turn
 from models.work import Work
 from models.writes import insert
 
 DECISION = (
-    *("result", "deny_message", "interrupt", "updated_input", "respond"),
+    *("result", "deny_message", "interrupt", "updated_input", "respond", "answers"),
     *("scope", "match", "expires_in_seconds", "max_uses", "expected_input_sha256"),
 )
 """The fields of a `user.tool_confirmation` that decide."""
@@ -112,7 +115,7 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     _quiet(db, session, principal, "deleted")
     session.note(principal, "session.deleted", session.id)
     session.write(db)
-    for table in (Event, Attempt, Approval, ToolCall, Turn, Work, Grant):
+    for table in (Event, Attempt, Approval, StoredResult, ToolCall, Turn, Work, Grant):
         db.execute(sa.delete(table).where(table.session_id == session.id))
     audit.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)
@@ -158,7 +161,8 @@ def _take_confirmation(db: Db, session: Session, principal: Principal, event: di
             "tool_use_id",
             f"{call.id} was not asked about: its permission was {call.permission!r}, and it is {call.status}.",
         )
-    return _stored(db, session, decide(db, session, principal, _meant(asked), Decision(**_decision(event))))
+    decision = Decision(**_decision(event))
+    return _stored(db, session, decide(db, session, principal, _meant(asked, decision), decision))
 
 
 def _decision(event: dict[str, Any]) -> dict[str, Any]:
@@ -167,12 +171,22 @@ def _decision(event: dict[str, Any]) -> dict[str, Any]:
     return said | ({"respond": tuple(said["respond"])} if "respond" in said else {})
 
 
-def _meant(asked: list[Approval]) -> Approval:
+def _meant(asked: list[Approval], decision: Decision) -> Approval:
     """Which of a call's approvals a decision about the call is for. A repeated decision belongs to the one that it first decided,
-    never to a later one of an unknown outcome; a call that was asked again, as its grant was gone, has its last question open."""
-    waiting = [approval for approval in asked if approval.status == "pending" and approval.kind == "tool_call"]
+    never to a later one of an unknown outcome, nor to a question that it does not answer; a call that was asked again, as its
+    grant was gone, has its last question open."""
     about = [approval for approval in asked if approval.kind == "tool_call"]
-    return (waiting or about or asked)[-1]
+    questions = [approval for approval in asked if approval.kind == "question"]
+    if decision.answers is not None:
+        if first := next((q for q in questions if q.status != "pending" and q.decision == named(q, decision).said), None):
+            return first
+        return (questions or about or asked)[-1]
+    waiting = [approval for approval in about if approval.status == "pending"]
+    open_ = [approval for approval in questions if approval.status == "pending"]
+    if decision.result == "deny":
+        waiting = waiting or open_
+    same = [approval for approval in about + questions if approval.decision == decision.said]
+    return (waiting or same or open_ or about or asked)[-1]
 
 
 def _take_result(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
@@ -181,7 +195,7 @@ def _take_result(db: Db, session: Session, principal: Principal, event: dict[str
     call = _call(db, session, field, event[field])
     if call.kind != kind:
         wants = "the server runs: it takes no result from a client"
-        takes = wants if call.kind == "builtin" else f"takes a {RESULTS[call.kind][0]}"
+        takes = wants if call.kind in {"builtin", "mcp"} else f"takes a {RESULTS[call.kind][0]}"
         raise Invalid(field, f"{call.id} is a call of {call.name!r}, which {takes}.")
     content, is_error = event.get("content") or [], bool(event.get("is_error"))
     if call.status == "with_client":
@@ -210,7 +224,10 @@ def _call(db: Db, session: Session, field: str, call_id: str) -> ToolCall:
     ToolCall.of_turn(db, session)  # mostly one of them, and all are wanted soon
     call = db.get(ToolCall, call_id)
     if call is None or call.session_id != session.id:
-        raise Invalid(field, f"session {session.id} has no tool call {call_id!r}; use the id of its agent.tool_use event.")
+        raise Invalid(
+            field,
+            f"session {session.id} has no tool call {call_id!r}; use the id of the event that told of it.",
+        )
     return call
 
 

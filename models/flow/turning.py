@@ -85,15 +85,18 @@ def fail_turn(
     retryable: bool,
     told: float | None = None,
     leave_out: bool = False,
+    server: str | None = None,
 ) -> None:
     """The model gave an error: again later, or, when that makes no sense any more, the run ends.
 
-    `leave_out`: the prompt itself is at fault, and must not spoil the messages to come.
+    `leave_out`: the prompt itself is at fault, and must not spoil the messages to come. `server`: the MCP server that failed, where
+    it was not the model.
     """
     turn.end_span(db, session, NO_USAGE, is_error=True)
     again = retryable and turn.attempt < settings().model_attempts
     status = "retrying" if again else "exhausted" if retryable else "terminal"
-    session.emit(db, "session.error", {"error": {"type": kind, "message": message, "retry_status": {"type": status}}})
+    error = {"type": kind, "message": message, "retry_status": {"type": status}}
+    session.emit(db, "session.error", {"error": error | ({"mcp_server_name": server} if server else {})})
     session.note(_actor(session), "turn.failed", turn.id, attempt=turn.attempt, error=kind, retry=again)
     if again:
         turn.retry(db, session, told=told)
@@ -139,7 +142,7 @@ def history(db: Db, session_id: str) -> Messages:
     columns = (ToolCall.turn_id, ToolCall.provider_id, ToolCall.result, ToolCall.is_error, _EDITED)
     calls = sa.select(*columns).where(ToolCall.session_id == session_id, ToolCall.status != "replaced")
     for turn_id, provider_id, result, is_error, edited in db.execute(calls.order_by(ToolCall.turn_id, ToolCall.position)):
-        content = _acceptable(result or [], spoiled=turn_id in spoiled)
+        content = _acceptable(result or [], spoiled=turn_id in spoiled or bool(is_error))
         if edited is not None:
             content = text(words.edited(_edit(db, session_id, edited))) + content
         if is_error and not content:
@@ -197,7 +200,8 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
         _refuse(db, session, turn, position, proposal, proposal.problem or words.unknown_tool(proposal.name))
         return
     asking = proposal.asking
-    allowed = "with_client" if proposal.kind == "custom" or session.self_hosted else "queued"
+    theirs = proposal.kind == "custom" or (proposal.kind == "builtin" and session.self_hosted)
+    allowed = "with_client" if theirs else "queued"
     status = {"allow": allowed, "ask": "asked", "deny": "denied"}[verdict.effect]
     call = ToolCall.propose(db, session, turn, position, proposal, verdict, status)
     if status == "denied":

@@ -25,10 +25,11 @@ def update(db: Db, session: Session, principal: Principal, changes: Mapping[str,
         metadata = patched(session.metadata_, changes["metadata"])
         if metadata != session.metadata_:
             session.metadata_ = said["metadata"] = metadata
-    if "tools" in changes and canonical(changes["tools"]) != canonical(session.agent["tools"]):
+    lists = {name: changes[name] for name in ("tools", "mcp_servers") if name in changes}
+    if any(canonical(value) != canonical(session.configured.get(name) or []) for name, value in lists.items()):
         if session.live:
             raise Conflict(f"Session {session.id} is {session.status}: its tools can change while it is idle or waits.")
-        session.overrides = (session.overrides or {}) | {"tools": changes["tools"]}
+        session.overrides = (session.overrides or {}) | lists
         said["agent"] = session.agent
     if said:
         session.emit(db, "session.updated", said)

@@ -1,75 +1,81 @@
-"""A tool call's claim, result and loss."""
+"""A tool call's result, its loss, and what it asks back."""
 
+from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
-
 from models.approval import Approval
-from models.db import Db
+from models.attempt import Attempt
+from models.db import Db, transaction
 from models.flow.following import carry_on
-from models.flow.granting import ask_instead, still_allowed
+from models.flow.granting import asking_of
 from models.principal import Principal, system
 from models.pure import words
-from models.pure.canonical import digest, is_digest
+from models.pure.canonical import digest
 from models.ruling import Asking
 from models.session import Session
 from models.settings import settings
+from models.stored_result import StoredResult
 from models.tool_call import ToolCall, text
 
 
-def claim_call(db: Db, session: Session, call_id: str, worker: str, storage_id: str) -> ToolCall | None:
-    """Take a queued call, its attempt's row written. None if it is not to be had, or if its files live on another storage.
+@dataclass(frozen=True)
+class Outcome:
+    """How a tool ended."""
 
-    What is about to run must hash to what was judged and, if it was asked, to what was decided; otherwise it is refused for good.
-    """
-    call = db.get(ToolCall, call_id)
-    if call is None or call.session_id != session.id or call.status != "queued":
-        return None
-    session.storage_id = session.storage_id or storage_id
-    if session.storage_id != storage_id:
-        call.held_back = f"its files are on storage {session.storage_id}, and worker {worker} has {storage_id}"
-        return None
-    if not _is_what_was_decided(db, call):
-        session.note(_actor(session), "tool_call.input_changed", call.id, input_sha256=call.input_sha256)
-        call.settle(db, session, "refused", text(words.changed_input()), is_error=True)
+    content: list[dict[str, Any]]
+    is_error: bool
+    structured: dict[str, Any] | None = None
+    question: dict[str, Any] | None = None
+    """Set: it has not ended, and wants to know something."""
+    whole: bytes | None = None
+    """The whole text, where `content` is only its ends."""
+
+
+def finish_call(db: Db, session: Session, call: ToolCall, outcome: Outcome) -> None:
+    """What a tool gave. Raises Stale if the call was taken from this worker: then nothing is kept."""
+    if outcome.question and call.cancel_requested_at is None:
+        _ask_back(db, session, call, outcome.question)
         carry_on(db, session)
-        return None
-    if not _may_begin(db, session, call):
-        carry_on(db, session)
-        return None
-    call.claim(db, session, worker)
-    session.note(
-        _actor(session),
-        "tool_call.started",
-        call.id,
-        attempt=call.attempt,
-        worker=worker,
-        input_sha256=call.input_sha256,
-    )
-    return call
-
-
-def finish_call(db: Db, session: Session, call: ToolCall, content: list[dict[str, Any]], *, is_error: bool) -> None:
-    """The call's result. Raises Stale if the call was taken from this worker: then nothing is kept."""
+        return
+    if outcome.question:
+        outcome = Outcome(text(words.cancelled_asking()), is_error=True)
     session.note(
         _actor(session),
         "tool_call.finished",
         call.id,
         attempt=call.attempt,
-        is_error=is_error,
-        result_sha256=digest(content),
+        is_error=outcome.is_error,
+        result_sha256=digest(outcome.content),
     )
-    call.settle(db, session, "done", content, is_error=is_error)
+    call.settle(db, session, "done", outcome.content, is_error=outcome.is_error, structured=outcome.structured)
+    if outcome.whole is not None:
+        StoredResult.keep(db, session, call, outcome.whole)
     carry_on(db, session)
 
 
-def lose_call(db: Db, session: Session, call: ToolCall) -> None:
-    """Nobody can say how the attempt ended: an idempotent call goes again under its key, any other is put to a person."""
+def late_result(db: Db, session: Session, call_id: str, attempt: int, outcome: Outcome) -> None:
+    """A worker reports of an attempt that is no longer its own: kept beside, for who wants to know; it decides nothing."""
+    if Attempt.was_reported(db, call_id, attempt):
+        return  # by the very same worker: its commit had come through
+    kept = {"content": outcome.content, "is_error": outcome.is_error, "at": session.now.isoformat()}
+    Attempt.late(db, call_id, attempt, kept)
+    session.note(
+        _actor(session),
+        "tool_call.reported_late",
+        call_id,
+        attempt=attempt,
+        is_error=outcome.is_error,
+        result_sha256=digest(outcome.content),
+    )
+
+
+def lose_call(db: Db, session: Session, call: ToolCall, why: str = "its worker died, or was cut off") -> None:
+    """Nobody can say how it ended, and `why`: an idempotent call goes again under its key, any other is put to a person."""
     session.note(_actor(session), "tool_call.lost", call.id, attempt=call.attempt, worker=call.worker)
     if call.cancel_requested_at is not None:
         call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
     elif not call.idempotent:
-        _ask_what_became(db, session, call)
+        _ask_what_became(db, session, call, why)
     elif call.attempt < settings().crash_attempts:
         call.release(db, session)
     else:
@@ -84,38 +90,49 @@ def rescue_call(db: Db, session: Session, call_id: str) -> None:
         lose_call(db, session, call)
 
 
-def _may_begin(db: Db, session: Session, call: ToolCall) -> bool:
-    """Whether no rule came that denies the call, and the grants behind it stand. If not, it is settled, or put to a person."""
-    verdict = still_allowed(db, session, call)
-    if verdict.effect == "deny":
-        session.note(_actor(session), "tool_call.denied", call.id, rule=verdict.rule, input_sha256=call.input_sha256)
-        if call.attempt:
-            call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
-        else:
-            call.settle(db, session, "refused", text(words.denied_by_policy(verdict.rule)), is_error=True)
-        return False
-    if call.grants and verdict.effect == "ask":
-        ask_instead(db, session, call)
-        return False
-    return True
+def expire_calls(workspace_id: str, session_id: str) -> int:
+    """Give up on the calls of one session whose client gave no result in time. Returns how many; 0 if somebody else works on it."""
+    with transaction(workspace_id) as db:
+        session = Session.try_lock(db, session_id)
+        if session is None:
+            return 0
+        silent = [call for call in ToolCall.of_turn(db, session) if call.status == "with_client" and _is_over(session, call)]
+        for call in silent:
+            session.note(system("sweep.expire_calls", workspace_id), "tool_call.expired", call.id)
+            call.settle(db, session, "expired", text(words.client_silent(call.answer_seconds or 0)), is_error=True)
+        if silent:
+            carry_on(db, session)
+        return len(silent)
 
 
-def _ask_what_became(db: Db, session: Session, call: ToolCall) -> None:
-    call.become_unknown(db, session)
-    prompt = f"Attempt {call.attempt} of this call was started by {call.worker} and never reported its end. What became of it?"
-    approval = Approval.ask(session, call, Asking(prompt, settings().approval_seconds), kind="unknown_outcome")
+def _is_over(session: Session, call: ToolCall) -> bool:
+    return call.answer_by is not None and call.answer_by <= session.now
+
+
+def _ask_back(db: Db, session: Session, call: ToolCall, question: dict[str, Any]) -> None:
+    session.note(_actor(session), "tool_call.asked_back", call.id, attempt=call.attempt)
+    call.park(db, session, question)
+    approval = Approval.ask(
+        session,
+        call,
+        _asking(call, words.asks_back(call.tool or call.name, call.server)),
+        kind="question",
+        questions=question["requests"],
+    )
     approval.put(db, session, _actor(session))
 
 
-def _is_what_was_decided(db: Db, call: ToolCall) -> bool:
-    """Shown = decided = run: one hash, and where it was asked, an allowed approval that carries it."""
-    if not is_digest(call.input, call.input_sha256):
-        return False
-    if call.permission != "ask":
-        return True
-    where = (Approval.tool_call_id == call.id, Approval.kind == "tool_call", Approval.status == "allowed")
-    runs = sa.func.coalesce(Approval.decided_sha256, Approval.input_sha256)
-    return call.input_sha256 in set(db.scalars(sa.select(runs).where(*where)))
+def _ask_what_became(db: Db, session: Session, call: ToolCall, why: str) -> None:
+    told = Attempt.told(db, call.id, call.attempt)
+    call.become_unknown(db, session)
+    prompt = f"Attempt {call.attempt} of this call, by {call.worker}, never reported its end: {why}. What became of it?"
+    approval = Approval.ask(session, call, _asking(call, prompt), kind="unknown_outcome", attempt_told=told)
+    approval.put(db, session, _actor(session))
+
+
+def _asking(call: ToolCall, prompt: str) -> Asking:
+    """Another question about a call; the schema says which of its arguments are secret."""
+    return Asking(prompt, settings().approval_seconds, input_schema=asking_of(call).input_schema)
 
 
 def _actor(session: Session) -> Principal:

@@ -21,16 +21,16 @@ TURN = {
 }
 
 TOOL_CALL = {
-    "asked": "An approval is pending; left by a decision, a grant, an expiry or a cancellation.",
-    "queued": "Allowed, for a worker to claim; asked again if the grant that allowed it is gone by then.",
-    "with_client": "Allowed, for the client to run; left by its result or a cancellation.",
+    "asked": "An approval is pending, before it runs or since it asked something; left by a decision, a grant, an expiry, an end.",
+    "queued": "Allowed, for a worker to claim; asked again if what allowed it is gone by then, done at once if cached.",
+    "with_client": "Allowed, for the client to run; left by its result, its deadline or a cancellation.",
     "running": "A worker holds its lease; its attempt row was committed before the effect.",
     "unknown": "It began and nobody can say how it ended; a person settles it.",
     "done": "It has a result, good or bad, from the tool, the client or a person.",
     "answered": "A person answered in the tool's place; it never ran.",
     "replaced": "A person changed its input after the client had seen it; another call runs in its place.",
     "denied": "A person or the policy said no; it never ran.",
-    "expired": "Nobody decided in time; it never ran.",
+    "expired": "Nobody decided in time, and it never ran; or its client gave no result in time, and nobody knows how far it came.",
     "cancelled": "An interrupt or the run's end came first; or its worker was lost after one, and nobody knows how far it came.",
     "refused": "Not a call that could be asked or run: unknown tool, bad input, turn limit, changed input.",
 }
@@ -72,9 +72,9 @@ TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
     },
     "tool_call": {
         "asked": frozenset({"queued", "with_client", "answered", "replaced", "denied", "expired", "cancelled"}),
-        "queued": frozenset({"running", "asked", "cancelled", "refused"}),
-        "with_client": frozenset({"done", "cancelled"}),
-        "running": frozenset({"done", "queued", "unknown", "cancelled"}),
+        "queued": frozenset({"running", "asked", "done", "cancelled", "refused"}),
+        "with_client": frozenset({"done", "expired", "cancelled"}),
+        "running": frozenset({"done", "asked", "queued", "unknown", "cancelled"}),
         "unknown": frozenset({"done", "queued", "cancelled"}),
         "done": frozenset(),
         "answered": frozenset(),

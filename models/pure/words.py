@@ -29,6 +29,11 @@ def expired_note(seconds: float) -> str:
     return f"Expired: nobody decided within {_duration(seconds)}."
 
 
+def client_silent(seconds: float) -> str:
+    """The client that runs the tool gave no result."""
+    return f"The program that runs this tool gave no result within {_duration(seconds)}: {_MAYBE}"
+
+
 def ended_by_person(message: str | None) -> str:
     """A person said no and ended the run, at this call."""
     return f"The user denied this tool call and ended the run{f', saying: {message}' if message else ''}. It was not run."
@@ -52,9 +57,45 @@ def answered() -> str:
     return "The user answered this tool call in the tool's place; the tool was not run. Take it as the result:"
 
 
+def asks_back(tool: str, server: str | None) -> str:
+    """People: a tool wants to know something before it goes on."""
+    return f"{f'{server}: ' if server else ''}{tool} asks before it goes on"
+
+
+def tool_changed(prompt: str) -> str:
+    """People: what is asked again, as the tool takes another input by now."""
+    note = " (the tool has changed since this was asked: its input no longer fits; edit it or deny)"
+    return prompt.removesuffix(note) + note
+
+
+def question_denied(message: str | None) -> str:
+    """A tool asked back, and a person would not answer."""
+    said = f" and said: {message}\n" if message else ". "
+    return f"The user would not answer what this tool call asked before it could go on{said}It was not carried through. {_ELSE}"
+
+
+def question_expired(seconds: float) -> str:
+    """A tool asked back, and nobody answered."""
+    return (
+        f"This tool call asked the user something before it could go on, and nobody answered within {_duration(seconds)}, so it "
+        "was not carried through. This is no refusal: nobody was there. Do not repeat it now; go on without it, or "
+        "say what is needed."
+    )
+
+
+def cancelled_asking() -> str:
+    """The run was ended while a tool asked back."""
+    return "This tool call asked the user something before it could go on, and the run was ended first: it was not carried through."
+
+
 def cancelled() -> str:
     """The run was ended before the call was run."""
     return "This tool call was not run: the run was ended before it started."
+
+
+def one_at_a_time() -> str:
+    """The system prompt's last words, for an agent that is to call one tool at a time."""
+    return "Call one tool at a time: wait for its result before you call the next one."
 
 
 def turn_limit(limit: int) -> str:
@@ -79,7 +120,7 @@ def changed_input() -> str:
 
 def outcome_unknown() -> str:
     """It began, and nobody will say how it ended."""
-    return f"This tool call was started and its worker was lost, so its outcome is unknown: {_MAYBE}"
+    return f"This tool call was started and its end was never reported, so its outcome is unknown: {_MAYBE}"
 
 
 def given_up(message: str | None) -> str:

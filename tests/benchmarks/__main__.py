@@ -15,6 +15,7 @@ SHORT = {
     "parked": ["2000", "--idle", "20"],
     "sweep": ["--rows", "100000", "--rounds", "1"],
     "decisions": ["--cycles", "20"],
+    "parallel": ["--nap", "0.2"],
     "policy": [],
     "audit": [],
     "turns_in_flight": ["100"],

@@ -3,6 +3,8 @@
 Imported by the workers of a benchmark; `benchmarks.floors` sends the first and the second.
 """
 
+import time
+
 from benchmarks.marks import say
 
 from workers.celery import app
@@ -19,3 +21,10 @@ def tool(cycle_id: str) -> None:
     """Where a tool would run."""
     say("T", cycle_id)
     app.send_task("turn.bare", (cycle_id, True), ignore_result=True, retry=False)
+
+
+@app.task(name="tool.nap")
+def nap(cycle_id: str, seconds: float) -> None:
+    """A tool that takes so long, with nothing around it."""
+    time.sleep(seconds)
+    say("N", cycle_id)

@@ -104,7 +104,7 @@ class Driver(Loop):
         toolset = {"type": "agent_toolset_20260401", "default_config": {"enabled": True, "permission_policy": policy}}
         agent = self._post("/v1/agents", {"name": "Bench", "model": "claude-bench", "tools": [toolset]})
         environment = self.http.get("/v1/environments").raise_for_status().json()["data"][0]
-        self.session = {"agent": agent["id"], "environment_id": environment["id"], "initial_events": [_message(PROMPT)]}
+        self.session = {"agent": agent["id"], "environment_id": environment["id"], "initial_events": [message(PROMPT)]}
 
     def start(self) -> str:
         """A session with its message."""
@@ -118,12 +118,13 @@ class Driver(Loop):
 
     def say(self, session_id: str, text: str) -> None:
         """One more message."""
-        self._post(f"/v1/sessions/{session_id}/events", {"events": [_message(text)]})
+        self._post(f"/v1/sessions/{session_id}/events", {"events": [message(text)]})
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         answer: dict[str, Any] = self.http.post(path, json=body).raise_for_status().json()
         return answer
 
 
-def _message(text: str) -> dict[str, Any]:
+def message(text: str) -> dict[str, Any]:
+    """A user's message."""
     return {"type": "user.message", "content": [{"type": "text", "text": text}]}

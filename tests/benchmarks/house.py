@@ -84,7 +84,7 @@ def servers(postgres_port: int | None = None, redis_url: str | None = None) -> I
 
 
 @contextlib.contextmanager
-def house(on: Servers, tools: int = 2, turns: int = 1, in_flight: int = 300) -> Iterator[House]:
+def house(on: Servers, tools: int = 2, turns: int = 1, in_flight: int = 300, **settings: str) -> Iterator[House]:
     """All of Assent, ready, with a workspace and a key that may do everything."""
     pipe = on.folder.path / "marks"
     pipe.unlink(missing_ok=True)
@@ -106,6 +106,7 @@ def house(on: Servers, tools: int = 2, turns: int = 1, in_flight: int = 300) -> 
         "ASSENT_WORKDIR_ROOT": str(on.folder.path / "workdirs"),
         "ASSENT_TURNS_IN_FLIGHT": str(in_flight),
         "BENCH_PIPE": str(pipe),
+        **settings,
     }
     supervisor = Supervisor(ROOT, output=(on.folder.path / "house.log").open("w"))
     try:

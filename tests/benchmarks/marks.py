@@ -26,7 +26,7 @@ def _claimed(verb: Any, mark: str) -> Any:
     def marked(db: Db, session: Session, *args: Any, **kwargs: Any) -> Any:
         found = verb(db, session, *args, **kwargs)
         if found is not None:
-            db.info["mark"] = (mark, session.id, found.id)
+            db.info["mark"] = (mark, session.id, getattr(found, "call", found).id)
         return found
 
     return marked

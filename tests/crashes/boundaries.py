@@ -12,6 +12,7 @@ WRITES = {
     "fail_turn": "a model's error is kept",
     "claim_call": "a tool's attempt is written",
     "finish_call": "a tool's result is kept",
+    "tell": "what a tool has printed so far is kept",
     "lose_call": "a tool's outcome is given up as unknown",
     "dispatch_turns": "queued turns are stamped as hinted",
     "dispatch_calls": "queued calls are stamped as hinted",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from crashes.effects import TOOLSET, Ledger, announce_effects
 from crashes.hints import forget, use_redis
 from crashes.journey import Armed, Journey
 from crashes.processes import CRASHING, READY, running, stand_in
@@ -49,11 +50,15 @@ def worker_env(crash_folder: Path, model_url: str, database_urls: DatabaseUrls) 
         "DATABASE_SYSTEM_URL": database_urls.system,
         "DATABASE_OWNER_URL": "",
         "ASSENT_SHELL": "bare",
+        "ASSENT_SHELL_MEMORY_BYTES": str(64 << 20),
         "ASSENT_ENVIRONMENT": "development",
         "ASSENT_WORKDIR_ROOT": str(crash_folder / "workdirs"),
         "ASSENT_WATCH_SECONDS": "0.1",
         "ASSENT_BACKOFF_SECONDS": "0.02",
         "ASSENT_MODEL_ATTEMPTS": "2",
+        "ASSENT_HEARTBEAT_SECONDS": "0.5",
+        "ASSENT_TOOLSETS": TOOLSET,
+        "ASSENT_TEST_EFFECTS": str(crash_folder / "effects"),
         "ASSENT_TEST_CRASHES": str(crash_folder / "armed"),
         "ASSENT_TEST_UNLISTED": str(crash_folder / "unlisted"),
     }
@@ -118,3 +123,10 @@ def journey(
     """A conversation with the worker that crashes where it is told to."""
     use_redis(hints_go_to, crash_redis)
     return Journey(Stage(), clock, armed, crash_folder / "workdirs")
+
+
+@pytest.fixture
+def ledger(clean_database: DatabaseUrls, crash_folder: Path) -> Ledger:
+    """What the functions of the toolset note down; agents can name the toolset."""
+    announce_effects()
+    return Ledger(crash_folder / "effects")

@@ -183,9 +183,9 @@ def i7_checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
     running = {t.span_id for t in seen.turns if t.status == "running"}
     assert ended == Counter(set(begun) - running), "each attempt at a turn that began has ended once"
     results = Counter(
-        e.body.get("tool_use_id") or e.body["custom_tool_use_id"]
+        e.body.get("tool_use_id") or e.body.get("custom_tool_use_id") or e.body["mcp_tool_use_id"]
         for e in seen.events
-        if e.type in {"agent.tool_result", "user.tool_result", "user.custom_tool_result"}
+        if e.type in {"agent.tool_result", "agent.mcp_tool_result", "user.tool_result", "user.custom_tool_result"}
     )
     assert results == Counter(c.id for c in seen.calls if c.status in SETTLED), "one result for each call that is settled"
 

@@ -110,10 +110,10 @@ class Journey:
         self.clock.advance(seconds)
         self.beats = True
 
-    def settle_unknown(self, token: str = "effect") -> None:
-        """A person looks whether it happened, and says so or has it run again."""
+    def settle_unknown(self, token: str = "effect", *, happened: bool | None = None) -> None:
+        """A person looks whether it happened (unless it is said here), and says so or has it run again."""
         approval = self.until_asked("unknown_outcome")
-        if self.effects(token):
+        if self.effects(token) if happened is None else happened:
             self.stage.decide(approval, outcome="happened", content=({"type": "text", "text": "It happened: I looked."},))
         else:
             self.stage.decide(approval, outcome="rerun")

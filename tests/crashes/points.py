@@ -22,6 +22,7 @@ from flask import Flask
 
 from api import create_app
 from models import db, due, flow, lease
+from models.attempt import Attempt
 from models.principal import Principal
 from models.session import Session
 from models.tool_call import ToolCall
@@ -101,9 +102,9 @@ def _publish(*args: Any, publish: Callable[..., bool] = enqueue.publish) -> bool
     return done
 
 
-def _hints(table: Any, *args: Any, hints: Callable[..., Any] = due.hints) -> Any:
+def _hints(table: Any, *args: Any, hints: Callable[..., Any] = due.hints, **more: Any) -> Any:
     _doing.set("dispatch_calls" if table is ToolCall else "dispatch_turns")
-    return hints(table, *args)
+    return hints(table, *args, **more)
 
 
 def _loaded(name: str, provider_for: Callable[[str], Any] = providers.provider_for) -> Any:
@@ -120,7 +121,8 @@ for _verb in ("renew", "look"):
     setattr(lease, _verb, _name(READS)(getattr(lease, _verb)))
 Work.acknowledge = _name("acknowledge_work")(Work.acknowledge)  # type: ignore[method-assign]
 Work.beat = _name("renew_work")(Work.beat)  # type: ignore[method-assign]
-for _verb in ("lapsed", "overdue_approvals", "approvals_to_remind", "new_grants", "waiting_for"):
+Attempt.say = staticmethod(_name("tell")(Attempt.say))  # type: ignore[method-assign]
+for _verb in ("queues", "lapsed", "overdue_approvals", "approvals_to_remind", "new_grants", "waiting_for"):
     setattr(due, _verb, _name(READS)(getattr(due, _verb)))
 due.hints = _hints
 registry.execute = _watch("effect")(registry.execute)

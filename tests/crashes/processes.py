@@ -22,7 +22,8 @@ T = TypeVar("T")
 CELERY = [sys.executable, "-m", "celery", "-A", "workers", "worker", "-l", "INFO"]
 WORKER = [*CELERY, "--without-gossip", "--without-mingle", "--without-heartbeat"]
 CRASHING = [*WORKER, "--include", "crashes.points", "-P", "prefork", "-c", "3", "-Q", "turns,tools,sweeps"]
-"""All queues on processes: at a crash point one of them dies, and the pool starts another."""
+CRASHING += ["--max-tasks-per-child", "1000000"]
+"""All queues on processes: at a crash point one of them dies, and the pool starts another. Otherwise none ever ends."""
 TURNS = [*WORKER, "-P", "gevent", "-c", "20", "-Q", "turns,sweeps"]
 TOOLS = [*WORKER, "-P", "prefork", "-c", "2", "-Q", "tools"]
 
@@ -64,7 +65,7 @@ class Process:
             assert self.running.poll() is None, self.log.read_text()[-3000:]
             return re.search(pattern, self.log.read_text())
 
-        return wait_for(f"{self.words[-1]} says {pattern}", found)
+        return wait_for(f"{self.words[-1]} says {pattern}", found, 60)
 
     @property
     def family(self) -> list[psutil.Process]:

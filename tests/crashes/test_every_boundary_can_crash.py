@@ -4,12 +4,15 @@ import json
 
 import pytest
 from crashes.boundaries import BOUNDARIES
+from crashes.effects import SERVERS, Ledger, call
 from crashes.journey import EFFECT, Journey, approval_seconds, bash, send_task
 
 from models import db
 
 OF_TURNS = [b for b in BOUNDARIES if b.split(".")[0] in {"claim_turn", "model", "checkpoint"}]
 OF_CALLS = [b for b in BOUNDARIES if b.split(".")[0] in {"claim_call", "effect", "finish_call"}]
+
+AROUND_EFFECTS = ["effect.before", "effect.after", "finish_call.before_commit"]
 
 
 def of(verb: str) -> list[str]:
@@ -74,6 +77,51 @@ def test_an_idempotent_effect_goes_again_by_itself(journey: Journey, boundary: s
     assert journey.effects() == 1
     untouched = {"claim_call.before_commit", "finish_call.after_commit", "finish_call.after_publish"}
     assert len(seen.attempts) == (1 if boundary in untouched else 2)
+
+
+@pytest.mark.parametrize("boundary", AROUND_EFFECTS)
+def test_a_toolset_s_effect_that_must_not_be_doubled_is_not(journey: Journey, ledger: Ledger, boundary: str) -> None:
+    """I2, faults 2 and 3: the same for a function that a team wrote."""
+    journey.armed.at(boundary)
+    journey.begin(servers=SERVERS, till="always_ask").say(call("charge"), "then", "say Done.")
+    journey.decide(result="allow")
+    journey.until_crashed()
+    happened = boundary != "effect.before"
+    journey.until_asked("unknown_outcome")
+    assert ledger.effects(journey.session_id) == happened, "nobody has run it again unasked"
+    journey.settle_unknown(happened=happened)
+    seen = journey.until_idle()
+    assert ledger.effects(journey.session_id) == 1
+    assert len(seen.attempts) == (1 if happened else 2)
+
+
+@pytest.mark.parametrize("boundary", AROUND_EFFECTS)
+def test_a_toolset_s_idempotent_effect_goes_again_by_itself(journey: Journey, ledger: Ledger, boundary: str) -> None:
+    """I3, faults 2 and 3: the same key and the same input reach the function."""
+    journey.armed.at(boundary)
+    journey.begin(servers=SERVERS, till="always_allow").say(call("put"), "then", "say Done.")
+    journey.until_crashed()
+    seen = journey.until_idle()
+    assert not seen.approvals
+    assert len(seen.attempts) == 2
+    (key,) = {run.key for run in ledger.runs(journey.session_id)}
+    assert key == seen.calls[0].id
+    assert ledger.runs(journey.session_id)[-1].attempt == 2
+    assert ledger.effects(journey.session_id) == 1
+
+
+@pytest.mark.parametrize("boundary", of("tell"))
+def test_what_a_tool_has_printed_is_told_if_it_was_kept(journey: Journey, ledger: Ledger, boundary: str) -> None:
+    """I2: its worker dies while it keeps that; a person is told as much as was kept."""
+    journey.armed.at(boundary)
+    journey.begin(servers=SERVERS, till="always_allow").say(call("charge", "wait after"), "then", "say Done.")
+    journey.until_crashed()
+    unknown = journey.until_asked("unknown_outcome")
+    assert unknown.attempt_told
+    assert bool(unknown.attempt_told["output"]) == (boundary != "tell.before_commit")
+    journey.settle_unknown(happened=bool(ledger.effects(journey.session_id)))
+    journey.until_idle()
+    assert ledger.effects(journey.session_id) == 1
 
 
 @pytest.mark.parametrize("boundary", of("fail_turn"))
@@ -222,7 +270,7 @@ def crash_in_sweep(journey: Journey, boundary: str) -> None:
 def test_every_boundary_is_met() -> None:
     """The table and the tests above are about the same boundaries, with those of test_a_door_can_crash and of the work's doors."""
     others = ("fail_turn", "lose_call", "dispatch_turns", "dispatch_calls", "rescue_turn", "rescue_call", "expire_due", "receive")
-    others += ("release_waiting", "swept", "remind_due")
+    others += ("release_waiting", "swept", "remind_due", "tell")
     work = ("offer_work", "acknowledge_work", "renew_work", "stop_work")
     tested = OF_TURNS + OF_CALLS + [boundary for verb in (*others, *work) for boundary in of(verb)]
     assert sorted(tested) == sorted(BOUNDARIES)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from anthropic import Anthropic
 from doors.served import Caller, key, served
 from rows.stage import Stage
 
@@ -26,4 +27,12 @@ def stage(clean_database: object) -> Stage:
 def caller(api: str, stage: Stage) -> Iterator[Caller]:
     """A client of that workspace that may do everything."""
     with Caller(api, key(stage)) as client:
+        yield client
+
+
+@pytest.fixture
+def strict(api: str, caller: Caller) -> Iterator[Anthropic]:
+    """The SDK's client: an answer that does not hold under its types raises."""
+    secret = caller.headers["x-api-key"]
+    with Anthropic(api_key=secret, base_url=api, max_retries=0, _strict_response_validation=True) as client:
         yield client

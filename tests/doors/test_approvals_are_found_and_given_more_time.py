@@ -43,7 +43,7 @@ def test_each_filter_finds_its_own(caller: Caller, stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["kind=question", "tool=%00", "expires_at[lt]=soon", "expires_at[gt]=2026-01-01T00:00:00Z", "reveal=1"]
+    "query", ["kind=doubt", "tool=%00", "expires_at[lt]=soon", "expires_at[gt]=2026-01-01T00:00:00Z", "reveal=1"]
 )
 def test_a_filter_that_is_none_is_named(caller: Caller, query: str) -> None:
     bad(caller.get(f"/v1/approvals?{query}"), 400, query.partition("=")[0])

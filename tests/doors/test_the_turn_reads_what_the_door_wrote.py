@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from api.requests.agents import AgentCreate
-from models.agent import EffectiveTool, effective_tools
+from models.effective_tool import EffectiveTool, effective_tools
 from models.ruling import Asking, Ruling
+from models.toolset import Listed
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 TOOLSET = {"type": "agent_toolset_20260401"}
@@ -104,3 +105,17 @@ def test_a_stored_policy_that_is_not_understood_denies(policy: dict[str, Any]) -
     made = body({"type": "custom", "name": "t", "description": "d", "input_schema": SCHEMA, "permission_policy": ALLOW})
     made["tools"][0]["permission_policy"] = policy
     assert effect(made, "t", n=1) == "deny"
+
+
+def test_of_a_server_s_tools_those_that_are_named_are_otherwise_than_the_rest() -> None:
+    configs = [{"name": "push", "permission_policy": DENY}, {"name": "close", "enabled": False}, {"name": "gone"}]
+    toolset = {"type": "mcp_toolset", "mcp_server_name": "git", "configs": configs}
+    said = body(toolset, mcp_servers=[{"type": "url", "name": "git", "url": "https://example.org"}])
+    entries = tuple({"name": name, "description": name, "input_schema": SCHEMA} for name in ("push", "close", "look"))
+    found = effective_tools(said, {"git": Listed("https://example.org", "digest", entries)})
+    assert [(tool.name, tool.kind, tool.server) for tool in found] == [
+        ("mcp__git__push", "mcp", "git"),
+        ("mcp__git__look", "mcp", "git"),
+    ]
+    assert found[0].policy == {"type": "auto", "rules": [], "default": "deny"}
+    assert found[1].policy is None, "it is nobody's, so those of agent and workspace are asked"

@@ -20,9 +20,9 @@ AGENTS: list[tuple[str, dict[str, Any], str]] = [
     ("`speed: fast`", {"model": {"id": MODEL, "speed": "fast"}}, "model.speed"),
     ("`web_fetch`", {"tools": [{"type": SET, "configs": [{"name": "web_fetch", "enabled": True}]}]}, "tools"),
     ("`web_search`", {"tools": [{"type": SET, "configs": [{"name": "web_search"}]}]}, "tools"),
-    ("`mcp_toolset`", {"tools": [{"type": "mcp_toolset", "mcp_server_name": "x"}]}, "tools"),
     ("`auto` alone", {"tools": [{"type": SET, "default_config": {"permission_policy": {"type": "auto"}}}]}, "default"),
-    ("`mcp_servers`", {"mcp_servers": [{"type": "url", "name": "x", "url": "https://example.org"}]}, "mcp_servers"),
+    ("`http://`", {"mcp_servers": [{"type": "url", "name": "x", "url": "http://example.org"}]}, "mcp_servers.0.url"),
+    ("`assent:NAME`", {"mcp_servers": [{"type": "url", "name": "x", "url": "assent:nobody-s"}]}, "mcp_servers.0.url"),
     ("`skills`", {"skills": [{"type": "custom", "skill_id": "x"}]}, "skills"),
     ("`multiagent`", {"multiagent": {"type": "coordinator", "agents": []}}, "multiagent"),
 ]
@@ -71,6 +71,12 @@ def test_of_sessions(caller: Caller, said: str, more: dict[str, Any], field: str
 def test_of_events(caller: Caller, said: str, event: dict[str, Any], field: str) -> None:
     assert said in TABLE
     bad(caller.tell(caller.session()["id"], event), 400, field)
+
+
+def test_an_mcp_server_without_a_toolset_is_taken(caller: Caller) -> None:
+    assert "one that no `mcp_toolset` names gives no tools, and is taken" in TABLE
+    server = {"type": "url", "name": "x", "url": "https://example.org"}
+    assert caller.agent(mcp_servers=[server])["mcp_servers"] == [server]
 
 
 def test_the_table_is_the_one_of_a_short_readme() -> None:

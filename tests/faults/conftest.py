@@ -1,19 +1,21 @@
 """Two houses per test process: one whose messages go through a carrier, and a whole one whose links can be cut."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from crashes.effects import TOOLSET, Ledger, announce_effects
 from crashes.hints import forget, use_redis
+from crashes.journey import Armed, Journey
 from crashes.processes import READY, Process, running, stand_in
 from doors.served import key
 from faults.carrier import CARRIED, Carrier, once
 from faults.own_redis import OwnRedis, own_redis
 from faults.plant import Crowd, Plant
 from faults.proxy import proxied
-from own_database import DatabaseUrls
+from own_database import Clock, DatabaseUrls
 from rows.stage import Stage
 from sqlalchemy import make_url
 
@@ -112,13 +114,10 @@ def started() -> list[Plant]:
 
 
 @pytest.fixture
-def plant_at_rest(started: list[Plant]) -> Iterator[None]:
+def plant_at_rest(started: list[Plant]) -> None:
     """A plant that is up finds nothing to do: its beat does not beat, and nobody sends to its queues."""
     for plant in started:
         plant.process("beat").suspend()
-    yield
-    for plant in started:
-        plant.process("beat").resume()
 
 
 @pytest.fixture
@@ -164,15 +163,18 @@ def whole_plant(
             started.append(found)
             yield found
             started.remove(found)
+            found.process("beat").resume()
 
 
 @pytest.fixture
 def plant(whole_plant: Plant, clean_database: DatabaseUrls) -> Iterator[Plant]:
-    """The plant, whole at the beginning and at the end."""
+    """The plant, whole at the beginning and at the end. Between its tests no beat stirs the rows of others."""
+    whole_plant.process("beat").resume()
     yield whole_plant
     whole_plant.to_redis.heal()
     whole_plant.to_postgres.heal()
     whole_plant.redis.heal()
+    whole_plant.process("beat").suspend()
 
 
 @pytest.fixture
@@ -186,3 +188,52 @@ def crowd(plant: Plant, stage: Stage) -> Iterator[Crowd]:
     """Sessions over HTTP."""
     with httpx.Client(base_url=plant.url, headers={"x-api-key": key(stage)}, trust_env=False, timeout=20) as caller:
         yield Crowd(plant, stage, caller)
+
+
+@pytest.fixture(scope="session")
+def shift_env(fault_env: dict[str, str], fault_redis: OwnRedis, fault_folder: Path) -> dict[str, str]:
+    """What workers get that a test starts, stops and wakes by itself: queues of their own, a toolset, quick heartbeats."""
+    return fault_env | {
+        "REDIS_URL": fault_redis.url.removesuffix("0") + "2",
+        "ASSENT_TOOLSETS": TOOLSET,
+        "ASSENT_TEST_EFFECTS": str(fault_folder / "effects"),
+        "ASSENT_WATCH_SECONDS": "0.1",
+        "ASSENT_HEARTBEAT_SECONDS": "0.5",
+    }
+
+
+@pytest.fixture
+def ledger(clean_database: DatabaseUrls, fault_folder: Path) -> Ledger:
+    """What the functions of the toolset note down; agents can name the toolset."""
+    announce_effects()
+    return Ledger(fault_folder / "effects")
+
+
+@pytest.fixture
+def journeys(
+    plant_at_rest: None,
+    clean_database: DatabaseUrls,
+    clock: Clock,
+    fault_redis: OwnRedis,
+    shift_env: dict[str, str],
+    fault_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[[], Journey]]:
+    """Makes conversations with the workers of a test; their hints go to these, and the beat beats in this process."""
+    from workers import enqueue
+
+    fault_redis.heal()
+    monkeypatch.setattr(db, "_send", enqueue.send)
+    monkeypatch.setattr(enqueue, "_paused_until", 0.0)
+    monkeypatch.setenv("ASSENT_REHINT_SECONDS", "1")
+    use_redis(monkeypatch, shift_env["REDIS_URL"])
+    stage = Stage()
+
+    def another() -> Journey:
+        journey = Journey(stage, clock, Armed(fault_folder / "armed"), fault_folder / "workdirs")
+        journey.beats = True
+        return journey
+
+    yield another
+    monkeypatch.undo()
+    forget()

@@ -27,5 +27,5 @@ def test_decisions_commit_while_redis_takes_no_writes(plant: Plant, crowd: Crowd
     assert all(approval.status == "allowed" for session in asked for approval in crowd.stage.approvals(session.session_id))
     assert crowd.slowest < POST_SECONDS
     plant.redis.heal()
-    for seen in crowd.until(lambda seen: seen.session.status == "idle", 30):
+    for seen in crowd.until(lambda seen: seen.session.status == "idle", 60):
         assert crowd.effects(seen.session.id) == len(seen.calls)

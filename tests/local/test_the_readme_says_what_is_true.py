@@ -17,6 +17,7 @@ from deploy.folder import free_port
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 RUN, APPROVALS = re.findall(r"```sh\n(.*?)\n```", README, re.DOTALL)
+(TOOLSET,) = re.findall(r"```py\n(.*?)```", README, re.DOTALL)
 (SNIPPET,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
@@ -58,3 +59,16 @@ def test_two_commands_and_a_snippet_decide_real_approvals(up: dict[str, Any]) ->
 def test_what_it_names_is_there(path: str) -> None:
     """Every file and folder."""
     assert (ROOT / path).exists()
+
+
+def test_its_toolset_is_one() -> None:
+    """What it shows of the example can be written, and says what the example says."""
+    from workers.tools import toolset
+    from workers.toolsets import orders
+
+    names = {**vars(toolset), "REFUNDS": orders.REFUNDS, "Any": Any, "__name__": "readme"}
+    exec(TOOLSET, names)
+    shown, real = (each.tools["refund"] for each in (names["orders"], orders.orders))
+    for name in ("effect", "idempotent", "policy", "prompt"):
+        assert getattr(shown, name) == getattr(real, name)
+    assert shown.input_schema["properties"].keys() == real.input_schema["properties"].keys()

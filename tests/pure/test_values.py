@@ -92,10 +92,14 @@ TOLD = {
     "outcome_unknown": [words.outcome_unknown()],
     "given_up": [words.given_up(None), words.given_up("I looked")],
     "lost": [words.lost(3)],
+    "client_silent": [words.client_silent(60)],
+    "question_denied": [words.question_denied(None), words.question_denied("no")],
+    "question_expired": [words.question_expired(60)],
     # The run is over with these, or the tool did or said something: nothing is left to repeat.
     "ended_by_person": [words.ended_by_person(None), words.ended_by_person("Stop.")],
     "answered": [words.answered()],
     "cancelled": [words.cancelled()],
+    "cancelled_asking": [words.cancelled_asking()],
     "turn_limit": [words.turn_limit(5)],
     "changed_input": [words.changed_input()],
     "failed_silently": [words.failed_silently()],
@@ -104,8 +108,10 @@ TOLD = {
     # Mistakes of the model's own, which it may mend; nobody was asked.
     "unknown_tool": [words.unknown_tool("x")],
     "invalid_input": [words.invalid_input("input.a: is required")],
+    # Beforehand.
+    "one_at_a_time": [words.one_at_a_time()],
 }
-UNTOLD = {"expired_note", "replaced"}
+UNTOLD = {"expired_note", "replaced", "asks_back", "tool_changed"}
 """For people and runners."""
 
 
@@ -121,7 +127,7 @@ def test_no_words_to_the_model_invite_it_to_repeat_the_call(said: str) -> None:
     assert not {"again", "retry", "retried", "later"} & set(re.findall(r"[a-z]+", said.lower()))
 
 
-@pytest.mark.parametrize("name", [*list(TOLD)[:7]])
+@pytest.mark.parametrize("name", [*list(TOLD)[:10]])
 def test_what_could_be_tried_once_more_says_not_to(name: str) -> None:
     """Wherever the run goes on and the call did not run as it was proposed."""
     assert all("do not repeat" in said.lower() for said in TOLD[name])

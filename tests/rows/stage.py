@@ -1,5 +1,6 @@
 """A workspace with sessions on it, driven verb by verb, as the doors and the tasks would, without any process."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -7,7 +8,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from deploy.standin.pairing import check_pairs
-from models import flow, ids
+from models import flow, ids, toolset
 from models.agent import Agent
 from models.approval import Approval
 from models.audit import GENESIS, Audit, link
@@ -49,6 +50,20 @@ def rules(*said: tuple[str, Any], default: str = "ask") -> dict[str, Any]:
     return {"type": "rules", "rules": [{"effect": effect, "match": match} for effect, match in said], "default": default}
 
 
+def entry(name: str, *, idempotent: bool = False, **more: Any) -> dict[str, Any]:
+    """A tool of a toolset, as its worker announces it; it takes `n`, a whole number."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
+    said = {"name": name, "description": name, "input_schema": schema, "effect": "write", "idempotent": idempotent}
+    said |= {"seconds": None, "prompt": None, "cache": None, "policy": None, "queue": None, "workdir": False, "annotations": {}}
+    return said | more
+
+
+def _server(name: str, policy: Any) -> dict[str, Any]:
+    said = _policy(policy) if policy else {"type": "always_ask"}
+    default = {"enabled": True, "permission_policy": said, "policy_from": "toolset" if policy else "default"}
+    return {"type": "mcp_toolset", "mcp_server_name": name, "default_config": default, "configs": []}
+
+
 class Stage:
     """One workspace. Every method is one transaction, as one request or one task's step would be."""
 
@@ -70,14 +85,19 @@ class Stage:
         chat_approvals: bool = False,
         of_agent: str | None = None,
         policy_from: str = "tool",
+        servers: dict[str, str] | None = None,
         **policies: Any,
     ) -> str:
-        """A new session; `policies` by built-in tool (`bash="always_ask"`), `custom` names client tools."""
+        """A new session; `policies` by built-in tool (`bash="always_ask"`), `custom` names client tools.
+
+        `servers` are MCP servers: addresses by name. Their policy is that of `policies` by their names; without one, none.
+        """
         default = {"type": "always_ask"}
         configs = [
             {"type": name, "name": name, "enabled": True, "permission_policy": _policy(policy), "approval": approval}
             | {"policy_from": policy_from}
             for name, policy in (policies or {"bash": "always_ask"}).items()
+            if name not in (servers or {})
         ]
         tools: list[dict[str, Any]] = [
             {
@@ -92,7 +112,9 @@ class Stage:
             | ({"permission_policy": default} if name.endswith("?") else {})
             for name in custom
         ]
+        tools += [_server(name, policies.get(name)) for name in servers or {}]
         body = {"name": "Agent", "description": None, "model": {"id": "stand-in"}, "system": None, "tools": tools, "metadata": {}}
+        body |= {"mcp_servers": [{"type": "url", "name": name, "url": url} for name, url in (servers or {}).items()]}
         body |= {"permission_policy": agent_policy, "approval": agent_approval}
         with transaction(self.workspace_id) as db:
             if of_agent:
@@ -116,6 +138,16 @@ class Stage:
                 chat_approvals=chat_approvals,
             )
             return session.id
+
+    def change_agent(self, session_id: str, change: Callable[[dict[str, Any]], None]) -> None:
+        """Have the session's own agent otherwise than it was created."""
+
+        def verb(_db: Db, session: Session) -> None:
+            agent = json.loads(json.dumps(session.agent))
+            change(agent)
+            session.overrides = {key: value for key, value in agent.items() if key not in {"id", "type", "version"}}
+
+        self.locked(session_id, verb)
 
     def locked(self, session_id: str, verb: Callable[[Db, Session], T]) -> T:
         """Run a verb in a transaction of its own."""
@@ -164,7 +196,7 @@ class Stage:
                 stop_reason=why,
                 stop_details=None,
                 usage=USAGE,
-                proposals=Judge.of(session.agent, Workspace.policies(db, self.workspace_id)).proposals(blocks),
+                proposals=self.judge(db, session).proposals(blocks),
                 message_id=ids.new("sevt"),
             )
             db.flush()
@@ -172,9 +204,18 @@ class Stage:
 
         return self.locked(session_id, verb)
 
-    def claim_call(self, found: ToolCall, storage_id: str = "stor_1") -> ToolCall | None:
+    def judge(self, db: Db, session: Session) -> Judge:
+        """As a turn has it, of listings as they are known."""
+        agent = session.agent
+        return Judge.of(agent, Workspace.policies(db, self.workspace_id), toolset.listed(db, agent))
+
+    def claim_call(
+        self, found: ToolCall, storage_id: str = "stor_1", *, has: Callable[[str], bool] = lambda _address: True
+    ) -> ToolCall | None:
         """Claim a tool call."""
-        return self.locked(found.session_id, lambda db, session: flow.claim_call(db, session, found.id, "worker", storage_id))
+        hands = flow.Hands("worker", storage_id, has)
+        taken = self.locked(found.session_id, lambda db, session: flow.claim_call(db, session, found.id, hands))
+        return taken.call if taken else None
 
     def run_call(self, found: ToolCall, output: str = "ok", *, is_error: bool = False) -> None:
         """A tool's whole run."""
@@ -182,11 +223,12 @@ class Stage:
         assert held is not None, "the call is there to claim"
         self.finish_call(held, output, is_error=is_error)
 
-    def finish_call(self, held: ToolCall, output: str = "ok", *, is_error: bool = False) -> None:
-        """Record a claimed call's result."""
+    def finish_call(self, held: ToolCall, output: str = "ok", *, is_error: bool = False, **more: Any) -> None:
+        """Record a claimed call's result; `more` as in `flow.Outcome`."""
 
         def verb(db: Db, session: Session) -> None:
-            flow.finish_call(db, session, ToolCall.held(db, held.id, held.fence), [say(output)], is_error=is_error)
+            outcome = flow.Outcome([say(output)], is_error, **more)
+            flow.finish_call(db, session, ToolCall.held(db, held.id, held.fence), outcome)
 
         self.locked(held.session_id, verb)
 
@@ -216,6 +258,10 @@ class Stage:
     def read(self, session_id: str) -> Session:
         """The session as it is now."""
         return self.get(Session, session_id)
+
+    def read_agent(self, session_id: str) -> dict[str, Any]:
+        """The session's agent as it is now."""
+        return self.locked(session_id, lambda _db, session: session.agent)
 
     def approvals(self, session_id: str) -> list[Approval]:
         """All approvals of the session, the oldest first; those of one turn in the order of its calls."""

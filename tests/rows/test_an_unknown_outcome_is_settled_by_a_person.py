@@ -1,12 +1,14 @@
 """Rule 5, R30, I2, I3: what began and never reported is never run again by itself, unless its tool is idempotent."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
 from rows.stage import Stage, call, say
 
-from models import due
+from models import due, flow
 from models.approval import Approval
+from models.attempt import Attempt
 from models.errors import Conflict, Invalid
 from models.tool_call import ToolCall
 
@@ -83,6 +85,51 @@ def test_nobody_answers(stage: Stage, lost: ToolCall, clock: Any) -> None:
     assert "outcome is unknown" in stage.result(lost)
     stage.reply(lost.session_id, say("I see."))
     stage.check(lost.session_id)
+
+
+def test_the_person_is_told_what_is_known(stage: Stage, clock: Any) -> None:
+    """Which worker, when it began, and what it had printed when it last said so."""
+    session = stage.session(bash="always_allow")
+    stage.message(session)
+    [found] = stage.reply(session, call())
+    held = stage.claim_call(found)
+    assert held
+    Attempt.say(stage.workspace_id, held.id, held.attempt, "half\x00way")
+    clock.advance(60)
+    stage.rescue(held)
+    told = stage.approvals(session)[-1].attempt_told
+    assert told
+    assert (told["number"], told["worker"], told["output"]) == (1, "worker", "half\ufffdway")
+    assert datetime.fromisoformat(told["started_at"]) < stage.approvals(session)[-1].created_at
+
+
+def test_what_a_zombie_reports_is_recorded_beside_and_never_used(stage: Stage, clock: Any) -> None:
+    """Fault 6: whoever must say what became of the call can read it; nothing else follows from it."""
+    session = stage.session(bash="always_allow")
+    stage.message(session)
+    [found] = stage.reply(session, call())
+    zombie = stage.claim_call(found)
+    assert zombie
+    clock.advance(60)
+    stage.rescue(zombie)
+    late = flow.Outcome([say("I am late")], is_error=False)
+    stage.locked(session, lambda db, session: flow.late_result(db, session, zombie.id, zombie.attempt, late))
+    assert stage.get(ToolCall, found.id).status == "unknown"
+    kept = stage.get(Attempt, (found.id, 1)).late_result
+    assert kept
+    assert (kept["content"], kept["is_error"]) == ([say("I am late")], False)
+    stage.check(session)
+
+
+def test_a_result_that_was_kept_is_not_late_when_its_worker_could_not_know(stage: Stage) -> None:
+    """Its commit came through though an error said otherwise: told again, it is nothing new."""
+    session = stage.session(bash="always_allow")
+    stage.message(session)
+    [found] = stage.reply(session, call())
+    stage.run_call(found)
+    again = flow.Outcome([say("ok")], is_error=False)
+    stage.locked(session, lambda db, session: flow.late_result(db, session, found.id, 1, again))
+    assert stage.get(Attempt, (found.id, 1)).late_result is None
 
 
 def test_a_zombie_that_comes_back_writes_nothing(stage: Stage, clock: Any) -> None:

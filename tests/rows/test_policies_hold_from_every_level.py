@@ -1,12 +1,12 @@
 """R9, R10: rules of workspace, agent and tool are weighed together; the nearest default holds where none matches."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from rows.stage import Stage, call, rules
 
 from models.db import transaction
-from models.settings import settings
 from models.workspace import Workspace
 
 
@@ -52,10 +52,9 @@ def test_a_rule_of_the_agent_holds_for_the_client_s_tools_too(stage: Stage) -> N
 
 @pytest.mark.parametrize("permission", ["ask", "deny", "allow"])
 def test_one_setting_is_the_default_where_no_policy_says_anything(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, permission: str
+    stage: Stage, setting: Callable[[str, str], None], permission: str
 ) -> None:
-    monkeypatch.setenv("ASSENT_DEFAULT_PERMISSION", permission)
-    settings.cache_clear()
+    setting("default_permission", permission)
     session = stage.session(bash={"type": "always_ask"}, policy_from="default")
     assert born(stage, session, *bash("ls")) == [{"ask": "asked", "deny": "denied", "allow": "queued"}[permission]]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from looking import text
 
 from models.settings import settings
 from workers.tools import registry, sandbox, workdir
@@ -41,7 +42,7 @@ def context(root: Path) -> Callable[..., ToolContext]:
     """Makes the context of a call."""
 
     def make(seconds: float = 30, cancelled: threading.Event | None = None) -> ToolContext:
-        return ToolContext("sevt_call", "sesn_1", root, seconds, cancelled or threading.Event())
+        return ToolContext("sevt_call", "sesn_1", root, seconds, cancelled=cancelled or threading.Event())
 
     return make
 
@@ -73,3 +74,26 @@ def each_shell(request: pytest.FixtureRequest) -> str:
     if request.param == "bubblewrap":
         request.getfixturevalue("bubblewrap")
     return str(request.param)
+
+
+@pytest.fixture
+def setting(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets one: `setting("shell_network", "true")`."""
+
+    def change(name: str, value: Any) -> None:
+        monkeypatch.setenv(f"ASSENT_{name.upper()}", str(value))
+        settings.cache_clear()
+
+    return change
+
+
+@pytest.fixture
+def perl(call: Callable[..., ToolResult]) -> Callable[..., str]:
+    """Runs a line of Perl in the shell, and gives what the model would read: Perl can make any system call."""
+    if call("bash", command="command -v perl").is_error:
+        pytest.skip("NOT TESTED, system calls: there is no perl")
+
+    def run(line: str, **changes: Any) -> str:
+        return text(call("bash", command=f"perl -MSocket -e '$| = 1; {line}'", **changes))
+
+    return run

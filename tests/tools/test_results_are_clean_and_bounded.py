@@ -49,7 +49,7 @@ def test_a_cut_text_is_valid_and_within_its_limit(text, limit):
 
 @given(some.lists(some.text(max_size=400), max_size=12), some.integers(900, 2_000))
 def test_blocks_share_one_limit_and_are_never_empty(texts, limit):
-    blocks = clean.clean_content([{"type": "text", "text": text} for text in texts], limit)
+    blocks = clean.bounded([{"type": "text", "text": text} for text in texts], limit, limit)[0]
     assert sum(len(b["text"].encode()) for b in blocks) <= limit
     assert blocks
     assert all(b["text"] for b in blocks)
@@ -57,20 +57,20 @@ def test_blocks_share_one_limit_and_are_never_empty(texts, limit):
 
 
 def test_small_blocks_stay_whole_beside_a_large_one():
-    blocks = clean.clean_content([{"type": "text", "text": t} for t in ("x" * 9_000, "exit code: 0")], 1_000)
+    blocks = clean.bounded([{"type": "text", "text": t} for t in ("x" * 9_000, "exit code: 0")], 1_000, 1_000)[0]
     assert blocks[1]["text"] == "exit code: 0"
     assert len(blocks[0]["text"]) > 900
 
 
 def test_a_thousand_blocks_become_a_hundred():
-    blocks = clean.clean_content([{"type": "text", "text": "x"}] * 1_000, 1_000)
+    blocks = clean.bounded([{"type": "text", "text": "x"}] * 1_000, 1_000, 1_000)[0]
     assert len(blocks) == 101
     assert blocks[-1]["text"] == "[... 900 blocks left out ...]"
 
 
 def test_the_callers_blocks_are_not_changed():
     given_blocks = [{"type": "text", "text": "\0"}]
-    clean.clean_content(given_blocks, 100)
+    clean.bounded(given_blocks, 100, 100)[0]
     assert given_blocks == [{"type": "text", "text": "\0"}]
 
 

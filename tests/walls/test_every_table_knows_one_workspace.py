@@ -15,16 +15,30 @@ NOT_CONTENT = {
     "api_key": {"name", "scopes", "secret_sha256", "hint", "environment_id", "created_at", "revoked_at"},
     "session": {"last_seq", "audit_seq"},
     "turn": {"fence", "due_at", "hinted_at", "lease_until"},
-    "tool_call": {"fence", "due_at", "hinted_at", "lease_until", "cancel_requested_at", "held_back"},
+    "tool_call": {
+        "fence",
+        "due_at",
+        "hinted_at",
+        "lease_until",
+        "cancel_requested_at",
+        "held_back",
+        "queue",
+        "address",
+        "answer_by",
+    },
     "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind"},
     "approval_grant": {"agent_id", "tool", "created_at", "revoked_at", "swept_to", "swept_at"},
     "answer": {"expires_at"},
+    "listing": {"url"},
     "audit": {"chain", "seq", "at"},
     "sealed": {"chain", "seq"},
 }
 """Beside ids and statuses: what the sweeps see of all workspaces. No input, no result, no message, no decision."""
+OPERATORS = {"alembic_version", "toolset"}
+"""No tenant's: which tools the operator's workers have, and which schema this is. The app's role only reads them."""
 ALWAYS = {"id", "workspace_id", "session_id", "status"}
 SYSTEM_WRITES = {("turn", "lease_until"), ("turn", "hinted_at"), ("tool_call", "lease_until"), ("tool_call", "hinted_at")}
+SYSTEM_WRITES |= {("listing", "stale")}
 
 
 def connect(url: str, workspace_id: str | None = None) -> "psycopg.Connection[Any]":
@@ -72,8 +86,17 @@ def test_every_table_of_the_database_is_known_here(database_urls: DatabaseUrls) 
                 "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' AND column_name = 'workspace_id'"
             )
         }
-    assert {row["relname"] for row in found} - {"alembic_version"} == set(TABLES) == with_workspace
-    assert {row["relname"] for row in found if not row["relrowsecurity"]} == {"alembic_version"}
+    assert {row["relname"] for row in found} - OPERATORS == set(TABLES) == with_workspace
+    assert {row["relname"] for row in found if not row["relrowsecurity"]} == OPERATORS
+
+
+@pytest.mark.parametrize("table", sorted(OPERATORS))
+def test_what_is_the_operator_s_no_request_can_change(clean_database: object, database_urls: DatabaseUrls, table: str) -> None:
+    with connect(database_urls.app, "wrkspc_1") as db:
+        run(db, "SELECT * FROM {}", table)
+        for text in ("DELETE FROM {}", "INSERT INTO {} DEFAULT VALUES", "TRUNCATE {}"):
+            with pytest.raises(InsufficientPrivilege):
+                run(db, text, table)
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -11,12 +11,13 @@ from psycopg import sql
 from rows.stage import Stage, call
 from werkzeug.test import TestResponse
 
-from models import schema, seal  # noqa: F401 - every table is imported
+from models import schema, seal, toolset  # noqa: F401 - every table is imported
 from models.db import Base, transaction
 from models.environment import Environment
 from models.tool_call import ToolCall
 
-TABLES = sorted(Base.metadata.tables)
+TABLES = sorted(set(Base.metadata.tables) - {"toolset"})
+"""`toolset` is the operator's: no tenant's, and read by all."""
 
 
 class World:
@@ -30,7 +31,10 @@ class World:
         self.session_id = self.stage.session(bash="always_ask", read="always_allow")
         self.stage.message(self.session_id)
         asked, allowed = self.stage.reply(self.session_id, call(), call("read", file_path="x"))
-        self.stage.run_call(allowed)
+        held = self.stage.claim_call(allowed)
+        assert held is not None
+        self.stage.finish_call(held, "its ends", whole=b"all of it")
+        toolset.keep_listing(self.workspace_id, "https://tools.example/mcp", [])
         self.hosted_id = self.stage.session(self_hosted=True, bash="always_allow")
         self.stage.message(self.hosted_id)
         self.stage.reply(self.hosted_id, call())

@@ -3,14 +3,26 @@
 import re
 from typing import Any
 
+from workers.tools import media
+
+LINE_CHARACTERS = 2_000
+"""A longer line counts as several where lines of a kept result are numbered."""
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but \t and \n
     "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # marks that turn or break lines of text
     "\ud800-\udfff"  # half characters, which UTF-8 and Postgres refuse
     "\U000e0000-\U000e007f]"  # tags: text that only a model sees
 )
+# A table, since a call for each of ten million characters takes many seconds.
+_SPELT = {
+    code: f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+    for code in (*range(0x10000), *range(0xE0000, 0xE0080))
+    if _UNSEEN.match(chr(code))
+}
 _BLOCKS = 100
 _NOTE_BYTES = 64
+_HINT_BYTES = 80
+"""What the hint takes besides the id."""
 
 
 def decode(data: bytes) -> str:
@@ -20,14 +32,8 @@ def decode(data: bytes) -> str:
 
 def visible(text: str) -> str:
     r"""The text with what would not be seen written out (`\x1b`, `\u202e`). `\r\n` becomes `\n`."""
-    return _UNSEEN.sub(_spell, text.replace("\r\n", "\n"))
-
-
-def _spell(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if code <= 0xFF:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+    text = text.replace("\r\n", "\n")
+    return text.translate(_SPELT) if _UNSEEN.search(text) else text
 
 
 def first(text: str, size: int) -> str:
@@ -40,12 +46,12 @@ def last(text: str, size: int) -> str:
     return text.encode()[-size:].decode(errors="ignore") if size > 0 else ""
 
 
-def join_ends(head: str, tail: str, total: int, limit: int) -> str:
+def join_ends(head: str, tail: str, total: int, limit: int, hint: str = "", hint_bytes: int = 0) -> str:
     """Head and tail of a text of `total` bytes in at most `limit` bytes, with a line between that counts the rest."""
-    room = max(limit - _NOTE_BYTES, 0)
+    room = max(limit - _NOTE_BYTES - hint_bytes, 0)
     head, tail = first(head, room - room // 2), last(tail, room // 2)
     left_out = total - len(head.encode()) - len(tail.encode())
-    return f"{head}\n[... {left_out} bytes left out ...]\n{tail}"
+    return f"{head}\n[... {left_out} bytes left out{hint} ...]\n{tail}"
 
 
 def shorten(text: str, limit: int) -> str:
@@ -64,14 +70,43 @@ def shares(sizes: list[int], limit: int) -> list[int]:
     return given
 
 
-def clean_content(content: list[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
-    """Content blocks with their text made visible and cut to `limit` bytes in all. Never empty: models refuse that."""
+def bounded(
+    content: list[dict[str, Any]], limit: int, whole_limit: int, call_id: str | None = None
+) -> tuple[list[dict[str, Any]], bytes | None]:
+    """Content blocks for the model, their text made visible and cut to `limit` bytes in all; never empty: models refuse that.
+
+    And where something was cut: all of the text, itself cut to `whole_limit` bytes, to be kept. With a `call_id` each cut says
+    how `read_result` reads it.
+    """
     if len(content) > _BLOCKS:
         left_out = len(content) - _BLOCKS
         content = [*content[:_BLOCKS], {"type": "text", "text": f"[... {left_out} blocks left out ...]"}]
-    blocks = [{**b, "text": visible(b["text"])} if b.get("type") == "text" else b for b in content]
-    blocks = [b for b in blocks if b.get("type") != "text" or b["text"]]
-    texts = [b for b in blocks if b.get("type") == "text"]
-    for block, share in zip(texts, shares([len(b["text"].encode()) for b in texts], limit), strict=True):
-        block["text"] = shorten(block["text"], share)
-    return blocks or [{"type": "text", "text": "(nothing)"}]
+    blocks = [{**b, "text": visible(b["text"])} if b["type"] == "text" else b for b in media.checked(content)]
+    blocks = [b for b in blocks if b["type"] != "text" or b["text"]] or [{"type": "text", "text": "(nothing)"}]
+    texts = [b for b in blocks if b["type"] == "text"]
+    sizes = [len(b["text"].encode()) for b in texts]
+    if sum(sizes) <= limit:
+        return blocks, None
+    whole = "\n".join(b["text"] for b in texts)
+    before = 0
+    for block, size, share in zip(texts, sizes, shares(sizes, limit), strict=True):
+        text = block["text"]
+        if size > share:
+            hint = _hint(whole, before, text, share, whole_limit, call_id) if call_id else ""
+            block["text"] = join_ends(text, text, size, share, hint, _HINT_BYTES + len(call_id) if call_id else 0)
+        before += len(text) + 1
+    return blocks, shorten(whole, whole_limit).encode()
+
+
+def _hint(whole: str, before: int, text: str, share: int, whole_limit: int, call_id: str) -> str:
+    """How to read on where the text, which stands in the whole behind `before` characters, is cut to its share."""
+    room = max(share - _NOTE_BYTES - _HINT_BYTES - len(call_id), 0)
+    seen = before + len(first(text, room - room // 2))
+    if len(whole[:seen].encode()) > whole_limit // 2 - _NOTE_BYTES:  # there the whole is cut itself
+        return f'; read_result with call_id "{call_id}" reads them'
+    return f'; read_result with call_id "{call_id}" and start {lines_in(whole[:seen])} reads on'
+
+
+def lines_in(text: str) -> int:
+    """How many lines a text begins, a long one counted as several."""
+    return sum(max(-(-len(line) // LINE_CHARACTERS), 1) for line in text.split("\n"))

@@ -5,7 +5,7 @@ from typing import Any
 
 from workers.tools import paths
 from workers.tools.kinds import Tool, ToolContext, ToolError, ToolResult, text_result
-from workers.tools.write import FILE_BYTES, encode, only_writer, replace
+from workers.tools.write import FILE_BYTES, encode, only_writer, replace, require_room
 
 
 def _edit(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
@@ -29,6 +29,7 @@ def _edit(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
         changed = data.replace(old, new)
         if len(changed) > FILE_BYTES:
             raise ToolError(f"{place.shown}: would have {len(changed)} bytes, more than the {FILE_BYTES} allowed")
+        require_room(context, len(changed))
         replace(place, changed, mode)
     return text_result(f"edited {place.shown}: {count} replacement{'s' if count > 1 else ''}")
 

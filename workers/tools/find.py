@@ -10,6 +10,7 @@ from typing import Any
 
 from workers.tools import paths
 from workers.tools.kinds import Tool, ToolContext, ToolError, ToolResult, text_result
+from workers.tools.quota import DEEP
 from workers.tools.write import TEMPORARY
 
 _ENTRIES = 50_000
@@ -34,7 +35,8 @@ def _glob(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     # Newest first, and by name where that does not decide, so that the answer is the same each time.
     found.sort(key=lambda match: (-match[0], match[1]))
     above = "" if place.shown == "." else place.shown.rstrip("/") + "/"
-    lines = [above + name for _, name in found[:_SHOWN]] or ["no matches"]
+    # A name may hold line ends, and must not pass for several.
+    lines = [above + name.replace("\n", "\\n") for _, name in found[:_SHOWN]] or ["no matches"]
     if len(found) > _SHOWN:
         lines.append(f"[... {len(found) - _SHOWN} more matches; narrow the pattern ...]")
     if not whole:
@@ -71,7 +73,7 @@ def _search(context: ToolContext, folder: int, patterns: list[Pattern]) -> tuple
             if any(done < len(patterns[n]) for n, done in after):
                 down.add(name)
                 at[f"{path}/{name}"] = after
-        folders[:] = [name for name in folders if name in down]
+        folders[:] = [name for name in folders if name in down] if path.count("/") < DEEP else []
     return found, True
 
 

@@ -36,7 +36,7 @@ def _grep(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
             fds=(start,),
         )
         ended = run_kept(command, context.seconds, context.cancelled, context.output)
-    texts = context.output.texts(200)
+    texts = context.output.whole()
     if ended.how != "exited":
         why = f"timed out after {context.seconds:g} s" if ended.how == "timeout" else "cancelled"
         return text_result(*texts.values(), f"{why}; narrow the pattern or the path", is_error=True)

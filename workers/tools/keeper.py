@@ -1,7 +1,7 @@
 """Holds one command on a leash: a program of its own, run by path as `python -I -S keeper.py REPORT_FD`.
 
 It starts the command in a new session and ends everything that came of it, however deep or detached, when the
-command exits, when its time is over, when the worker says so, and when the worker is gone.
+command exits, when its time is over, when it runs into a wall, when the worker says so, and when the worker is gone.
 
 Standard input is the leash: first the order (8 bytes of length, then marshal: both ends are the same Python), later
 one byte to cancel; end of file means that the worker is dead. Standard output and error are the command's. REPORT_FD
@@ -25,9 +25,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
+if TYPE_CHECKING or __package__:
+    from workers.tools import processes, watch
+else:
+    # As the last place, so that nothing there stands in for the standard library.
+    sys.path.append(os.path.dirname(__file__).removesuffix("/__pycache__"))  # noqa: PTH120 - pathlib is slow to import
+    import processes
+    import watch
+
 SET_PDEATHSIG, SET_DUMPABLE, SET_SUBREAPER, SET_NO_NEW_PRIVS = 1, 4, 36, 38
 ORPHANS_SECONDS = 0.25
 """How often processes whose parents died are collected while the command runs."""
+LOOK_SECONDS = 0.1
+"""How often what a command uses is looked at."""
 END_SECONDS = 5.0
 """How long killed processes may take to vanish before they count as left alive."""
 DIRECTORY_FD = 250
@@ -47,6 +57,8 @@ def main() -> None:
         return
     prctl(SET_DUMPABLE, 0)  # the command, being the same user, must not write the report by way of /proc
     directory_end, command_end = os.pipe()
+    if order.get("walls"):
+        quietly(hurry, 0)
     os.write(report, b"s")
     command = start(order, command_end)
     ended = "orphaned"
@@ -55,11 +67,24 @@ def main() -> None:
         for fd in (1, 2, command_end):  # left to the command: their end of file says that nobody holds them any more
             os.dup2(nothing, fd)
         os.write(report, b"%10d" % command)
-        ended = watch(command, time.monotonic() + order["seconds"])
+        walls = watch.Watch(order["walls"]) if order.get("walls") else None
+        ended = look_after(command, time.monotonic() + order["seconds"], walls)
+        if ended in ("timeout", "cancelled") and (grace := order.get("grace")):
+            tell(command, order["tell_itself"])
+            if look_after(command, time.monotonic() + grace, walls) == "orphaned":
+                ended = "orphaned"
     finally:
         status, left = end_all(command)
     if ended != "orphaned":
         os.write(report, marshal.dumps((ended, status, left, read_directory(directory_end))))
+
+
+def hurry(pid: int) -> None:
+    """Have it run before all others, which only root may: for root's processes the kernel knows no limit in number.
+
+    A command that forks without end would else starve who is to end it. What it forks itself runs as others do.
+    """
+    os.sched_setscheduler(pid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
 def prctl(option: int, value: int) -> bool:
@@ -100,13 +125,13 @@ def become(order: dict[str, Any], directory: int) -> NoReturn:
         prctl(SET_NO_NEW_PRIVS, 1)  # nothing below can become another user, whom we could not kill
     os.setsid()
     os.umask(0o022)
+    give_files(order["files"])  # before a limit can refuse them
     for name, limit in order["limits"].items():
         hard = resource.getrlimit(getattr(resource, name))[1]
         lowest = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(getattr(resource, name), (lowest, lowest))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
-    give_files(order["files"])
     os.dup2(directory, DIRECTORY_FD)
     # An empty pipe, not /dev/null: whoever owns /dev/null could change its mode by the descriptor.
     nothing, other_end = os.pipe()
@@ -115,7 +140,7 @@ def become(order: dict[str, Any], directory: int) -> NoReturn:
     for fd in order["fds"]:
         os.set_inheritable(fd, True)
     # A machine out of memory shall kill the command, not the worker.
-    quietly(lambda: os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), b"500"))
+    quietly(lambda: os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), b"1000"))
     os.chdir(order["cwd"])
     os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - no shell between is what we want
 
@@ -137,10 +162,10 @@ def give_files(files: dict[int, bytes]) -> None:
         os.dup2(file, fd)
 
 
-def watch(command: int, deadline: float) -> str:
-    """Wait until the command's time has come, and say how: exited, timeout, cancelled or orphaned."""
+def look_after(command: int, deadline: float, walls: watch.Watch | None) -> str:
+    """Wait until the command's time has come, and say how: exited, timeout, cancelled, orphaned, or `over:` and a sentence."""
     try:
-        wanted, pause = [0, os.pidfd_open(command)], ORPHANS_SECONDS
+        wanted, pause = [0, os.pidfd_open(command)], LOOK_SECONDS if walls else ORPHANS_SECONDS
     except (AttributeError, OSError):  # macOS, an old kernel
         wanted, pause = [0], 0.01
     while True:
@@ -152,6 +177,15 @@ def watch(command: int, deadline: float) -> str:
             return "cancelled" if os.read(0, 1) else "orphaned"
         if left <= 0:
             return "timeout"
+        if walls and (why := walls.problem()):
+            return f"over:{why}"
+
+
+def tell(command: int, itself: bool) -> None:
+    """Ask all of it to end (SIGTERM). `itself`: the command too, which is not asked where it only holds a sandbox."""
+    for pid, parent in processes.descendants():
+        if itself or pid != command:
+            quietly(processes.send, pid, parent, signal.SIGTERM)
 
 
 def has_exited(command: int) -> bool:
@@ -171,6 +205,8 @@ def end_all(command: int) -> tuple[int | None, int]:
 
     That a subreaper has no child proves that it has no descendant: an orphan becomes its child at once.
     """
+    for pid in (command, *processes.children(command)):  # a sandbox's first process must run to die, and all die with it
+        quietly(hurry, pid)
     quietly(os.killpg, command, signal.SIGKILL)  # in one stroke, faster than any of the group can fork
     quietly(os.kill, command, signal.SIGKILL)  # it may not lead its group yet
     pause, deadline = 0.001, time.monotonic() + END_SECONDS
@@ -181,11 +217,11 @@ def end_all(command: int) -> tuple[int | None, int]:
                     statuses[command] = found[1]
         except ChildProcessError:
             return statuses.get(command), 0
-        alive = descendants()
+        alive = processes.descendants()
         if time.monotonic() > deadline:
             return statuses.get(command), max(len(alive), 1)
         for pid, parent in alive:
-            quietly(end_one, pid, parent)
+            quietly(processes.send, pid, parent, signal.SIGKILL)
         time.sleep(pause)
         pause = min(pause * 2, 0.05)
 
@@ -196,43 +232,6 @@ def quietly(act: Callable[..., object], *arguments: object) -> None:
         act(*arguments)
     except (AttributeError, OSError):
         pass
-
-
-def end_one(pid: int, parent: int) -> None:
-    """Kill this process, and never another that has got its number meanwhile."""
-    if parent == os.getpid():
-        os.kill(pid, signal.SIGKILL)  # our own child keeps its number until we collect it
-        return
-    pidfd = os.pidfd_open(pid)
-    try:
-        if parent_of(pid) == parent:
-            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-    finally:
-        os.close(pidfd)
-
-
-def descendants() -> list[tuple[int, int]]:
-    """Every process below this one and its parent."""
-    children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc") if sys.platform == "linux" else ():  # noqa: PTH208 - pathlib is slow to import
-        if name.isdigit() and (parent := parent_of(int(name))):
-            children.setdefault(parent, []).append(int(name))
-    found, todo = [], [os.getpid()]
-    while todo:
-        parent = todo.pop()
-        below = children.get(parent, [])
-        found += [(pid, parent) for pid in below]
-        todo += below
-    return found
-
-
-def parent_of(pid: int) -> int:
-    """A process's parent by /proc, 0 if it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
-            return int(file.read().rpartition(b")")[2].split()[1])
-    except OSError:
-        return 0
 
 
 def read_directory(fd: int) -> bytes:

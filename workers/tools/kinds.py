@@ -1,8 +1,9 @@
 """What a tool is, what it is given and what it gives back."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,11 +20,36 @@ class OutcomeUnknown(Exception):
 
 
 @dataclass(frozen=True)
+class Question:
+    """What a tool must be told before it can go on: the call is put to a person, and comes again with the answers."""
+
+    requests: dict[str, dict[str, Any]]
+    """By key: `{"message": str, "schema": {...}}`, a JSON Schema of the form; or `{"message": str, "url": str}`, a page."""
+    state: str | None
+    """Opaque; comes back with the answers."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What people said to a `Question`."""
+
+    by_key: dict[str, dict[str, Any]]
+    """`{"action": "accept" | "decline" | "cancel", "content": {...}?}`."""
+    state: str | None
+
+
+@dataclass(frozen=True)
 class ToolResult:
-    """Text blocks as the Messages API has them: `{"type": "text", "text": str}`."""
+    """Content blocks as the Messages API has them: `text`, `image`, `document`."""
 
     content: list[dict[str, Any]]
     is_error: bool = False
+    structured: dict[str, Any] | None = None
+    """The same as data, where the tool gives any."""
+    question: Question | None = None
+    """Set: there is no result yet."""
+    whole: bytes | None = None
+    """The whole text, where `content` has only its ends."""
 
 
 @dataclass
@@ -36,6 +62,14 @@ class ToolContext:
     root: Path
     """The session's own folder, from `workdir.session_root`."""
     seconds: float
+    workspace_id: str = ""
+    principal: str = ""
+    """Who let it run: `api_key:...` or `person:...` who decided, `grant:...`, or `policy`."""
+    attempt: int = 1
+    answers: Answers | None = None
+    """To the question that an earlier attempt ended in."""
+    stored: Callable[[str], bytes | None] = lambda _call_id: None
+    """The whole result of an earlier call of this session, where it was too long for the model; None if there is none."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Set by the worker, from any thread, to have the tool end early."""
     output: OutputSoFar = field(default_factory=OutputSoFar)
@@ -53,6 +87,14 @@ class ToolContext:
 
 
 @dataclass(frozen=True)
+class Cache:
+    """How long, and for whom, a result answers the same call again."""
+
+    seconds: float
+    scope: Literal["session", "workspace"] = "session"
+
+
+@dataclass(frozen=True)
 class Tool:
     """One tool, declared once. `run` gets input that fits `input_schema`, which allows no further fields."""
 
@@ -67,11 +109,38 @@ class Tool:
     prompt: str
     """What a person is asked, a template over the input's fields."""
     run: Callable[[ToolContext, dict[str, Any]], ToolResult]
+    cache: Cache | None = None
+    policy: Mapping[str, Any] | None = None
+    """What holds where no agent and no workspace says anything; None: ask."""
+    queue: str | None = None
+    """Which workers run it; None: those that have its toolset."""
+    workdir: bool = True
+    """Whether it works on the session's files, and so only where these are."""
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+    """What MCP calls so (`readOnlyHint` and the like): shown to people."""
 
     @property
     def time_limit(self) -> float:
         """Seconds that one call may take."""
         return settings().tool_seconds if self.seconds is None else self.seconds
+
+    @cached_property
+    def described(self) -> dict[str, Any]:
+        """Itself as JSON, for those that give it to a model but do not run it: an entry of `models.toolset`."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "input_schema": self.input_schema,
+            "effect": self.effect,
+            "idempotent": self.idempotent,
+            "seconds": self.seconds,
+            "prompt": self.prompt,
+            "cache": {"seconds": self.cache.seconds, "scope": self.cache.scope} if self.cache else None,
+            "policy": dict(self.policy) if self.policy else None,
+            "queue": self.queue,
+            "workdir": self.workdir,
+            "annotations": dict(self.annotations),
+        }
 
 
 def text_result(*texts: str, is_error: bool = False) -> ToolResult:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -42,21 +42,49 @@ class Command:
     fds: tuple[int, ...] = ()
     """Descriptors of this process to hand on, at the same numbers."""
     no_new_privileges: bool = True
+    grace: float = 0
+    """Seconds between SIGTERM and SIGKILL at the time limit and when cancelled; 0: SIGKILL at once."""
+    tell_itself: bool = True
+    """Whether `argv` itself gets the SIGTERM, or only what it has started."""
+    walls: "Walls | None" = None
+
+
+@dataclass(frozen=True)
+class Walls:
+    """What a command may use in all, its processes together. It is ended soon after it runs into one."""
+
+    folder: str
+    bytes: int
+    """Of the folder, on disk."""
+    files: int
+    """In the folder, directories among them."""
+    free: int
+    """Bytes that must stay free on the folder's disk."""
+    processes: int
+    """And threads."""
+    memory: int
+    """Bytes, what is shared counted once."""
+    temporary: int
+    """Bytes in a sandbox's `/tmp` and `/dev/shm`, where these are not the machine's."""
+    shallow: bool = True
+    """Whether directories may not be nested too deeply to be measured."""
 
 
 @dataclass(frozen=True)
 class Ended:
     """How a command ended, with the proof that nothing of it is alive."""
 
-    how: Literal["exited", "timeout", "cancelled"]
+    how: Literal["exited", "timeout", "cancelled", "over"]
     code: int
     """Exit code; 128 + n for a command killed by signal n."""
     directory: str
     """What it wrote to DIRECTORY_FD, empty for nothing."""
+    why: str
+    """Which wall it has run into, if it is `over`."""
 
 
 def run_kept(command: Command, seconds: float, cancelled: threading.Event, output: OutputSoFar) -> Ended:
-    """Run to the end, or kill all of it at the time limit or when cancelled.
+    """Run to the end, or end all of it at the time limit, at a wall or when cancelled.
 
     Errors: ToolError if it was never started, OutcomeUnknown if something of it may be alive.
     """
@@ -81,7 +109,7 @@ def run_kept(command: Command, seconds: float, cancelled: threading.Event, outpu
     call = _Call(process, report_end, output)
     try:
         call.order(command, seconds)
-        call.pump(time.monotonic() + seconds + END_SECONDS + _SLACK_SECONDS, cancelled)
+        call.pump(time.monotonic() + seconds + command.grace + END_SECONDS + _SLACK_SECONDS, cancelled)
         return call.ended()
     finally:
         call.close()
@@ -106,6 +134,9 @@ class _Call:
             "fds": command.fds,
             "no_new_privileges": command.no_new_privileges,
             "seconds": float(seconds),
+            "grace": float(command.grace),
+            "tell_itself": command.tell_itself,
+            "walls": asdict(command.walls) if command.walls and sys.platform == "linux" else None,
         }
         data = marshal.dumps(order)
         self._say(len(data).to_bytes(8, "big") + data)
@@ -149,7 +180,8 @@ class _Call:
         if left:
             raise OutcomeUnknown(f"{left} of the shell's processes could not be killed")
         code = os.waitstatus_to_exitcode(status)
-        return Ended(how, code if code >= 0 else 128 - code, os.fsdecode(directory))
+        how, _, why = how.partition(":")
+        return Ended(how, code if code >= 0 else 128 - code, os.fsdecode(directory), why)
 
     def close(self) -> None:
         """Leave nothing behind: not the keeper, and if it died before its time, not the command's own group."""

@@ -26,12 +26,14 @@ class Clip:
             del self._tail[: -self._half]
 
     def text(self, limit: int) -> str:
-        """What was kept, made visible, in at most `limit` bytes, with a line that counts what was left out."""
-        head, tail = bytes(self._head), bytes(self._tail)
-        if self.total == len(head) + len(tail):
-            return clean.shorten(clean.visible(clean.decode(head + tail)), limit)
+        """Of what was kept, made visible, head and tail in at most `limit` bytes, with a line that counts what was left out."""
+        kept = len(self._head) + len(self._tail)
+        if self.total == kept <= limit:
+            return clean.shorten(clean.visible(clean.decode(bytes(self._head + self._tail))), limit)
         # Each cut may have gone through a character: its halves are dropped, not shown as invalid.
-        head, tail = _whole_end(head), tail.lstrip(bytes(range(0x80, 0xC0)))
+        whole = self._head + self._tail if self.total == kept else None
+        head = _whole_end(bytes((whole or self._head)[:limit]))
+        tail = bytes((whole or self._tail)[-limit:]).lstrip(bytes(range(0x80, 0xC0)))
         return clean.join_ends(clean.visible(clean.decode(head)), clean.visible(clean.decode(tail)), self.total, limit)
 
 
@@ -50,10 +52,12 @@ def _whole_end(data: bytes) -> bytes:
 class OutputSoFar:
     """Standard output and standard error of a running tool. One thread adds, any thread reads."""
 
-    def __init__(self, limit: int | None = None) -> None:
+    def __init__(self, limit: int | None = None, whole_limit: int | None = None) -> None:
+        """Limits in bytes: of what is shown, and of what is kept."""
         self._limit = settings().tool_output_bytes if limit is None else limit
+        self._whole_limit = max(settings().tool_result_bytes if whole_limit is None else whole_limit, self._limit)
         self._lock = threading.Lock()
-        self._streams = {"stdout": Clip(self._limit), "stderr": Clip(self._limit)}
+        self._streams = {"stdout": Clip(self._whole_limit), "stderr": Clip(self._whole_limit)}
 
     def add(self, stream: str, data: bytes) -> None:
         """The next bytes of `stdout` or `stderr`."""
@@ -61,14 +65,21 @@ class OutputSoFar:
             self._streams[stream].add(data)
 
     def texts(self, reserve: int = 0) -> dict[str, str]:
-        """`stdout` and `stderr`, each only if something was printed, together in the limit less `reserve` bytes."""
+        """`stdout` and `stderr`, each only if something was printed, together in what is shown, less `reserve` bytes."""
+        return self._texts(self._limit, self._limit - reserve)
+
+    def whole(self) -> dict[str, str]:
+        """The same, as much as was kept."""
+        return self._texts(self._whole_limit, self._whole_limit)
+
+    def _texts(self, limit: int, together: int) -> dict[str, str]:
         with self._lock:
             clips = {name: clip for name, clip in self._streams.items() if clip.total}
             # Written out, a byte can take four: what fits is known only from the text.
-            whole = {name: clip.text(self._limit) for name, clip in clips.items()}
-            sizes = [len(text.encode()) for text in whole.values()]
-            given = clean.shares(sizes, max(self._limit - reserve, 0))
+            found = {name: clip.text(limit) for name, clip in clips.items()}
+            sizes = [len(text.encode()) for text in found.values()]
+            given = clean.shares(sizes, max(together, 0))
             return {
                 name: text if size <= share else clips[name].text(share)
-                for (name, text), size, share in zip(whole.items(), sizes, given, strict=True)
+                for (name, text), size, share in zip(found.items(), sizes, given, strict=True)
             }

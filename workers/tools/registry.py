@@ -1,12 +1,15 @@
 """The tools by name: register, look up, list, validate, execute."""
 
+import json
 import logging
 import re
+from dataclasses import replace
 from typing import Any
 
 from models.pure.fitting import misfit
+from models.pure.storable import storable
 from models.settings import settings
-from workers.tools.clean import clean_content
+from workers.tools.clean import bounded, visible
 from workers.tools.edit import EDIT
 from workers.tools.find import GLOB
 from workers.tools.grep import GREP
@@ -54,8 +57,25 @@ def execute(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResu
 
     Errors: OutcomeUnknown, and only that. The caller has committed the attempt; nothing here is retried.
     """
+    limits = settings()
     result = _run(tool, context, input)
-    return ToolResult(clean_content(result.content, settings().tool_output_bytes), result.is_error)
+    if result.question:
+        return _asked(result, limits.tool_output_bytes)
+    content, whole = bounded(result.content, limits.tool_output_bytes, limits.tool_result_bytes, context.call_id)
+    structured = storable(result.structured)
+    if structured is not None and len(json.dumps(structured)) > limits.tool_output_bytes:
+        structured = None
+    return replace(result, content=content, whole=whole, structured=structured)
+
+
+def _asked(result: ToolResult, limit: int) -> ToolResult:
+    """What a tool asks, safe to store and to show; one that asks at too great length is not put to anybody."""
+    assert result.question, "it asks something"
+    requests = storable(result.question.requests)
+    if len(json.dumps(requests)) > limit or len(result.question.state or "") > limit:
+        return text_result("it asked the user something, at greater length than anybody can be shown", is_error=True)
+    said = {key: {**asked, "message": visible(str(asked["message"]))} for key, asked in requests.items()}
+    return replace(result, question=replace(result.question, requests=said))
 
 
 def _run(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResult:  # noqa: A002

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 ORDER_FD = 249
 FILES = 50_000
+DEEP = 200
 MATCHES = 1_000
 LINE_BYTES = 2_000
 SNIFF_BYTES = 8_192
@@ -54,7 +55,7 @@ def files_below(above: str, start: int) -> Iterator[tuple[str, int]]:
         return
     count = 0
     for path, folders, names, folder in os.fwalk(".", dir_fd=start):
-        folders[:] = sorted(name for name in folders if name not in PASSED_OVER)
+        folders[:] = sorted(name for name in folders if name not in PASSED_OVER) if path.count("/") < DEEP else []
         for name in sorted(names):
             count += 1
             if count > FILES:
@@ -65,7 +66,8 @@ def files_below(above: str, start: int) -> Iterator[tuple[str, int]]:
             except OSError:
                 continue
             if stat.S_ISREG(os.fstat(fd).st_mode) and not name.startswith(".assent-"):
-                yield os.path.normpath(f"{above}/{path}/{name}"), fd
+                # A name may hold line ends, and must not pass for several.
+                yield os.path.normpath(f"{above}/{path}/{name}").replace("\n", "\\n"), fd
             else:
                 os.close(fd)
 

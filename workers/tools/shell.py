@@ -7,26 +7,41 @@ from pathlib import Path
 from typing import Any
 
 from models.settings import settings
-from workers.tools import sandbox
+from workers.tools import quota, sandbox, workdir
 from workers.tools.keeper import DIRECTORY_FD
 from workers.tools.kinds import Tool, ToolContext, ToolError, ToolResult, text_result
-from workers.tools.leash import Command, Ended, run_kept
+from workers.tools.leash import Command, Ended, Walls, run_kept
 from workers.tools.sandbox import shell_ready
 
-__all__ = ["BASH", "shell_ready"]
+__all__ = ["BASH", "confined", "shell_ready", "walls_of"]
 
 _COMMAND_FD = 249
-_RESERVE_BYTES = 1_000
-"""Of a result, for what is neither standard output nor standard error."""
-_LIMITS = {"RLIMIT_CORE": 0, "RLIMIT_NOFILE": 4096, "RLIMIT_FSIZE": 1 << 30, "RLIMIT_NPROC": 4096, "RLIMIT_DATA": 4 << 30}
-"""Per process, in bytes where it is a size. NPROC counts all processes of the user, and none of root's."""
+_ENVIRONMENT = {
+    "PATH": sandbox.PATH,
+    "LANG": "C.UTF-8",
+    "TERM": "dumb",
+    "GIT_AUTHOR_NAME": "Assent agent",
+    "GIT_AUTHOR_EMAIL": "agent@assent.invalid",
+    "GIT_COMMITTER_NAME": "Assent agent",
+    "GIT_COMMITTER_EMAIL": "agent@assent.invalid",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    # The owner of what is in the workdir says nothing of who wrote it.
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.directory",
+    "GIT_CONFIG_VALUE_0": "*",
+}
+"""All that a command gets besides HOME, and where git looks no further up."""
 
 # Wherever the command ends (at its end, by `exit`, by `set -e`), the shell says in which directory it is. A command
 # that replaces itself by `exec`, or exits under an EXIT trap of its own, leaves the directory as it was.
+# When it is told to end, it lets what it waits for end first, and then goes on to nothing.
 # All on one line, so that the command's first line is the shell's first, too.
+_NO_GROWTH = "ulimit -f 0; "
 _TELL = f'printf "\\0" >&{DIRECTORY_FD}; builtin pwd -P >&{DIRECTORY_FD}'
 _SCRIPT = (
     f"exec </dev/null; trap '{{ set +x; }} 2>/dev/null; {_TELL}' EXIT; "
+    "trap '{ set +x; trap \"\" TERM; wait; exit 143; } 2>/dev/null' TERM; "
     f'__command="$(</dev/fd/{_COMMAND_FD})"; exec {_COMMAND_FD}<&-; eval "$__command"; '
     f'{{ __status=$?; set +x; {_TELL}; }} 2>/dev/null; exit "${{__status:-1}}"'
 )
@@ -45,41 +60,79 @@ def _bash(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     if problem := shell_ready():
         raise ToolError(problem)
     try:
-        command = _command(context, text.encode())
+        script = text.encode()
     except UnicodeEncodeError:
         raise ToolError("command: is not valid Unicode") from None
     wished = int(fields.get("timeout_ms") or 0) / 1000
     seconds = min(wished, context.seconds) if wished > 0 else context.seconds
+    walls, full = walls_of(context.workdir)
+    script_limits = (_NO_GROWTH if full else "") + sandbox.process_limit()
+    argv = [sandbox.bash(), "--noprofile", "--norc", "-c", script_limits + _SCRIPT, "bash"]
+    command = confined(context, argv, _directory(context), walls, {_COMMAND_FD: script})
     ended = run_kept(command, seconds, context.cancelled, context.output)
     moved = _remember(context, ended.directory) if ended.directory else None
     return _result(context, ended, seconds, moved)
 
 
-def _command(context: ToolContext, text: bytes) -> Command:
-    cwd, home = _directory(context), str(context.workdir)
-    argv, files = [sandbox.bash(), "--noprofile", "--norc", "-c", _SCRIPT, "bash"], dict[int, bytes]()
-    if confined := settings().shell == "bubblewrap":
-        argv, files = sandbox.wrapped(argv, context.root, cwd)
+def confined(context: ToolContext, argv: list[str], cwd: Path, walls: Walls, files: dict[int, bytes]) -> Command:
+    """A command in the session's folder, behind the walls that the settings want. `shell_ready` has said that they stand."""
+    limits = settings()
+    sandboxed = limits.shell == "bubblewrap"
+    if sandboxed:
+        argv, more = sandbox.wrapped(argv, context.root, cwd)
+        files = {**files, **more}
     return Command(
         argv=argv,
-        env={"PATH": sandbox.PATH, "HOME": home, "LANG": "C.UTF-8", "TERM": "dumb"},
-        cwd=Path("/") if confined else cwd,
-        limits=_LIMITS,
-        files={**files, _COMMAND_FD: text},
+        env={**_ENVIRONMENT, "HOME": str(context.workdir), "GIT_CEILING_DIRECTORIES": str(context.root)},
+        cwd=Path("/") if sandboxed else cwd,
+        # Per process, in bytes where it is a size. NPROC counts all processes of the user, and none of root's.
+        limits={
+            "RLIMIT_CORE": 0,
+            "RLIMIT_NOFILE": 4096,
+            "RLIMIT_NPROC": 4096,
+            "RLIMIT_FSIZE": limits.workdir_bytes,
+            "RLIMIT_DATA": limits.shell_memory_bytes,
+        },
+        files=files,
         # An old bubblewrap is a set-user-id program, and takes privileges away by itself.
-        no_new_privileges=not confined,
+        no_new_privileges=not sandboxed,
+        grace=limits.shell_grace_seconds,
+        tell_itself=not sandboxed,
+        walls=walls,
     )
+
+
+def walls_of(files: Path) -> tuple[Walls, bool]:
+    """What a command may use in that folder, and whether this is full: then no file may grow, but it can be cleared."""
+    limits = settings()
+    use = quota.used(str(files), 10 * limits.workdir_bytes, 10 * limits.workdir_files)
+    full = use.problem(limits.workdir_bytes, limits.workdir_files) or quota.disk_problem(str(files), limits.workdir_free_bytes)
+    walls = Walls(
+        folder=str(files),
+        bytes=max(limits.workdir_bytes, use.bytes),
+        files=max(limits.workdir_files, use.files),
+        free=0 if full else limits.workdir_free_bytes,
+        processes=limits.shell_processes,
+        memory=limits.shell_memory_bytes,
+        temporary=2 * limits.shell_temporary_bytes,
+        shallow=not use.deep,
+    )
+    return walls, full is not None
 
 
 def _result(context: ToolContext, ended: Ended, seconds: float, moved: str | None) -> ToolResult:
     """Standard output and standard error each in a block of its own, then how it ended. An error unless the code is 0."""
-    texts = [f"{stream}:\n{text}" for stream, text in context.output.texts(_RESERVE_BYTES).items()]
+    texts = [f"{stream}:\n{text}" for stream, text in context.output.whole().items()]
     if ended.how == "timeout":
         texts.append(f"timed out after {seconds:g} s; its processes were killed")
     elif ended.how == "cancelled":
         texts.append("cancelled; its processes were killed")
+    elif ended.how == "over":
+        texts.append(f"ended: {ended.why}; its processes were killed")
     else:
         texts.append(f"exit code: {ended.code}" + (f"\ndirectory: {moved}" if moved else ""))
+    if problem := workdir.full(context.workdir):
+        texts.append(f"{problem}. Until there is room, no command can make a file longer: remove some.")
     return text_result(*texts, is_error=ended.how != "exited" or ended.code != 0)
 
 
@@ -95,7 +148,8 @@ def _directory(context: ToolContext) -> Path:
 def _inside(context: ToolContext, directory: Path) -> bool:
     try:
         real = directory.resolve()
-        return real == directory and real.is_relative_to(context.workdir.resolve()) and real.is_dir()
+        inside = real == directory and real.is_relative_to(context.workdir.resolve()) and real.is_dir()
+        return inside and real.stat().st_mode & 0o100 != 0  # a closed one would keep every later call from starting
     except (OSError, RuntimeError):  # the shell may say any path, such as one of links in a circle
         return False
 

@@ -6,9 +6,11 @@ import random
 import re
 import secrets
 import shutil
+import subprocess
 from pathlib import Path
 
 from models.settings import settings
+from workers.tools import quota
 
 _STORAGE = ".storage"
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
@@ -51,13 +53,27 @@ def session_root(session_id: str) -> Path:
 
 
 def remove(session_id: str) -> None:
-    """Delete the session's folder with all that is in it. Does nothing if there is none."""
+    """Delete the session's folder with all that is in it. Does nothing if there is none. Errors: OSError if it cannot."""
     root = _place(session_id)
-    with contextlib.suppress(FileNotFoundError, PermissionError):
+    with contextlib.suppress(OSError, RecursionError):
         shutil.rmtree(root)
     if root.exists():
-        _open_up(root)
-        shutil.rmtree(root)
+        # What a shell command closed (`chmod 0`), or nested deeper than Python can go.
+        subprocess.run(["chmod", "-R", "u+rwx", str(root)], stderr=subprocess.DEVNULL, check=False)  # noqa: S603, S607
+        subprocess.run(["rm", "-rf", "--", str(root)], stderr=subprocess.DEVNULL, check=False)  # noqa: S603, S607
+    if root.exists():
+        raise OSError(f"{root} cannot be removed")
+
+
+def full(files: Path, size: int = 0) -> str | None:
+    """A sentence if that folder of a session has no room for so many bytes more, or its disk has not; None if there is room."""
+    limits = settings()
+    use = quota.used(str(files), limits.workdir_bytes, limits.workdir_files)
+    if problem := use.problem(limits.workdir_bytes, limits.workdir_files):
+        return problem
+    if use.bytes + size > limits.workdir_bytes:
+        return f"the working directory holds {use.bytes} bytes of the {limits.workdir_bytes} that it may; {size} more do not fit"
+    return quota.disk_problem(str(files), limits.workdir_free_bytes + size)
 
 
 def sessions(limit: int) -> list[str]:
@@ -73,21 +89,3 @@ def _place(session_id: str) -> Path:
     if not _SESSION.fullmatch(session_id):
         raise ValueError(f"session id {session_id[:130]!r}: use letters, digits, _ and -")
     return settings().workdir_root.resolve() / session_id
-
-
-def _open_up(root: Path) -> None:
-    """Give back to their owner the folders that a shell command closed (`chmod 0`)."""
-    root.chmod(0o700)
-    for _path, folders, _files, fd in os.fwalk(root):
-        for name in folders:
-            with contextlib.suppress(OSError):
-                if not _is_link(name, fd):
-                    os.chmod(name, 0o700, dir_fd=fd)
-
-
-def _is_link(name: str, fd: int) -> bool:
-    try:
-        os.readlink(name, dir_fd=fd)
-    except OSError:
-        return False
-    return True

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from workers.tools import paths
+from workers.tools import paths, workdir
 from workers.tools.kinds import Tool, ToolContext, ToolError, ToolResult, text_result
 
 FILE_BYTES = 10_000_000
@@ -28,6 +28,7 @@ def _write(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
         mode = place.kind()
         if mode is not None and not stat.S_ISREG(mode):
             raise ToolError(f"{place.shown}: is {'a directory' if stat.S_ISDIR(mode) else 'not a regular file'}")
+        require_room(context, len(data))
         replace(place, data, 0o644 if mode is None else mode)
     return text_result(f"{'created' if mode is None else 'replaced'} {place.shown} ({len(data)} bytes)")
 
@@ -41,6 +42,12 @@ def encode(text: str, field: str) -> bytes:
     if len(data) > FILE_BYTES:
         raise ToolError(f"{field}: has {len(data)} bytes, more than the {FILE_BYTES} that a file may have")
     return data
+
+
+def require_room(context: ToolContext, size: int) -> None:
+    """Errors: ToolError if the session may not have so many bytes more."""
+    if problem := workdir.full(context.workdir, size):
+        raise ToolError(f"{problem}; nothing was changed")
 
 
 def replace(place: paths.Place, data: bytes, mode: int) -> None:

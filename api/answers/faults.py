@@ -1,0 +1,45 @@
+"""What goes wrong in a session, in the words that every client knows."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from api.answers.base import Answer
+from api.answers.calls import Fact
+
+
+class RetryStatus(Answer):
+    """Whether it is tried again."""
+
+    type: Literal["retrying", "exhausted", "terminal"]
+
+
+class SessionFault(Answer):
+    """What went wrong."""
+
+    type: Literal[
+        "unknown_error",
+        "model_overloaded_error",
+        "model_rate_limited_error",
+        "model_request_failed_error",
+        "billing_error",
+        "tool_use_limit_reached_error",
+    ]
+    message: str
+    retry_status: RetryStatus
+
+
+class ServerFault(Answer):
+    """An MCP server could not be had: its tools are missing until it can."""
+
+    type: Literal["mcp_connection_failed_error", "mcp_authentication_failed_error"]
+    mcp_server_name: str
+    message: str
+    retry_status: RetryStatus
+
+
+class SessionError(Fact):
+    """The model or an MCP server could not be had, or the run had to end."""
+
+    type: Literal["session.error"]
+    error: Annotated[SessionFault | ServerFault, Field(discriminator="type")]

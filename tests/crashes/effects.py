@@ -1,0 +1,67 @@
+"""What became of the calls of `effects_toolset`, read where it happened: not from our rows."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from crashes.effects_toolset import effects
+
+from models import toolset
+
+TOOLSET = "crashes.effects_toolset:effects"
+SERVERS = {"till": "assent:effects"}
+"""For a session's agent, which calls the toolset `till`."""
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A line of the ledger: a function began to run, or took effect."""
+
+    what: str
+    key: str
+    attempt: int
+    tool: str
+    how: str
+    pid: int
+
+    @property
+    def lives(self) -> bool:
+        """Whether the process that ran it is there."""
+        return psutil.pid_exists(self.pid) and psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE
+
+
+class Ledger:
+    """The folder that the functions write into."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+
+    def runs(self, session_id: str) -> list[Noted]:
+        """Each time that a function began."""
+        return [noted for noted in self._read(session_id) if noted.what == "run"]
+
+    def effects(self, session_id: str) -> int:
+        """How often a function took effect."""
+        return sum(noted.what == "effect" for noted in self._read(session_id))
+
+    def open_gate(self, session_id: str) -> None:
+        """Let go what waits."""
+        (self.folder / f"go-{session_id}").touch()
+
+    def _read(self, session_id: str) -> list[Noted]:
+        file = self.folder / session_id
+        lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+        return [Noted(**json.loads(line)) for line in lines if line.endswith("\n")]
+
+
+def announce_effects() -> None:
+    """What workers say that have the toolset; said again, as the tables were emptied."""
+    name = effects.name
+    toolset.announce({name: [{**tool.described, "queue": f"tools.{name}"} for tool in effects.tools.values()]})
+
+
+def call(tool: str, how: str = "well") -> str:
+    """A line of a script: the call."""
+    return f"call mcp__till__{tool} {json.dumps({'how': how})}"

@@ -1,0 +1,63 @@
+"""Faults 2 and 3: kill -9 of a worker's process while a toolset's function runs in its runner, before and after its effect."""
+
+import os
+import signal
+
+import pytest
+from crashes.effects import SERVERS, Ledger, Noted, call
+from crashes.journey import Journey
+from crashes.processes import wait_for
+
+MOMENTS = {"wait before": 0, "wait after": 1}
+"""How the function waits to be killed, and how many effects it has had by then."""
+
+
+def killed(journey: Journey, ledger: Ledger, effects: int) -> Noted:
+    """The worker's process that runs the call dies where the function waits; its runner dies with it. Who ran."""
+    (run,) = wait_for("it runs", lambda: ledger.runs(journey.session_id))
+    wait_for("its effect", lambda: ledger.effects(journey.session_id) == effects)
+    call_id = journey.look().calls[0].id
+    journey.until(lambda seen: "began" in (seen.attempts[0].output or ""))
+    assert run.key == call_id
+    worker = journey.look().calls[0].worker
+    assert worker
+    os.kill(int(worker.rpartition(":")[2]), signal.SIGKILL)
+    wait_for("its runner dies", lambda: not run.lives, seconds=5)
+    ledger.open_gate(journey.session_id)
+    journey.later()
+    return run
+
+
+@pytest.mark.parametrize("how", MOMENTS)
+def test_a_person_is_told_what_is_known_and_says_what_became_of_it(journey: Journey, ledger: Ledger, how: str) -> None:
+    """I2: which worker, since when, and what it had printed; nothing of it goes on or again unasked."""
+    journey.begin(servers=SERVERS, till="always_allow").say(call("charge", how), "then", "say Done.")
+    killed(journey, ledger, MOMENTS[how])
+    unknown = journey.until_asked("unknown_outcome")
+    (attempt,) = journey.look().attempts
+    assert unknown.attempt_told == {
+        "number": 1,
+        "worker": attempt.worker,
+        "started_at": attempt.started_at.isoformat(),
+        "output": "attempt 1 of charge began\n",
+    }
+    assert ledger.effects(journey.session_id) == MOMENTS[how]
+    journey.settle_unknown(happened=bool(MOMENTS[how]))
+    seen = journey.until_idle()
+    assert ledger.effects(journey.session_id) == 1
+    assert [a.outcome for a in seen.attempts] == (["unknown"] if MOMENTS[how] else ["unknown", "done"])
+
+
+@pytest.mark.parametrize("how", MOMENTS)
+def test_what_is_idempotent_runs_again_under_its_key(journey: Journey, ledger: Ledger, how: str) -> None:
+    """I3: one key and one input, nobody is asked, and the function that honours its key takes effect once."""
+    journey.begin(servers=SERVERS, till="always_allow").say(call("put", how), "then", "say Done.")
+    first = killed(journey, ledger, MOMENTS[how])
+    seen = journey.until_idle()
+    _, second = ledger.runs(journey.session_id)
+    assert (second.key, second.how, second.attempt) == (first.key, first.how, 2)
+    assert second.pid != first.pid
+    assert not seen.approvals
+    assert [a.outcome for a in seen.attempts] == ["lost", "done"]
+    assert ledger.effects(journey.session_id) == 1
+    assert seen.calls[0].result == [{"type": "text", "text": "done at attempt 2"}]

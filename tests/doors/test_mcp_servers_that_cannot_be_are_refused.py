@@ -1,0 +1,162 @@
+"""MCP servers, and what holds for their tools: whatever cannot be is a 400 that names the field, at every door."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doors.served import Caller, bad, good, key, served
+from doors.with_servers import BASE, GITHUB, both, custom, of, url
+from rows.stage import Stage
+
+ASK = {"type": "always_ask"}
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("", "https://"),
+        ("example.org", "https://"),
+        ("ftp://example.org", "https://"),
+        ("HTTPS://example.org", "https://"),
+        ("https:/example.org", "https://"),
+        ("http://example.org", "must be https://"),
+        ("https://", "https://"),
+        ("https:///mcp", "no host"),
+        ("https://.../mcp", "no host"),
+        ("https://a b.org/", "percent-encoded"),
+        ("https://example.org/\n", "percent-encoded"),
+        ("https://example.org\\@evil.org/", "percent-encoded"),
+        ("https://exämple.org/", "ASCII"),
+        ("https://me@example.org/", "no user"),
+        ("https://me:secret@example.org/", "no password"),
+        ("https://@example.org/", "no user"),
+        ("https://example.org/#top", "no fragment"),
+        ("https://example.org/#", "no fragment"),
+        ("https://example.org:0/", "no host"),
+        ("https://example.org:99999/", "is no URL"),
+        ("https://[::1/", "is no URL"),
+        ("https://[v1.a]/", "is no URL"),
+        ("https://[fe80::1%eth0]/", "no host"),
+        ("https://example%2eorg/", "no host"),
+        ("https://example.org/" + "x" * 2029, "2048"),
+        ("assent:", "a-z"),
+        ("assent:Billing", "a-z"),
+        ("assent:-billing", "a-z"),
+        ("assent:billing/x", "a-z"),
+        ("assent://billing", "a-z"),
+        ("assent:" + "b" * 65, "64"),
+        ("assent:billing\n", "a-z"),
+    ],
+)
+def test_an_address_that_cannot_be_is_refused(caller: Caller, said: str, words: str) -> None:
+    bad(caller.post("/v1/agents", json=BASE | url(said)), 400, "mcp_servers.1.url: ", words)
+
+
+def test_plain_http_is_for_who_said_so(stage: Stage, database_urls: object, redis_url: str, tmp_path: Path) -> None:
+    plain = {"type": "url", "name": "local", "url": "http://127.0.0.1:8080/mcp"}
+    with served(tmp_path / "log", ASSENT_MCP_HTTP="true") as at, Caller(at, key(stage)) as caller:
+        assert caller.agent(mcp_servers=[plain])["mcp_servers"] == [plain]
+        bad(caller.post("/v1/agents", json=BASE | url("http://me:secret@example.org")), 400, "mcp_servers.1.url: ", "no password")
+
+
+SERVERS: dict[str, tuple[Any, str, str]] = {
+    "no list": ({}, "mcp_servers: ", "list"),
+    "no object": (["https://example.org"], "mcp_servers.0: ", "McpServer"),
+    "no type": ([{"name": "n", "url": "https://x.org"}], "mcp_servers.0.type: ", "required"),
+    "another type": ([GITHUB | {"type": "stdio"}], "mcp_servers.0.type: ", "'url'"),
+    "no name": ([{"type": "url", "url": "https://x.org"}], "mcp_servers.0.name: ", "required"),
+    "an empty name": ([GITHUB | {"name": ""}], "mcp_servers.0.name: ", "1"),
+    "a name too long": ([GITHUB | {"name": "n" * 256}], "mcp_servers.0.name: ", "255"),
+    "no url": ([{"type": "url", "name": "n"}], "mcp_servers.0.url: ", "required"),
+    "a url that is a number": ([GITHUB | {"url": 5}], "mcp_servers.0.url: ", "string"),
+    "a token": ([GITHUB | {"authorization_token": "t"}], "mcp_servers.0.authorization_token: ", "leave it out"),
+    "two of one name": ([GITHUB, GITHUB | {"url": "https://x.org"}], "mcp_servers: ", "'github'"),
+    "one whose tools could be another's": ([GITHUB, GITHUB | {"name": "github__a"}], "mcp_servers: ", "mcp__github__a__*"),
+    "one that ends as another goes on": ([GITHUB | {"name": "github_"}, GITHUB], "mcp_servers: ", "mcp__github___*"),
+    "21 of them": ([GITHUB | {"name": str(n)} for n in range(21)], "mcp_servers: ", "20"),
+}
+TOOLS: dict[str, tuple[list[dict[str, Any]], str, str]] = {
+    "no server": ([{"type": "mcp_toolset"}], "tools.0.mcp_server_name: ", "required"),
+    "a server of no name": ([of("")], "tools.0.mcp_server_name: ", "1"),
+    "a server that is none of them": ([of(), of("x")], "tools.1.mcp_server_name: 'x'", "'github'"),
+    "a server twice": ([of(), of()], "tools: ", "'github'"),
+    "an unknown field": ([of(enabled=True)], "tools.0.enabled: ", "leave it out"),
+    "a config of no name": ([of(configs=[{"enabled": True}])], "tools.0.configs.0.name: ", "required"),
+    "a config of an empty name": ([of(configs=[{"name": ""}])], "tools.0.configs.0.name: ", "1"),
+    "a config's name too long": ([of(configs=[{"name": "n" * 129}])], "tools.0.configs.0.name: ", "128"),
+    "a config with an unknown field": ([of(configs=[{"name": "a", "type": "a"}])], "tools.0.configs.0.type: ", "leave it out"),
+    "a tool twice": ([of(configs=[{"name": "a"}, {"name": "b"}, {"name": "a"}])], "tools.0.configs: ", "'a'"),
+    "enabled as text": ([of(configs=[{"name": "a", "enabled": "yes"}])], "tools.0.configs.0.enabled: ", "boolean"),
+    "an unknown policy": (
+        [of(configs=[{"name": "a"}, {"name": "b", "permission_policy": {"type": "maybe"}}])],
+        "tools.0.configs.1.permission_policy.type: ",
+        "always_ask",
+    ),
+    "a default's unknown policy": (
+        [of(default_config={"permission_policy": {"type": "auto"}})],
+        "tools.0.default_config.permission_policy.default: ",
+        "",
+    ),
+    "whose a policy is without it": (
+        [of(configs=[{"name": "a", "policy_from": "tool"}])],
+        "tools.0.configs.0.policy_from: ",
+        "both or neither",
+    ),
+    "whose a default's policy is without it": (
+        [of(default_config={"policy_from": "toolset"})],
+        "tools.0.default_config.policy_from: ",
+        "both or neither",
+    ),
+    "a default's policy that is a tool's": (
+        [of(default_config={"permission_policy": ASK, "policy_from": "tool"})],
+        "tools.0.default_config.policy_from: ",
+        "'toolset'",
+    ),
+    "a way of asking that cannot be": (
+        [of(configs=[{"name": "a", "approval": {"timeout_seconds": 0}}])],
+        "tools.0.configs.0.approval.timeout_seconds: ",
+        "greater than 0",
+    ),
+    "a client's tool of a server's name": ([custom("t"), custom("mcp__github__push")], "tools.1.name: ", "'github'"),
+    "257 tools by name": (
+        [of(configs=[{"name": f"t{n}"} for n in range(256)]), custom("t")],
+        "tools: ",
+        "256",
+    ),
+    "257 configs": ([of(configs=[{"name": f"t{n}"} for n in range(257)])], "tools.0.configs: ", "256"),
+}
+
+
+@pytest.mark.parametrize("case", SERVERS)
+def test_servers_that_cannot_be_are_refused_with_their_field(caller: Caller, case: str) -> None:
+    servers, field, words = SERVERS[case]
+    refused(caller, {"mcp_servers": servers}, field, words)
+
+
+@pytest.mark.parametrize("case", TOOLS)
+def test_toolsets_that_cannot_be_are_refused_with_their_field(caller: Caller, case: str) -> None:
+    tools, field, words = TOOLS[case]
+    refused(caller, both(*tools), field, words)
+
+
+def refused(caller: Caller, more: dict[str, Any], field: str, words: str) -> None:
+    """Assert that no door takes these lists, and that each names the field first."""
+    said = bad(caller.post("/v1/agents", json=BASE | more), 400, words)["message"]
+    assert said.startswith(field), said
+    agent = caller.agent()
+    said = bad(caller.post(f"/v1/agents/{agent['id']}", json=more), 400, words)["message"]
+    assert said.startswith(field), said
+    over = {"type": "agent_with_overrides", "id": agent["id"]} | more
+    body = {"agent": over, "environment_id": caller.environment_id()}
+    said = bad(caller.post("/v1/sessions", json=body), 400, words)["message"]
+    assert said.startswith(f"agent.{field}"), said
+    session = caller.session(agent)
+    said = bad(caller.post(f"/v1/sessions/{session['id']}", json={"agent": more}), 400, words)["message"]
+    assert said.startswith(f"agent.{field}"), said
+    assert [good(caller.get(f"/v1/agents/{agent['id']}"))] == good(caller.get("/v1/agents"))["data"]
+    assert [good(caller.get(f"/v1/sessions/{session['id']}"))] == good(caller.get("/v1/sessions"))["data"]
+
+
+@pytest.mark.parametrize("value", ["yes", 1, []])
+def test_one_call_at_a_time_is_true_or_false(caller: Caller, value: Any) -> None:
+    bad(caller.post("/v1/agents", json=BASE | {"disable_parallel_tool_use": value}), 400, "disable_parallel_tool_use: ", "boolean")

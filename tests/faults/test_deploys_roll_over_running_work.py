@@ -1,0 +1,107 @@
+"""Fault 7: two deploys, or, as shared/reliability.md has it, five: SIGTERM ends workers, new ones start, work goes on (I1, I2)."""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from crashes.effects import SERVERS, Ledger, call
+from crashes.journey import Journey, bash, spell, sweep_here
+from crashes.processes import PACE, wait_for
+from faults.shifts import Worker, pid_of
+
+from models.db import transaction
+from models.tool_call import ToolCall
+from models.turn import Turn
+from workers.celery import app
+
+SCRIPT = (
+    "say 40 tokens at 40/s",
+    bash("echo effect >> effects; sleep 1; echo whole >> effects"),
+    "then",
+    call("charge"),
+    bash("echo effect >> effects; sleep 0.5; echo whole >> effects"),
+    "then",
+    "say 40 tokens at 40/s",
+)
+LONGEST_SECONDS = app.conf.worker_soft_shutdown_timeout + 5
+"""A deploy ends what has not ended by then."""
+
+
+@pytest.fixture
+def deploy(shift_env: dict[str, str], fault_folder: Path) -> Iterator[Callable[[int], tuple[Worker, Worker]]]:
+    """Starts the workers of a release; all are ended with the test."""
+    with ExitStack() as stack:
+
+        def start(release: int) -> tuple[Worker, Worker]:
+            turns, tools = (Worker.start(f"{kind}-{release}", shift_env, fault_folder) for kind in ("turns", "tools"))
+            stack.callback(turns.process.stop)
+            stack.callback(tools.process.stop)
+            return turns, tools
+
+        yield start
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("deploys", [2, pytest.param(5, marks=[pytest.mark.slow])])
+def test_nothing_is_lost_or_doubled_or_unknown(
+    journeys: Callable[[], Journey], ledger: Ledger, deploy: Callable[[int], tuple[Worker, Worker]], deploys: int
+) -> None:
+    """Each worker goes within its soft shutdown, lets what it runs finish, and every message is answered."""
+    crowd = Crowd(journeys)
+    old, new = deploy(0), deploy(1)
+    for release in range(1, deploys + 1):
+        for worker in (*old, *new):
+            worker.ready()
+        asked = {worker.name: asked_to_end(worker, crowd) for worker in old}
+        going, old = old, new
+        new = deploy(release + 1) if release < deploys else new
+        for worker in going:
+            wait_for(f"{worker.name} ends", lambda w=worker: w.process.running.poll() is not None, LONGEST_SECONDS)
+            assert time.monotonic() - asked[worker.name] < LONGEST_SECONDS
+            assert worker.process.running.returncode == 0, worker.log[-2000:]
+            assert not re.search(r"exited with|Traceback", worker.log), worker.log[-3000:]
+    for journey in crowd.all:
+        seen = journey.until(lambda seen: seen.session.status == "idle", 30)
+        assert seen.session.stop_reason == {"type": "end_turn"}, spell(seen)
+        assert not seen.approvals, "nothing is unknown"
+        assert [(t.status, t.losses) for t in seen.turns] == [("done", 0)] * 3
+        assert [(c.status, c.is_error) for c in seen.calls] == [("done", False)] * 3, spell(seen)
+        assert [a.outcome for a in seen.attempts] == ["done"] * 3
+        assert (journey.effects(), journey.effects("whole"), ledger.effects(journey.session_id)) == (2, 2, 1)
+
+
+class Crowd:
+    """Sessions, ever more of them."""
+
+    def __init__(self, journeys: Callable[[], Journey]) -> None:
+        self.all: list[Journey] = []
+        self._another = journeys
+
+    def grow(self) -> None:
+        """One session more."""
+        self.all.append(self._another().begin(servers=SERVERS, till="always_allow", bash="always_allow"))
+        self.all[-1].say(f"Session {self.all[-1].session_id}", *SCRIPT)
+
+    def keeps(self, pids: set[int]) -> bool:
+        """Whether one of these processes runs a turn or a call of one of them."""
+        running = [sa.select(table.worker).where(table.status == "running") for table in (Turn, ToolCall)]
+        with transaction(self.all[0].stage.workspace_id) as db:
+            return any(pid_of(found) in pids for wanted in running for found in db.scalars(wanted))
+
+
+def asked_to_end(worker: Worker, crowd: Crowd) -> float:
+    """SIGTERM while it is in the middle of something. When that was."""
+    deadline, grow, pids = time.monotonic() + 30, 0.0, worker.pids
+    while not crowd.all or not crowd.keeps(pids):
+        assert time.monotonic() < deadline, f"{worker.name} has nothing to do"
+        if time.monotonic() >= grow:
+            crowd.grow()
+            sweep_here()
+            grow = time.monotonic() + 0.5
+        time.sleep(PACE)
+    worker.ask_to_end()
+    return time.monotonic()

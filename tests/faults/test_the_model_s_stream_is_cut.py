@@ -1,0 +1,66 @@
+"""Fault 20: the model's stream ends inside a tool call. No part of the call is kept, asked or run; then the whole call comes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from crashes.journey import Journey, spell
+from faults.cut_streams import PLACES, WAYS, CutModel, cut_model
+from faults.shifts import Worker
+
+COMMAND = 'echo effect >> effects; echo "}{" and so on, at some length, so that there is a middle'
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[CutModel]:
+    """The model."""
+    with cut_model() as model:
+        yield model
+
+
+@pytest.fixture(scope="module")
+def workers(served: CutModel, shift_env: dict[str, str], fault_folder: Path) -> Iterator[None]:
+    """A worker for turns, that asks it, and one for tools."""
+    env = shift_env | {"ANTHROPIC_BASE_URL": served.url, "ASSENT_TOOLSETS": ""}
+    with ExitStack() as stack:
+        pair = [Worker.start(f"{kind}-cut", env, fault_folder) for kind in ("turns", "tools")]
+        for worker in pair:
+            stack.callback(worker.process.stop)
+        for worker in pair:
+            worker.ready()
+        yield
+
+
+@pytest.fixture
+def model(served: CutModel, workers: None) -> CutModel:
+    """It will cut each first try."""
+    served.tries.clear()
+    served.whole.clear()
+    served.command = COMMAND
+    return served
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_no_part_of_a_call_is_taken_for_a_call(journeys: Callable[[], Journey], model: CutModel, place: str) -> None:
+    """I5 I7: whatever cut it, the turn is tried again, and one whole call is asked about and run, once."""
+    model.place = place
+    crowd = {way: journeys().begin(bash="always_ask") for way in WAYS}
+    for way, journey in crowd.items():
+        journey.say(way)
+    for way, journey in crowd.items():
+        seen = journey.until(lambda seen, way=way: model.tries.get(way) == 2 and seen.turns[0].status == "running")
+        assert (seen.calls, seen.approvals, seen.turns[0].reply) == ([], [], None)
+        assert not [e for e in seen.events if e.type.startswith("agent.")], "nothing of it is said"
+        (error,) = seen.of("session.error")
+        assert error.body["error"]["retry_status"] == {"type": "retrying"}
+    model.whole.set()
+    for way, journey in crowd.items():
+        asked = journey.until_asked()
+        assert journey.effects() == 0
+        journey.stage.decide(asked, result="allow")
+        seen = journey.until_idle()
+        assert [c.input for c in seen.calls] == [{"command": COMMAND}]
+        assert [(t.status, t.attempt) for t in seen.turns] == [("done", 2), ("done", 1)], spell(seen)
+        assert model.tries[way] == 2
+        assert journey.effects() == 1

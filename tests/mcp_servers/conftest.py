@@ -1,0 +1,245 @@
+"""MCP servers to be called: our own test server over pipes and HTTP, one that lies, and some that others wrote."""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from mcp_servers.lying import Liar
+
+from models.settings import settings
+from workers.tools.kinds import Answers, ToolContext, ToolResult
+from workers.tools.mcp import keeping
+from workers.tools.mcp.calling import mcp_tool
+from workers.tools.mcp.listing import listing
+from workers.tools.mcp.servers import Server
+from workers.tools.output import OutputSoFar
+
+PROGRAM = Path(__file__).with_name("server.py")
+NPM = Path(__file__).parent / "npm"
+PYPI = ("mcp-server-time==2026.10.19", "mcp-server-fetch==2026.10.24")
+PROXY = ("mcp-proxy==0.13.0",)
+"""Serves a command over HTTP; it needs another release of the protocol's package than the servers do."""
+INSTALL_SECONDS = 110
+
+PIPED = Server("piped", command=sys.executable, args=(str(PROGRAM), "stdio"), ours=True)
+SMALL = Server("small", command=sys.executable, args=("-I", "-S", str(PROGRAM.with_name("small.py"))), ours=True)
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 10) -> None:
+    """Until it holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "that took too long"
+        time.sleep(0.005)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether the process runs; one that is dead and not collected does not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+class Caller:
+    """Calls tools of one server."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def entry(self, tool: str) -> dict[str, object]:
+        """As a listing that believes nothing has it."""
+        described = {"description": "", "input_schema": {"type": "object"}, "effect": "write", "idempotent": False}
+        nothing = {"seconds": None, "prompt": None, "policy": None, "queue": None, "workdir": False, "annotations": {}}
+        return {"name": tool, **described, **nothing}
+
+    def context(self, **more: object) -> ToolContext:
+        return ToolContext(**{"call_id": "toolu_1", "session_id": "sesn_1", "root": Path("/"), "seconds": 20.0, **more})  # type: ignore[arg-type]
+
+    def run(self, context: ToolContext, tool: str, **arguments: object) -> ToolResult:
+        return mcp_tool(self.server, self.entry(tool)).run(context, arguments)
+
+    def call(self, tool: str, **arguments: object) -> ToolResult:
+        return self.run(self.context(), tool, **arguments)
+
+    def answer(self, tool: str, answers: Answers) -> ToolResult:
+        return self.run(self.context(attempt=2, answers=answers, workspace_id="wrkspc_other"), tool)  # by another connection
+
+
+class Background:
+    """A call in a thread of its own."""
+
+    def __init__(self, caller: Caller, tool: str, *, seconds: float = 20.0, **arguments: object) -> None:
+        self.context = caller.context(seconds=seconds, output=OutputSoFar())
+        self.result: ToolResult | None = None
+        self.error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, args=(caller, tool, arguments))
+        self._thread.start()
+
+    def _run(self, caller: Caller, tool: str, arguments: dict[str, object]) -> None:
+        try:
+            self.result = caller.run(self.context, tool, **arguments)
+        except Exception as error:  # noqa: BLE001 - for the test to look at
+            self.error = error
+
+    def end(self) -> "ToolResult | Exception":
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        found = self.result or self.error
+        assert found is not None
+        return found
+
+
+def text(result: ToolResult) -> str:
+    """The result's texts."""
+    return "\n".join(block["text"] for block in result.content if block["type"] == "text")
+
+
+@pytest.fixture(autouse=True)
+def _fresh_settings() -> Iterator[None]:
+    settings.cache_clear()
+    yield
+    settings.cache_clear()
+
+
+@pytest.fixture
+def set_environment(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Change the settings."""
+
+    def change(**variables: object) -> None:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, str(value))
+        settings.cache_clear()
+
+    return change
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_connections_left() -> Iterator[None]:
+    yield
+    keeping.close_all()
+
+
+@pytest.fixture
+def small() -> Caller:
+    """A command that starts at once."""
+    return Caller(SMALL)
+
+
+@pytest.fixture
+def piped() -> Caller:
+    """Our server as a command; one process for all tests, unless one ends it."""
+    return Caller(PIPED)
+
+
+def serve(folder: Path, *words: str) -> "tuple[subprocess.Popen[bytes], str]":
+    """Our server over HTTP, and its URL."""
+    port = folder / "port"
+    process = subprocess.Popen([sys.executable, str(PROGRAM), "http", str(port), *words], stderr=subprocess.DEVNULL)
+    wait_for(lambda: port.exists() or process.poll() is not None, 30)
+    return process, f"http://127.0.0.1:{port.read_text()}/mcp"
+
+
+def _served(factory: pytest.TempPathFactory, *words: str) -> Iterator[Caller]:
+    process, url = serve(factory.mktemp("mcp"), *words)
+    yield Caller(Server("-".join(["served", *words]), url, ours=True))
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture(scope="session")
+def modern(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
+    """Our server over HTTP, speaking all versions."""
+    yield from _served(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def legacy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
+    """Our server over HTTP, speaking the versions with a handshake only."""
+    yield from _served(tmp_path_factory, "legacy")
+
+
+@pytest.fixture(params=["piped", "modern", "legacy"])
+def caller(request: pytest.FixtureRequest) -> Caller:
+    """Each of them."""
+    found: Caller = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def liar() -> Iterator[Liar]:
+    """An HTTP server that answers calls as it is told to."""
+    with Liar() as lying:
+        yield lying
+        keeping.close_all()
+
+
+@pytest.fixture(scope="session")
+def npm_servers() -> Path:
+    """A folder with the programs of the npm servers, as the lock file has them."""
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        pytest.skip("NOT TESTED: MCP servers of npm, as node or npm is missing here")
+    lock = NPM / "package-lock.json"
+
+    def install(folder: Path) -> None:
+        shutil.copytree(NPM, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
+        command = [npm, "ci", "--no-audit", "--no-fund", "--prefer-offline", "--ignore-scripts"]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=INSTALL_SECONDS)
+
+    return _installed("npm", lock.read_bytes(), install) / "node_modules" / ".bin"
+
+
+@pytest.fixture(scope="session")
+def pypi_servers() -> Path:
+    """A folder with the programs of the PyPI servers."""
+    return _from_pypi(PYPI)
+
+
+@pytest.fixture(scope="session")
+def pypi_proxy() -> Path:
+    """PyPI's mcp-proxy."""
+    return _from_pypi(PROXY) / "mcp-proxy"
+
+
+def _from_pypi(packages: tuple[str, ...]) -> Path:
+    def install(folder: Path) -> None:
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, capture_output=True, timeout=INSTALL_SECONDS)
+        command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+        subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_SECONDS)
+
+    return _installed("pypi", json.dumps([packages, sys.version]).encode(), install) / "bin"
+
+
+def _installed(registry: str, what: bytes, install: Callable[[Path], None]) -> Path:
+    """The folder of what was installed, kept over test runs: it takes half a minute."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "assent-tests"
+    cache.mkdir(parents=True, exist_ok=True)
+    folder = cache / f"mcp-{registry}-{hashlib.sha256(what).hexdigest()[:12]}"
+    with (cache / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "done").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            try:
+                install(folder)
+            except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+                said = (error.stderr or b"").decode()[-500:]
+                pytest.skip(f"NOT TESTED: MCP servers of {registry}, as the registry does not give them: {said}")
+            (folder / "done").touch()
+    return folder
+
+
+def tools_of(server: Server) -> dict[str, dict[str, object]]:
+    """Its listing, by name."""
+    return {entry["name"]: entry for entry in listing(server)}

@@ -1,0 +1,78 @@
+"""A server is told that its call is cancelled, and may still say how it ended. If it does not, nobody knows."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from mcp_servers.conftest import Background, Caller, is_alive, text, wait_for
+from mcp_servers.lying import Liar, Request
+
+from workers.tools.kinds import OutcomeUnknown, ToolResult
+from workers.tools.mcp import calling
+from workers.tools.mcp.servers import Server
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calling, "_CANCEL_SECONDS", 0.5)
+
+
+def test_the_server_hears_of_it_and_the_outcome_is_unknown(caller: Caller, tmp_path: Path) -> None:
+    started, heard = tmp_path / "started", tmp_path / "heard"
+    call = Background(caller, "wait", started=str(started), until=str(tmp_path / "never"), cancelled=str(heard))
+    wait_for(lambda: started.exists() and started.read_text())
+    call.context.cancelled.set()
+    found = call.end()
+    assert isinstance(found, OutcomeUnknown)
+    assert "was cancelled" in str(found)
+    wait_for(heard.exists)
+
+
+def test_a_command_that_does_not_heed_it_is_ended(small: Caller, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    call = Background(small, "stay", file=str(started))
+    wait_for(lambda: started.exists() and started.read_text())
+    call.context.cancelled.set()
+    assert isinstance(call.end(), OutcomeUnknown)
+    wait_for(lambda: not is_alive(int(started.read_text())))
+
+
+def test_a_result_that_still_comes_is_the_result(liar: Liar) -> None:
+    liar.speak(legacy=True)
+    begun, told = threading.Event(), threading.Event()
+    liar.answers["notifications/cancelled"] = lambda request: (told.set(), request.plain(202))[1]
+
+    def act(request: Request) -> None:
+        begun.set()
+        assert told.wait(10)
+        request.result({"content": [{"type": "text", "text": "done all the same"}]})
+
+    liar.on_call(act)
+    call = Background(Caller(Server("liar", liar.url, ours=True)), "act")
+    assert begun.wait(10)
+    call.context.cancelled.set()
+    found = call.end()
+    assert isinstance(found, ToolResult)
+    assert text(found) == "done all the same"
+    assert [message["params"]["requestId"] for method, message, _ in liar.heard if method == "notifications/cancelled"] == [
+        liar.calls[0]["id"]
+    ]
+
+
+def test_a_call_that_was_not_sent_has_begun_nothing(liar: Liar) -> None:
+    reached, go_on = threading.Event(), threading.Event()
+
+    def slow(request: Request) -> None:
+        reached.set()
+        go_on.wait(10)
+        request.plain(503)
+
+    liar.answers["server/discover"] = slow
+    call = Background(Caller(Server("liar", liar.url, ours=True)), "act")
+    assert reached.wait(10)
+    call.context.cancelled.set()
+    found = call.end()
+    go_on.set()
+    assert isinstance(found, ToolResult)
+    assert text(found) == "liar: the call was cancelled before it was sent; nothing began"
+    assert liar.calls == []

@@ -1,0 +1,200 @@
+"""Listings are bounded and usable: what cannot be used is left out. What a server says of effects counts only if it is trusted."""
+
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from mcp_servers.conftest import PIPED, Caller, tools_of
+from mcp_servers.lying import Liar, Request
+
+from models.pure.canonical import digest
+from workers.tools.mcp import listing as module
+from workers.tools.mcp.calling import Unreachable
+from workers.tools.mcp.listing import listing
+from workers.tools.mcp.servers import Server
+
+SCHEMA = {"type": "object"}
+
+
+def theirs(liar: Liar) -> Server:
+    return Server("liar", liar.url, ours=True)
+
+
+def say(liar: Liar, *tools: dict[str, Any]) -> None:
+    liar.answers["tools/list"] = lambda request: request.result({"tools": list(tools), "ttlMs": 0, "cacheScope": "private"})
+
+
+def test_it_has_all_that_an_entry_has(caller: Caller) -> None:
+    schema = {
+        "properties": {"a": {"title": "A", "type": "integer"}, "b": {"title": "B", "type": "integer"}},
+        "required": ["a", "b"],
+    }
+    found = tools_of(caller.server)["add"]
+    output = found.pop("output_schema")
+    assert isinstance(output, dict)
+    assert output["properties"] == {"result": {"title": "Result", "type": "integer"}}
+    assert found == {
+        "name": "add",
+        "title": "Sum",
+        "description": "Adds two numbers.",
+        "input_schema": {"type": "object", "title": "addArguments", **schema},
+        "effect": "write",
+        "idempotent": False,
+        "seconds": None,
+        "prompt": None,
+        "cache": None,
+        "policy": None,
+        "queue": None,
+        "workdir": False,
+        "annotations": {"title": "Sum", "readOnlyHint": True},
+    }
+
+
+def test_it_believes_only_whom_the_operator_trusts() -> None:
+    named = tools_of(replace(PIPED, trusted=True))
+    assert [(named[name]["effect"], named[name]["idempotent"]) for name in ("add", "note", "die")] == [
+        ("read", True),
+        ("write", True),
+        ("write", False),
+    ]
+
+
+def test_it_reads_every_page(liar: Liar) -> None:
+    def page(request: Request) -> None:
+        number = int(request.message["params"].get("cursor", "0"))
+        more = {"nextCursor": str(number + 1)} if number < 2 else {}
+        request.result({"tools": [{"name": f"tool{number}", "inputSchema": SCHEMA}], "ttlMs": 0, "cacheScope": "private", **more})
+
+    liar.answers["tools/list"] = page
+    assert list(tools_of(theirs(liar))) == ["tool0", "tool1", "tool2"]
+
+
+def test_it_stops_where_a_server_does_not(liar: Liar) -> None:
+    def page(request: Request) -> None:
+        start = int(request.message["params"].get("cursor", "0"))
+        tools = [{"name": f"tool{n}", "inputSchema": SCHEMA} for n in range(start, start + 300)]
+        request.result({"tools": tools, "ttlMs": 0, "cacheScope": "private", "nextCursor": str(start + 300)})
+
+    liar.answers["tools/list"] = page
+    assert len(listing(theirs(liar))) == 1000
+
+
+def test_it_has_a_limit_in_bytes(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_BYTES", 1000)
+    say(liar, *({"name": f"tool{n}", "description": "x" * 200, "inputSchema": SCHEMA} for n in range(9)))
+    assert 0 < len(listing(theirs(liar))) < 3
+
+
+@pytest.mark.parametrize(
+    ("tool", "why"),
+    [
+        ({"name": "with space"}, "its name must be"),
+        ({"name": ""}, "its name must be"),
+        ({"name": "x" * 129}, "its name must be"),
+        ({"name": "good"}, "there is one of that name before it"),
+        ({"inputSchema": {"type": "array"}}, "1 of its tools are left out: they are malformed"),
+        ({"name": 5}, "1 of its tools are left out: they are malformed"),
+        ({"inputSchema": "none"}, "1 of its tools are left out: they are malformed"),
+        (
+            {"inputSchema": {**SCHEMA, "properties": {"a": {"$ref": "https://example.com/schema"}}}},
+            "has a $ref that points outside",
+        ),
+        ({"inputSchema": {**SCHEMA, "properties": {"a": {"type": "string", "pattern": "(?=a)b"}}}}, "which is not in RE2's syntax"),
+        ({"inputSchema": {**SCHEMA, "description": "x" * 70_000}}, "has more than 65536 bytes"),
+        ({"inputSchema": {**SCHEMA, "properties": {"a": {"type": "sthing"}}}}, "is no JSON Schema"),
+        ({"inputSchema": {**SCHEMA, "title": "a\0"}}, "cannot be stored"),
+    ],
+)
+def test_it_leaves_out_what_cannot_be_used_and_says_why(
+    liar: Liar, caplog: pytest.LogCaptureFixture, tool: dict[str, Any], why: str
+) -> None:
+    say(liar, {"name": "good", "inputSchema": SCHEMA}, {"name": "bad", "inputSchema": SCHEMA, **tool})
+    with caplog.at_level(logging.WARNING, "workers.tools.mcp"):
+        assert list(tools_of(theirs(liar))) == ["good"]
+    assert why in caplog.text
+
+
+def test_it_mends_schemas_that_do_not_say_what_they_are(liar: Liar) -> None:
+    say(liar, {"name": "act", "inputSchema": {}, "outputSchema": {"type": "array"}})
+    found = tools_of(theirs(liar))["act"]
+    assert (found["input_schema"], found["output_schema"]) == ({"type": "object"}, None)
+
+
+def test_it_says_integers_that_json_cannot_as_floats(liar: Liar) -> None:
+    say(liar, {"name": "big", "inputSchema": {**SCHEMA, "properties": {"a": {"type": "integer", "maximum": 2**64 - 1}}}})
+    found = listing(theirs(liar))
+    assert found[0]["input_schema"]["properties"]["a"]["maximum"] == float(2**64)
+    assert digest(found)
+
+
+def test_it_shows_what_only_a_model_would_see(liar: Liar) -> None:
+    say(liar, {"name": "act", "description": "Reads.\U000e0041", "inputSchema": SCHEMA})
+    assert listing(theirs(liar))[0]["description"] == "Reads.\\U000e0041"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(401, "authentication"), (403, "authentication"), (404, "connection"), (500, "connection")]
+)
+def test_a_server_that_turns_us_away_is_unreachable(liar: Liar, status: int, kind: str) -> None:
+    for method in ("server/discover", "initialize"):
+        liar.answers[method] = lambda request: request.plain(status)
+    with pytest.raises(Unreachable) as caught:
+        listing(theirs(liar))
+    assert caught.value.kind == kind
+    assert f"HTTP {status}" in caught.value.message
+
+
+def test_a_server_that_does_not_answer_is_unreachable(liar: Liar, set_environment: Callable[..., None]) -> None:
+    set_environment(ASSENT_MCP_CONNECT_SECONDS="0.2")
+    liar.answers["server/discover"] = lambda request: request.rfile.read(1)
+    with pytest.raises(Unreachable, match=r"took longer than 0.2 s"):
+        listing(theirs(liar))
+
+
+def test_an_address_shows_no_secret(liar: Liar, set_environment: Callable[..., None]) -> None:
+    set_environment(ASSENT_MCP_HTTP="true")
+    for method in ("server/discover", "initialize"):
+        liar.answers[method] = lambda request: request.plain(401)
+    url = f"{liar.url}?key=hunter2"
+    with pytest.raises(Unreachable) as caught:
+        listing(Server(url, url))
+    assert liar.url in caught.value.message
+    assert "hunter2" not in caught.value.message
+
+
+GEVENT = """
+from gevent import monkey
+monkey.patch_all()
+import gevent, json, sys
+from workers.tools.mcp.listing import listing
+from workers.tools.mcp.servers import Server
+
+ticks = 0
+
+def tick():
+    global ticks
+    while True:
+        ticks += 1
+        gevent.sleep(0.005)
+
+gevent.spawn(tick)
+server = Server("served", sys.argv[1], ours=True)
+pool = gevent.get_hub().threadpool
+jobs = [gevent.spawn(pool.apply, lambda: listing(server)) for _ in range(5)]
+gevent.joinall(jobs, raise_error=True)
+print(json.dumps({"tools": [[entry["name"] for entry in job.value] for job in jobs], "ticks": ticks}))
+"""
+
+
+def test_it_can_be_had_from_a_native_thread_of_gevent_s(liar: Liar) -> None:
+    url = liar.url.replace("127.0.0.1", "localhost")
+    done = subprocess.run([sys.executable, "-c", GEVENT, url], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["tools"] == [["act"]] * 5
+    assert said["ticks"] > 3, "the hub stood still"

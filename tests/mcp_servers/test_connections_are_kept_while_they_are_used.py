@@ -1,0 +1,88 @@
+"""One connection serves the calls of a process until it has been idle; every thread and every fork may call."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from mcp_servers.conftest import SMALL, Caller, is_alive, text, wait_for
+from mcp_servers.lying import Liar
+
+from workers.tools.mcp import calling, keeping
+from workers.tools.mcp.servers import Server
+
+
+@pytest.fixture
+def told() -> Iterator[list[str]]:
+    """The addresses that said that their tools changed."""
+    heard: list[str] = []
+    before, calling.on_list_changed = calling.on_list_changed, heard.append
+    yield heard
+    calling.on_list_changed = before
+
+
+def pid(caller: Caller) -> int:
+    return int(text(caller.call("pid")))
+
+
+def test_the_same_process_serves_several_calls(small: Caller) -> None:
+    assert pid(small) == pid(small)
+
+
+def test_one_that_is_idle_is_ended(small: Caller, set_environment: Callable[..., None]) -> None:
+    set_environment(ASSENT_MCP_IDLE_SECONDS=0.05)
+    first = pid(small)
+    wait_for(lambda: not is_alive(first))
+    set_environment(ASSENT_MCP_IDLE_SECONDS=60)
+    assert pid(small) != first
+
+
+def test_many_threads_may_call_at_once(caller: Caller) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        sums = list(threads.map(lambda n: text(caller.call("add", a=n, b=1)), range(40)))
+    assert sums == [str(n + 1) for n in range(40)]
+
+
+def test_a_forked_process_has_connections_of_its_own(small: Caller) -> None:
+    ours = pid(small)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writer, str(pid(Caller(SMALL))).encode())
+            keeping.close_all()
+        finally:
+            os._exit(0)
+    os.close(writer)
+    theirs = int(os.read(reader, 100))
+    os.close(reader)
+    os.waitpid(child, 0)
+    assert theirs != ours
+    wait_for(lambda: not is_alive(theirs))
+    assert pid(small) == ours
+
+
+def test_workspaces_share_no_connection_over_http(liar: Liar) -> None:
+    liar.on_call(lambda request: request.result({"content": []}))
+    caller = Caller(Server("liar", liar.url, ours=True))
+    for workspace in ("wrkspc_a", "wrkspc_b", "wrkspc_a"):
+        caller.run(caller.context(workspace_id=workspace), "act")
+    assert [method for method, *_ in liar.heard].count("server/discover") == 2
+
+
+def test_whoever_wants_to_know_hears_that_tools_changed(caller: Caller, told: list[str]) -> None:
+    wait_for(lambda: caller.call("grow") and f"assent:{caller.server.name}" in told)
+
+
+def test_it_hears_the_url_where_a_client_named_it(modern: Caller, told: list[str], set_environment: Callable[..., None]) -> None:
+    set_environment(ASSENT_MCP_HTTP="true")
+    url = str(modern.server.url)
+    wait_for(lambda: Caller(Server(url, url)).call("grow") and url in told)
+
+
+def test_ending_all_leaves_no_process_and_no_thread(small: Caller) -> None:
+    served = pid(small)
+    keeping.close_all()
+    assert not is_alive(served)
+    assert "mcp" not in {thread.name for thread in threading.enumerate()}

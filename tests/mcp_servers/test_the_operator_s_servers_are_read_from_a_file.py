@@ -1,0 +1,114 @@
+"""The operator's file has the format that other MCP clients read, and says what is wrong with it."""
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workers.tools.mcp.servers import Misconfigured, Server, configured, for_url
+
+Write = Callable[[Any], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, set_environment: Callable[..., None]) -> Write:
+    """Write the file."""
+
+    def into(content: Any) -> Path:
+        file = tmp_path / "mcp.json"
+        file.write_text(content if isinstance(content, str) else json.dumps({"mcpServers": content}))
+        set_environment(ASSENT_MCP_CONFIG=file)
+        return file
+
+    return into
+
+
+def test_without_a_file_there_are_none() -> None:
+    assert configured() == {}
+
+
+def test_it_reads_commands_and_urls(write: Write, tmp_path: Path) -> None:
+    write(
+        {
+            "files": {"command": "npx", "args": ["-y", "server"], "env": {"A": "1"}, "cwd": "work"},
+            "tickets": {"type": "http", "url": "http://10.0.0.1/mcp", "headers": {"X-Key": "1"}, "trust_annotations": True},
+            "off": {"command": "x", "disabled": True},
+        }
+    )
+    assert configured() == {
+        "files": Server("files", command="npx", args=("-y", "server"), env={"A": "1"}, cwd=str(tmp_path / "work"), ours=True),
+        "tickets": Server("tickets", "http://10.0.0.1/mcp", {"X-Key": "1"}, trusted=True, ours=True),
+    }
+
+
+def test_it_puts_environment_variables_in(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", "hunter2")
+    monkeypatch.delenv("HOST_NAME", raising=False)
+    write({"a": {"url": "https://${HOST_NAME:-example.com}/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}})
+    server = configured()["a"]
+    assert (server.url, server.headers) == ("https://example.com/mcp", {"Authorization": "Bearer hunter2"})
+    assert "hunter2" not in repr(server)
+
+
+@pytest.mark.parametrize(
+    ("said", "where"),
+    [
+        ({"a": {"url": "https://x/${NO_SUCH_VARIABLE}"}}, "server 'a', field url: names the environment variable NO_SUCH_VARIABLE"),
+        ({"a": {"command": "x", "env": {"B": "${NO_SUCH_VARIABLE}"}}}, "server 'a', field env.B: names the environment variable"),
+        ({"a": {"command": "x", "args": [1]}}, "server 'a', field args[0]: must be a string"),
+        ({"a": {"command": "x", "args": "y"}}, "server 'a', field args: must be a list"),
+        ({"a": {"command": "x", "url": "https://x"}}, "server 'a': must have either"),
+        ({"a": {}}, "server 'a': must have either"),
+        ({"a": []}, "server 'a': must be an object"),
+        ({"a": {"url": "ftp://x"}}, "server 'a', field url: must begin with"),
+        ({"a": {"url": "https://me:secret@x"}}, "server 'a', field url: must not hold a password"),
+        ({"a": {"type": "sse", "url": "https://x"}}, "server 'a', field type: is 'sse', which is not spoken here; use \"http\""),
+        ({"a": {"url": "https://x", "headers": {"A": "b\nc"}}}, "server 'a', field headers.A: must be a string of one line"),
+        ({"a": {"command": "x", "trust_annotations": "yes"}}, "server 'a', field trust_annotations: must be true or false"),
+        ({"a b": {"command": "x"}}, "server 'a b': is no name"),
+        ("{", "is not JSON"),
+        ("[]", 'must be an object with the field "mcpServers"'),
+    ],
+)
+def test_it_says_what_is_wrong_and_where(write: Write, said: Any, where: str) -> None:
+    file = write(said)
+    with pytest.raises(Misconfigured) as caught:
+        configured()
+    assert str(caught.value).startswith(f"{file}: ")
+    assert where in str(caught.value)
+
+
+def test_it_says_that_the_file_is_not_there(set_environment: Callable[..., None]) -> None:
+    set_environment(ASSENT_MCP_CONFIG="/no/such/file")
+    with pytest.raises(Misconfigured, match="correct ASSENT_MCP_CONFIG"):
+        configured()
+
+
+def test_it_names_what_it_does_not_know(write: Write, caplog: pytest.LogCaptureFixture) -> None:
+    write({"a": {"command": "x", "arg": [], "alwaysAllow": ["y"]}})
+    with caplog.at_level(logging.WARNING):
+        configured()
+    assert "not known here, and left out: alwaysAllow, arg" in caplog.text
+
+
+def test_a_client_s_url_gets_the_headers_and_the_trust_that_the_operator_gave_it(write: Write) -> None:
+    write({"tickets": {"url": "https://tickets.example/mcp", "headers": {"X-Key": "1"}, "trust_annotations": True}})
+    server = for_url("https://TICKETS.example:443/mcp")
+    assert (server.headers, server.trusted, server.ours) == ({"X-Key": "1"}, True, True)
+    assert server.address == "https://TICKETS.example:443/mcp"
+    assert configured()["tickets"].address == "assent:tickets"
+
+
+def test_any_other_url_gets_nothing(write: Write) -> None:
+    write({"tickets": {"url": "https://tickets.example/mcp", "headers": {"X-Key": "1"}, "trust_annotations": True}})
+    for url in (
+        "https://tickets.example/mcp/",
+        "http://tickets.example/mcp",
+        "https://tickets.example/mcp?a",
+        "nonsense",
+        "https://[",
+    ):
+        assert for_url(url) == Server(url, url)

@@ -1,0 +1,201 @@
+"""A URL that a client gives reaches the public internet and nothing else."""
+
+import datetime
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from mcp_servers.conftest import Caller, text
+from mcp_servers.lying import Liar, Request
+
+from workers.guarded_http import Refused, check_url, is_public
+from workers.tools.mcp.calling import Unreachable
+from workers.tools.mcp.listing import listing
+from workers.tools.mcp.servers import Server
+
+PUBLIC = ["8.8.8.8", "1.1.1.1", "2606:4700::1", "64:ff9b::808:808", "::ffff:8.8.8.8", "2002:808:808::1"]
+PRIVATE = [
+    *["127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "255.255.255.255"],
+    *["192.0.0.8", "192.0.2.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "192.88.99.1"],
+    *["::1", "::", "fe80::1", "fe80::1%lo", "fc00::1", "fec0::1", "ff0e::1", "2001:db8::1", "2001:0:1::1"],
+    *["::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "2002:7f00:1::", "64:ff9b::7f00:1", "64:ff9b:1::1"],
+]
+
+
+def client(url: str) -> Server:
+    return Server(url, url)
+
+
+def why_not(url: str) -> str:
+    with pytest.raises(Unreachable) as caught:
+        listing(client(url))
+    return caught.value.message
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_it_may_go_to(address: str) -> None:
+    assert is_public(address)
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_it_may_not_go_to(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://example.com", "ftp://example.com", "https://me:secret@example.com", "https://", "nonsense", "https://\u2028"]
+)
+def test_it_refuses(url: str) -> None:
+    with pytest.raises(Refused):
+        check_url(url)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]"])
+def test_it_goes_to_nobody_inside(liar: Liar, host: str) -> None:
+    assert "an address that is not public" in why_not(f"https://{host}:{liar.port}/mcp")
+    assert liar.heard == []
+
+
+def test_it_does_not_go_without_tls(liar: Liar) -> None:
+    assert "must begin with https://" in why_not(liar.url)
+    assert liar.heard == []
+
+
+def test_a_call_is_refused_like_a_listing(liar: Liar) -> None:
+    result = Caller(client(liar.url.replace("http:", "https:"))).call("act")
+    assert result.is_error
+    assert "an address that is not public; the call was not sent" in text(result)
+
+
+def test_one_public_address_does_not_excuse_another(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
+    def both(host: str, port: int, *_: object, **__: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in ("8.8.8.8", "127.0.0.1")]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    assert "an address that is not public" in why_not(f"https://two.example:{liar.port}/mcp")
+
+
+def test_a_name_is_resolved_once_per_connection(
+    liar: Liar, set_environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_environment(ASSENT_MCP_HTTP="true")
+    asked: list[str] = []
+    real = socket.getaddrinfo
+
+    def count(host: str, *more: object, **named: object) -> object:
+        asked.append(host)
+        if len(asked) > 1 and host == "localhost":
+            raise socket.gaierror("the name has moved")
+        return real(host, *more, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(socket, "getaddrinfo", count)
+    assert [entry["name"] for entry in listing(client(f"http://localhost:{liar.port}/mcp"))] == ["act"]
+    assert asked.count("localhost") == 1
+
+
+def test_it_follows_no_redirect(liar: Liar, set_environment: Callable[..., None]) -> None:
+    set_environment(ASSENT_MCP_HTTP="true")
+    liar.on_call(lambda request: request.plain(307, location="/elsewhere"))
+    result = Caller(client(liar.url)).call("act")
+    assert result.is_error
+    assert "HTTP 307" in text(result)
+    assert len(liar.calls) == 1
+
+
+def test_it_takes_no_proxy_and_no_password_from_the_environment(
+    liar: Liar, set_environment: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login me password hunter2\n")
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    set_environment(ASSENT_MCP_HTTP="true")
+    assert [entry["name"] for entry in listing(client(liar.url))] == ["act"]
+    assert all("authorization" not in {name.lower() for name in headers} for *_, headers in liar.heard)
+
+
+def test_it_takes_no_compressed_answer(liar: Liar, set_environment: Callable[..., None]) -> None:
+    set_environment(ASSENT_MCP_HTTP="true")
+
+    def bomb(request: Request) -> None:
+        request.plain(200, b"\x1f\x8b", content_type="application/json", content_encoding="gzip")
+
+    for method in ("server/discover", "initialize"):
+        liar.answers[method] = bomb
+    assert "the answer is compressed" in why_not(liar.url)
+    assert {headers["accept-encoding"] for *_, headers in liar.heard} == {"identity"}
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Callable[[str], ssl.SSLContext]:
+    """A server's TLS, with a certificate of its own for the name; the file `cert.pem` has it."""
+
+    def make(name: str) -> ssl.SSLContext:
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        now = datetime.datetime.now(datetime.UTC)
+        built = (
+            x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_after(now + datetime.timedelta(days=1))
+            .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        pem = serialization.Encoding.PEM
+        secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        (tmp_path / "cert.pem").write_bytes(built.public_bytes(pem))
+        (tmp_path / "both.pem").write_bytes(secret + built.public_bytes(pem))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tmp_path / "both.pem")
+        return context
+
+    return make
+
+
+@pytest.mark.parametrize(("name", "is_good"), [("localhost", True), ("elsewhere.example", False)])
+def test_tls_is_for_the_name_though_the_connection_is_to_an_address(
+    certificate: Callable[[str], ssl.SSLContext],
+    set_environment: Callable[..., None],
+    tmp_path: Path,
+    name: str,
+    is_good: bool,
+) -> None:
+    with Liar(context=certificate(name)) as liar:
+        set_environment(ASSENT_MCP_HTTP="true", SSL_CERT_FILE=tmp_path / "cert.pem")
+        url = f"https://localhost:{liar.port}/mcp"
+        if is_good:
+            assert [entry["name"] for entry in listing(client(url))] == ["act"]
+        else:
+            assert "its certificate is not good (Hostname mismatch" in why_not(url)
+            assert liar.heard == []
+
+
+def test_a_certificate_of_nobody_is_not_good(
+    certificate: Callable[[str], ssl.SSLContext], set_environment: Callable[..., None]
+) -> None:
+    set_environment(ASSENT_MCP_HTTP="true")
+    with Liar(context=certificate("localhost")) as liar:
+        result = Caller(client(f"https://localhost:{liar.port}/mcp")).call("act")
+    assert "its certificate is not good (self-signed certificate)" in text(result)
+
+
+def test_servers_of_the_operator_may_be_inside(liar: Liar) -> None:
+    assert [entry["name"] for entry in listing(Server("liar", liar.url, ours=True))] == ["act"]
+
+
+def test_the_operator_s_headers_go_with_it(liar: Liar) -> None:
+    listing(Server("liar", liar.url, {"X-Key": "hunter2"}, ours=True))
+    assert {headers["x-key"] for *_, headers in liar.heard} == {"hunter2"}
+
+
+def test_ipaddress_knows_what_is_listed_here() -> None:
+    assert all(ipaddress.ip_address(address) for address in PUBLIC + PRIVATE)

@@ -1,0 +1,67 @@
+"""Results become blocks that every model takes; what none takes becomes a text that says what it was."""
+
+import json
+
+from mcp_servers.conftest import Caller, text
+from mcp_servers.lying import Liar
+from server import PIXEL
+
+from workers.tools.kinds import ToolResult
+from workers.tools.mcp.calling import mcp_tool
+from workers.tools.mcp.servers import Server
+
+
+def test_it_keeps_each_kind_that_models_take_and_names_the_others(caller: Caller) -> None:
+    assert caller.call("everything").content == [
+        {"type": "text", "text": "words"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
+        {"type": "text", "text": "[an image of type image/tiff, 4 bytes, which was left out]"},
+        {"type": "text", "text": "[audio of type audio/wav, 4 bytes, which was left out]"},
+        {"type": "text", "text": "[a link to file:///log (log, 12 bytes), which was not read]"},
+        {"type": "text", "text": "read me"},
+        {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PIXEL}},
+        {"type": "text", "text": "[the resource file:///c of type application/zip, 4 bytes, which was left out]"},
+    ]
+
+
+def test_it_passes_on_data(caller: Caller) -> None:
+    assert caller.call("table").structured == {"rows": 3}
+
+
+def given(liar: Liar, result: dict[str, object], **entry: object) -> ToolResult:
+    liar.on_call(lambda request: request.result(result))
+    caller = Caller(Server("liar", liar.url, ours=True))
+    return mcp_tool(caller.server, {**caller.entry("act"), **entry}).run(caller.context(), {})
+
+
+def test_data_without_a_text_stands_as_text_too(liar: Liar) -> None:
+    result = given(liar, {"content": [], "structuredContent": {"rows": 3}})
+    assert (text(result), result.structured) == ('{"rows": 3}', {"rows": 3})
+
+
+def test_data_that_does_not_fit_the_tool_s_schema_is_left_out(liar: Liar) -> None:
+    schema = {"type": "object", "properties": {"rows": {"type": "integer"}}}
+    result = given(liar, {"content": [{"type": "text", "text": "said"}], "structuredContent": {"rows": "3"}}, output_schema=schema)
+    assert result.structured is None
+    assert text(result) == "said\n[the result's data was left out: input.rows: must be integer, not string]"
+
+
+def test_data_that_cannot_be_stored_is_left_out(liar: Liar) -> None:
+    result = given(liar, {"content": [{"type": "text", "text": "said"}], "structuredContent": {"name": "\0"}})
+    assert result.structured is None
+
+
+def test_an_image_that_is_no_base64_is_named(liar: Liar) -> None:
+    result = given(liar, {"content": [{"type": "image", "mimeType": "image/png", "data": "???"}]})
+    assert text(result) == "[an image of type image/png, not readable, which was left out]"
+
+
+def test_progress_and_log_messages_are_seen_while_it_runs(caller: Caller) -> None:
+    context = caller.context()
+    caller.run(context, "chat")
+    assert context.output.texts() == {"stdout": "1/2 half\n", "stderr": "info: so far so good\n"}
+
+
+def test_a_server_that_is_a_command_has_a_clean_environment(monkeypatch: object, piped: Caller) -> None:
+    said = json.loads(text(piped.call("environment")))
+    assert set(said["env"]) <= {"PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "LC_CTYPE"}

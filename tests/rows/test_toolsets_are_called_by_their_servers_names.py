@@ -1,0 +1,172 @@
+"""R9, R23, R24, R26, R30: calls of toolsets and MCP servers, from what was announced to what a worker claims."""
+
+from typing import Any
+
+import pytest
+from rows.stage import Stage, call, entry, rules, say
+
+from models import due, toolset
+from models.errors import Invalid
+from models.pure.naming import full_name
+from models.tool_call import ToolCall
+
+SHOP = {"shop": "assent:orders"}
+URL = "https://tools.example/mcp"
+REFUND = "mcp__shop__refund"
+
+
+def begun(stage: Stage, *blocks: dict[str, Any], **options: Any) -> tuple[str, list[ToolCall]]:
+    """A session whose model has asked for these calls."""
+    session = stage.session(servers=options.pop("servers", SHOP), **options)
+    stage.message(session)
+    return session, stage.reply(session, *blocks)
+
+
+def test_the_model_knows_it_by_its_full_name_and_clients_by_server_and_tool(stage: Stage) -> None:
+    toolset.announce({"orders": [entry("refund")]})
+    session, [found] = begun(stage, call(REFUND, n=1))
+    [event] = stage.events(session, "agent.mcp_tool_use")
+    assert (event.id, event.body["name"], event.body["mcp_server_name"]) == (found.id, "refund", "shop")
+    assert event.body["evaluated_permission"] == "ask"
+    stage.confirm(session, found.id)
+    stage.run_call(found, "Refunded.")
+    [result] = stage.events(session, "agent.mcp_tool_result")
+    assert result.body == {"mcp_tool_use_id": found.id, "content": [say("Refunded.")], "is_error": False}
+    assert stage.history(session)[-1]["content"][0]["content"] == [say("Refunded.")]
+    stage.reply(session, say("Done."))
+    stage.check(session)
+
+
+def test_without_any_policy_it_asks_and_rules_know_its_full_name(stage: Stage) -> None:
+    toolset.announce({"orders": [entry("refund"), entry("look")]})
+    nine = {"tool": "mcp__shop__refund", "input": [{"path": "/n", "equals": 9}]}
+    held = rules(("allow", "mcp__shop__look"), ("deny", nine))
+    _, found = begun(stage, call(REFUND, n=1), call("mcp__shop__look", n=1), call(REFUND, n=9), agent_policy=held)
+    assert [each.status for each in found] == ["asked", "queued", "denied"]
+
+
+def test_what_its_author_says_holds_where_nobody_else_says_anything(stage: Stage) -> None:
+    """The author's rules are always among those that are weighed; the author's default is the last but the setting's."""
+    said = rules(("deny", {"tool": "refund", "input": [{"path": "/n", "gt": 500}]}), default="allow")
+    toolset.announce({"orders": [entry("refund", policy=said)]})
+    _, found = begun(stage, call(REFUND, n=1), call(REFUND, n=501))
+    assert [each.status for each in found] == ["queued", "denied"]
+    _, found = begun(stage, call(REFUND, n=1), call(REFUND, n=501), shop="always_ask")
+    assert [each.status for each in found] == ["asked", "denied"]
+
+
+def test_a_server_of_a_client_s_cannot_say_what_is_allowed(stage: Stage) -> None:
+    """Its listing is its own word, and no policy."""
+    toolset.keep_listing(stage.workspace_id, URL, [entry("refund", policy={"type": "always_allow"})])
+    _, [found] = begun(stage, call(REFUND, n=1), servers={"shop": URL})
+    assert found.status == "asked"
+
+
+def test_people_are_shown_what_its_server_says_it_does(stage: Stage) -> None:
+    hints = {"destructiveHint": True}
+    toolset.keep_listing(stage.workspace_id, URL, [entry("refund", annotations=hints)])
+    session, [found] = begun(stage, call(REFUND, n=1), servers={"shop": URL})
+    assert stage.approvals(session)[0].annotations == hints
+    assert found.idempotent is False
+    [event] = stage.events(session, "agent.mcp_tool_use")
+    assert event.body["approval"]["annotations"] == hints
+
+
+@pytest.mark.parametrize("name", ["refund", "mcp__shop__nothing", "mcp__other__refund", "mcp__shop__hidden"])
+def test_what_the_model_was_not_given_it_cannot_call(stage: Stage, name: str) -> None:
+    """R26: neither by its short name, nor of another server, nor what is disabled."""
+    toolset.announce({"orders": [entry("refund"), entry("hidden")]})
+    session = stage.session(servers=SHOP)
+    hidden = {"name": "hidden", "enabled": False, "permission_policy": {"type": "always_ask"}, "policy_from": "default"}
+    stage.change_agent(session, lambda agent: agent["tools"][-1]["configs"].append(hidden))
+    stage.message(session)
+    [found] = stage.reply(session, call(name))
+    assert found.status == "refused"
+    assert "no tool named" in stage.result(found)
+
+
+def test_names_that_models_do_not_take_are_changed_and_stay_apart() -> None:
+    odd = [full_name("my server", tool) for tool in ("a.b", "a/b", "x" * 100, "x" * 101)]
+    assert len(set(odd)) == 4
+    assert all(len(name) <= 64 and name.replace("_", "").replace("-", "").isalnum() for name in odd)
+    assert full_name("shop", "refund") == REFUND
+
+
+def test_a_worker_without_the_toolset_leaves_the_call_and_readiness_says_so(stage: Stage, clock: Any) -> None:
+    toolset.announce({"orders": [entry("refund", queue="tools.orders")]})
+    _, [found] = begun(stage, call(REFUND, n=1), shop="always_allow")
+    assert found.hint.queue == "tools.orders"
+    assert stage.claim_call(found, has=lambda address: address != "assent:orders") is None
+    [said] = due.held_back()
+    assert "toolset orders" in said
+    assert not due.without_a_worker()
+    clock.advance(toolset.SEEN_SECONDS + 1)
+    [said] = due.without_a_worker()
+    assert said == "calls wait: no worker has toolset orders"
+    assert stage.claim_call(found)
+    assert not due.held_back()
+
+
+def test_a_waiting_call_is_hinted_to_the_workers_that_have_its_toolset(stage: Stage, clock: Any) -> None:
+    toolset.announce({"orders": [entry("refund", queue="tools.orders")]})
+    _, [found, other] = begun(stage, call(REFUND, n=1), call("bash"), shop="always_allow", bash="always_allow")
+    clock.advance(60)
+    assert set(due.queues()) == {None, "tools.orders"}
+    assert [hint.args[0] for hint in due.hints(ToolCall, queue="tools.orders")] == [found.id]
+    assert [hint.args[0] for hint in due.hints(ToolCall)] == [other.id]
+
+
+def test_a_call_that_still_fits_its_changed_tool_runs(stage: Stage) -> None:
+    toolset.announce({"orders": [entry("refund")]})
+    session, [found] = begun(stage, call(REFUND, n=1))
+    stage.confirm(session, found.id)
+    wider = entry("refund")["input_schema"] | {"properties": {"n": {"type": "number"}, "why": {"type": "string"}}}
+    toolset.announce({"orders": [entry("refund", input_schema=wider)]})
+    assert stage.claim_call(found)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_call_that_fits_no_more_is_asked_again_and_not_run(stage: Stage, asked: bool) -> None:
+    """Whether a person had allowed it or a policy had; it can then be edited or denied, not allowed as it is."""
+    toolset.announce({"orders": [entry("refund")]})
+    session, [found] = begun(stage, call(REFUND, n=1), shop="always_ask" if asked else "always_allow")
+    if asked:
+        stage.confirm(session, found.id)
+    other = {"type": "object", "properties": {"cents": {"type": "integer"}}, "required": ["cents"], "additionalProperties": False}
+    toolset.announce({"orders": [entry("refund", input_schema=other)]})
+    assert stage.claim_call(found) is None
+    again = stage.approvals(session)[-1]
+    assert (again.status, again.kind, again.input_schema) == ("pending", "tool_call", other)
+    assert "has changed" in again.prompt
+    with pytest.raises(Invalid, match="no longer fits"):
+        stage.decide(again, result="allow")
+    stage.decide(again, result="allow", updated_input={"cents": 100})
+    held = stage.claim_call(found)
+    assert held
+    assert held.input == {"cents": 100}
+    stage.finish_call(held)
+    stage.reply(session, say("Done."))
+    stage.check(session)
+
+
+def test_a_grant_is_for_the_tool_as_it_was_described(stage: Stage) -> None:
+    """What takes another input, or says that it does something else, is another tool."""
+    toolset.announce({"orders": [entry("refund")]})
+    session, [found] = begun(stage, call(REFUND, n=1))
+    stage.confirm(session, found.id, scope="session")
+    stage.run_call(found)
+    [granted] = stage.reply(session, call(REFUND, n=2))
+    assert granted.status == "queued"
+    stage.run_call(granted)
+    toolset.announce({"orders": [entry("refund", description="Refund everything")]})
+    [changed] = stage.reply(session, call(REFUND, n=3))
+    assert changed.status == "asked"
+
+
+def test_an_edited_call_stays_with_its_server(stage: Stage) -> None:
+    toolset.announce({"orders": [entry("refund")]})
+    session, [found] = begun(stage, call(REFUND, n=5))
+    stage.decide(stage.approvals(session)[0], result="allow", updated_input={"n": 4})
+    held = stage.claim_call(found)
+    assert held
+    assert (held.input, held.address, held.tool) == ({"n": 4}, "assent:orders", "refund")

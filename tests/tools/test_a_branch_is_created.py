@@ -1,0 +1,169 @@
+"""`create_branch`: a branch is made and switched to, once and safely; git in the sandbox knows nothing of its host."""
+
+import pytest
+from looking import text
+
+from models.settings import settings
+from workers.tools import registry, sandbox
+from workers.tools.branch import CREATE_BRANCH
+
+
+@pytest.fixture
+def create(context, each_shell):
+    """Calls the tool: `create("x", start="main")`."""
+    if sandbox.program("git") is None:
+        pytest.skip("NOT TESTED, branches: git is not installed")
+
+    def run(name, start=None, directory=None, cancelled=None, seconds=30):
+        fields = {"name": name, "from": start, "directory": directory}
+        return registry.execute(CREATE_BRANCH, context(seconds, cancelled), fields)
+
+    return run
+
+
+@pytest.fixture
+def git(call):
+    """Runs shell commands in the workdir; what they print."""
+
+    def run(command):
+        said = text(call("bash", command=f"{{ {command}; }} 2>&1"))
+        return said.split("\n\nexit code")[0].removeprefix("stdout:\n").strip()
+
+    return run
+
+
+@pytest.fixture
+def repository(git):
+    """Two commits on main, the branch `old` at the first."""
+    git("git init -q -b main && echo 1 > a && git add a && git commit -qm one && git branch old")
+    git("echo 2 > a && git commit -qam two")
+
+
+def test_it_creates_the_branch_and_switches_to_it(create, git, repository):
+    result = create("topic/x")
+    assert not result.is_error
+    assert text(result).startswith("created the branch topic/x at ")
+    assert git("git branch --show-current; git rev-parse topic/x main | uniq | wc -l") == "topic/x\n1"
+
+
+def test_it_begins_where_it_is_told(create, git, repository):
+    assert not create("x", start="old").is_error
+    assert git("git branch --show-current; cat a; git rev-parse x old | uniq | wc -l") == "x\n1\n1"
+
+
+def test_again_is_the_same(create, git, repository):
+    for start in (None, "old"):
+        name = f"x-{start}"
+        create(name, start)
+        before = git("git rev-parse HEAD; git branch --show-current; git reflog | wc -l")
+        assert not create(name, start).is_error
+        assert git("git rev-parse HEAD; git branch --show-current; git reflog | wc -l") == before
+
+
+def test_a_repository_without_a_commit_gets_its_first_branch(create, git):
+    git("git init -q -b main")
+    assert not create("x").is_error
+    assert not create("x").is_error
+    assert git("git branch --show-current") == "x"
+
+
+def test_a_branch_that_is_elsewhere_is_not_moved(create, git, repository):
+    before = git("git rev-parse old")
+    result = create("old")
+    assert result.is_error
+    assert "the branch old exists already, at" in text(result)
+    assert git("git rev-parse old; git branch --show-current") == f"{before}\nmain"
+
+
+def test_work_that_is_not_committed_is_not_overwritten(create, git, repository):
+    git("echo mine > a")
+    result = create("x", start="old")
+    assert result.is_error
+    assert "would overwrite changes that are not committed: a; commit them first" in text(result)
+    assert git("cat a; git branch --show-current; git branch --list x") == "mine\nmain"
+    assert not create("y").is_error
+    assert git("cat a") == "mine"
+
+
+@pytest.mark.parametrize(
+    "name", ["a..b", "-d", "--help", "@{-1}", "a b", "a~1", "HEAD", "x.lock", "", "\u202ex", "a\nb", "x" * 300]
+)
+def test_a_wrong_name_is_refused_in_words(create, git, repository, name):
+    before = git("git branch --list")
+    result = create(name)
+    assert result.is_error
+    assert "name: " in text(result)
+    assert git("git branch --list") == before
+
+
+@pytest.mark.parametrize("start", ["nowhere", "--help", "-D main"])
+def test_a_wrong_start_is_refused_in_words(create, git, repository, start):
+    assert "is no commit, branch or tag of this repository" in text(create("x", start=start))
+
+
+def test_no_repository_is_told_and_none_above_is_found(create, git, files):
+    git("git -C ../.. init -q; git init -q inner")
+    assert "there is no git repository with a working tree here" in text(create("x"))
+    assert not create("x", directory="inner").is_error
+
+
+def test_a_directory_outside_is_refused(create, files, tmp_path):
+    (files / "out").symlink_to(tmp_path)
+    for directory in ("..", "/", "out"):
+        assert "outside the working directory" in text(create("x", directory=directory))
+
+
+def test_a_repository_whose_files_are_elsewhere_is_refused(create, git, files, tmp_path, call):
+    import subprocess
+
+    subprocess.run(["git", "init", "-q", str(tmp_path / "host")], check=True)
+    (files / ".git").write_text(f"gitdir: {tmp_path}/host/.git\n")
+    assert "there is no git repository" in text(create("x"))
+
+
+@pytest.mark.parametrize(
+    "trap",
+    [
+        "mkdir -p .git/hooks; printf '#!/bin/sh\\ntouch ran\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout",
+        "git config core.fsmonitor 'touch ran; :'",
+        "git config filter.e.smudge 'touch ran; cat'; echo '* filter=e' > .git/info/attributes",
+        "printf '[filter \"e=x\"]\\n\\tsmudge = touch ran\\n' >> .git/config; echo '* filter=e=x' > .git/info/attributes",
+        "printf '[core]\\n\\thooksPath = hooks\\n' > .gitconfig; mkdir hooks; cp /bin/true hooks/post-checkout",
+    ],
+    ids=["hook", "fsmonitor", "filter", "odd-filter", "own-config"],
+)
+def test_nothing_that_the_repository_says_is_run(create, git, files, repository, trap):
+    git(trap)
+    (files / "ran").unlink(missing_ok=True)
+    create("x", start="old")
+    assert not (files / "ran").exists()
+
+
+def test_git_knows_nothing_of_its_host(git, each_shell, monkeypatch, tmp_path):
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "config"))
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "somebody")
+    (tmp_path / "config").write_text("[user]\n\tname = somebody\n")
+    git("git init -q && git commit -q --allow-empty -m x")
+    assert git("git log --format='%an <%ae> %cn'") == "Assent agent <agent@assent.invalid> Assent agent"
+    assert "somebody" not in git("git config --list --show-origin")
+    assert "/etc/gitconfig" not in git("git config --list --show-origin")
+
+
+def test_what_somebody_else_owns_is_a_repository_all_the_same(git, files, each_shell):
+    import os
+
+    if os.getuid() != 0:
+        pytest.skip("NOT TESTED: only root can give files away")
+    git("git init -q")
+    for place in (files, files / ".git"):
+        os.chown(place, 4242, 4242)
+    assert "dubious ownership" not in git("git status")
+
+
+def test_without_a_sandbox_that_works_nothing_runs(context, files, monkeypatch, tmp_path):
+    monkeypatch.setenv("ASSENT_SHELL", "bubblewrap")
+    monkeypatch.setattr(sandbox, "PATH", str(tmp_path))
+    settings.cache_clear()
+    result = registry.execute(CREATE_BRANCH, context(), {"name": "x"})
+    assert result.is_error
+    assert "cannot run" in text(result)

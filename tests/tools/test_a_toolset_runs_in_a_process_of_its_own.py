@@ -1,0 +1,466 @@
+"""Functions of a toolset run in a program beside the worker: it is kept, killed, replaced, and never takes the worker with it."""
+
+import json
+import logging
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+from click.testing import CliRunner
+from looking import alive, text, until
+from written import Caller, House
+
+from api.cli import main
+from models.settings import settings
+from workers.tools import child, running
+from workers.tools.kinds import OutcomeUnknown, ToolError
+
+TOOLS = """
+    import ctypes, logging, os, resource, signal, subprocess, sys, threading, time
+    from pathlib import Path
+
+    print("imported")
+    kit = Toolset("kit")
+    noted = []
+
+    @kit.tool(effect="read")
+    def who() -> dict:
+        "Who runs it."
+        return {"pid": os.getpid(), "name": __name__, "core": resource.getrlimit(resource.RLIMIT_CORE)[0]}
+
+    @kit.tool(effect="read")
+    def variable(name: str) -> str | None:
+        "A variable."
+        return os.environ.get(name)
+
+    @kit.tool(effect="read")
+    def stdin() -> str:
+        "All of standard input."
+        return sys.stdin.read()
+
+    @kit.tool(effect="write")
+    def say(out: str, err: str = "", wait_for: str = "") -> str:
+        "Say it."
+        print(out)
+        print(err, file=sys.stderr)
+        subprocess.run(["sh", "-c", "echo by a child; sleep 0.2"])
+        while wait_for and not Path(wait_for).exists():
+            time.sleep(0.01)
+        return "said"
+
+    @kit.tool(effect="write")
+    def flood(size: int) -> str:
+        "Print a lot, of what a protocol could mistake for its own."
+        os.write(1, bytes(range(256)) * 4)
+        sys.stdout.write('{"returned": {"content": []}}' * size)
+        return "done"
+
+    @kit.tool(effect="write")
+    def tell(text: str, context: Context) -> None:
+        "Log."
+        context.log.info(text)
+        logging.getLogger("elsewhere").warning("also")
+
+    @kit.tool(effect="write")
+    def fail(how: str) -> str:
+        "End otherwise than by returning."
+        match how:
+            case "raise":
+                raise KeyError("secret")
+            case "refuse":
+                raise ToolError("not today")
+            case "sys.exit":
+                sys.exit("secret")
+            case "os._exit":
+                os._exit(0)
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "segfault":
+                ctypes.string_at(0)
+            case "fork":
+                if os.fork() == 0:
+                    return "from the fork"
+                os.wait()
+                return "from the runner"
+            case "close outputs":
+                os.close(1), os.close(2)
+                return "closed"
+            case "close all":
+                os.closerange(3, 5000)
+                return "closed"
+            case "babble":
+                for fd in range(3, 5000):
+                    try:
+                        os.write(fd, b"z" * 1000)
+                    except OSError:
+                        pass
+                time.sleep(60)
+            case "too long":
+                return "x" * 40_000_000
+            case "half":
+                return "a\\ud800b"
+        return "?"
+
+    @kit.tool(effect="write")
+    def linger(mark: str, stubborn: bool = True, holding: bool = False, context: Context = None) -> str:
+        "Wait, with processes that wait, too."
+        subprocess.Popen(["sleep", mark])
+        subprocess.Popen(["setsid", "sleep", mark])
+        if holding:
+            ctypes.PyDLL(None).sleep(3600)  # holds the interpreter's lock
+        while stubborn or not context.cancelled.is_set():
+            time.sleep(0.01)
+        return "ended early"
+
+    @kit.tool(effect="write")
+    def behind(mark: str) -> str:
+        "Leave something running."
+        subprocess.Popen(["sleep", mark])
+        return "left"
+
+    @kit.tool(effect="write", workdir=True)
+    def keep(name: str, context: Context) -> str:
+        "Write a file."
+        (context.workdir / name).write_text(context.call_id)
+        return os.getcwd()
+"""
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory):
+    """The toolset, named in the setting; its folder and its entries."""
+    with pytest.MonkeyPatch.context() as patch:
+        house = House(tmp_path_factory.mktemp("theirs"), patch)
+        patch.syspath_prepend(str(house.folder))
+        house.write("their_kit", TOOLS)
+        house.name("their_kit:kit")
+        found, problems = running.describe()
+        assert problems == []
+        yield house.folder, {entry["name"]: entry for entry in found["kit"]}
+        running.end_idle()
+
+
+@pytest.fixture
+def kit(described, context):
+    """Calls its tools, in a runner that earlier tests may have used."""
+    return Caller(described[1], "kit", context)
+
+
+@pytest.fixture
+def fresh_kit(kit):
+    """The same, in no runner yet."""
+    running.end_idle()
+    return kit
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    """Somebody's folder for modules that one test writes."""
+    monkeypatch.syspath_prepend(str(tmp_path / "theirs"))
+    yield House(tmp_path / "theirs", monkeypatch)
+    running.end_idle()
+    settings.cache_clear()
+
+
+@pytest.fixture
+def changing(house, context):
+    """A toolset whose file a test changes."""
+    house.write("changing", TOOLS.replace("kit", "changing"))
+    house.name("changing:changing")
+    found, problems = running.describe()
+    assert problems == []
+    return Caller({entry["name"]: entry for entry in found["changing"]}, "changing", context)
+
+
+@pytest.fixture
+def mark():
+    """Seconds of sleep that nobody else sleeps: marks processes of a test."""
+    return f"97{time.time_ns() % 10**9}"
+
+
+@pytest.fixture
+def aside():
+    """Runs something in a thread: `aside(f)` gives what says how it ended."""
+    with ThreadPoolExecutor(8) as pool:
+        yield pool.submit
+
+
+def who(kit):
+    return kit("who").structured
+
+
+def test_it_is_another_process_and_stays_the_same(kit):
+    first, second = who(kit), who(kit)
+    assert first == second
+    assert first["pid"] not in (os.getpid(), os.getppid())
+    assert "their_kit" not in sys.modules
+
+
+def test_it_leaves_no_core(kit):
+    assert resource.getrlimit(resource.RLIMIT_CORE) is not None
+    assert who(kit)["core"] == 0
+
+
+def test_it_has_the_workers_environment_without_its_secrets(fresh_kit, monkeypatch):
+    given = {"THEIR_DATABASE": "a", "DATABASE_URL": "b", "DATABASE_SYSTEM_URL": "c", "DATABASE_OWNER_URL": "d", "REDIS_URL": "e"}
+    given |= {"ANTHROPIC_API_KEY": "f", "ASSENT_AUDIT_KEY": "g", "ASSENT_AUDIT_KEY_FILE": "h", "FLOWER_BASIC_AUTH": "i"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert {name: text(fresh_kit("variable", name=name)) for name in given} == dict.fromkeys(given, "(nothing)") | {
+        "THEIR_DATABASE": "a"
+    }
+
+
+def test_its_standard_input_is_empty(kit):
+    assert text(kit("stdin")) == "(nothing)"
+
+
+def test_what_it_prints_is_there_while_it_runs_and_after(kit, context, tmp_path, aside):
+    given = context()
+    call = aside(kit, "say", given, out="hello", err="world", wait_for=str(tmp_path / "go"))
+    until(lambda: "by a child" in given.output.texts().get("stdout", ""))
+    assert not call.done()
+    (tmp_path / "go").touch()
+    assert text(call.result(10)) == "said"
+    assert given.output.texts() == {"stdout": "hello\nby a child\n", "stderr": "world\n"}
+
+
+def test_a_call_has_its_own_output_only(kit, context):
+    kit("say", out="one")
+    given = context()
+    kit("say", given, out="two")
+    assert "one" not in given.output.texts()["stdout"]
+    assert "imported" not in given.output.texts()["stdout"]
+
+
+def test_printing_cannot_be_taken_for_the_protocol(kit, context):
+    given = context()
+    assert text(kit("flood", given, size=50_000)) == "done"
+    assert given.output.texts()["stdout"].count('"returned"') > 1000
+
+
+def test_its_log_lines_are_in_the_workers_log(kit, caplog):
+    caplog.set_level(logging.INFO)
+    kit("tell", text="counted")
+    assert "toolset.kit: counted [sevt_call]" in caplog.messages
+    assert "elsewhere: also [sevt_call]" in caplog.messages
+
+
+@pytest.mark.parametrize(("how", "name"), [("raise", "KeyError"), ("sys.exit", "SystemExit")])
+def test_a_mistake_in_it_is_told_by_its_kind_alone(kit, caplog, how, name):
+    result = kit("fail", how=how)
+    assert (result.is_error, text(result)) == (True, f"fail: failed inside ({name})")
+    assert name in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_a_traceback_is_for_its_developer(kit):
+    told = []
+    tool = running.toolset_tool("kit", kit.entries["fail"], told.append)
+    tool.run(kit.context(), {"how": "raise"})
+    assert "KeyError: 'secret'" in told[0]
+    assert "their_kit.py" in told[0]
+
+
+def test_a_refusal_is_a_tool_error(kit):
+    with pytest.raises(ToolError, match="not today"):
+        kit("fail", how="refuse")
+
+
+@pytest.mark.parametrize("how", ["os._exit", "kill", "segfault", "close all", "babble"])
+def test_whatever_ends_it_leaves_the_outcome_unknown_and_the_next_call_well(kit, how):
+    before = who(kit)["pid"]
+    with pytest.raises(OutcomeUnknown):
+        kit("fail", how=how)
+    assert not psutil.pid_exists(before)
+    assert who(kit)["pid"] != before
+
+
+@pytest.mark.parametrize(
+    ("how", "says"), [("fork", "from the runner"), ("close outputs", "closed"), ("half", "a\ud800b"), ("too long", None)]
+)
+def test_odd_ends_are_ends(kit, how, says):
+    result = kit("fail", how=how)
+    assert text(result) == (says or "it ran to its end, but what it returned is too long (40000090 bytes)")
+    assert result.is_error is (how == "too long")
+    assert who(kit)
+    running.end_idle()  # it may have no outputs any more
+
+
+@pytest.mark.parametrize("holding", [False, True], ids=["", "holding-the-lock"])
+def test_it_is_killed_at_its_time_limit_with_all_that_it_started(kit, context, mark, holding):
+    with pytest.raises(OutcomeUnknown):
+        kit("linger", context(seconds=0.5), mark=mark, holding=holding)
+    assert alive(mark) == []
+    assert who(kit)
+
+
+def test_a_cancel_is_told_and_may_be_answered(kit, context, mark, aside):
+    before = who(kit)["pid"]
+    cancelled = threading.Event()
+    call = aside(kit, "linger", context(cancelled=cancelled), mark=mark, stubborn=False)
+    until(lambda: len(alive(mark)) >= 2)
+    cancelled.set()
+    assert text(call.result(10)) == "ended early"
+    assert who(kit)["pid"] == before
+
+
+def test_a_cancel_that_is_not_heard_kills_it(kit, context, mark, aside, monkeypatch):
+    monkeypatch.setattr(child, "CANCEL_SECONDS", 0.2)
+    cancelled = threading.Event()
+    call = aside(kit, "linger", context(cancelled=cancelled), mark=mark)
+    until(lambda: len(alive(mark)) >= 2)
+    cancelled.set()
+    with pytest.raises(OutcomeUnknown):
+        call.result(10)
+    assert alive(mark) == []
+
+
+def test_an_interrupted_worker_leaves_nothing_running(kit, mark):
+    class SoftLimit(Exception):
+        pass
+
+    def interrupt(*_):
+        raise SoftLimit
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    watcher = threading.Thread(target=lambda: until(lambda: len(alive(mark)) >= 2) and os.kill(os.getpid(), signal.SIGUSR1))
+    watcher.start()
+    try:
+        with pytest.raises(OutcomeUnknown, match="the worker was interrupted"):
+            kit("linger", mark=mark)
+    finally:
+        watcher.join()
+        signal.signal(signal.SIGUSR1, before)
+    assert alive(mark) == []
+
+
+def test_a_keeper_that_dies_leaves_the_outcome_unknown_and_no_runner(kit, tmp_path, aside):
+    runner = psutil.Process(who(kit)["pid"])
+    call = aside(kit, "say", out="x", wait_for=str(tmp_path / "never"))
+    until(runner.children)
+    runner.parent().kill()
+    with pytest.raises(OutcomeUnknown, match="its keeper died"):
+        call.result(20)
+    until(lambda: not runner.is_running())
+    assert who(kit)
+
+
+def test_what_is_cancelled_before_it_began_never_began(kit, context):
+    cancelled = threading.Event()
+    cancelled.set()
+    with pytest.raises(ToolError, match="cancelled before it began"):
+        kit("say", context(cancelled=cancelled), out="a")
+
+
+def test_what_a_function_leaves_running_ends_with_its_program(kit, mark):
+    kit("behind", mark=mark)
+    assert len(alive(mark)) == 1
+    running.end_idle()
+    assert alive(mark) == []
+
+
+def test_it_ends_when_it_was_idle_and_the_next_call_starts_another(fresh_kit, monkeypatch):
+    monkeypatch.setattr(child, "IDLE_SECONDS", 0.1)
+    before = who(fresh_kit)["pid"]
+    until(lambda: not psutil.pid_exists(before))
+    assert who(fresh_kit)["pid"] != before
+
+
+def test_one_that_died_between_two_calls_is_replaced(kit):
+    before = who(kit)["pid"]
+    os.kill(before, signal.SIGKILL)
+    assert who(kit)["pid"] != before
+
+
+def test_threads_have_one_each(fresh_kit, tmp_path, aside):
+    calls = [aside(fresh_kit, "say", out="x", wait_for=str(tmp_path / "go")) for _ in range(3)]
+    until(lambda: len(alive("workers.tools.runner", psutil.Process().children(recursive=True))) == 3)
+    (tmp_path / "go").touch()
+    assert [text(call.result(10)) for call in calls] == ["said"] * 3
+
+
+def test_a_fork_has_its_own_and_leaves_its_parents_alone(kit):
+    before = who(kit)["pid"]
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(theirs, str(who(kit)["pid"]).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    os.close(theirs)
+    with os.fdopen(ours) as pipe:
+        in_the_fork = int(pipe.read())
+    assert in_the_fork != before
+    assert who(kit)["pid"] == before
+    until(lambda: not psutil.pid_exists(in_the_fork))
+
+
+def test_files_are_for_those_who_say_so(kit, context, files):
+    where = text(kit("keep", context(), name="a.txt"))
+    assert (files / "a.txt").read_text() == "sevt_call"
+    assert where == str(Path.cwd())
+
+
+def test_what_cannot_be_started_never_began(house, changing, caplog):
+    house.write("changing", "raise RuntimeError('no database')")
+    with pytest.raises(ToolError, match="its process cannot be started; the worker's log says why"):
+        changing("who")
+    assert "cannot be imported (RuntimeError: no database)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [("def who()", "def someone()", "is gone"), ('(effect="read")\n    def who', '(effect="write")\n    def who', "has changed")],
+    ids=["gone", "changed"],
+)
+def test_what_is_not_as_it_was_described_does_not_run(house, fresh_kit, changing, before, after, says):
+    house.write("changing", TOOLS.replace("kit", "changing").replace(before, after))
+    with pytest.raises(ToolError, match=f"its code {says} since the worker listed it"):
+        changing("who")
+    assert alive("workers.tools.runner", psutil.Process().children(recursive=True)) == []
+
+
+def test_a_toolset_that_there_is_not_is_told(kit):
+    with pytest.raises(ToolError, match="this worker has no toolset 'other'"):
+        running.toolset_tool("other", kit.entries["who"]).run(kit.context(), {})
+
+
+def test_the_command_line_says_that_nobody_knows(kit):
+    done = CliRunner().invoke(main, ["tools", "call", "kit.fail", '{"how": "os._exit"}', "--yes"])
+    assert done.exit_code == 2
+    assert "nobody knows what became of it: its process ended before it did (exit code 0)" in done.output
+
+
+WORKER = """
+import json, sys
+from pathlib import Path
+from workers.tools import running
+from workers.tools.kinds import ToolContext
+entry = next(entry for entry in running.describe()[0]["kit"] if entry["name"] == "linger")
+given = json.loads(sys.argv[1])
+running.toolset_tool("kit", entry).run(ToolContext("sevt_1", "sesn_1", Path("/tmp"), 60), given)
+"""
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("holding", [False, True], ids=["", "holding-the-lock"])
+def test_all_is_dead_after_the_workers_death(described, mark, holding):
+    words = [sys.executable, "-c", WORKER, json.dumps({"mark": mark, "holding": holding})]
+    worker = subprocess.Popen(words, env=os.environ | {"PYTHONPATH": f"{described[0]}:{Path.cwd()}"})
+    until(lambda: len(alive(mark)) >= 2, 30)
+    below = psutil.Process(worker.pid).children(recursive=True)
+    assert len(below) >= 4
+    worker.kill()
+    worker.wait()
+    until(lambda: not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in below))

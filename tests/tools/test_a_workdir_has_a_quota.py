@@ -1,0 +1,140 @@
+"""A session's files have a limit in bytes and in number, whoever makes them and however; and a full folder can be cleared."""
+
+import os
+import time
+
+import pytest
+from looking import text
+
+from models.settings import settings
+from workers.tools import quota, workdir
+
+LIMIT = 2_000_000
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    monkeypatch.setenv("ASSENT_WORKDIR_BYTES", str(LIMIT))
+    monkeypatch.setenv("ASSENT_WORKDIR_FILES", "200")
+    monkeypatch.setenv("ASSENT_WORKDIR_FREE_BYTES", "0")
+    settings.cache_clear()
+
+
+def fill(files, size, name="full"):
+    (files / name).write_bytes(b"x" * size)
+
+
+def test_write_says_what_is_used_and_what_is_allowed(call, files):
+    fill(files, 1_980_000)
+    used = quota.used(str(files), LIMIT, 200).bytes
+    said = text(call("write", file_path="a", content="x" * 50_000))
+    assert said == (
+        f"write: the working directory holds {used} bytes of the {LIMIT} that it may; 50000 more do not fit; nothing was changed"
+    )
+    assert not (files / "a").exists()
+
+
+def test_edit_says_so_too_and_changes_nothing(call, files):
+    fill(files, 1_960_000)
+    (files / "a").write_text("x")
+    assert "more do not fit" in text(call("edit", file_path="a", old_string="x", new_string="y" * 50_000))
+    assert (files / "a").read_text() == "x"
+
+
+def test_writes_go_on_below_the_limit(call, files):
+    fill(files, 1_000_000)
+    assert not call("write", file_path="a/b", content="x" * 500_000).is_error
+
+
+def test_the_number_of_files_is_limited(call, files):
+    for n in range(201):
+        (files / str(n)).touch()
+    assert "more than the 200 files that it may" in text(call("write", file_path="a", content="x"))
+
+
+WAYS = {
+    "bytes": "for ((i = 0; ; i++)); do head -c 500000 /dev/zero > $i; done",
+    "files": "for ((i = 0; ; i++)); do : > $i; done",
+    "deep": "while mkdir d && cd d; do :; done",
+    "nameless": 'for ((i = 9; i < 30; i++)); do eval "exec $i> f"; rm f; head -c 500000 /dev/zero >&$i; done; sleep 60',
+    "closed": "mkdir d; for i in 1 2 3 4 5; do chmod 700 d; head -c 500000 /dev/zero > d/$i; chmod 0 d; done; sleep 60",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_command_that_fills_the_folder_is_ended(call, files, each_shell, monkeypatch, way):
+    if way == "deep":
+        monkeypatch.setenv("ASSENT_WORKDIR_FILES", "100000")
+        settings.cache_clear()
+    result = call("bash", seconds=20, command=WAYS[way])
+    assert result.is_error
+    assert "ended: the working directory " in text(result)
+    assert {"files": "more than the 200 files", "deep": "nested more than 200 deep"}.get(way, "bytes, more than") in text(result)
+    assert "its processes were killed" in text(result)
+
+
+def test_no_file_gets_longer_than_all_may_be(call, files, each_shell):
+    result = call("bash", command="head -c 5000000 /dev/zero > a; echo went on")
+    assert "went on" in text(result)
+    assert (files / "a").stat().st_size == LIMIT
+
+
+def test_a_full_folder_can_be_cleared_and_not_be_filled(call, files, each_shell):
+    for n in range(5):
+        fill(files, 500_000, str(n))
+    said = text(call("bash", command="rm 1; mkdir d; mv 0 d; (echo x > new); ls d"))
+    assert "0\n" in said
+    assert f"more than the {LIMIT} that it may. Until there is room, no command can make a file longer: remove some." in said
+    assert (files / "new").stat().st_size == 0
+    assert text(call("bash", command="rm -r d 2 3")) == "exit code: 0"
+    assert not call("bash", command="echo x > new").is_error
+
+
+def test_a_command_that_makes_nothing_long_is_left_alone(call, files, each_shell):
+    fill(files, 1_000_000)
+    command = "ln full again; ln full more; ln -s full link; truncate -s 1500000 hole; sleep 1"
+    assert text(call("bash", command=command)) == "exit code: 0"
+
+
+def test_the_disk_keeps_some_room(call, files, each_shell, monkeypatch):
+    monkeypatch.setenv("ASSENT_WORKDIR_FREE_BYTES", str(1 << 60))
+    settings.cache_clear()
+    assert "bytes free, less than the" in text(call("write", file_path="a", content="x"))
+    said = text(call("bash", command="(echo x > new); rm -f new; echo went on"))
+    assert "went on" in said
+    assert "less than the" in said
+
+
+def test_what_is_outside_is_not_counted(files, tmp_path):
+    (tmp_path / "large").write_bytes(b"x" * 3_000_000)
+    (files / "link").symlink_to(tmp_path)
+    (files / "file").symlink_to(tmp_path / "large")
+    assert quota.used(str(files), LIMIT, 200).bytes < 10_000
+
+
+def test_a_folder_that_its_owner_closed_is_counted_and_stays_closed(files):
+    (files / "closed").mkdir()
+    fill(files / "closed", 1_000_000)
+    (files / "closed").chmod(0)
+    assert quota.used(str(files), LIMIT, 200).bytes > 1_000_000
+    assert (files / "closed").stat().st_mode & 0o777 == 0
+
+
+def test_counting_costs_no_more_than_the_limit(files):
+    for n in range(5_000):
+        (files / str(n)).touch()
+    begun = time.monotonic()
+    assert quota.used(str(files), LIMIT, 200).files <= 202
+    assert time.monotonic() - begun < 0.5
+
+
+def test_a_session_nested_beyond_measure_is_removed(root, files):
+    fd = os.open(files, os.O_RDONLY)
+    for _ in range(3_000):
+        os.mkdir("d", dir_fd=fd)
+        deeper = os.open("d", os.O_RDONLY, dir_fd=fd)
+        os.close(fd)
+        fd = deeper
+    os.close(fd)
+    workdir.remove("sesn_1")
+    assert not root.exists()

@@ -1,0 +1,251 @@
+"""Ways out of the shell, each tried: what the worker's machine, its people and its other sessions have stays theirs."""
+
+import os
+import platform
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from looking import text
+
+from workers.tools import syscalls, workdir
+
+pytestmark = pytest.mark.usefixtures("bubblewrap")
+
+MARK = "hidden-from-agents"
+
+
+@pytest.fixture
+def secret(tmp_path):
+    file = tmp_path / "outside" / "secret"
+    file.parent.mkdir()
+    file.write_text(MARK)
+    return file
+
+
+# Files
+
+
+def test_links_that_the_shell_makes_lead_nowhere(call, files, root, secret):
+    (root / "state" / "kept").write_text(MARK)
+    for number, target in enumerate([secret, root / "state" / "kept", "/proc/1/root" + str(secret), "/etc/shadow"]):
+        said = text(call("bash", command=f"ln -s {target} link{number}; cat link{number}; echo changed > link{number}"))
+        assert MARK not in said
+        assert "exit code: 1" in said
+        for result in (
+            call("read", file_path=f"link{number}"),
+            call("edit", file_path=f"link{number}", old_string=MARK, new_string="changed"),
+            call("write", file_path=f"link{number}", content="changed"),
+            call("grep", pattern=".", path=f"link{number}"),
+        ):
+            assert result.is_error
+            assert MARK not in text(result)
+    assert secret.read_text() == (root / "state" / "kept").read_text() == MARK
+
+
+def test_a_folder_that_becomes_a_link_while_the_shell_runs_is_not_followed_by_the_file_tools(call, files, secret):
+    swap = f"mkdir real; while :; do mv real d; mv d real; ln -s {secret.parent} d; rm d; done"
+    over = threading.Event()
+    swapper = threading.Thread(target=call, args=("bash",), kwargs={"command": swap, "cancelled": over})
+    swapper.start()
+    try:
+        for _ in range(200):
+            assert MARK not in text(call("read", file_path="d/secret"))
+            call("write", file_path="d/new", content="x")
+    finally:
+        over.set()
+        swapper.join()
+    assert [p.name for p in secret.parent.iterdir()] == ["secret"]
+
+
+def test_no_hard_link_reaches_outside(call, secret):
+    assert call("bash", command=f"ln {secret} link").is_error
+    assert call("bash", command="ln /usr/bin/env link || ln -L /proc/self/exe link").is_error
+
+
+def test_nothing_is_written_outside(call, root, secret):
+    other = workdir.session_root("sesn_2")
+    places = [secret.parent, root, root / "state", other / "files", Path.home(), Path("/tmp"), Path("/etc"), Path(__file__).parent]
+    for place in places:
+        call("bash", command=f"mkdir -p {place}; echo x > {place}/assent-escape")
+    assert not [place for place in places if (place / "assent-escape").exists()]
+
+
+def test_every_place_that_can_be_written_has_a_limit(call, files, setting):
+    setting("shell_temporary_bytes", 1 << 20)
+    said = text(call("bash", command="find / -xdev -type d -writable; find /proc /dev -type d -writable; df --output=target -a"))
+    found = {line for line in said.split("\n") if line.startswith("/") and not line.startswith("/proc/")}
+    writable = [place for place in sorted(found) if not call("bash", command=f"touch {place}/x && rm {place}/x").is_error]
+    assert writable == ["/dev/shm", "/tmp", str(files)]
+    for place in writable[:2]:
+        assert "No space left" in text(call("bash", command=f"head -c 2000000 /dev/zero > {place}/x"))
+
+
+def test_nothing_of_the_kernel_can_be_written(call):
+    look = "find /proc -maxdepth 5 -path '/proc/[0-9]*' -prune -o -type f -writable -print 2> errors"
+    said = text(call("bash", command=f"{look}; : >> /proc/self/oom_score_adj"))
+    assert said == "stderr:\nbash: line 1: /proc/self/oom_score_adj: Read-only file system\n\nexit code: 1"
+
+
+def test_no_private_key_lies_beside_the_certificates(call):
+    said = text(call("bash", command="find /etc -name '*private*' -o -name '*.key'; ls -A /etc/ssl /etc/pki 2>&-"))
+    assert not [word for word in ("private", ".key") if word in said]
+
+
+def test_no_device_is_there_and_none_can_be_made(call):
+    said = text(call("bash", command="ls /dev; mknod null c 1 3; mknod disk b 8 0; mknod /tmp/null c 1 3"))
+    names = set(said.split("stdout:\n")[1].split("\n\n")[0].split("\n"))
+    assert names <= {
+        "console",
+        "core",
+        "fd",
+        "full",
+        "null",
+        "ptmx",
+        "pts",
+        "random",
+        "shm",
+        "stderr",
+        "stdin",
+        "stdout",
+        "tty",
+        "urandom",
+        "zero",
+    }
+    assert said.count("Operation not permitted") == 3
+
+
+def test_a_set_user_id_bit_gives_nothing(call):
+    look = "./own -pc 'grep -h -E \"NoNewPrivs|CapEff\" /proc/self/status'"
+    said = text(call("bash", command=f"cp /bin/bash own; chmod 6755 own; {look}; grep -v nosuid /proc/mounts"))
+    assert "CapEff:\t0000000000000000\nNoNewPrivs:\t1" in said
+    assert said.endswith("exit code: 1")  # no mount is without it
+
+
+# Secrets and other processes
+
+
+WORKER = """
+from workers.tools import registry, workdir
+root = workdir.session_root("sesn_1")
+look = "cat /proc/*/environ /proc/*/cmdline /proc/*/maps; env; ls -l /proc/*/fd; grep -rs hidden-from /etc /tmp /dev/shm ~ /run"
+context = registry.ToolContext("sevt_call", "sesn_1", root, 60)
+for block in registry.execute(registry.look_up("bash"), context, {"command": look}).content:
+    print(block["text"])
+"""
+
+
+def test_a_workers_secrets_are_nowhere_in_the_sandbox(files, tmp_path):
+    env = {**os.environ, "ANTHROPIC_API_KEY": MARK + "-key", "DATABASE_URL": f"postgresql://{MARK}@localhost"}
+    said = subprocess.run([sys.executable, "-c", WORKER], env=env, capture_output=True, text=True, check=True).stdout
+    assert f"HOME={files}" in said
+    assert MARK not in said
+
+
+@pytest.mark.parametrize("look", ["root", "cwd"])
+def test_no_process_leads_to_the_machines_files(call, secret, look):
+    said = text(call("bash", command=f"for p in /proc/[0-9]*; do cat $p/{look}{secret} $p/{look}/../../..{secret}; done"))
+    assert "No such file" in said
+    assert MARK not in said
+
+
+def test_no_process_of_the_machine_is_seen(call):
+    said = text(call("bash", command="cat /proc/[0-9]*/cmdline | tr '\\0' ' '"))
+    assert "bwrap" in said
+    assert not [word for word in ("keeper.", sys.executable, "-m pytest") if word in said]
+
+
+def test_signals_end_nothing_outside(call):
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        assert "No such process" in text(call("bash", command=f"kill -9 {sleeper.pid}"))
+        assert sleeper.poll() is None
+        sleeper.kill()
+
+
+def test_open_files_of_the_worker_are_not_handed_on(call, secret):
+    with secret.open("r+") as file:
+        os.set_inheritable(file.fileno(), True)
+        said = text(call("bash", command=f"cat <&{file.fileno()}; echo changed >&{file.fileno()}; cd /proc/$$/fd; echo *"))
+    assert "0 1 2 250 3\n" in said  # 3 is how the shell looks
+    assert secret.read_text() == MARK
+
+
+# Network
+
+
+@pytest.fixture
+def server():
+    """A service on this machine's loopback, as Postgres and Redis are: it greets."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def greet():
+            while True:
+                try:
+                    with listener.accept()[0] as taken:
+                        taken.sendall(b"welcome\n")
+                except OSError:
+                    return
+
+        threading.Thread(target=greet, daemon=True).start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def test_services_of_the_machine_are_out_of_reach(call, server):
+    said = text(call("bash", command=f"exec 3<>/dev/tcp/127.0.0.1/{server} && head -1 <&3"))
+    assert "refused" in said
+    assert "welcome" not in said
+    assert call("bash", command="getent hosts example.com || (: < /dev/tcp/192.0.2.1/53)").is_error
+
+
+def test_the_network_is_there_if_the_setting_says_so(call, server, setting):
+    setting("shell_network", "true")
+    assert "welcome" in text(call("bash", command=f"exec 3<>/dev/tcp/127.0.0.1/{server} && head -1 <&3"))
+
+
+def test_sockets_without_a_file_are_out_of_reach(perl):
+    name = f"assent-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"\0{name}")
+        listener.listen()
+        line = f'socket(S, PF_UNIX, SOCK_STREAM, 0); print connect(S, pack("S a*", AF_UNIX, "\\0{name}")) ? "in" : "out: $!"'
+        assert "out: Connection refused" in perl(line)
+
+
+# The kernel
+
+
+def test_no_system_call_opens_a_way(perl):
+    numbers = syscalls._NUMBERS.get(platform.machine())
+    if numbers is None:
+        pytest.skip(f"NOT TESTED, system calls: unknown on {platform.machine()}")
+    refused = {**numbers[1], **syscalls._NEW}
+    for name in syscalls._JUDGED:
+        del refused[name]
+    said = perl(f"for ({', '.join(map(str, refused.values()))}) {{ print syscall($_, 0, 0, 0, 0, 0), $! + 0, qq(\\n) }}")
+    assert said.startswith("stdout:\n" + "-11\n" * len(refused) + "\n")
+
+
+def test_no_process_gets_namespaces_of_its_own(call, perl):
+    numbers = syscalls._NUMBERS.get(platform.machine())
+    if numbers is None:
+        pytest.skip(f"NOT TESTED, system calls: unknown on {platform.machine()}")
+    for flag in (0x10000000, 0x20000, 0x20000000, 0x40000000):
+        assert "-1 1\n" in perl(f'print syscall({numbers[1]["clone"]}, {flag | 17}, 0, 0, 0, 0), " ", $! + 0, "\\n"')
+    assert "-1 38\n" in perl('print syscall(435, 0, 0), " ", $! + 0, "\\n"')
+    assert call("bash", command="unshare -Ur true || unshare -m true || mount -t tmpfs x /tmp").is_error
+
+
+def test_no_input_is_pushed_into_a_terminal(perl):
+    # TIOCSTI on a terminal of its own, where an older kernel allows it: what refuses it is the filter.
+    line = """
+        use POSIX; fork and do { wait; exit }; POSIX::setsid();
+        open(M, "+<", "/dev/ptmx") or die; $zero = $number = pack("i", 0);
+        ioctl(M, 0x40045431, $zero); ioctl(M, 0x80045430, $number); $name = "/dev/pts/" . unpack("i", $number);
+        open(T, "+<", $name) or die "$name: $!"; $c = "x"; print ioctl(T, 0x5412, $c) ? "pushed" : "not: $!"
+    """
+    assert "not: Operation not permitted" in perl(line)
+    assert "/dev/tty: No such device" in perl('open(T, "+<", "/dev/tty") or print "/dev/tty: $!"')

@@ -1,0 +1,276 @@
+"""What is too long for the model is kept whole, up to a limit, and `read_result` reads it; all of it is clean and bounded."""
+
+import base64
+import os
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from looking import text
+
+from models.settings import settings
+from workers.tools import clean, media, registry
+from workers.tools.output import OutputSoFar
+from workers.tools.results import READ_RESULT
+
+PNG = b"\x89PNG\r\n\x1a\n"
+LIMIT = 2_000
+
+
+def blocks(*texts):
+    return [{"type": "text", "text": text} for text in texts]
+
+
+def shown(content):
+    return "\n".join(block["text"] for block in content if block["type"] == "text")
+
+
+def image(data, media_type="image/png", kind="image"):
+    encoded = data if isinstance(data, str) else base64.b64encode(data).decode()
+    return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": encoded}}
+
+
+@pytest.fixture
+def read(context):
+    """Calls `read_result` on a text that was kept as call `c1`."""
+
+    def run(kept, **fields):
+        given_context = context(fields.pop("seconds", 30))
+        given_context.stored = {"c1": kept.encode()}.get
+        return registry.execute(READ_RESULT, given_context, {"call_id": "c1", **fields})
+
+    return run
+
+
+# What is kept
+
+
+def test_a_short_result_is_not_kept():
+    assert clean.bounded(blocks("a", "b"), LIMIT, 10_000, "c1") == (blocks("a", "b"), None)
+
+
+def test_a_long_result_is_kept_whole_and_says_how_to_read_it():
+    long = "".join(f"line {n}\n" for n in range(1, 1_001))
+    content, whole = clean.bounded(blocks(f"stdout:\n{long}", "exit code: 0"), LIMIT, 10_000_000, "c1")
+    assert whole == f"stdout:\n{long}\nexit code: 0".encode()
+    assert content[1]["text"] == "exit code: 0"
+    note = re.search(
+        r'\[\.\.\. (\d+) bytes left out; read_result with call_id "c1" and start (\d+) reads on \.\.\.\]', shown(content)
+    )
+    assert note is not None
+    left_out = len(whole) - (len(shown(content)) - len(note[0]) - 2)
+    assert int(note[1]) == left_out
+
+
+@given(some.lists(some.text(max_size=3_000), min_size=1, max_size=5), some.integers(1_500, 3_000))
+def test_what_the_model_sees_stays_within_its_limit(texts, limit):
+    content, whole = clean.bounded(blocks(*texts), limit, 10_000, "sevt_0123456789")
+    assert len(shown(content).encode()) <= limit + len(content)
+    assert (whole is not None) == ("bytes left out" in shown(content))
+
+
+def test_the_line_that_is_named_is_the_one_that_is_cut(read):
+    long = "".join(f"line {n}\n" for n in range(1, 1_001)) + "x" * 9_000
+    for texts in ((long,), ("stderr:\nfirst", long)):
+        content, whole = clean.bounded(blocks(*texts), LIMIT, 10_000_000, "c1")
+        head, note = shown(content).split("\n[... ")
+        start = re.search(r"start (\d+) ", note)
+        assert text(read(whole.decode(), start=int(start[1]))).split("\n")[1].startswith(head.split("\n")[-1])
+
+
+def test_beyond_the_limit_head_and_tail_are_kept():
+    _, whole = clean.bounded(blocks("a" * 50_000 + "z" * 50_000), LIMIT, 10_000, "c1")
+    assert len(whole) <= 10_000
+    assert whole.startswith(b"aaa")
+    assert whole.endswith(b"zzz")
+    assert b"bytes left out ...]" in whole
+
+
+def test_a_shell_keeps_all_that_fits(call, each_shell):
+    result = call("bash", command="seq 300000; echo oops >&2")
+    assert result.whole is not None
+    assert result.whole.decode() == "stdout:\n" + "".join(f"{n}\n" for n in range(1, 300_001)) + "\nstderr:\noops\n\nexit code: 0"
+
+
+def test_output_is_kept_in_bounded_memory():
+    output = OutputSoFar(1_000, 100_000)
+    for _ in range(1_000):
+        output.add("stdout", b"x" * 10_000)
+    assert sum(len(clip._head) + len(clip._tail) for clip in output._streams.values()) <= 151_000
+    assert 99_000 < len(output.whole()["stdout"]) <= 100_000
+    assert len(output.texts()["stdout"]) <= 1_000
+
+
+# How it is read
+
+
+def test_it_is_read_to_its_end_in_parts(read, monkeypatch):
+    monkeypatch.setenv("ASSENT_TOOL_OUTPUT_BYTES", "3000")
+    settings.cache_clear()
+    kept = [f"line {n} " + "é" * (n % 50) for n in range(1, 501)]
+    found, start = [], 1
+    while start:
+        said = text(read("\n".join(kept) + "\n", start=start))
+        assert len(said.encode()) <= 3_000
+        first, last, total = map(int, re.match(r"\[lines (\d+) to (\d+) of (\d+)\]\n", said).groups())
+        assert (first, total) == (start, 500)
+        lines = said.split("\n")[1:]
+        more = re.fullmatch(r"\[\.\.\. go on with start (\d+) \.\.\.\]", lines[-1])
+        found += lines[:-1] if more else lines
+        assert len(found) == last
+        start = int(more[1]) if more else 0
+    assert found == kept
+
+
+def test_ten_megabytes_in_one_line_are_read_in_parts(read):
+    kept = "".join(f"{n:09d}," for n in range(1_000_000))
+    begun = time.monotonic()
+    said = text(read(kept, start=2_501))
+    assert said.startswith("[lines 2501 to ")
+    assert "of 5000]\n000500000," in said
+    assert text(read(kept, search="000777777")).startswith("3889:")
+    assert time.monotonic() - begun < 5
+
+
+def test_a_million_lines_are_searched(read):
+    kept = "".join(f"number {n}\n" for n in range(1, 1_000_001))
+    begun = time.monotonic()
+    assert text(read(kept, search="number 777777$")) == "777777:number 777777"
+    assert text(read(kept, search="nothing")) == "no line matches, of lines 1 to 1000000"
+    assert text(read(kept, start=999_999)) == "[lines 999999 to 1000000 of 1000000]\nnumber 999999\nnumber 1000000"
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("b", "2:b\n4:ab"),
+        ("^b$", "2:b"),
+        ("(?i)B$", "2:b\n4:ab"),
+        (r"\Ab", "2:b"),
+        ("^$", "3:"),
+        ("a|b", "1:a\n2:b\n4:ab"),
+        (r"b\z", "2:b\n4:ab"),
+    ],
+)
+def test_a_search_looks_at_each_line_by_itself(read, pattern, found):
+    assert text(read("a\nb\n\nab\n", search=pattern)) == found
+
+
+def test_a_search_goes_on_where_it_stopped(read):
+    kept = "".join(f"{n} {'x' * 200}\n" for n in range(1, 2_001))
+    numbers, start = [], 1
+    while start:
+        said = text(read(kept, search="x", start=start))
+        numbers += [int(line.split(":")[0]) for line in said.split("\n") if not line.startswith("[")]
+        more = re.search(r"go on with start (\d+) ", said)
+        start = int(more[1]) if more else 0
+    assert numbers == list(range(1, 2_001))
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"call_id": "c2"}, "c2: has no result that was kept"),
+        ({"call_id": "\0" + "x" * 9_000}, "has no result that was kept"),
+        ({"start": 5}, "has only 2 lines"),
+        ({"search": "("}, "search: missing )"),
+        ({"search": "x" * 1_001}, "search: has more than 1000 characters"),
+        ({"search": "\ud800"}, "search: "),
+    ],
+)
+def test_what_cannot_be_read_is_told(read, fields, says):
+    result = read("a\nb", **fields)
+    assert result.is_error
+    assert says in text(result)
+    assert len(text(result)) < 1_000
+
+
+def test_a_search_ends_at_its_time_limit(read):
+    assert text(read("a\n" * 1_000_000, search="b", seconds=0)) == "read_result: timed out after 0 s"
+
+
+# Clean, wherever it comes from
+
+ODD = "a\0b\u202ec\x1b[31md\u2028e"
+CLEAN = "a\\x00b\\u202ec\\x1b[31md\\u2028e"
+
+
+def test_odd_text_is_written_out_in_what_is_kept_too():
+    _, whole = clean.bounded(blocks(ODD * 1_000), LIMIT, 1_000_000, "c1")
+    assert whole.decode() == CLEAN * 1_000
+
+
+def test_odd_names_are_written_out_in_listings(call, files):
+    odd = os.fsencode("x\nforged:1:\u202e\x1b[31m") + b"\xff"
+    (files / os.fsdecode(odd)).write_text("here\n")
+    assert text(call("glob", pattern="*")) == "x\\nforged:1:\\u202e\\x1b[31m\\udcff"
+    said = text(call("grep", pattern="here"))
+    assert said.startswith("x\\nforged:1:\\u202e\\x1b[31m")
+    assert "\n" not in said
+
+
+def test_odd_contents_are_written_out(call, files, each_shell):
+    (files / "a").write_bytes(b"a\x01\xe2\x80\xae\xff\x1b[31m\n")
+    for result in (call("read", file_path="a"), call("grep", pattern="a"), call("bash", command="cat a; cat a >&2")):
+        assert "a\\x01\\u202e\ufffd\\x1b[31m" in text(result)
+
+
+@pytest.mark.parametrize("line", ["x", "\\000", "\\033[1m", "\\342\\200\\256", "\\377", "\\r\\n", "\\n"])
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_ten_megabytes_of_anything_are_clean_and_bounded(call, line, stream):
+    begun = time.monotonic()
+    command = f"printf '{line}%.0s' {{1..10000}} > a; for i in {{1..{10_000_000 // 40_000}}}; do cat a a a a; done"
+    result = call("bash", command=f"{{ {command}; }} >&{1 if stream == 'stdout' else 2}")
+    assert time.monotonic() - begun < 15
+    assert len(text(result).encode()) <= 100_000
+    assert len(result.whole or b"") <= 10_000_000
+    for shown_text in (text(result), (result.whole or b"").decode()):
+        assert not clean._UNSEEN.search(shown_text)
+    assert "exit code: 0" in text(result)
+
+
+# Images
+
+
+def test_a_good_image_passes_with_nothing_else_in_it():
+    block = {**image(PNG + b"data"), "cache_control": {"type": "ephemeral"}}
+    assert media.checked([block]) == [image(PNG + b"data")]
+
+
+def test_an_image_is_what_its_bytes_say():
+    assert media.checked([image(PNG, "image/jpeg")])[0]["source"]["media_type"] == "image/png"
+
+
+@pytest.mark.parametrize(
+    ("block", "says"),
+    [
+        (image(PNG + b"x" * 5_000_000), "more than 5000000 bytes in base64"),
+        (image(b"<svg/>", "image/svg+xml"), "its bytes are none of image/png"),
+        (image("n/t base64!"), "not valid base64"),
+        (image(b"MZ", "application/pdf", "document"), "its bytes are none of application/pdf"),
+        ({"type": "image", "source": {"type": "url", "url": "http://169.254.169.254/"}}, "only what comes in base64"),
+        ({"type": "image"}, "only text, images and documents"),
+        ({"type": "audio\u202e", "data": "x"}, "only text, images and documents"),
+        ({}, "only text, images and documents"),
+    ],
+)
+def test_what_cannot_be_shown_is_a_text_that_says_so(block, says):
+    ((found,), _) = clean.bounded([block], LIMIT, 10_000, "c1")
+    assert found["type"] == "text"
+    assert says in found["text"]
+    assert len(found["text"]) < 300
+
+
+def test_a_document_of_text_is_text():
+    block = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "a\0"}}
+    assert clean.bounded([block], LIMIT, 10_000, "c1")[0] == blocks("a\\x00")
+
+
+def test_images_are_limited_in_number_and_in_all():
+    many = media.checked([image(PNG)] * 30)
+    assert [block["type"] for block in many] == ["image"] * 20 + ["text"] * 10
+    large = media.checked([image(PNG + b"x" * 3_000_000)] * 8)
+    assert [block["type"] for block in large].count("image") == 4

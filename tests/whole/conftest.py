@@ -1,0 +1,155 @@
+"""Everything real at once: the API as it is served, workers as production runs them, the official SDK, MCP servers, a toolset."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from anthropic import Anthropic
+from crashes.conftest import redis_database
+from crashes.processes import READY, TOOLS, TURNS, running, stand_in, wait_for
+from doors.served import key, served
+from own_database import Cleaner, DatabaseUrls
+from rows.stage import Stage
+
+from models.approval import Approval
+from workers.toolsets import orders
+
+MCP_SERVER = Path(__file__).parents[1] / "mcp_servers" / "server.py"
+BEAT = [sys.executable, "-m", "celery", "-A", "workers", "beat", "--scheduler", "celery.beat:Scheduler"]
+ALLOW = {"type": "always_allow"}
+
+
+@dataclass(frozen=True)
+class House:
+    """Where everything is."""
+
+    api: str
+    mcp: str
+    """The URL of an MCP server."""
+    shop: str
+    """The database of the toolset's shop."""
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Logs, workdirs, configuration."""
+    return tmp_path_factory.mktemp("whole")
+
+
+@pytest.fixture(scope="session")
+def mcp_url(folder: Path) -> Iterator[str]:
+    """An MCP server over streamable HTTP."""
+    port = folder / "mcp-port"
+    with running([sys.executable, str(MCP_SERVER), "http", str(port)], {}, folder / "mcp.log"):
+        yield f"http://127.0.0.1:{wait_for('the MCP server listens', lambda: port.exists() and port.read_text())}/mcp"
+
+
+@pytest.fixture(scope="module")
+def house(
+    folder: Path, mcp_url: str, database_urls: DatabaseUrls, cleaner: Cleaner, servers: dict[str, str], worker_number: int
+) -> Iterator[House]:
+    """All of it, with a toolset in Python and an MCP server of the operator's over stdio."""
+    cleaner.clean()
+    config = folder / "mcp.json"
+    stdio = {"command": sys.executable, "args": [str(MCP_SERVER), "stdio"]}
+    config.write_text(json.dumps({"mcpServers": {"local": stdio}}))
+    with stand_in(folder) as model, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ORDERS_DATABASE_URL", database_urls.admin)
+        orders.create()
+        env = {
+            "ANTHROPIC_API_KEY": "any-key-will-do",
+            "ANTHROPIC_BASE_URL": model,
+            "REDIS_URL": redis_database(servers, 14 - 2 * (worker_number % 4)),
+            "ASSENT_SHELL": "bare",
+            "ASSENT_ENVIRONMENT": "development",
+            "ASSENT_WORKDIR_ROOT": str(folder / "workdirs"),
+            "ASSENT_TOOLSETS": "workers.toolsets.orders:orders",
+            "ASSENT_MCP_CONFIG": str(config),
+            "ASSENT_MCP_HTTP": "true",
+            "ASSENT_STREAM_POLL_SECONDS": "0.2",
+            "ASSENT_BACKOFF_SECONDS": "0.02",
+            "ASSENT_MODEL_ATTEMPTS": "3",
+            "ASSENT_SWEEP_SECONDS": "0.5",
+            "ASSENT_REHINT_SECONDS": "0.5",
+        }
+        with (
+            served(folder / "api.log", **env) as api,
+            running(TURNS, env, folder / "turns.log") as turns,
+            running(TOOLS, env, folder / "tools.log") as tools,
+            running(BEAT, env, folder / "beat.log"),
+        ):
+            for worker in (turns, tools):
+                worker.said(READY)
+            with psycopg.connect(database_urls.admin, autocommit=True) as db:
+                wait_for("the toolsets are announced", lambda: db.execute("SELECT 1 FROM toolset WHERE name = 'local'").fetchone())
+            yield House(api, mcp_url, database_urls.admin)
+    with psycopg.connect(database_urls.admin) as db:
+        db.execute("DROP SCHEMA IF EXISTS shop CASCADE")
+
+
+@dataclass
+class Talk:
+    """One session, through the SDK."""
+
+    sdk: Anthropic
+    stage: Stage
+    session_id: str
+
+    def say(self, *lines: str) -> None:
+        """A message; its lines are the stand-in's script."""
+        content = [{"type": "text", "text": "\n".join(lines)}]
+        self.sdk.beta.sessions.events.send(self.session_id, events=[{"type": "user.message", "content": content}])  # type: ignore[list-item, typeddict-item]
+
+    def decide(self, **said: Any) -> None:
+        """A person's decision about the last question."""
+        self.sdk.post(f"/v1/approvals/{self.asked.id}/decision", body=said, cast_to=object)
+
+    def until(self, status: str) -> "Talk":
+        """Wait until the session is so."""
+        wait_for(f"the session is {status}", lambda: self.stage.read(self.session_id).status == status, 40)
+        return self
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """Its events of one type, as the SDK gives them."""
+        found = self.sdk.beta.sessions.events.list(self.session_id, limit=1000)
+        return [event.to_dict() for event in found if event.type == kind]
+
+    def results(self) -> list[str]:
+        """The texts of its toolsets' results, in order."""
+        return [event["content"][0]["text"] for event in self.events("agent.mcp_tool_result")]
+
+    @property
+    def asked(self) -> Approval:
+        """The last question."""
+        return self.stage.approvals(self.session_id)[-1]
+
+
+Begin = Callable[..., Talk]
+
+
+@pytest.fixture
+def begin(house: House) -> Iterator[Begin]:
+    """Begins sessions in a workspace of the test's own: `begin(shop="assent:orders")`, with policies by `policies`."""
+    stage = Stage()
+    with Anthropic(api_key=key(stage), base_url=house.api, max_retries=0, _strict_response_validation=True) as sdk:
+        environment = next(iter(sdk.beta.environments.list())).id
+
+        def go(policies: dict[str, Any] | None = None, *, agent: dict[str, Any] | None = None, **servers: str) -> Talk:
+            toolsets: list[Any] = [
+                {"type": "mcp_toolset", "mcp_server_name": name}
+                | ({"default_config": {"permission_policy": policies[name]}} if policies and name in policies else {})
+                for name in servers
+            ]
+            toolsets.append({"type": "agent_toolset_20260401", "default_config": {"permission_policy": ALLOW}})
+            named: list[Any] = [{"type": "url", "name": name, "url": url} for name, url in servers.items()]
+            made = sdk.beta.agents.create(
+                name="Whole", model="claude-whole", tools=toolsets, mcp_servers=named, extra_body=agent or {}
+            )
+            return Talk(sdk, stage, sdk.beta.sessions.create(agent=made.id, environment_id=environment).id)
+
+        yield go

@@ -1,0 +1,125 @@
+"""R23 to R31 with everything real: a Python toolset, MCP servers over both transports, and what people decide about their calls."""
+
+import json
+
+import psycopg
+from crashes.processes import wait_for
+from whole.conftest import ALLOW, Begin, House
+
+from models.attempt import Attempt
+from models.tool_call import ToolCall
+
+
+def test_a_call_of_each_kind_in_one_turn(house: House, begin: Begin) -> None:
+    """Side by side, each by the name of its server, and the model gets each result."""
+    talk = begin(
+        {"shop": ALLOW, "local": ALLOW, "far": ALLOW}, shop="assent:orders", local="assent:local", far=house.mcp, git="assent:git"
+    )
+    talk.say(
+        'call mcp__shop__get_order {"order_id": "1001"}',
+        'call mcp__local__add {"a": 1, "b": 2}',
+        'call mcp__far__add {"a": 3, "b": 4}',
+        'call bash {"command": "echo five"}',
+        "then",
+        "say Done.",
+    )
+    talk.until("idle")
+    used = {event["id"]: (event["mcp_server_name"], event["name"]) for event in talk.events("agent.mcp_tool_use")}
+    results = {used[event["mcp_tool_use_id"]]: event for event in talk.events("agent.mcp_tool_result")}
+    assert not [event for event in results.values() if event["is_error"]]
+    assert results["shop", "get_order"]["structured_content"]["customer"] == "Ada Lovelace <ada@example.com>"
+    assert results["local", "add"]["content"][0]["text"] == "3"
+    assert results["far", "add"]["structured_content"] == {"result": 7}
+    assert "five" in str(talk.events("agent.tool_result")[0]["content"])
+    assert len(talk.stage.history(talk.session_id)[2]["content"]) == 4
+    talk.stage.check(talk.session_id)
+
+
+def test_what_the_author_of_a_toolset_allows_asks_for_and_denies(house: House, begin: Begin) -> None:
+    """Small refunds run, large ones never do, and a person decides about those between; the effect is in the shop, once."""
+    talk = begin(shop="assent:orders")
+    lines = [
+        f'call mcp__shop__refund {{"order_id": "1002", "amount_cents": {cents}, "reason": "late"}}' for cents in (500, 2000, 60000)
+    ]
+    talk.say(*lines, "then", "say Done.")
+    talk.until("waiting")
+    assert talk.asked.prompt == "Refund 2000 cents of order 1002: late"
+    talk.decide(result="allow", updated_input={"order_id": "1002", "amount_cents": 1500, "reason": "late"})
+    talk.until("idle")
+    with psycopg.connect(house.shop) as shop:
+        paid = shop.execute(
+            "SELECT call_id, amount_cents FROM shop.refunds WHERE order_id = '1002' ORDER BY amount_cents"
+        ).fetchall()
+    calls = [event["id"] for event in talk.events("agent.mcp_tool_use")]
+    assert paid == [(calls[0], 500), (calls[1], 1500)]
+    denied = next(event for event in talk.events("agent.mcp_tool_result") if event["mcp_tool_use_id"] == calls[2])
+    assert "the bank's limit" in denied["content"][0]["text"]
+    talk.stage.check(talk.session_id)
+
+
+def test_the_same_question_to_the_shop_is_answered_from_the_cache(begin: Begin) -> None:
+    """The event says so, and no attempt is made."""
+    talk = begin(shop="assent:orders")
+    look = 'call mcp__shop__find_orders {"customer": "Lovelace"}'
+    talk.say(look, "then", look, "then", "say Done.")
+    talk.until("idle")
+    first, second = talk.events("agent.mcp_tool_result")
+    assert first["content"] == second["content"]
+    assert second["cached"]["tool_use_id"] == first["mcp_tool_use_id"]
+    assert talk.stage.get(ToolCall, second["mcp_tool_use_id"]).attempt == 0
+
+
+def test_a_server_s_question_waits_for_a_person_and_not_on_a_connection(house: House, begin: Begin) -> None:
+    """The form and the page are an approval; the call goes on with the answers, under its own id."""
+    talk = begin({"far": ALLOW}, far=house.mcp)
+    talk.say("call mcp__far__ask {}", "then", "say Done.")
+    talk.until("waiting")
+    assert talk.asked.kind == "question"
+    assert (talk.asked.questions or {})["form"]["message"] == "Which colour?"
+    assert talk.stage.get(Attempt, (talk.asked.tool_call_id, 1)).outcome == "asked"
+    answers = {"form": {"action": "accept", "content": {"colour": "red"}}, "page": {"action": "decline"}}
+    talk.decide(result="allow", answers=answers)
+    talk.until("idle")
+    assert json.loads(talk.results()[0]) == {"said": answers, "state": "asked once"}
+    talk.stage.check(talk.session_id)
+
+
+def test_a_result_that_is_too_long_is_read_in_parts(house: House, begin: Begin) -> None:
+    """Its ends are shown, and the agent gets a tool for the rest."""
+    talk = begin()
+    talk.say('call bash {"command": "seq 1 60000"}', "then", "say Next.")
+    talk.until("idle")
+    [long] = talk.events("agent.tool_result")
+    assert "bytes left out; read_result" in str(long["content"])
+    asked = json.dumps({"call_id": long["tool_use_id"], "search": "^30000$"})
+    talk.say(f"call mcp__session__read_result {asked}", "then", "say Done.")
+    talk.until("idle")
+    assert "30000" in talk.results()[0]
+
+
+def test_a_server_that_is_away_is_an_error_of_the_sdk_s_and_the_session_lives_on(begin: Begin) -> None:
+    """Tried again as often as a model would be; a message later finds it as it is then."""
+    talk = begin(gone="http://127.0.0.1:9/mcp")
+    talk.say("say Hello.")
+    talk.until("idle")
+    errors = [event["error"] for event in talk.events("session.error")]
+    assert {error["type"] for error in errors} == {"mcp_connection_failed_error"}
+    assert [error["retry_status"]["type"] for error in errors] == ["retrying", "retrying", "exhausted"]
+    assert errors[0]["mcp_server_name"] == "gone"
+    assert talk.stage.read(talk.session_id).status == "idle"
+    talk.sdk.beta.sessions.update(talk.session_id, agent={"tools": [], "mcp_servers": []})
+    talk.say("say Hello again.")
+    talk.until("idle")
+    assert talk.events("agent.message")[0]["content"][0]["text"] == "Hello again."
+
+
+def test_a_tool_that_a_server_has_learnt_can_be_called_at_once(house: House, begin: Begin) -> None:
+    """`list_changed`: the listing is asked for anew, long before it would be too old."""
+    talk = begin({"far": ALLOW}, far=house.mcp)
+    talk.say("call mcp__far__grow {}", "then", "say Grown.")
+    talk.until("idle")
+    with psycopg.connect(house.shop, autocommit=True) as db:
+        wait_for("the listing is stale", lambda: db.execute("SELECT 1 FROM listing WHERE stale").fetchone())
+    talk.say("call mcp__far__new {}", "then", "say Done.")
+    talk.until("idle")
+    assert talk.results() == ["grown", "new"]

@@ -1,0 +1,192 @@
+"""`assent tools`: for who writes toolsets. It needs no server, and runs what a worker would run as a worker would run it.
+
+The console script is of `api`, which must not know tools: it names this file by text (`api.cli.ELSEWHERE`), and nothing that serves
+requests ever loads it. What it needs is imported when a command runs, so that the other commands start at once.
+"""
+
+import getpass
+import json
+import logging
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from workers.tools.kinds import Tool, ToolContext, ToolResult
+
+BUILTIN = "builtin"
+UNKNOWN_EXIT = 2
+"""Exit status where nobody knows whether the call had its effect; 1 is any error."""
+
+as_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
+
+
+@click.group()
+def tools() -> None:
+    """Toolsets of Python functions: list, look at, try out."""
+
+
+@tools.command("list")
+@as_json
+def tools_list(as_json: bool) -> None:
+    """List the tools that a worker with this environment has, and what keeps others from being used."""
+    found, problems = _all()
+    if as_json:
+        click.echo(json.dumps({"toolsets": found, "problems": problems}, indent=1))
+    else:
+        for name, entries in found.items():
+            click.echo(name if name == BUILTIN else f"{name}  (assent:{name})")
+            for entry in entries:
+                click.echo(f"  {entry['name']}  {_effect(entry)}, {_policy(name, entry)}: {_first(entry['description'])}")
+    for problem in problems:
+        click.echo(f"not used: {problem}", err=True)
+    sys.exit(1 if problems else 0)
+
+
+@tools.command("show")
+@click.argument("tool", metavar="TOOLSET.TOOL")
+def tools_show(tool: str) -> None:
+    """Show all that a tool declares, as JSON."""
+    click.echo(json.dumps(_entry(tool), indent=1, ensure_ascii=False))
+
+
+@tools.command("call")
+@click.argument("tool", metavar="TOOLSET.TOOL")
+@click.argument("given", metavar="JSON", default="{}")
+@click.option("--call-id", help="The idempotency key; a new one unless said.")
+@click.option("--workdir", type=click.Path(file_okay=False, path_type=Path), help="A session's folder; its files are in DIR/files.")
+@click.option("--yes", is_flag=True, help="Do not ask, though the tool writes.")
+@as_json
+def tools_call(tool: str, given: str, call_id: str | None, workdir: Path | None, yes: bool, as_json: bool) -> None:
+    """Run a tool here, in a runner of its own. No policy is asked: you are the person."""
+    from models.pure.masking import mask
+    from models.pure.prompting import fill
+    from workers.tools import running
+    from workers.tools.kinds import OutcomeUnknown, ToolError
+
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
+    found = _tool(tool)
+    input = _input(found, given)  # noqa: A001 - the wire's word
+    if found.workdir and workdir is None:
+        raise click.ClickException(f"{tool} works on a session's files: say --workdir DIR")
+    if found.effect == "write" and not yes:
+        shown = mask(input, found.input_schema).shown
+        click.echo(fill(found.prompt or "Run {tool}", found.name, shown), err=True)
+        click.confirm(f"{tool} {json.dumps(shown, ensure_ascii=False)}: it writes. Run it?", abort=True, err=True)
+    with tempfile.TemporaryDirectory() as nowhere:
+        context = _context(found, call_id, workdir or Path(nowhere))
+        try:
+            result = found.run(context, input)
+        except OutcomeUnknown as unknown:
+            click.echo(f"nobody knows what became of it: {unknown}", err=True)
+            sys.exit(UNKNOWN_EXIT)
+        except ToolError as error:
+            raise click.ClickException(f"{found.name}: {error}") from error
+        finally:
+            running.end_idle()
+            for stream, text in _printed(tool, context).items():
+                click.echo(f"{stream}: {text}", err=True)
+    _show(result, as_json)
+    sys.exit(1 if result.is_error else 0)
+
+
+def _all() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
+    from workers.tools import running
+
+    found, problems = running.describe()
+    return {name: [tool.described for tool in tools] for name, tools in _house().items()} | found, problems
+
+
+def _house() -> "dict[str, list[Tool]]":
+    """What comes with every worker, and runs in the worker itself."""
+    from workers.tools import registry, sources
+
+    return {BUILTIN: registry.listing(), **{name: list(tools) for name, tools in sources.OF_THE_HOUSE.items()}}
+
+
+def _entry(tool: str) -> dict[str, Any]:
+    found, problems = _all()
+    toolset, _, name = tool.partition(".")
+    entry = next((entry for entry in found.get(toolset, []) if entry["name"] == name), None)
+    if entry is None:
+        known = [f"{toolset}.{entry['name']}" for toolset, entries in found.items() for entry in entries]
+        said = "".join(f"\nnot used: {problem}" for problem in problems)
+        raise click.ClickException(f"there is no tool {tool!r}; there are {', '.join(known)}{said}")
+    return entry
+
+
+def _tool(tool: str) -> "Tool":
+    from workers.tools import running
+
+    toolset, _, name = tool.partition(".")
+    if known := next((known for known in _house().get(toolset, []) if known.name == name), None):
+        return known
+    return running.toolset_tool(toolset, _entry(tool), told=lambda traceback: click.echo(traceback, err=True))
+
+
+def _input(tool: "Tool", given: str) -> dict[str, Any]:
+    from models.pure.fitting import misfit
+
+    try:
+        found = json.loads(given)
+    except ValueError as error:
+        raise click.ClickException(f"the input is no JSON: {error}") from error
+    if problem := misfit(tool.input_schema, found):
+        raise click.ClickException(problem)
+    return dict(found)
+
+
+def _context(tool: "Tool", call_id: str | None, root: Path) -> "ToolContext":
+    from models import ids
+    from workers.tools.kinds import ToolContext
+
+    for folder in (root / "files", root / "state"):
+        folder.mkdir(parents=True, exist_ok=True)
+    return ToolContext(
+        call_id=call_id or ids.new("sevt"),
+        session_id="sesn_here",
+        root=root.resolve(),
+        seconds=tool.time_limit,
+        principal=f"person:{getpass.getuser()}",
+    )
+
+
+def _printed(tool: str, context: "ToolContext") -> dict[str, str]:
+    """What the tool printed, unless that is its result."""
+    return {} if tool.partition(".")[0] in _house() else context.output.texts()
+
+
+def _show(result: "ToolResult", as_json: bool) -> None:
+    if as_json:
+        said = {"content": result.content, "structured": result.structured, "is_error": result.is_error}
+        click.echo(json.dumps(said, indent=1, ensure_ascii=False))
+        return
+    for block in result.content:
+        click.echo(block["text"] if block["type"] == "text" else f"({block['type']}, {block['source']['media_type']})")
+    if result.structured is not None and not any(b["type"] == "text" for b in result.content):
+        click.echo(json.dumps(result.structured, indent=1, ensure_ascii=False))
+
+
+def _first(description: str) -> str:
+    """The first sentence."""
+    return description.partition("\n")[0].partition(". ")[0].rstrip(".")
+
+
+def _effect(entry: dict[str, Any]) -> str:
+    if entry["effect"] == "read":
+        return "reads"
+    return "writes, idempotent" if entry["idempotent"] else "writes, at most once"
+
+
+def _policy(toolset: str, entry: dict[str, Any]) -> str:
+    """What holds unless an agent or a workspace says otherwise."""
+    from models.settings import settings
+
+    done = {"allow": "allowed", "ask": "asked", "deny": "denied"}
+    policy = entry["policy"] or {"type": f"always_{settings().default_permission if toolset == BUILTIN else 'ask'}"}
+    if "default" in policy:
+        return f"{len(policy.get('rules', []))} rules, else {done[policy['default']]}"
+    return f"{done[policy['type'].removeprefix('always_')]}"

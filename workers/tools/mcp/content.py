@@ -1,0 +1,73 @@
+"""What a server gave, as content blocks of the Messages API."""
+
+import base64
+import binascii
+import json
+from typing import Any
+
+import mcp_types as types
+
+_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_PDF = "application/pdf"
+
+
+def storable(value: Any) -> bool:
+    """Whether Postgres can keep it: no NUL and no half characters in its texts."""
+    try:
+        said = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        said.encode()
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return "\\u0000" not in said
+
+
+def blocks(result: types.CallToolResult) -> list[dict[str, Any]]:
+    """A result's content. Its data stands as text where it gave no text."""
+    content = [_block(block) for block in result.content]
+    if result.structured_content is not None and not any(block["type"] == "text" for block in content):
+        content.append(_text(json.dumps(result.structured_content, ensure_ascii=False)))
+    return content
+
+
+def _block(block: types.ContentBlock) -> dict[str, Any]:
+    match block:
+        case types.TextContent():
+            return _text(block.text)
+        case types.ImageContent():
+            return _media("image", block.mime_type, block.data, "an image")
+        case types.AudioContent():
+            return _left_out("audio", block.mime_type, block.data)
+        case types.EmbeddedResource():
+            return _resource(block.resource)
+    size = f", {block.size} bytes" if block.size is not None else ""
+    return _text(f"[a link to {block.uri} ({block.name}{size}), which was not read]")
+
+
+def _resource(resource: types.TextResourceContents | types.BlobResourceContents) -> dict[str, Any]:
+    if isinstance(resource, types.TextResourceContents):
+        return _text(resource.text)
+    kind = "document" if resource.mime_type == _PDF else "image"
+    return _media(kind, resource.mime_type or "unknown", resource.blob, f"the resource {resource.uri}")
+
+
+def _media(kind: str, media_type: str, data: str, what: str) -> dict[str, Any]:
+    wanted = media_type == _PDF if kind == "document" else media_type in _IMAGES
+    if wanted and _size(data):
+        return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
+    return _left_out(what, media_type, data)
+
+
+def _left_out(what: str, media_type: str, data: str) -> dict[str, Any]:
+    size = _size(data)
+    return _text(f"[{what} of type {media_type}, {'not readable' if size is None else f'{size} bytes'}, which was left out]")
+
+
+def _size(data: str) -> int | None:
+    try:
+        return len(base64.b64decode(data, validate=True))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}

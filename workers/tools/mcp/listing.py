@@ -1,0 +1,173 @@
+"""What tools a server has, as entries of `models.toolset`."""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import anyio
+import mcp_types as types
+from jsonschema import SchemaError
+from jsonschema.validators import Draft202012Validator
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from models.pure.fitting import unusable_pattern
+from models.settings import settings
+from workers.tools import clean
+from workers.tools.mcp.connecting import Link, Unreachable, connect, unreachable
+from workers.tools.mcp.content import storable
+from workers.tools.mcp.servers import Server
+
+log = logging.getLogger(__name__)
+
+_NAME = re.compile(r"[\x21-\x7e]{1,128}")
+_MAX_TOOLS = 1000
+_MAX_PAGES = 1000
+_MAX_BYTES = 2_000_000
+"""Of all entries together, as JSON."""
+_SCHEMA_BYTES = 64 * 1024
+_DESCRIPTION_BYTES = 16 * 1024
+_TITLE_BYTES = 200
+_EXACT = 2**53 - 1
+"""Integers beyond are told as floats, as canonical JSON knows no others."""
+
+
+class _Unusable(Exception):
+    """The tool is left out, and why."""
+
+
+def listing(server: Server) -> list[dict[str, Any]]:
+    """The server's tools. Tools that cannot be used are left out, with a line in the log. Errors: Unreachable.
+
+    It connects anew, with an event loop of its own, in any thread that has none: also in gevent's native threads.
+    """
+    return _entries(server, asyncio.run(_tools(server)))
+
+
+async def _tools(server: Server) -> list[types.Tool]:
+    async with connect(server) as link:
+        found = await _pages(link)
+    if isinstance(found, Unreachable):
+        raise found
+    return found
+
+
+async def _pages(link: Link) -> list[types.Tool] | Unreachable:
+    tools: list[types.Tool] = []
+    cursor: str | None = None
+    try:
+        with anyio.fail_after(settings().mcp_connect_seconds):
+            for _ in range(_MAX_PAGES):
+                page = await link.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+                tools += page.tools
+                cursor = page.next_cursor
+                if cursor is None or len(tools) > _MAX_TOOLS:
+                    break
+    except (MCPError, ValidationError, RuntimeError, OSError) as error:
+        return unreachable(link.server, link.flight, error)
+    return tools
+
+
+def _entries(server: Server, tools: list[types.Tool]) -> list[dict[str, Any]]:
+    entries: dict[str, dict[str, Any]] = {}
+    size = 0
+    for tool in tools:
+        try:
+            if len(entries) >= _MAX_TOOLS:
+                raise _Unusable(f"there are {_MAX_TOOLS} before it")
+            if tool.name in entries:
+                raise _Unusable("there is one of that name before it")
+            entry = _entry(server, tool)
+            size += len(json.dumps(entry))
+            if size > _MAX_BYTES:
+                raise _Unusable(f"those before it have {_MAX_BYTES} bytes")
+        except _Unusable as why:
+            log.warning("MCP server %s: tool %r is left out: %s", server.label, tool.name[:128], why)
+        else:
+            entries[tool.name] = entry
+    return list(entries.values())
+
+
+def _entry(server: Server, tool: types.Tool) -> dict[str, Any]:
+    if not _NAME.fullmatch(tool.name):
+        raise _Unusable("its name must be 1 to 128 visible characters of ASCII")
+    hints = tool.annotations or types.ToolAnnotations()
+    reads = server.trusted and hints.read_only_hint is True
+    annotations = hints.model_dump(by_alias=True, exclude_none=True)
+    title = tool.title or hints.title
+    return {
+        "name": tool.name,
+        "title": _line(title) if title else None,
+        "description": clean.shorten(clean.visible(tool.description or ""), _DESCRIPTION_BYTES),
+        "input_schema": _input_schema(tool.input_schema),
+        "output_schema": _output_schema(tool.output_schema),
+        "effect": "read" if reads else "write",
+        "idempotent": reads or (server.trusted and hints.idempotent_hint is True),
+        "seconds": None,
+        "prompt": None,
+        "cache": None,
+        "policy": None,
+        "queue": None,
+        "workdir": False,
+        "annotations": {key: _line(value) if isinstance(value, str) else value for key, value in annotations.items()},
+    }
+
+
+def _line(text: str) -> str:
+    return clean.shorten(clean.visible(text), _TITLE_BYTES)
+
+
+def _input_schema(said: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = _exact(said)
+    if why := _wrong(schema):
+        raise _Unusable(f"its input schema {why}")
+    return schema
+
+
+def _output_schema(said: dict[str, Any] | None) -> dict[str, Any] | None:
+    schema = _exact(said)
+    return None if schema is None or _wrong(schema) else schema
+
+
+def _wrong(schema: dict[str, Any]) -> str | None:
+    pattern = unusable_pattern(schema)
+    wrongs = {
+        f"has more than {_SCHEMA_BYTES} bytes": len(json.dumps(schema)) > _SCHEMA_BYTES,
+        "holds characters that cannot be stored": not storable(schema),
+        "has a $ref that points outside": any(not ref.startswith("#") for ref in _refs(schema)),
+        f"has the pattern {(pattern or '')[:200]!r}, which is not in RE2's syntax": pattern is not None,
+    }
+    if why := next((why for why, is_so in wrongs.items() if is_so), None):
+        return why
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return f"is no JSON Schema of draft 2020-12: {error.message[:200]}"
+    except RecursionError:
+        return "is too deep"
+    return None
+
+
+def _refs(schema: Any) -> Iterator[str]:
+    todo = [schema]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, dict):
+            yield from (part[name] for name in ("$ref", "$dynamicRef") if isinstance(part.get(name), str))
+            todo += part.values()
+        elif isinstance(part, list):
+            todo += part
+
+
+def _exact(value: Any) -> Any:
+    """The same, with integers that canonical JSON cannot say as floats."""
+    if isinstance(value, dict):
+        return {key: _exact(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_exact(part) for part in value]
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _EXACT:
+        return float(value)
+    return value

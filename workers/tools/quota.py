@@ -1,0 +1,99 @@
+"""How much a folder holds, and whether that is too much. The keeper loads this too, so it imports next to nothing."""
+
+from __future__ import annotations
+
+import os
+
+DEEP = 200
+"""Folders in folders. Deeper ones could not be measured, so there must be none."""
+_PATH_ONLY = getattr(os, "O_PATH", 0)  # Linux
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Use:
+    """What a folder holds. Counting stops soon after a limit is passed."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.files = 0
+        self.deep = False
+        self._seen: set[tuple[int, int]] = set()
+
+    def add(self, status: os.stat_result) -> None:
+        """Count an entry; one with several names only once."""
+        self.files += 1
+        if status.st_nlink > 1:
+            if (key := (status.st_dev, status.st_ino)) in self._seen:
+                return
+            self._seen.add(key)
+        self.bytes += status.st_blocks * 512
+
+    def problem(self, most_bytes: int, most_files: int) -> str | None:
+        """Which limit is passed, as a sentence."""
+        if self.deep:
+            return f"the working directory has directories nested more than {DEEP} deep"
+        if self.files > most_files:
+            return f"the working directory holds more than the {most_files} files that it may"
+        if self.bytes > most_bytes:
+            return f"the working directory holds {self.bytes} bytes, more than the {most_bytes} that it may"
+        return None
+
+
+def used(path: str, most_bytes: int, most_files: int) -> Use:
+    """What is in a folder, through no link, whatever happens to it meanwhile. Errors: OSError if it is not there."""
+    use = Use()
+    folder = os.open(path, _FOLDER)
+    try:
+        _count(use, folder, 0, most_bytes, most_files)
+    finally:
+        os.close(folder)
+    return use
+
+
+def _count(use: Use, folder: int, depth: int, most_bytes: int, most_files: int) -> None:
+    below = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                status = entry.stat(follow_symlinks=False)
+                use.add(status)
+                if entry.is_dir(follow_symlinks=False):
+                    below.append((entry.name, status.st_mode & 0o500 != 0o500))
+            except OSError:  # gone meanwhile
+                continue
+            if use.problem(most_bytes, most_files):
+                return
+    if below and depth == DEEP:
+        use.deep = True
+        return
+    for name, closed in below:
+        try:
+            inner, mode = _open_up(name, folder) if closed else (os.open(name, _FOLDER, dir_fd=folder), None)
+        except OSError:
+            continue
+        try:
+            _count(use, inner, depth + 1, most_bytes, most_files)
+        finally:
+            if mode is not None:
+                os.fchmod(inner, mode)
+            os.close(inner)
+        if use.problem(most_bytes, most_files):
+            return
+
+
+def _open_up(name: str, folder: int) -> tuple[int, int]:
+    """A folder that its owner has closed to himself (`chmod 0`), which would hide what it holds; and the mode to give it back."""
+    held = os.open(name, _PATH_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        itself, mode = f"/proc/self/fd/{held}", os.fstat(held).st_mode & 0o7777
+        os.chmod(itself, mode | 0o500)  # noqa: PTH101 - pathlib is slow to import
+        return os.open(itself, _FOLDER & ~os.O_NOFOLLOW), mode
+    finally:
+        os.close(held)
+
+
+def disk_problem(path: str, least_free: int) -> str | None:
+    """A sentence if the disk under the path has less than so many bytes free, None if it has."""
+    status = os.statvfs(path)
+    free = status.f_bavail * status.f_frsize
+    return None if free >= least_free else f"the disk has {free} bytes free, less than the {least_free} that must stay free"
