@@ -11,7 +11,7 @@ read here, by every transaction that judges a call.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -58,8 +58,9 @@ class Listing(Base):
     tools: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
     digest: Mapped[str]
     listed_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
-    stale: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
-    """The server said that they changed."""
+    """When the server was asked for them."""
+    changed_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When it last said that they change."""
 
     __table_args__ = (sa.Index("listing_of_url", "url"),)
 
@@ -80,7 +81,7 @@ class Listed:
 
 
 _STALE = 1e9
-"""The age of a listing whose server says that it has changed."""
+"""The age of a listing whose server has said since that it changed."""
 _ROOM = 20_000_000
 """Characters of JSON; as Python has it, that is some seven times as many bytes."""
 _room = _ROOM
@@ -118,22 +119,23 @@ def announce(toolsets: Mapping[str, Iterable[Entry]], *, only_seen: bool = False
             db.execute(row.on_conflict_do_update(index_elements=["name"], **change))
 
 
-def keep_listing(workspace_id: str, url: str, tools: list[dict[str, Any]]) -> None:
-    """An MCP server has told its tools."""
+def keep_listing(workspace_id: str, url: str, ask: Callable[[], list[dict[str, Any]]]) -> None:
+    """Ask an MCP server for its tools, and keep them as of before it was asked: a change that it tells of meanwhile counts."""
     with transaction(workspace_id) as db:
-        row = insert(Listing).values(
-            workspace_id=workspace_id, url=url, tools=tools, digest=digest(tools), listed_at=clock.DB_NOW, stale=False
-        )
-        new = {name: row.excluded[name] for name in ("tools", "digest", "listed_at", "stale")}
-        db.execute(row.on_conflict_do_update(index_elements=["workspace_id", "url"], set_=new))
+        asked_at = clock.now(db)
+    tools = ask()
+    with transaction(workspace_id) as db:
+        row = insert(Listing).values(workspace_id=workspace_id, url=url, tools=tools, digest=digest(tools), listed_at=asked_at)
+        new = {name: row.excluded[name] for name in ("tools", "digest", "listed_at")}
+        later = Listing.listed_at < row.excluded.listed_at
+        db.execute(row.on_conflict_do_update(index_elements=["workspace_id", "url"], set_=new, where=later))
 
 
 def mark_stale(url: str) -> None:
     """An MCP server has said that its tools changed: the next turn of whoever uses it asks it."""
     with transaction(role="system") as db:
-        db.execute(
-            sa.update(Listing).where(Listing.url == url).values(stale=True), execution_options={"synchronize_session": False}
-        )
+        changed = sa.update(Listing).where(Listing.url == url).values(changed_at=clock.DB_NOW)
+        db.execute(changed, execution_options={"synchronize_session": False})
 
 
 def known(db: Db, address: str) -> bool:
@@ -175,7 +177,7 @@ def _rows(db: Db, addresses: Iterable[str], *of_each: Any) -> Iterator[Any]:
         yield from db.execute(sa.select(*columns).where(Toolset.name.in_(ours)))
     if urls:
         age = sa.cast(sa.extract("epoch", clock.STARTED - Listing.listed_at), sa.Float)
-        old = sa.case((Listing.stale, sa.literal(_STALE)), else_=age)
+        old = sa.case((Listing.changed_at >= Listing.listed_at, sa.literal(_STALE)), else_=age)
         columns = (Listing.url.label("address"), Listing.digest, old.label("age"), *of_listing)
         yield from db.execute(sa.select(*columns).where(Listing.url.in_(urls)))
 

@@ -56,7 +56,7 @@ def _ask(workspace_id: str, name: str, url: str, before: Listed | None) -> None:
     from workers.tools.mcp.listing import listing
 
     try:
-        toolset.keep_listing(workspace_id, url, _off_the_loop(lambda: listing(servers.for_url(url))))
+        toolset.keep_listing(workspace_id, url, lambda: _off_the_loop(lambda: listing(servers.for_url(url))))
     except Unreachable as error:
         if before is None:
             raise ServerAway(name, error.kind, f"MCP server {name}: {error.message}") from error

@@ -1,7 +1,7 @@
 """Whether an input fits a tool's JSON Schema (Draft 2020-12), and in words which field does not.
 
 Schemas come from clients and inputs from models: together they must not stop a process. Patterns are matched by a linear-time
-engine, and the rest has a quarter of a second.
+engine, and the rest has a quarter of a second of its own thread's work: a machine that stands still is not the schema's fault.
 """
 
 import json
@@ -23,7 +23,7 @@ from models.pure.prompting import visible
 _ERRORS = 3
 _MESSAGE = 300
 _SECONDS = 0.25
-"""For one input: meanwhile hundreds of turns of the same process wait."""
+"""For one input, of CPU: meanwhile hundreds of turns of the same process wait."""
 _deadline: ContextVar[float] = ContextVar("deadline")
 _OURS = frozenset({"pattern", "patternProperties", "additionalProperties"})
 """Keywords whose words are ours."""
@@ -41,7 +41,7 @@ def misfit(schema: dict[str, Any], value: object) -> str | None:
     """
     if {"unevaluatedProperties", "patternProperties"} <= _words(schema):
         return "input: the tool's schema cannot be used (unevaluatedProperties beside patternProperties)"
-    _deadline.set(time.monotonic() + _SECONDS)
+    _deadline.set(time.thread_time() + _SECONDS)
     # An empty registry: the default one would open any address that a `$ref` names.
     validator = _Validator(schema, registry=referencing.Registry())
     try:
@@ -162,7 +162,7 @@ def _in_time(keyword: Any) -> Any:
     """The keyword, for as long as there is time: a few `$ref`s can ask for more steps than there are in a life."""
 
     def check(*args: Any) -> Any:
-        if time.monotonic() > _deadline.get():
+        if time.thread_time() > _deadline.get():
             raise _TooSlow
         return keyword(*args)
 

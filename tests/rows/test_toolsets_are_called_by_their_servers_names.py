@@ -6,6 +6,7 @@ import pytest
 from rows.stage import Stage, call, entry, rules, say
 
 from models import due, toolset
+from models.db import transaction
 from models.errors import Invalid
 from models.pure.naming import full_name
 from models.tool_call import ToolCall
@@ -57,14 +58,14 @@ def test_what_its_author_says_holds_where_nobody_else_says_anything(stage: Stage
 
 def test_a_server_of_a_client_s_cannot_say_what_is_allowed(stage: Stage) -> None:
     """Its listing is its own word, and no policy."""
-    toolset.keep_listing(stage.workspace_id, URL, [entry("refund", policy={"type": "always_allow"})])
+    toolset.keep_listing(stage.workspace_id, URL, lambda: [entry("refund", policy={"type": "always_allow"})])
     _, [found] = begun(stage, call(REFUND, n=1), servers={"shop": URL})
     assert found.status == "asked"
 
 
 def test_people_are_shown_what_its_server_says_it_does(stage: Stage) -> None:
     hints = {"destructiveHint": True}
-    toolset.keep_listing(stage.workspace_id, URL, [entry("refund", annotations=hints)])
+    toolset.keep_listing(stage.workspace_id, URL, lambda: [entry("refund", annotations=hints)])
     session, [found] = begun(stage, call(REFUND, n=1), servers={"shop": URL})
     assert stage.approvals(session)[0].annotations == hints
     assert found.idempotent is False
@@ -170,3 +171,24 @@ def test_an_edited_call_stays_with_its_server(stage: Stage) -> None:
     held = stage.claim_call(found)
     assert held
     assert (held.input, held.address, held.tool) == ({"n": 4}, "assent:orders", "refund")
+
+
+def test_a_change_that_a_server_tells_of_while_it_is_asked_is_not_missed(stage: Stage) -> None:
+    """What it answered may be from before the change: the next turn asks again."""
+
+    def age() -> float:
+        with transaction(stage.workspace_id) as db:
+            told = toolset.listed(db, {"mcp_servers": [{"name": "shop", "url": URL}]})["shop"]
+        assert told.age is not None
+        return told.age
+
+    def ask() -> list[dict[str, Any]]:
+        toolset.mark_stale(URL)
+        return [entry("refund")]
+
+    toolset.keep_listing(stage.workspace_id, URL, lambda: [entry("refund")])
+    assert age() < 3600
+    toolset.keep_listing(stage.workspace_id, URL, ask)
+    assert age() > 3600
+    toolset.keep_listing(stage.workspace_id, URL, lambda: [entry("refund")])
+    assert age() < 3600

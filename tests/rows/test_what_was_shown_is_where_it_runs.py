@@ -38,7 +38,7 @@ def move(stage: Stage, session: str) -> None:
 def two_servers(stage: Stage) -> None:
     """Both have a tool of one name and one look."""
     for url in (HERE, THERE):
-        toolset.keep_listing(stage.workspace_id, url, [entry("refund")])
+        toolset.keep_listing(stage.workspace_id, url, lambda: [entry("refund")])
 
 
 def test_a_call_of_a_server_that_has_moved_is_allowed_no_more(stage: Stage, two_servers: None) -> None:

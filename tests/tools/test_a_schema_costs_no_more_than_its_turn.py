@@ -1,11 +1,14 @@
 """A tool's schema comes from a client and its input from a model: together they must not stop the process of all other turns."""
 
+import itertools
 import time
+
+import pytest
 
 from models.pure.fitting import misfit
 
-DEEP = 14
-"""Each level doubles the time: at 20 it is minutes, for every turn of the process."""
+DEEP = 20
+"""Each level doubles the time: this is minutes, for every turn of the process."""
 
 
 def test_an_input_is_judged_in_bounded_time() -> None:
@@ -17,7 +20,11 @@ def test_an_input_is_judged_in_bounded_time() -> None:
         "properties": {"x": {"if": {"type": "string"}, "then": {"$ref": "#/$defs/a0"}}},
     }
 
-    began = time.monotonic()
-    misfit(schema, {"x": "go"})
+    assert misfit(schema, {"x": "go"}) == "input: the tool's schema takes too long to check"
 
-    assert time.monotonic() - began < 0.5
+
+def test_a_machine_that_stands_still_does_not_make_an_input_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    minutes = itertools.count(0, 60)
+    monkeypatch.setattr(time, "monotonic", lambda: next(minutes))
+
+    assert misfit({"type": "object", "properties": {"x": {"type": "string"}}}, {"x": "go"}) is None

@@ -38,7 +38,7 @@ OPERATORS = {"alembic_version", "toolset"}
 """No tenant's: which tools the operator's workers have, and which schema this is. The app's role only reads them."""
 ALWAYS = {"id", "workspace_id", "session_id", "status"}
 SYSTEM_WRITES = {("turn", "lease_until"), ("turn", "hinted_at"), ("tool_call", "lease_until"), ("tool_call", "hinted_at")}
-SYSTEM_WRITES |= {("listing", "stale")}
+SYSTEM_WRITES |= {("listing", "changed_at")}
 
 
 def connect(url: str, workspace_id: str | None = None) -> "psycopg.Connection[Any]":

@@ -34,7 +34,7 @@ class World:
         held = self.stage.claim_call(allowed)
         assert held is not None
         self.stage.finish_call(held, "its ends", whole=b"all of it")
-        toolset.keep_listing(self.workspace_id, "https://tools.example/mcp", [])
+        toolset.keep_listing(self.workspace_id, "https://tools.example/mcp", list)
         self.hosted_id = self.stage.session(self_hosted=True, bash="always_allow")
         self.stage.message(self.hosted_id)
         self.stage.reply(self.hosted_id, call())

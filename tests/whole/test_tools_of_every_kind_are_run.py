@@ -119,7 +119,8 @@ def test_a_tool_that_a_server_has_learnt_can_be_called_at_once(house: House, beg
     talk.say("call mcp__far__grow {}", "then", "say Grown.")
     talk.until("idle")
     with psycopg.connect(house.shop, autocommit=True) as db:
-        wait_for("the listing is stale", lambda: db.execute("SELECT 1 FROM listing WHERE stale").fetchone())
+        heard = "SELECT 1 FROM listing WHERE workspace_id = %s AND changed_at IS NOT NULL"
+        wait_for("the server is heard", lambda: db.execute(heard, [talk.stage.workspace_id]).fetchone())
     talk.say("call mcp__far__new {}", "then", "say Done.")
     talk.until("idle")
     assert talk.results() == ["grown", "new"]

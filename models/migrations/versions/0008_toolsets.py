@@ -33,7 +33,7 @@ def upgrade() -> None:
         sa.Column("tools", JSONB, nullable=False),
         sa.Column("digest", sa.String(), nullable=False),
         sa.Column("listed_at", TIME, nullable=False),
-        sa.Column("stale", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("changed_at", TIME, nullable=True),
     )
     op.create_table(
         "stored_result",
@@ -48,7 +48,7 @@ def upgrade() -> None:
         op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
         op.execute(f"CREATE POLICY one_workspace ON {table} TO assent_app USING ({MINE})")
 
-    op.execute("GRANT SELECT (workspace_id, url), UPDATE (stale) ON listing TO assent_system")
+    op.execute("GRANT SELECT (workspace_id, url), UPDATE (changed_at) ON listing TO assent_system")
     op.execute("CREATE POLICY every_workspace ON listing TO assent_system USING (true)")
     op.create_index("listing_of_url", "listing", ["url"])
 
