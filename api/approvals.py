@@ -116,7 +116,7 @@ def _find(db: Db, approval_id: str) -> Approval:
 
 def _locked(db: Db, found: Approval) -> tuple[Session, Approval]:
     """Its session, locked, and the approval as it is under the lock: only that decides."""
-    session = Session.lock(db, found.session_id)
+    session = flow.lock(db, found.session_id)
     return session, db.get_one(Approval, found.id, populate_existing=True)
 
 

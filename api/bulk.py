@@ -68,7 +68,7 @@ def _lock(db: Db, ids: Sequence[str]) -> dict[str, Session]:
     locked: dict[str, Session] = {}
     for session_id in sorted(db.scalars(wanted)):
         try:
-            locked[session_id] = Session.lock(db, session_id)
+            locked[session_id] = flow.lock(db, session_id)
         except NotFound:
             continue
     return locked

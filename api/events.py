@@ -28,7 +28,7 @@ _HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"
 def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> Json:
     """All of the events or none; answers as soon as they are stored, with them."""
     body.check()
-    session = Session.lock(db, session_id)
+    session = flow.lock(db, session_id)
     stored = flow.receive(db, session, principal, [plain(event) for event in body.events])
     db.flush()
     return {"data": [wire.event(event) for event in stored]}

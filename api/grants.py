@@ -86,7 +86,7 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
         .order_by(Approval.created_at)
         .limit(LOOKED_AT)
     )
-    policies = Workspace.policies(db, session.workspace_id)
+    policies = Workspace.policies(db)
     behind = listed(db, session.agent)
     identity = Ruling.of(session.agent, policies, behind).identity(approval.tool, self_hosted=session.self_hosted)
     released = 0

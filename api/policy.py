@@ -45,14 +45,14 @@ def update(db: Db, principal: Principal, body: PolicyUpdate) -> Json:
 
 @policy.post("/explain")
 @writes(PolicyExplain, "read", answer=answers.PolicyExplanation)
-def explain(db: Db, principal: Principal, body: PolicyExplain) -> Json:
+def explain(db: Db, _principal: Principal, body: PolicyExplain) -> Json:
     """Which rule decides about a call, and why. Nothing is asked, counted or spent."""
     if (body.agent is None) == (body.session_id is None):
         raise Invalid("agent", "give either agent or session_id.")
     session = _session(db, body.session_id) if body.session_id else None
     agent = session.agent if session else _agent(db, body)
     proposed = body.permission_policy
-    found = explaining.explain(db, principal.workspace_id, agent, body.tool, body.input, session=session, proposed=proposed)
+    found = explaining.explain(db, agent, body.tool, body.input, session=session, proposed=proposed)
     return _explained(body.tool, found)
 
 

@@ -76,7 +76,7 @@ def show(db: Db, _principal: Principal, _query: NoQuery, session_id: str) -> Jso
 @writes(SessionUpdate, "sessions", answer=answers.Session)
 def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> Json:
     """Change its title, metadata or, while it does not run, its agent's tools."""
-    session = Session.lock(db, session_id)
+    session = flow.lock(db, session_id)
     changes = body.changes()
     flow.update(db, session, principal, changes)
     check_servers(db, session.agent, changes, at="agent.")
@@ -87,7 +87,7 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
 @writes(Nothing, "sessions", answer=answers.SessionDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Json:
     """Remove it with its history."""
-    flow.delete(db, Session.lock(db, session_id), principal)
+    flow.delete(db, flow.lock(db, session_id), principal)
     return {"id": session_id, "type": "session_deleted"}
 
 
@@ -95,7 +95,7 @@ def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Jso
 @writes(Nothing, "sessions", answer=answers.Session)
 def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Json:
     """End it for good; its history stays."""
-    session = Session.lock(db, session_id)
+    session = flow.lock(db, session_id)
     flow.archive(db, session, principal)
     return _said(db, session)
 

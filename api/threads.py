@@ -39,7 +39,7 @@ def show(db: Db, _principal: Principal, _query: NoQuery, session_id: str, thread
 @writes(Nothing, "sessions", answer=answers.Thread)
 def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, thread_id: str) -> Json:
     """End it for good. As it is the session's own, this archives the session, under the same rules."""
-    session = Session.lock(db, session_id)
+    session = flow.lock(db, session_id)
     _check(session, thread_id)
     flow.archive(db, session, principal)
     return wire.thread(session)

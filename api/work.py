@@ -19,7 +19,6 @@ from models.db import Db, transaction
 from models.environment import Environment
 from models.errors import Invalid, NotFound, Outdated
 from models.principal import Principal
-from models.session import Session
 from models.settings import settings
 from models.work import Work
 
@@ -125,7 +124,7 @@ def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str
 @writes(WorkStop, "environment", answer=answers.Work)
 def stop(db: Db, principal: Principal, body: WorkStop, environment_id: str, work_id: str) -> Json:
     """End it: its worker learns by its next heartbeat; with `force` at once. 409 if it is stopped already."""
-    session = Session.lock(db, _find(db, environment_id, work_id).session_id)
+    session = flow.lock(db, _find(db, environment_id, work_id).session_id)
     row = Work.lock(db, environment_id, work_id)
     flow.stop_work(db, session, principal, row, force=bool(body.force))
     return wire.work(row)

@@ -15,6 +15,7 @@ from models.errors import Conflict
 from models.principal import Principal
 from models.pure import masking
 from models.pure.canonical import digest, spelled
+from models.reads import find
 from models.ruling import Asking
 from models.session import Session
 from models.tool_call import ToolCall
@@ -121,13 +122,13 @@ class Approval(Base):
     @classmethod
     def of_call(cls, db: Db, call_id: str) -> list["Approval"]:
         """All questions that a call ever raised, the first first."""
-        return list(db.scalars(sa.select(cls).where(cls.tool_call_id == call_id).order_by(cls.created_at, cls.id)))
+        return find(db, cls, "FROM approval WHERE tool_call_id = %(call)s ORDER BY created_at, id", call=call_id)
 
     @classmethod
     def pending(cls, db: Db, session_id: str) -> list["Approval"]:
         """What the session waits for people to decide."""
-        found = sa.select(cls).where(cls.session_id == session_id, cls.status == "pending").order_by(cls.created_at, cls.id)
-        return list(db.scalars(found))
+        of = "FROM approval WHERE session_id = %(session)s AND status = 'pending' ORDER BY created_at, id"
+        return find(db, cls, of, session=session_id)
 
     @property
     def told(self) -> dict[str, Any]:

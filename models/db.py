@@ -16,7 +16,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.orm import Session as Db
 
-from models import writes
+from models import pipeline
 from models.settings import settings
 
 __all__ = [
@@ -108,14 +108,14 @@ def engine(role: Role = "app") -> sa.Engine:
         url = {"app": s.database_url, "system": s.database_system_url, "owner": s.database_owner_url}[role]
         made = _engines[key] = sa.create_engine(
             sa.make_url(url).set(drivername="postgresql+psycopg"),
-            isolation_level="AUTOCOMMIT",  # a transaction begins by `writes.begin`, in one message with its workspace
+            isolation_level="AUTOCOMMIT",  # a transaction begins by `pipeline.begin`, with its first statement
             pool_size=s.database_pool_size,
             max_overflow=0,
             hide_parameters=True,  # an error in a log must not say what was in the row
             pool_timeout=s.database_pool_timeout_seconds,
             connect_args=_CONNECT,
         )
-        sa.event.listen(made, "before_cursor_execute", lambda connection, *_: writes.send(connection))
+        sa.event.listen(made, "before_cursor_execute", lambda connection, *_: pipeline.send(connection))
     return _engines[key]
 
 
@@ -138,7 +138,7 @@ def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
         for row in outbox(db).unwritten:
             row.write(db)
         db.flush()
-        writes.send(db.connection())
+        pipeline.send(db.connection())
         try:
             db.commit()
         except BaseException:
@@ -153,21 +153,17 @@ def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
 
 
 def _begin(workspace_id: str, role: Role) -> Db:
-    """A database handle with its workspace set. A pooled connection that died meanwhile is replaced, once."""
-    for last in (False, True):
-        db = Db(engine(role), autoflush=False, expire_on_commit=False)
-        try:
-            writes.begin(db.connection(), workspace_id)
-        except DBAPIError as error:
-            db.close()
-            if last or not error.connection_invalidated:
-                raise
-        except BaseException:
-            db.close()
-            raise
-        else:
-            return db
-    raise AssertionError("unreachable")
+    """A database handle whose first statement opens the transaction. A pooled connection that died meanwhile is replaced."""
+    db = Db(engine(role), autoflush=False, expire_on_commit=False)
+    try:
+        while not pipeline.is_alive(connection := db.connection()):
+            connection.invalidate()
+            db.rollback()
+        pipeline.begin(connection, workspace_id)
+    except BaseException:
+        db.close()
+        raise
+    return db
 
 
 def outbox(db: Db) -> Outbox:

@@ -1,13 +1,14 @@
 """Events: past facts, numbered within their session. The seq is given out under the session's lock: commit order is seq order."""
 
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.db import Base, Db
+from models.pipeline import Statement, ask
 
 
 class Event(Base):
@@ -36,14 +37,9 @@ class Event(Base):
     @classmethod
     def read_queue(cls, db: Db, session_id: str, now: datetime) -> list[dict[str, Any]]:
         """The bodies of the session's messages that no turn has read yet, oldest first; they are processed now."""
-        read = db.connection().execute(_READ_QUEUE, {"session": session_id, "now": now})
+        [read] = ask(db, Statement(_READ_QUEUE, {"session": session_id, "now": now}))
         return [body for _, body in sorted(read, key=lambda row: row[0])]
 
 
 _COLUMNS = tuple(Event.__table__.columns.keys())
-_READ_QUEUE = (
-    sa.update(cast(sa.Table, Event.__table__))
-    .where(Event.session_id == sa.bindparam("session"), Event.processed_at.is_(None))
-    .values(processed_at=sa.bindparam("now"))
-    .returning(Event.seq, Event.body)
-)
+_READ_QUEUE = "UPDATE event SET processed_at = %(now)s WHERE session_id = %(session)s AND processed_at IS NULL RETURNING seq, body"

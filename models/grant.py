@@ -16,6 +16,7 @@ from models.errors import Conflict, Invalid, NotFound
 from models.principal import Principal, system
 from models.pure import policy
 from models.pure.policy import Rule
+from models.reads import find
 from models.session import Session
 from models.settings import settings
 from models.writes import insert
@@ -111,8 +112,8 @@ class Grant(Base):
     @classmethod
     def live(cls, db: Db, session: Session, tools: Iterable[str], *, lock: bool = False) -> list["Grant"]:
         """Those that count for the session's calls of these tools now. Who is going to use some locks all of them, in one order."""
-        ours = sa.or_(cls.session_id == session.id, sa.and_(cls.session_id.is_(None), cls.agent_id == session.agent_id))
-        return cls._of(db, ours, *cls._usable(session), cls.tool.in_(sorted(set(tools))), lock=lock)
+        where = {"session": session.id, "agent": session.agent_id, "now": session.now, "tools": sorted(set(tools))}
+        return find(db, cls, _LIVE + ("FOR NO KEY UPDATE" if lock else ""), **where)
 
     @classmethod
     def spend(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> str | None:
@@ -134,10 +135,8 @@ class Grant(Base):
     @classmethod
     def standing(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> list["Grant"]:
         """Those of them that were neither revoked nor have expired, until this commits; their uses were counted before."""
-        found = (
-            sa.select(cls).where(cls.id.in_(set(grant_ids)), cls.revoked_at.is_(None)).order_by(cls.id).with_for_update(read=True)
-        )
-        return list(db.scalars(found.where(sa.or_(cls.expires_at.is_(None), cls.expires_at > session.now))))
+        wanted = sorted(set(grant_ids))
+        return find(db, cls, _STANDING, ids=wanted, now=session.now) if wanted else []
 
     @classmethod
     def end_all(cls, db: Db, session: Session) -> None:
@@ -191,6 +190,18 @@ class Grant(Base):
     def _of(cls, db: Db, *where: sa.ColumnElement[bool], lock: bool = False) -> list["Grant"]:
         found = sa.select(cls).where(cls.revoked_at.is_(None), *where).order_by(cls.id)
         return list(db.scalars(found.with_for_update(key_share=True) if lock else found))
+
+
+_LIVE = """
+    FROM approval_grant
+    WHERE (session_id = %(session)s OR (session_id IS NULL AND agent_id = %(agent)s)) AND tool = ANY(%(tools)s)
+    AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s) AND (max_uses IS NULL OR uses < max_uses)
+    ORDER BY id
+"""
+_STANDING = """
+    FROM approval_grant WHERE id = ANY(%(ids)s) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s)
+    ORDER BY id FOR SHARE
+"""
 
 
 def rule_for(approval: Approval, match: str | None) -> Rule:

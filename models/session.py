@@ -2,21 +2,22 @@
 
 import json
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column, object_session
 
-from models import audit, clock, ids
+from models import audit, ids
 from models.agent import AgentVersion
 from models.db import Base, Db, outbox
 from models.effective_tool import with_toolset
 from models.errors import NotFound
 from models.event import Event
+from models.pipeline import Statement, ask
 from models.principal import Principal
 from models.pure import states
+from models.reads import loaded, named
 from models.toolset import OF_SESSION
 from models.writes import save, write
 
@@ -86,31 +87,35 @@ class Session(Base):
     """What this transaction appends; written at its end, all at once."""
     acts: list[dict[str, Any]]
     """Likewise, of the audit."""
+    turn: Any
+    """The current turn's row, if this transaction has read it."""
     calls: list[Any] | None
     """The tool calls of the current turn, once this transaction has read them."""
+    policies: dict[str, Any] | None
+    """What holds in the workspace, as `models.ruling` takes it, once this transaction has read it."""
 
     @classmethod
     def lock(cls, db: Db, session_id: str) -> "Session":
         """The session, locked until the transaction ends, with `now` read after the lock. Raises NotFound."""
-        return cls._locked(db, session_id, skip_locked=False) or _missing(session_id)
+        return cls.locked(db, ask(db, locking(session_id))[0]) or _missing(session_id)
 
     @classmethod
     def try_lock(cls, db: Db, session_id: str) -> "Session | None":
         """The session, locked, or None if it is gone or somebody works on it now (sweeps come again)."""
-        return cls._locked(db, session_id, skip_locked=True)
+        return cls.locked(db, ask(db, locking(session_id, "SKIP LOCKED"))[0])
 
     @classmethod
-    def _locked(cls, db: Db, session_id: str, *, skip_locked: bool) -> "Session | None":
-        found = db.execute(_lock(skip_locked), {"id": session_id}, execution_options={"populate_existing": True}).one_or_none()
-        if found is None:
-            return None
-        session: Session = found[0]
-        session.begin(db, found[1])
-        return session
+    def locked(cls, db: Db, answer: list[tuple[Any, ...]]) -> "Session | None":
+        """The session as `locking` answered."""
+        for *record, now in answer:
+            [session] = loaded(db, cls, [tuple(record)], anew=True)
+            session.begin(db, now)
+            return session
+        return None
 
     def begin(self, db: Db, now: datetime) -> None:
         """Start to collect what the transaction appends."""
-        self.now, self.events, self.acts, self.calls = now, [], [], None
+        self.now, self.events, self.acts, self.turn, self.calls, self.policies = now, [], [], None, None, None
         outbox(db).unwritten.append(self)
 
     def write(self, db: Db) -> None:
@@ -185,12 +190,10 @@ class Session(Base):
         return self.status in {"running", "rescheduling", "stopping"}
 
 
-@cache
-def _lock(skip_locked: bool) -> sa.Select[Session, datetime]:
-    """Lock, then read the clock: a materialised CTE is evaluated before the row around it."""
-    locked = sa.select(Session).where(Session.id == sa.bindparam("id")).with_for_update(key_share=True, skip_locked=skip_locked)
-    row = sa.orm.aliased(Session, locked.cte("locked").prefix_with("MATERIALIZED", dialect="postgresql"))
-    return sa.select(row, clock.DB_NOW)
+def locking(session_id: str, how: str = "") -> Statement:
+    """The statement that locks, then reads the clock: a materialised CTE is evaluated before the row around it."""
+    locked = f"SELECT {named(Session)} FROM session WHERE id = %(id)s FOR NO KEY UPDATE {how}"  # noqa: S608 - our own names
+    return Statement(f"WITH locked AS MATERIALIZED ({locked}) SELECT *, assent_now() FROM locked", {"id": session_id})  # noqa: S608
 
 
 def _missing(session_id: str) -> Session:

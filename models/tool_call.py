@@ -17,6 +17,7 @@ from models.proposal import Proposal
 from models.pure import words
 from models.pure.canonical import digest
 from models.pure.policy import Verdict
+from models.reads import find
 from models.session import Session
 from models.settings import settings
 from models.turn import Turn
@@ -152,7 +153,7 @@ class ToolCall(Base):
     def of_turn(cls, db: Db, session: Session) -> list["ToolCall"]:
         """The calls of the session's current turn, in order; read once in a transaction."""
         if session.calls is None:
-            session.calls = list(db.scalars(_OF_TURN, {"session": session.id, "turn": session.turn_id}))
+            session.calls = find(db, cls, _OF_TURN, session=session.id, turn=session.turn_id)
         return session.calls
 
     def put(self, db: Db, session: Session) -> None:
@@ -296,11 +297,7 @@ _OF_TWINS = (
     *("workspace_id", "session_id", "turn_id", "position", "provider_id"),
     *("name", "kind", "idempotent", "rule", "answer_seconds"),
 )
-_OF_TURN = (
-    sa.select(ToolCall)
-    .where(ToolCall.session_id == sa.bindparam("session"), ToolCall.turn_id == sa.bindparam("turn"))
-    .order_by(ToolCall.position)
-)
+_OF_TURN = "FROM tool_call WHERE session_id = %(session)s AND turn_id = %(turn)s ORDER BY position"
 
 
 def text(words: str) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models import clock
 from models.db import Base, Db
+from models.pipeline import Statement, ask
 from models.principal import Principal, system
 from models.pure.canonical import canonical
 
@@ -56,11 +57,10 @@ class Workspace(Base):
         Environment.build_in(db, by)
         return row
 
-    @classmethod
-    def policies(cls, db: Db, workspace_id: str) -> dict[str, Any]:
-        """`{"policy": ..., "approval": ...}` as `models.ruling` takes it."""
-        found = db.execute(_POLICIES, {"id": workspace_id}).one()
-        return {"policy": found.policy, "approval": found.approval}
+    @staticmethod
+    def policies(db: Db) -> dict[str, Any]:
+        """`{"policy": ..., "approval": ...}` of the transaction's workspace, as `models.ruling` takes it."""
+        return as_policies(ask(db, POLICIES)[0])
 
     @classmethod
     def change_policies(cls, db: Db, principal: Principal, changes: Mapping[str, Any]) -> "Workspace":
@@ -78,4 +78,11 @@ class Workspace(Base):
         return row
 
 
-_POLICIES = sa.select(Workspace.policy, Workspace.approval).where(Workspace.id == sa.bindparam("id"))
+POLICIES = Statement("SELECT policy, approval FROM workspace WHERE id = current_setting('assent.workspace')", {})
+"""To be asked with others."""
+
+
+def as_policies(answer: list[tuple[Any, ...]]) -> dict[str, Any]:
+    """What POLICIES was answered."""
+    [(policy, approval)] = answer
+    return {"policy": policy, "approval": approval}

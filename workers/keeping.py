@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from models import flow
 from models.db import Db, passes, transaction
 from models.errors import NotFound
 from models.session import Session
@@ -28,7 +29,7 @@ def keep(workspace_id: str, session_id: str, lease: Lease, verb: Callable[[Db, S
     while not lease.lost.is_set() or (even_late and time.monotonic() < until):
         try:
             with transaction(workspace_id) as db:
-                verb(db, Session.lock(db, session_id))
+                verb(db, flow.lock(db, session_id))
         except (Stale, NotFound):
             return False
         except SQLAlchemyError as error:

@@ -72,7 +72,7 @@ def _claim(call_id: str, session_id: str, workspace_id: str) -> Taken | None:
     hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of)
     with transaction(workspace_id) as db:
         try:
-            session = Session.lock(db, session_id)
+            session = flow.lock(db, session_id)
         except NotFound:
             return None
         return flow.claim_call(db, session, call_id, hands)

@@ -16,7 +16,6 @@ from models.session import Session
 from models.settings import settings
 from models.toolset import Listed, listed
 from models.turn import Turn
-from models.workspace import Workspace
 from workers import enqueue, leases, shelf
 from workers.celery import app
 from workers.judging import Judge
@@ -98,7 +97,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
         return None
     with transaction(workspace_id) as db:
         try:
-            session = Session.lock(db, session_id)
+            session = flow.lock(db, session_id)
         except NotFound:
             return None
         turn = flow.claim_turn(db, session, turn_id, leases.worker())
@@ -108,7 +107,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
         return Claimed(
             turn=turn,
             agent=agent,
-            policies=Workspace.policies(db, workspace_id),
+            policies=flow.policies(db, session),
             listed=listed(db, agent),
             messages=flow.history(db, session_id),
         )

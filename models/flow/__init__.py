@@ -1,5 +1,6 @@
-"""The verbs that move more than one row of a session. Each takes the session, locked by `Session.lock`, and leaves it consistent:
+"""The verbs that move more than one row of a session. Each takes the session, locked, and leaves it consistent:
 
+    locking    the lock, with what nearly every verb looks at
     talking    messages, interrupts, archive: what starts a run and what ends it
     turning    a turn's claim, checkpoint, retry and failure
     chatting   decisions by chat words
@@ -20,8 +21,9 @@ A door or a task opens the transaction, locks, calls one of these, and commits.
 import models.schema  # noqa: F401 - foreign keys name tables that no verb touches
 from models.flow.claiming import Hands, Taken, claim_call
 from models.flow.deciding import decide, expire_due, remind_due, too_late
-from models.flow.granting import release_waiting, ruling, swept
+from models.flow.granting import policies, release_waiting, ruling, swept
 from models.flow.hosting import offer_work, stop_work
+from models.flow.locking import lock
 from models.flow.talking import archive, create, delete, receive
 from models.flow.turning import checkpoint, claim_turn, fail_turn, history, rescue_turn
 from models.flow.updating import update
@@ -44,8 +46,10 @@ __all__ = [
     "finish_call",
     "history",
     "late_result",
+    "lock",
     "lose_call",
     "offer_work",
+    "policies",
     "receive",
     "release_waiting",
     "remind_due",

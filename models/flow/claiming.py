@@ -158,10 +158,8 @@ def _let_by(db: Db, call: ToolCall) -> str | None:
         return None
     if call.permission != "ask":
         return f"grant:{call.grants[0]}" if call.grants else "policy"
-    where = (Approval.tool_call_id == call.id, Approval.kind == "tool_call", Approval.status == "allowed")
-    runs = sa.func.coalesce(Approval.decided_sha256, Approval.input_sha256)
-    decided = sa.select(Approval.decided_by).where(*where, runs == call.input_sha256)
-    return db.scalars(decided.order_by(Approval.created_at.desc()).limit(1)).first()
+    asked = [a for a in Approval.of_call(db, call.id) if a.kind == "tool_call" and a.status == "allowed"]
+    return next((approval.decided_by for approval in reversed(asked) if approval.runs == call.input_sha256), None)
 
 
 def _actor(session: Session) -> Principal:

@@ -31,7 +31,6 @@ class Explanation:
 
 def explain(
     db: Db,
-    workspace_id: str,
     agent: Mapping[str, Any],
     tool: str,
     given: Mapping[str, Any],
@@ -43,7 +42,7 @@ def explain(
 
     `proposed` is a policy in the place of the tool's own.
     """
-    policies = Workspace.policies(db, workspace_id)
+    policies = Workspace.policies(db)
     one = with_tool(agent, tool, proposed)
     ruling = Ruling(one, policies, settings().default_permission, listed(db, one))
     grants = _live(db, session, tool) if session else []

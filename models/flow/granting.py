@@ -25,7 +25,14 @@ from models.workspace import Workspace
 def ruling(db: Db, session: Session) -> Ruling:
     """The policies that hold for the session's calls now."""
     agent = session.agent
-    return Ruling.of(agent, Workspace.policies(db, session.workspace_id), listed(db, agent))
+    return Ruling.of(agent, policies(db, session), listed(db, agent))
+
+
+def policies(db: Db, session: Session) -> dict[str, Any]:
+    """Those of the session's workspace, as `models.ruling` takes them; read once in a transaction."""
+    if session.policies is None:
+        session.policies = Workspace.policies(db)
+    return session.policies
 
 
 def judge(db: Db, session: Session, proposals: Sequence[Proposal]) -> list[Verdict]:

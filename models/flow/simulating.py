@@ -103,7 +103,7 @@ class Outcome:
 def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
     """Try it on the workspace's calls since then, those of the newest sessions first."""
     found = Outcome()
-    rulings = _Rulings(db, trial, Workspace.policies(db, workspace_id))
+    rulings = _Rulings(db, trial, Workspace.policies(db))
     until = time.monotonic() + trial.seconds
     given_way = time.monotonic()
     for looks, calls in pages(db, workspace_id, trial.since, agent_id=trial.agent_id, tool=trial.tool):

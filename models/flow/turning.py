@@ -9,6 +9,7 @@ from models.approval import Approval
 from models.db import Db
 from models.flow.following import carry_on, rest
 from models.flow.granting import judge
+from models.pipeline import Statement, ask
 from models.principal import Principal, system
 from models.proposal import Proposal
 from models.pure import masking, words
@@ -22,8 +23,12 @@ from models.turn import Turn
 
 Messages = list[dict[str, Any]]
 
-_EDITED = sa.case((sa.and_(ToolCall.proposed_input.is_not(None), ToolCall.status == "done"), ToolCall.input))
-"""The input that ran, where a person changed it."""
+_TURNS = "SELECT id, prompt, reply, stop_reason FROM turn WHERE session_id = %(session)s ORDER BY number"
+_CALLS = """
+    SELECT turn_id, provider_id, result, is_error, CASE WHEN proposed_input IS NOT NULL AND status = 'done' THEN input END
+    FROM tool_call WHERE session_id = %(session)s AND status <> 'replaced' ORDER BY turn_id, position
+"""
+"""With the input that ran, where a person changed it."""
 _TOLD = 2_000
 """Characters of it that the model is told."""
 
@@ -132,16 +137,12 @@ def history(db: Db, session_id: str) -> Messages:
 
     A turn that the model refused or could not accept is left out with its prompt: continued, it would be refused again.
     """
-    found = db.execute(
-        sa.select(Turn.id, Turn.prompt, Turn.reply, Turn.stop_reason).where(Turn.session_id == session_id).order_by(Turn.number)
-    )
-    turns = list(found)
+    of_session = {"session": session_id}
+    turns, calls = ask(db, Statement(_TURNS, of_session), Statement(_CALLS, of_session))
     # What a turn could not accept may be a result of the calls before it.
-    spoiled = {before.id for before, after in pairwise(turns) if after.stop_reason == "unacceptable"}
+    spoiled = {before for (before, *_), (*_, after) in pairwise(turns) if after == "unacceptable"}
     results: dict[str, list[dict[str, Any]]] = {}
-    columns = (ToolCall.turn_id, ToolCall.provider_id, ToolCall.result, ToolCall.is_error, _EDITED)
-    calls = sa.select(*columns).where(ToolCall.session_id == session_id, ToolCall.status != "replaced")
-    for turn_id, provider_id, result, is_error, edited in db.execute(calls.order_by(ToolCall.turn_id, ToolCall.position)):
+    for turn_id, provider_id, result, is_error, edited in calls:
         content = _acceptable(result or [], spoiled=turn_id in spoiled or bool(is_error))
         if edited is not None:
             content = text(words.edited(_edit(db, session_id, edited))) + content

@@ -207,7 +207,7 @@ class Stage:
     def judge(self, db: Db, session: Session) -> Judge:
         """As a turn has it, of listings as they are known."""
         agent = session.agent
-        return Judge.of(agent, Workspace.policies(db, self.workspace_id), toolset.listed(db, agent))
+        return Judge.of(agent, Workspace.policies(db), toolset.listed(db, agent))
 
     def claim_call(
         self, found: ToolCall, storage_id: str = "stor_1", *, has: Callable[[str], bool] = lambda _address: True

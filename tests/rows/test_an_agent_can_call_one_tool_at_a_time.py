@@ -14,7 +14,7 @@ def asked(stage: Stage, session_id: str) -> ModelRequest:
     """What the model would be asked now."""
 
     def verb(db, session):  # type: ignore[no-untyped-def]
-        policies = Workspace.policies(db, stage.workspace_id)
+        policies = Workspace.policies(db)
         agent = session.agent
         claimed = Claimed(turn=None, agent=agent, policies=policies, listed=listed(db, agent), messages=[])  # type: ignore[arg-type]
         return claimed.request(stage.judge(db, session))

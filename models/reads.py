@@ -1,0 +1,74 @@
+"""Plain reads: rows by statements of our own, for the verbs that run with every turn; the ORM takes several times as long.
+
+They are the ORM's rows all the same: one object per row and transaction, whoever reads it.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapper, make_transient_to_detached
+from sqlalchemy.orm import Session as Db
+from sqlalchemy.orm.attributes import set_committed_value
+
+from models.pipeline import Statement, ask
+
+T = TypeVar("T")
+
+
+def find(db: Db, table: type[T], rest: str, **values: Any) -> list[T]:
+    """The rows of a table that `rest` tells: all that follows FROM, in psycopg's notation."""
+    return loaded(db, table, ask(db, selected(table, rest, **values))[0])
+
+
+def selected(table: type[Any], rest: str, **values: Any) -> Statement:
+    """The statement for that, to be asked with others; `loaded` takes its answer."""
+    return Statement(_select(sa.inspect(table), rest), values)
+
+
+def loaded(db: Db, table: type[T], records: Iterable[tuple[Any, ...]], *, anew: bool = False) -> list[T]:
+    """The rows that were answered. `anew`: one that the transaction has read before is now as answered."""
+    return [_row(db, sa.inspect(table), record, anew) for record in records]
+
+
+def named(table: type[Any]) -> str:
+    """A table's columns, in the order in which `loaded` takes them."""
+    return _names(sa.inspect(table))
+
+
+@cache
+def columns_of(mapper: Mapper[Any]) -> dict[str, "sa.ColumnElement[Any]"]:
+    """A table's columns by the names of their attributes."""
+    return {attribute.key: attribute.columns[0] for attribute in mapper.column_attrs}
+
+
+@cache
+def _names(mapper: Mapper[Any]) -> str:
+    return ", ".join(f'"{column.key}"' for column in columns_of(mapper).values())
+
+
+@cache
+def _select(mapper: Mapper[Any], rest: str) -> str:
+    return f"SELECT {_names(mapper)} {rest}"
+
+
+def _row(db: Db, mapper: Mapper[T], record: tuple[Any, ...], anew: bool) -> T:
+    values = dict(zip(columns_of(mapper), record, strict=True))
+    known = db.identity_map.get(mapper.identity_key_from_primary_key(tuple(values[key] for key in _key(mapper))))
+    if known is not None:
+        for key, value in values.items() if anew else ():
+            set_committed_value(known, key, value)
+        row: T = known
+        return row
+    row = mapper.class_manager.new_instance()
+    row.__dict__.update(values)
+    make_transient_to_detached(row)
+    db.add(row)
+    return row
+
+
+@cache
+def _key(mapper: Mapper[Any]) -> tuple[str, ...]:
+    """The attributes of its primary key."""
+    return tuple(mapper.get_property_by_column(column).key for column in mapper.primary_key)
