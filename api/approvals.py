@@ -68,7 +68,6 @@ def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -
 def decide_several(db: Db, principal: Principal, body: DecisionsBody) -> Json:
     """Several decisions, all or none. A refusal lists in its `details` what each of them came to."""
     outcomes = decide_all(db, principal, body.decisions)
-    db.flush()
     grants = given(db, [approval for approval, _ in outcomes])
     data = [
         {"approval_id": row.id, "outcome": outcome, "approval": wire.approval(row, grants.get(row.id))} for row, outcome in outcomes
@@ -121,5 +120,4 @@ def _locked(db: Db, found: Approval) -> tuple[Session, Approval]:
 
 
 def _said(db: Db, approval: Approval) -> Json:
-    db.flush()
     return wire.approval(approval, given(db, [approval]).get(approval.id))

@@ -142,7 +142,6 @@ def _once(principal: Principal, slip: Slip | None, act: Callable[[Db], Json]) ->
             if slip and (given := slip.find(db)):
                 return respond(given.text, **{"idempotent-replayed": "true"})
             said = dumps(act(db))
-            db.flush()
             if slip:
                 slip.keep(db, principal, 200, said)
     except DeadlinePassed as late:

@@ -30,7 +30,6 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> Jso
     body.check()
     session = flow.lock(db, session_id)
     stored = flow.receive(db, session, principal, [plain(event) for event in body.events])
-    db.flush()
     return {"data": [wire.event(event) for event in stored]}
 
 

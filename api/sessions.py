@@ -131,7 +131,6 @@ def _wanted(query: SessionList) -> sa.Select[Session]:
 
 
 def _said(db: Db, session: Session) -> Json:
-    db.flush()
     return wire.session(session, _waiting_on(db, [session]).get(session.id, []))
 
 

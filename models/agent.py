@@ -39,8 +39,10 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models import audit, clock, ids
 from models.db import Base, Db
 from models.errors import Conflict, Invalid, NotFound
+from models.pipeline import ask
 from models.principal import Principal
 from models.pure.canonical import canonical
+from models.reads import loaded, selected
 
 TOOLSET = "agent_toolset_20260401"
 BUILTIN_TOOLS = ("bash", "edit", "read", "write", "glob", "grep")
@@ -75,6 +77,18 @@ class Agent(Base):
     def find(cls, db: Db, agent_id: str) -> "Agent":
         """The agent as it is. Raises NotFound."""
         return db.get(cls, agent_id) or _missing(agent_id)
+
+    @classmethod
+    def named(cls, db: Db, agent_id: str, version: int | None) -> tuple["Agent", "AgentVersion"]:
+        """The agent with one version, the head by default. Raises NotFound."""
+        named = {"id": agent_id, "version": version}
+        agents, versions = ask(db, selected(cls, _AGENT, **named), selected(AgentVersion, _VERSION, **named))
+        if not agents:
+            _missing(agent_id)
+        [agent] = loaded(db, cls, agents)
+        for found in loaded(db, AgentVersion, versions):
+            return agent, found
+        raise NotFound(f"agent {agent_id} version", str(version))
 
     @classmethod
     def lock(cls, db: Db, agent_id: str) -> "Agent":
@@ -129,6 +143,11 @@ class Agent(Base):
         return row
 
 
+_AGENT = "FROM agent WHERE id = %(id)s"
+_VERSION = """
+    FROM agent_version
+    WHERE agent_id = %(id)s AND version = coalesce(%(version)s::int, (SELECT version FROM agent WHERE id = %(id)s))
+"""
 _VERSIONS = 1000
 
 

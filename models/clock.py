@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, DateTime, Interval, cast, func, select
 
 from models.db import Db
+from models.pipeline import Statement, ask
 
 DB_NOW: ColumnElement[datetime] = func.assent_now(type_=DateTime(timezone=True))
 """For use inside statements, where it must be read late: behind a lock."""
@@ -18,9 +19,14 @@ STARTED: ColumnElement[datetime] = select(DB_NOW).scalar_subquery()
 """The same, read once when a statement starts: a column compared with it is looked up in its index, not row by row."""
 
 
+_NOW = Statement("SELECT assent_now()", {})
+
+
 def now(db: Db) -> datetime:
     """The database's time, aware, in UTC. Read it after the lock that you decide under."""
-    return db.execute(select(DB_NOW)).scalar_one()
+    [[(found,)]] = ask(db, _NOW)
+    at: datetime = found
+    return at
 
 
 def ahead(seconds: float) -> ColumnElement[datetime]:

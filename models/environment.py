@@ -11,6 +11,7 @@ from models import audit, clock, ids
 from models.db import Base, Db
 from models.errors import Conflict, Invalid, NotFound
 from models.principal import Principal
+from models.reads import find
 
 BUILT_IN = "default"
 """The name of the environment that every workspace is born with."""
@@ -101,7 +102,7 @@ class Environment(Base):
     @classmethod
     def for_session(cls, db: Db, environment_id: str) -> "Environment":
         """The environment, kept from deletion until the transaction ends. Raises Invalid if no session may have it."""
-        row = db.get(cls, environment_id, with_for_update={"read": True, "key_share": True}, populate_existing=True)
+        row = next(iter(find(db, cls, "FROM environment WHERE id = %(id)s FOR KEY SHARE", id=environment_id)), None)
         if row is None:
             raise Invalid("environment_id", "there is no such environment; GET /v1/environments lists those there are.")
         if row.archived_at:
