@@ -43,7 +43,7 @@ class Lease:
         self.cancelled.set()
 
 
-class _Keeper:
+class _Heartbeat:
     """One per process, started with its first lease (so after any fork)."""
 
     def __init__(self) -> None:
@@ -53,9 +53,9 @@ class _Keeper:
         self.lag = 0.0
         self.woke = time.monotonic()
         self.renewed = time.monotonic()
-        threading.Thread(target=self._keep, name="leases", daemon=True).start()
+        threading.Thread(target=self._beat, name="leases", daemon=True).start()
 
-    def _keep(self) -> None:
+    def _beat(self) -> None:
         while True:
             self.woke = time.monotonic()
             time.sleep(settings().watch_seconds)
@@ -92,16 +92,16 @@ class _Keeper:
                 one.cancelled.set()
 
 
-_keeper: _Keeper | None = None
+_heartbeat: _Heartbeat | None = None
 _starting = threading.Lock()
 
 
-def _here() -> _Keeper:
-    global _keeper  # noqa: PLW0603 - one per process, made anew after a fork
+def _here() -> _Heartbeat:
+    global _heartbeat  # noqa: PLW0603 - one per process, made anew after a fork
     with _starting:
-        if _keeper is None or _keeper.pid != os.getpid():
-            _keeper = _Keeper()
-        return _keeper
+        if _heartbeat is None or _heartbeat.pid != os.getpid():
+            _heartbeat = _Heartbeat()
+        return _heartbeat
 
 
 def worker() -> str:
@@ -113,12 +113,12 @@ def worker() -> str:
 def hold(row_id: str, fence: int) -> Iterator[Lease]:
     """Keep the lease on a claimed row until the block ends."""
     one = Lease(row_id, fence)
-    keeper = _here()
-    keeper.held[(row_id, fence)] = one
+    held = _here().held
+    held[(row_id, fence)] = one
     try:
         yield one
     finally:
-        del keeper.held[(row_id, fence)]
+        del held[(row_id, fence)]
 
 
 @contextmanager
@@ -156,5 +156,5 @@ def ready(patience: float = 5) -> bool:
 
 
 def _busy() -> bool:
-    keeper = _here()
-    return keeper.late > settings().max_lag_seconds or len(keeper.held) >= settings().turns_in_flight
+    heartbeat = _here()
+    return heartbeat.late > settings().max_lag_seconds or len(heartbeat.held) >= settings().turns_in_flight

@@ -16,7 +16,7 @@ from models.session import Session
 from models.settings import settings
 from models.toolset import Listed, listed
 from models.turn import Turn
-from workers import enqueue, leases, shelf
+from workers import enqueue, leases, server_tools
 from workers.celery import app
 from workers.judging import Judge
 from workers.keeping import keep
@@ -80,11 +80,11 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> None:
     with leases.hold(turn.id, turn.fence) as lease:
         message_id = ids.new("sevt")
         try:
-            judge = Judge.of(claimed.agent, claimed.policies, shelf.looked_up(workspace_id, claimed.agent, claimed.listed))
+            judge = Judge.of(claimed.agent, claimed.policies, server_tools.looked_up(workspace_id, claimed.agent, claimed.listed))
             reply = _ask(claimed.request(judge), session_id, message_id, lease)
         except LeaseLostError:
             return
-        except shelf.ServerAway as away:
+        except server_tools.ServerAway as away:
             _fail(turn, lease, away.type, str(away), retryable=away.passes, server=away.server)
         except ModelError as error:
             _fail_by_model(turn, lease, error)

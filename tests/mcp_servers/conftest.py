@@ -18,7 +18,7 @@ from mcp_servers.lying import Liar
 
 from models.settings import settings
 from workers.tools.kinds import Answers, ToolContext, ToolResult
-from workers.tools.mcp import keeping
+from workers.tools.mcp import connections
 from workers.tools.mcp.calling import mcp_tool
 from workers.tools.mcp.listing import listing
 from workers.tools.mcp.servers import Server
@@ -127,7 +127,7 @@ def set_environment(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 @pytest.fixture(scope="session", autouse=True)
 def _no_connections_left() -> Iterator[None]:
     yield
-    keeping.close_all()
+    connections.close_all()
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def liar() -> Iterator[Liar]:
     """An HTTP server that answers calls as it is told to."""
     with Liar() as lying:
         yield lying
-        keeping.close_all()
+        connections.close_all()
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 from mcp_servers.conftest import SMALL, Caller, is_alive, text, wait_for
 from mcp_servers.lying import Liar
 
-from workers.tools.mcp import calling, keeping
+from workers.tools.mcp import calling, connections
 from workers.tools.mcp.servers import Server
 
 
@@ -51,7 +51,7 @@ def test_a_forked_process_has_connections_of_its_own(small: Caller) -> None:
     if child == 0:
         try:
             os.write(writer, str(pid(Caller(SMALL))).encode())
-            keeping.close_all()
+            connections.close_all()
         finally:
             os._exit(0)
     os.close(writer)
@@ -83,6 +83,6 @@ def test_it_hears_the_url_where_a_client_named_it(modern: Caller, told: list[str
 
 def test_ending_all_leaves_no_process_and_no_thread(small: Caller) -> None:
     served = pid(small)
-    keeping.close_all()
+    connections.close_all()
     assert not is_alive(served)
     assert "mcp" not in {thread.name for thread in threading.enumerate()}

@@ -10,13 +10,13 @@ import psutil
 import pytest
 from mcp_servers.conftest import PROGRAM, Caller, is_alive, text, wait_for
 
-from workers.tools.mcp import keeping
+from workers.tools.mcp import connections
 
 WORKER = """
 import sys, time
 sys.path.insert(0, {here!r})
 from mcp_servers.conftest import Caller, SMALL
-from workers.tools.mcp import keeping
+from workers.tools.mcp import connections
 {body}
 """
 
@@ -79,7 +79,7 @@ time.sleep(600)
 def test_what_a_server_started_ends_with_its_connection(small: Caller, tmp_path: Path) -> None:
     small.call("parent", file=str(tmp_path / "below"))
     grandchild = read(tmp_path / "below")
-    keeping.close_all()
+    connections.close_all()
     assert not is_alive(grandchild)
 
 

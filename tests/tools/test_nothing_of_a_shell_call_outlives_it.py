@@ -127,7 +127,7 @@ def test_the_shell_outlives_signals_that_end_workers_gracefully(call, mark):
 
 @pytest.mark.parametrize("number", ["KILL", "STOP"])
 def test_without_the_keepers_word_the_outcome_is_unknown(call, mark, number, monkeypatch):
-    monkeypatch.setattr("workers.tools.leash._SLACK_SECONDS", -4.0)
+    monkeypatch.setattr("workers.tools.leash.SLACK_SECONDS", -4.0)
     with pytest.raises(OutcomeUnknown):
         call("bash", seconds=1, command=f"kill -{number} $PPID; sleep {mark}")
     until(lambda: not alive(mark))

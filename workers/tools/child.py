@@ -17,9 +17,9 @@ from typing import Any
 from workers.tools import keeper
 from workers.tools.discovery import HOME, Place
 from workers.tools.frames import Frame, Unpacker, packed
-from workers.tools.kept import Kept
 from workers.tools.kinds import OutcomeUnknown, ToolContext
 from workers.tools.output import OutputSoFar
+from workers.tools.program import Program
 
 log = logging.getLogger(__name__)
 
@@ -66,13 +66,13 @@ class Child:
         theirs.close()
         try:
             argv = [sys.executable, "-u", "-m", "workers.tools.runner", str(fd), place.spec]
-            self._program = Kept(argv, _environment(), HOME, fd)
+            self._program = Program(argv, _environment(), HOME, fd)
         except OSError as error:
             self._socket.close()
             raise Unusable(f"its process could not be started ({error.strerror})") from error
         finally:
             os.close(fd)
-        self._sources = {"report": self._program.report_fd, "frames": self._socket.fileno(), **self._program.outputs}
+        self._sources = self._program.outputs | {"frames": self._socket.fileno()}
         _known.add(self)
         cwd = _cwd()
         self._say({"path": [str(Path(cwd, entry)) for entry in sys.path], "cwd": cwd, "idle_seconds": IDLE_SECONDS})
@@ -132,7 +132,7 @@ class Child:
                 self._note(frame, context)
             left = limit - time.monotonic()
             if self._program.over:
-                if begun or not self._program.told:
+                if begun or self._program.report is None:
                     raise OutcomeUnknown(f"its process ended before it did ({self._program.how})")
                 raise NotBegun
             if left <= 0:

@@ -119,6 +119,26 @@ class Tool:
     annotations: Mapping[str, Any] = field(default_factory=dict)
     """What MCP calls so (`readOnlyHint` and the like): shown to people."""
 
+    @classmethod
+    def of_entry(cls, entry: Mapping[str, Any], run: Callable[[ToolContext, dict[str, Any]], ToolResult]) -> "Tool":
+        """The tool that was `described` so, here or elsewhere, carried out by `run`."""
+        cache = entry.get("cache")
+        return cls(
+            name=entry["name"],
+            description=entry["description"],
+            input_schema=entry["input_schema"],
+            effect=entry["effect"],
+            idempotent=entry["idempotent"],
+            seconds=entry["seconds"],
+            prompt=entry["prompt"],
+            run=run,
+            cache=Cache(**cache) if cache else None,
+            policy=entry.get("policy"),
+            queue=entry.get("queue"),
+            workdir=entry["workdir"],
+            annotations=entry.get("annotations") or {},
+        )
+
     @property
     def time_limit(self) -> float:
         """Seconds that one call may take."""

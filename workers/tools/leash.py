@@ -1,4 +1,7 @@
-"""The worker's side of the keeper: run a command, pump its output, know how it ended."""
+"""The worker's side of the keeper: have it run a command, or end it, and know how it ended.
+
+`run_kept` runs one to its end; `program` keeps one running.
+"""
 
 import contextlib
 import marshal
@@ -11,7 +14,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from workers.tools import keeper
 from workers.tools.interpreter import compiled, environment, python
@@ -22,7 +25,7 @@ from workers.tools.output import OutputSoFar
 _KEEPER = compiled(keeper.__file__)
 _LOOK_SECONDS = 0.05
 """How often a cancel is looked for."""
-_SLACK_SECONDS = 5.0
+SLACK_SECONDS = 5.0
 """How much later than it must a keeper may report."""
 _READ = 1 << 16
 _PID_AT = slice(1, 11)
@@ -70,6 +73,108 @@ class Walls:
     """Whether directories may not be nested too deeply to be measured."""
 
 
+class Leash:
+    """One running keeper. Closing its standard input, by design or by our death, makes it end all."""
+
+    def __init__(self, fds: tuple[int, ...]) -> None:
+        """Start it, with descriptors of this process to hand on; it waits for its order. Errors: OSError."""
+        report, keeper_report = os.pipe()
+        try:
+            self._keeper = subprocess.Popen(  # noqa: S603 - our own program
+                python(_KEEPER, str(keeper_report)),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                pass_fds=(keeper_report, *fds),
+                env=environment(),
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError:
+            os.close(report)
+            raise
+        finally:
+            os.close(keeper_report)
+        assert self._keeper.stdin is not None
+        assert self._keeper.stdout is not None
+        assert self._keeper.stderr is not None
+        self._stdin = self._keeper.stdin
+        self._pipes = {
+            "stdout": self._keeper.stdout,
+            "stderr": self._keeper.stderr,
+            "report": os.fdopen(report, "rb", buffering=0),
+        }
+        self._reported = bytearray()
+        self.over = False
+        """Whether the keeper is gone, and with it all that it could end."""
+
+    @property
+    def outputs(self) -> dict[str, int]:
+        """The descriptors to be read, by name: `stdout` and `stderr`, and `report`, which is for `look`."""
+        return {name: pipe.fileno() for name, pipe in self._pipes.items()}
+
+    def order(self, command: Command, seconds: float) -> None:
+        """Have it run the command, once."""
+        order = asdict(command) | {"cwd": str(command.cwd), "seconds": seconds}
+        if sys.platform != "linux":  # macOS refuses some limits that it names
+            order |= {"limits": {}, "walls": None}
+        data = marshal.dumps(order)
+        self._say(len(data).to_bytes(8, "big") + data)
+
+    def cancel(self) -> None:
+        """Have it end all, after the command's grace."""
+        self._say(b"c")
+
+    def _say(self, data: bytes) -> None:
+        view = memoryview(data)
+        with contextlib.suppress(BrokenPipeError):  # a keeper that is gone shows in its report
+            while view:
+                view = view[self._stdin.write(view) or 0 :]
+
+    def look(self) -> bytes:
+        """Take what the keeper reports, empty when it is gone; waits until it reports something."""
+        data = os.read(self._pipes["report"].fileno(), _READ)
+        self._reported += data
+        self.over = self.over or not data
+        return data
+
+    @property
+    def started(self) -> bool:
+        """Whether the command may have been started."""
+        return bool(self._reported)
+
+    @property
+    def report(self) -> tuple[Any, int, int, bytes] | None:
+        """The end, as the keeper tells it: `(ended, wait status, left alive, directory)`. None if it did not live to."""
+        try:
+            how, status, left, directory = marshal.loads(self._reported[_PID_AT.stop :])  # noqa: S302 - from our child
+        except (EOFError, ValueError, TypeError):
+            return None
+        return how, status, left, directory
+
+    def close(self) -> None:
+        """Leave nothing behind: not the keeper, and if it died before its time, not the command's own group."""
+        self._let_go()
+        try:
+            self._keeper.wait(END_SECONDS + 1)
+        except subprocess.TimeoutExpired:
+            self._keeper.kill()
+            self._keeper.wait()
+        if len(self._reported) == _PID_AT.stop:
+            with contextlib.suppress(OSError):
+                os.killpg(int(self._reported[_PID_AT]), signal.SIGKILL)
+
+    def forget(self) -> None:
+        """In a fork: leave it to the process that started it."""
+        self._let_go()
+        self._keeper.returncode = 0
+
+    def _let_go(self) -> None:
+        for pipe in (self._stdin, *self._pipes.values()):
+            pipe.close()
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a command ended, with the proof that nothing of it is alive."""
@@ -88,112 +193,44 @@ def run_kept(command: Command, seconds: float, cancelled: threading.Event, outpu
 
     Errors: ToolError if it was never started, OutcomeUnknown if something of it may be alive.
     """
-    report_end, keeper_report = os.pipe()
     try:
-        process = subprocess.Popen(  # noqa: S603 - our own program
-            python(_KEEPER, str(keeper_report)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            pass_fds=(keeper_report, *command.fds),
-            env=environment(),
-            cwd="/",
-            start_new_session=True,
-        )
+        leash = Leash(command.fds)
     except OSError as error:
-        os.close(report_end)
         raise ToolError(f"could not be started: {error.strerror}") from error
-    finally:
-        os.close(keeper_report)
-    call = _Call(process, report_end, output)
-    try:
-        call.order(command, seconds)
-        call.pump(time.monotonic() + seconds + command.grace + END_SECONDS + _SLACK_SECONDS, cancelled)
-        return call.ended()
-    finally:
-        call.close()
+    with contextlib.closing(leash):
+        leash.order(command, seconds)
+        _pump(leash, time.monotonic() + seconds + command.grace + END_SECONDS + SLACK_SECONDS, cancelled, output)
+        return _ended(leash)
 
 
-class _Call:
-    """One running keeper. Closing its standard input, by design or by our death, makes it end all."""
+def _pump(leash: Leash, deadline: float, cancelled: threading.Event, output: OutputSoFar) -> None:
+    """Collect output and report until the keeper and the command have closed them, or the deadline has passed."""
+    told = False
+    with selectors.DefaultSelector() as selector:
+        for name, fd in leash.outputs.items():
+            selector.register(fd, selectors.EVENT_READ, name)
+        while selector.get_map() and time.monotonic() < deadline:
+            for key, _ in selector.select(_LOOK_SECONDS):
+                data = leash.look() if key.data == "report" else os.read(key.fd, _READ)
+                if not data:
+                    selector.unregister(key.fd)
+                if key.data != "report":
+                    output.add(key.data, data)
+                elif not data:  # what is still alive now may hold the output open for ever
+                    deadline = min(deadline, time.monotonic() + 1)
+            if cancelled.is_set() and not told:
+                told = True
+                leash.cancel()
 
-    def __init__(self, keeper: "subprocess.Popen[bytes]", report: int, output: OutputSoFar) -> None:
-        self._keeper = keeper
-        self._report_fd = report
-        self._report = bytearray()
-        self._output = output
 
-    def order(self, command: Command, seconds: float) -> None:
-        order = {
-            "argv": command.argv,
-            "env": command.env,
-            "cwd": str(command.cwd),
-            "limits": command.limits if sys.platform == "linux" else {},  # macOS refuses some that it names
-            "files": command.files,
-            "fds": command.fds,
-            "no_new_privileges": command.no_new_privileges,
-            "seconds": float(seconds),
-            "grace": float(command.grace),
-            "tell_itself": command.tell_itself,
-            "walls": asdict(command.walls) if command.walls and sys.platform == "linux" else None,
-        }
-        data = marshal.dumps(order)
-        self._say(len(data).to_bytes(8, "big") + data)
-
-    def _say(self, data: bytes) -> None:
-        assert self._keeper.stdin is not None
-        view = memoryview(data)
-        with contextlib.suppress(BrokenPipeError):  # a keeper that is gone shows in its report
-            while view:
-                view = view[self._keeper.stdin.write(view) or 0 :]
-
-    def pump(self, deadline: float, cancelled: threading.Event) -> None:
-        """Collect output and report until the keeper and the command have closed them, or the deadline has passed."""
-        told = False
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._report_fd, selectors.EVENT_READ, "report")
-            for stream in ("stdout", "stderr"):
-                selector.register(getattr(self._keeper, stream), selectors.EVENT_READ, stream)
-            while selector.get_map() and time.monotonic() < deadline:
-                for key, _ in selector.select(_LOOK_SECONDS):
-                    data = os.read(key.fd, _READ)
-                    if not data:
-                        selector.unregister(key.fd)
-                    if key.data != "report":
-                        self._output.add(key.data, data)
-                        continue
-                    self._report += data
-                    if not data:  # what is still alive now may hold the output open for ever
-                        deadline = min(deadline, time.monotonic() + 1)
-                if cancelled.is_set() and not told:
-                    told = True
-                    self._say(b"c")
-
-    def ended(self) -> Ended:
-        if not self._report:
-            raise ToolError("could not be started: its keeper failed")
-        try:
-            how, status, left, directory = marshal.loads(self._report[_PID_AT.stop :])  # noqa: S302 - from our child
-        except (EOFError, ValueError, TypeError):
-            raise OutcomeUnknown("the shell's keeper died; its processes may be alive") from None
-        if left:
-            raise OutcomeUnknown(f"{left} of the shell's processes could not be killed")
-        code = os.waitstatus_to_exitcode(status)
-        how, _, why = how.partition(":")
-        return Ended(how, code if code >= 0 else 128 - code, os.fsdecode(directory), why)
-
-    def close(self) -> None:
-        """Leave nothing behind: not the keeper, and if it died before its time, not the command's own group."""
-        for pipe in (self._keeper.stdin, self._keeper.stdout, self._keeper.stderr):
-            assert pipe is not None
-            pipe.close()
-        os.close(self._report_fd)
-        try:
-            self._keeper.wait(END_SECONDS + 1)
-        except subprocess.TimeoutExpired:
-            self._keeper.kill()
-            self._keeper.wait()
-        if len(self._report) == _PID_AT.stop:
-            with contextlib.suppress(OSError):
-                os.killpg(int(self._report[_PID_AT]), signal.SIGKILL)
+def _ended(leash: Leash) -> Ended:
+    if not leash.started:
+        raise ToolError("could not be started: its keeper failed")
+    if leash.report is None:
+        raise OutcomeUnknown("the shell's keeper died; its processes may be alive")
+    how, status, left, directory = leash.report
+    if left:
+        raise OutcomeUnknown(f"{left} of the shell's processes could not be killed")
+    code = os.waitstatus_to_exitcode(status)
+    how, _, why = how.partition(":")
+    return Ended(how, code if code >= 0 else 128 - code, os.fsdecode(directory), why)

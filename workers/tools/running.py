@@ -14,7 +14,7 @@ from typing import Any
 from workers.tools import discovery
 from workers.tools.child import Child, NotBegun, Unusable
 from workers.tools.discovery import Place
-from workers.tools.kinds import Cache, OutcomeUnknown, Tool, ToolContext, ToolError, ToolResult, text_result
+from workers.tools.kinds import OutcomeUnknown, Tool, ToolContext, ToolError, ToolResult, text_result
 
 __all__ = ["describe", "end_idle", "toolset_tool"]
 
@@ -65,22 +65,7 @@ def describe() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
 
 def toolset_tool(toolset_name: str, entry: dict[str, Any], told: Told | None = None) -> Tool:
     """The tool that `describe` (here or in another worker) gave this entry for. `told` gets the traceback of a failure."""
-    cache = entry.get("cache")
-    return Tool(
-        name=entry["name"],
-        description=entry["description"],
-        input_schema=entry["input_schema"],
-        effect=entry["effect"],
-        idempotent=entry["idempotent"],
-        seconds=entry["seconds"],
-        prompt=entry["prompt"],
-        run=partial(_run, toolset_name, entry, told),
-        cache=Cache(**cache) if cache else None,
-        policy=entry.get("policy"),
-        queue=entry.get("queue"),
-        workdir=entry["workdir"],
-        annotations=entry.get("annotations") or {},
-    )
+    return Tool.of_entry(entry, partial(_run, toolset_name, entry, told))
 
 
 def end_idle() -> None:

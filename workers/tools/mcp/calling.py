@@ -17,11 +17,12 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
 from workers.tools.kinds import OutcomeUnknown, Tool, ToolContext, ToolResult, text_result
-from workers.tools.mcp.connecting import Link, Unreachable
+from workers.tools.mcp.connecting import Link
+from workers.tools.mcp.connections import Connections, call_in_thread, in_thread
 from workers.tools.mcp.flights import Flight, current
-from workers.tools.mcp.keeping import Kept, call_in_thread, in_thread
 from workers.tools.mcp.outcomes import Answer, Sent, failed, is_answer, outcome
 from workers.tools.mcp.servers import Server
+from workers.tools.mcp.unreachable import Unreachable
 
 __all__ = ["Unreachable", "mcp_tool", "on_list_changed"]
 
@@ -53,20 +54,7 @@ def mcp_tool(server: Server, entry: Mapping[str, Any]) -> Tool:
     def run(context: ToolContext, input: dict[str, Any]) -> ToolResult:  # noqa: A002 - the wire's word
         return _Call(server, entry, context, input).run()
 
-    return Tool(
-        name=entry["name"],
-        description=entry["description"],
-        input_schema=entry["input_schema"],
-        effect=entry["effect"],
-        idempotent=entry["idempotent"],
-        seconds=entry["seconds"],
-        prompt=entry["prompt"],
-        run=run,
-        policy=entry["policy"],
-        queue=entry["queue"],
-        workdir=entry["workdir"],
-        annotations=entry["annotations"],
-    )
+    return Tool.of_entry(entry, run)
 
 
 class _Call:
@@ -94,8 +82,8 @@ class _Call:
                 call_in_thread(self._cancelled.set)
         return future.result()
 
-    async def _within_time(self, kept: Kept) -> ToolResult:
-        task = asyncio.create_task(self._call(kept))
+    async def _within_time(self, connections: Connections) -> ToolResult:
+        task = asyncio.create_task(self._call(connections))
         cancelled = asyncio.create_task(self._cancelled.wait())
         try:
             await asyncio.wait({task, cancelled}, timeout=self._context.seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -124,19 +112,19 @@ class _Call:
             await link.session.send_notification(types.CancelledNotification(params=params))
         return True
 
-    async def _call(self, kept: Kept) -> ToolResult:
+    async def _call(self, connections: Connections) -> ToolResult:
         current.set(self._flight)
         try:
-            sent = await self._exchange(kept)
+            sent = await self._exchange(connections)
             if self._stale(sent):
                 self._flight.again(begun=False)
-                sent = await self._exchange(kept)
+                sent = await self._exchange(connections)
         except Unreachable as error:
             return text_result(f"{error.message}; the call was not sent", is_error=True)
         return outcome(self._server, self._entry, self._flight, sent)
 
-    async def _exchange(self, kept: Kept) -> Sent:
-        async with kept.link(self._server, self._context.workspace_id, self._changed) as link:
+    async def _exchange(self, connections: Connections) -> Sent:
+        async with connections.link(self._server, self._context.workspace_id, self._changed) as link:
             self._link = link
             try:
                 sent = await self._converse(link)

@@ -17,9 +17,10 @@ from pydantic import ValidationError
 from models.pure.fitting import unusable_pattern
 from models.settings import settings
 from workers.tools import clean
-from workers.tools.mcp.connecting import Link, Unreachable, connect, unreachable
+from workers.tools.mcp.connecting import Link, connect
 from workers.tools.mcp.content import storable
 from workers.tools.mcp.servers import Server
+from workers.tools.mcp.unreachable import Unreachable, unreachable
 
 log = logging.getLogger(__name__)
 

@@ -11,10 +11,11 @@ from pydantic import ValidationError
 from models.pure.fitting import misfit
 from models.settings import settings
 from workers.tools.kinds import OutcomeUnknown, Question, ToolResult, text_result
-from workers.tools.mcp.connecting import REFUSED, Link, remedy
+from workers.tools.mcp.connecting import Link
 from workers.tools.mcp.content import blocks, storable
 from workers.tools.mcp.flights import Flight
 from workers.tools.mcp.servers import Server
+from workers.tools.mcp.unreachable import REFUSED, remedy
 
 Answer = types.CallToolResult | types.InputRequiredResult
 

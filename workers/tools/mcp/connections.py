@@ -19,8 +19,9 @@ from mcp.client.subscriptions import listen
 from mcp.shared.exceptions import MCPError
 
 from models.settings import settings
-from workers.tools.mcp.connecting import Link, Unreachable, connect
+from workers.tools.mcp.connecting import Link, connect
 from workers.tools.mcp.servers import Server
+from workers.tools.mcp.unreachable import Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +37,10 @@ _inherited: list["_Thread"] = []
 """Of parents: kept untouched, as whatever ended them here would end theirs."""
 
 
-def in_thread(what: Callable[["Kept"], Coroutine[Any, Any, T]]) -> "Future[T]":
+def in_thread(what: Callable[["Connections"], Coroutine[Any, Any, T]]) -> "Future[T]":
     """Run it in the process's thread of connections."""
     thread = _running()
-    return asyncio.run_coroutine_threadsafe(what(thread.kept), thread.loop)
+    return asyncio.run_coroutine_threadsafe(what(thread.connections), thread.loop)
 
 
 def call_in_thread(what: Callable[[], object]) -> None:
@@ -78,14 +79,14 @@ os.register_at_fork(after_in_child=_forked)
 class _Thread:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.kept = Kept()
+        self.connections = Connections()
         self._thread = threading.Thread(target=self._run, name="mcp", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
-        self.loop.run_until_complete(self.kept.close())
+        self.loop.run_until_complete(self.connections.close())
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
 
@@ -94,44 +95,44 @@ class _Thread:
         self._thread.join()
 
 
-class Kept:
-    """The connections, by server and workspace. Everything here runs in the thread."""
+class Connections:
+    """By server and workspace. Everything here runs in the thread."""
 
     def __init__(self) -> None:
-        self._keepers: dict[tuple[str, str], _Keeper] = {}
+        self._open: dict[tuple[str, str], _Connection] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     @asynccontextmanager
     async def link(self, server: Server, workspace_id: str, changed: Callable[[], None]) -> AsyncIterator[Link]:
         """A connection, opened if there is none, and in use until the block ends. Errors: Unreachable."""
         key = (server.key, "" if server.url is None else workspace_id)
-        keeper = self._keepers.get(key)
-        if keeper is None or not keeper.good:
+        connection = self._open.get(key)
+        if connection is None or not connection.good:
             self._make_room()
-            keeper = self._keepers[key] = _Keeper(server, changed, lambda: self._forget(key))
-            self._tasks.add(keeper.task)
-            keeper.task.add_done_callback(self._tasks.discard)
-        async with keeper.use() as link:
+            connection = self._open[key] = _Connection(server, changed, lambda: self._forget(key))
+            self._tasks.add(connection.task)
+            connection.task.add_done_callback(self._tasks.discard)
+        async with connection.use() as link:
             yield link
 
     def _forget(self, key: tuple[str, str]) -> None:
-        if (keeper := self._keepers.get(key)) and not keeper.good:
-            del self._keepers[key]
+        if (connection := self._open.get(key)) and not connection.good:
+            del self._open[key]
 
     def _make_room(self) -> None:
-        idle = [keeper for keeper in self._keepers.values() if not keeper.users]
-        if len(self._keepers) >= _MAX_KEPT and idle:
-            min(idle, key=lambda keeper: keeper.used_at).retire()
+        idle = [connection for connection in self._open.values() if not connection.users]
+        if len(self._open) >= _MAX_KEPT and idle:
+            min(idle, key=lambda connection: connection.used_at).retire()
 
     async def close(self) -> None:
-        for keeper in list(self._keepers.values()):
-            keeper.retire()
+        for connection in list(self._open.values()):
+            connection.retire()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
 
 
-class _Keeper:
-    """Holds one connection open in a task of its own."""
+class _Connection:
+    """One connection, held open by a task of its own until nobody uses it."""
 
     def __init__(self, server: Server, changed: Callable[[], None], forget: Callable[[], None]) -> None:
         self._server = server
