@@ -16,7 +16,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.orm import Session as Db
 
-from models import pipeline
+from models import cooperating, pipeline
 from models.settings import settings
 
 __all__ = [
@@ -115,6 +115,7 @@ def engine(role: Role = "app") -> sa.Engine:
             pool_timeout=s.database_pool_timeout_seconds,
             connect_args=_CONNECT,
         )
+        sa.event.listen(made, "do_connect", lambda _dialect, _record, args, options: cooperating.kind().connect(*args, **options))
         sa.event.listen(made, "before_cursor_execute", lambda connection, *_: pipeline.send(connection))
     return _engines[key]
 
