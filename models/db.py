@@ -138,6 +138,7 @@ def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
         yield db
         for row in outbox(db).unwritten:
             row.write(db)
+            db.expunge(row)  # or the unit of work looks for what is left to write of it
         db.flush()
         pipeline.send(db.connection())
         try:

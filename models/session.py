@@ -17,7 +17,7 @@ from models.event import Event
 from models.pipeline import Statement, ask
 from models.principal import Principal
 from models.pure import states
-from models.reads import loaded, named
+from models.reads import loaded, made, named
 from models.toolset import OF_SESSION
 from models.writes import save, write
 
@@ -129,7 +129,8 @@ class Session(Base):
     def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
         """Append an event. `queued` is for a user's message that no turn has read yet."""
         self.last_seq += 1
-        event = Event(
+        event = made(
+            Event,
             session_id=self.id,
             seq=self.last_seq,
             id=id or ids.new("sevt"),

@@ -118,7 +118,7 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     for table in (Event, Attempt, Approval, StoredResult, ToolCall, Turn, Work, Grant):
         db.execute(sa.delete(table).where(table.session_id == session.id))
     audit.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
-    db.delete(session)
+    db.execute(sa.delete(Session).where(Session.id == session.id))
 
 
 def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:
