@@ -181,6 +181,13 @@ def test_one_that_cannot_be_used_is_told_and_the_others_work(house, monkeypatch,
     assert problems[0].startswith(f"bad:desk (ASSENT_TOOLSETS): {says}")
 
 
+def test_an_import_that_fails_is_told_with_its_place(house):
+    file = house.write("bad", "x = 1\nx / 0\n")
+    house.name("bad:desk")
+    [problem] = running.describe()[1]
+    assert problem.endswith(f"cannot be imported (ZeroDivisionError: division by zero) at {file}, line 3")
+
+
 @pytest.mark.parametrize("spec", ["team", "team:", ":desk", "team.tools:desk()", "te-am:desk"])
 def test_what_is_no_place_is_told(house, spec):
     house.name(spec)

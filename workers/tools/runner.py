@@ -136,6 +136,13 @@ def _quietly(act: Callable[[], object]) -> None:
         pass
 
 
+def _place(error: BaseException) -> str:
+    """The last line of the toolset's own, or of what it imports, that an error came by."""
+    ours = str(Path(__file__).parent)
+    theirs = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith((ours, "<"))]
+    return f" at {theirs[-1].filename}, line {theirs[-1].lineno}" if theirs else ""
+
+
 def main() -> None:
     """Import the toolset and serve it."""
     channel = Channel(int(sys.argv[1]))
@@ -154,7 +161,7 @@ def main() -> None:
         return
     except BaseException as error:  # noqa: BLE001 - whatever it is, the operator is told
         words = f"cannot be imported ({type(error).__name__}: {error})"
-        channel.say({"unusable": words[:_LOG_TEXT], "traceback": traceback.format_exc()[-_LOG_TEXT:]})
+        channel.say({"unusable": words[:_LOG_TEXT] + _place(error), "traceback": traceback.format_exc()[-_LOG_TEXT:]})
         return
     runner = Runner(channel, toolset.tools, told["idle_seconds"])
     threading.Thread(target=runner.listen, daemon=True).start()
