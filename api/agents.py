@@ -86,7 +86,7 @@ def versions(db: Db, _principal: Principal, query: VersionList, agent_id: str) -
 def named(db: Db, agent_id: str, version: int | None, *, field: str = "agent") -> tuple[Agent, AgentVersion]:
     """The agent that a body names in `field`, with one version, the head by default. Raises Invalid."""
     try:
-        return Agent.named(db, agent_id, version)
+        return Agent.with_version(db, agent_id, version)
     except NotFound as missing:
         raise Invalid(field, f"{missing} GET /v1/agents lists those there are.") from None
 

@@ -79,7 +79,7 @@ class Agent(Base):
         return db.get(cls, agent_id) or _missing(agent_id)
 
     @classmethod
-    def named(cls, db: Db, agent_id: str, version: int | None) -> tuple["Agent", "AgentVersion"]:
+    def with_version(cls, db: Db, agent_id: str, version: int | None) -> tuple["Agent", "AgentVersion"]:
         """The agent with one version, the head by default. Raises NotFound."""
         named = {"id": agent_id, "version": version}
         agents, versions = ask(db, selected(cls, _AGENT, **named), selected(AgentVersion, _VERSION, **named))

@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+import psycopg
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.orm import Session as Db
 
-from models import cooperating, pipeline
+from models import driver, pipeline
 from models.settings import settings
 
 __all__ = [
@@ -115,7 +116,8 @@ def engine(role: Role = "app") -> sa.Engine:
             pool_timeout=s.database_pool_timeout_seconds,
             connect_args=_CONNECT,
         )
-        sa.event.listen(made, "do_connect", lambda _dialect, _record, args, options: cooperating.kind().connect(*args, **options))
+        sa.event.listen(made, "do_connect", lambda _dialect, _record, args, options: driver.kind().connect(*args, **options))
+        sa.event.listen(made, "checkin", pipeline.forget)
         sa.event.listen(made, "before_cursor_execute", lambda connection, *_: pipeline.send(connection))
     return _engines[key]
 
@@ -140,14 +142,14 @@ def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
             row.write(db)
             db.expunge(row)  # or the unit of work looks for what is left to write of it
         db.flush()
-        pipeline.send(db.connection())
+        pipeline.settle(db)
         try:
             db.commit()
         except BaseException:
             db.invalidate()
             raise
     except BaseException:
-        db.rollback()
+        _roll_back(db)
         raise
     finally:
         db.close()
@@ -158,14 +160,24 @@ def _begin(workspace_id: str, role: Role) -> Db:
     """A database handle whose first statement opens the transaction. A pooled connection that died meanwhile is replaced."""
     db = Db(engine(role), autoflush=False, expire_on_commit=False)
     try:
-        while not pipeline.is_alive(connection := db.connection()):
-            connection.invalidate()
+        for _ in range(settings().database_pool_size):
+            if pipeline.is_alive(db.connection()):
+                break
+            db.connection().invalidate()
             db.rollback()
-        pipeline.begin(connection, workspace_id)
+        pipeline.begin(db.connection(), workspace_id)
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _roll_back(db: Db) -> None:
+    """End it; a connection that cannot even do that is dropped, and why it came to that is raised by who called."""
+    try:
+        db.rollback()
+    except DBAPIError:
+        db.invalidate()
 
 
 def outbox(db: Db) -> Outbox:
@@ -179,4 +191,6 @@ def passes(error: Exception) -> bool:
     if not isinstance(error, DBAPIError):
         return isinstance(error, (PoolTimeout, DisconnectionError))
     state = getattr(error.orig, "sqlstate", None) or ""
-    return error.connection_invalidated or not state or state.startswith(_PASSING)
+    if not state:
+        return error.connection_invalidated or isinstance(error.orig, psycopg.OperationalError)
+    return error.connection_invalidated or state.startswith(_PASSING)

@@ -11,7 +11,7 @@ from models import audit, clock, ids
 from models.db import Base, Db
 from models.errors import Conflict, Invalid, NotFound
 from models.principal import Principal
-from models.reads import find
+from models.reads import find_one
 
 BUILT_IN = "default"
 """The name of the environment that every workspace is born with."""
@@ -102,7 +102,7 @@ class Environment(Base):
     @classmethod
     def for_session(cls, db: Db, environment_id: str) -> "Environment":
         """The environment, kept from deletion until the transaction ends. Raises Invalid if no session may have it."""
-        row = next(iter(find(db, cls, "FROM environment WHERE id = %(id)s FOR KEY SHARE", id=environment_id)), None)
+        row = find_one(db, cls, "FROM environment WHERE id = %(id)s FOR KEY SHARE", id=environment_id)
         if row is None:
             raise Invalid("environment_id", "there is no such environment; GET /v1/environments lists those there are.")
         if row.archived_at:

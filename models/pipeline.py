@@ -1,8 +1,8 @@
 """What goes to Postgres in one round trip: statements queue on the connection and leave together, in order.
 
 A statement of its own costs a round trip and, through the ORM, many times what psycopg takes for it. So what the verbs write is
-queued here, the transaction's BEGIN first of all, and leaves in one pipeline: with what is read next, so that this reads what
-was written, or before the commit.
+queued here, the transaction's BEGIN first of all, and leaves in one message: with what is read next, so that this reads what was
+written, or before the commit.
 """
 
 from collections.abc import Iterator
@@ -14,6 +14,8 @@ import psycopg
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session as Db
+
+from models.driver import Connection
 
 _QUEUE = "assent.queue"
 
@@ -30,12 +32,17 @@ class Statement:
     values: dict[str, Any]
     stale: str | None = None
     """Said by Stale if the statement meets no row, where it must meet one."""
+    opens: bool = False
+    """Whether it only opens the transaction, and need not be sent if nothing follows."""
 
 
 def begin(connection: sa.Connection, workspace_id: str) -> None:
     """Let what comes next open a transaction for a workspace. The connection commits by itself otherwise."""
-    workspace = Statement("SELECT set_config('assent.workspace', %(workspace)s, true)", {"workspace": workspace_id})
-    connection.info[_QUEUE] = [Statement("BEGIN", {}), workspace]
+    workspace = Statement(_WORKSPACE, {"workspace": workspace_id}, opens=True)
+    connection.info[_QUEUE] = [Statement("BEGIN", {}, opens=True), workspace]
+
+
+_WORKSPACE = "SELECT set_config('assent.workspace', %(workspace)s, true)"
 
 
 def queue(db: Db, statement: Statement) -> None:
@@ -48,6 +55,18 @@ def ask(db: Db, *statements: Statement) -> list[list[tuple[Any, ...]]]:
     return send(db.connection(), statements)
 
 
+def settle(db: Db) -> None:
+    """Send what is queued; a transaction that did nothing is not even opened. Raises as `send`."""
+    connection = db.connection()
+    if not all(each.opens for each in connection.info[_QUEUE]):
+        send(connection)
+
+
+def forget(_connection: Any, record: sa.pool.ConnectionPoolEntry) -> None:
+    """Drop what was never sent, as the connection goes back to its pool."""
+    record.info.pop(_QUEUE, None)
+
+
 def send(connection: sa.Connection, asked: tuple[Statement, ...] = ()) -> list[list[tuple[Any, ...]]]:
     """Send what is queued, and behind it what is asked; the rows of each that is asked.
 
@@ -58,11 +77,7 @@ def send(connection: sa.Connection, asked: tuple[Statement, ...] = ()) -> list[l
         return []
     connection.info[_QUEUE] = []
     with _spoken(connection) as driver:
-        if len(statements) == 1:
-            cursors = [driver.execute(statements[0].text, statements[0].values)]
-        else:
-            with driver.pipeline():
-                cursors = [driver.execute(each.text, each.values) for each in statements]
+        cursors = driver.exchange([(each.text, each.values) for each in statements])
         for each, cursor in zip(statements, cursors, strict=True):
             if each.stale and cursor.rowcount != 1:
                 raise Stale(each.stale)
@@ -70,17 +85,12 @@ def send(connection: sa.Connection, asked: tuple[Statement, ...] = ()) -> list[l
 
 
 def is_alive(connection: sa.Connection) -> bool:
-    """Whether the server has not hung up on a pooled connection: it would have told it, which is looked at without a word."""
-    driver = _driver(connection)
-    try:
-        driver.pgconn.consume_input()
-    except psycopg.OperationalError:
-        return False
-    return not driver.closed
+    """Whether the server has not hung up on a pooled connection."""
+    return not _driver(connection).hung_up()
 
 
 @contextmanager
-def _spoken(connection: sa.Connection) -> Iterator["psycopg.Connection[Any]"]:
+def _spoken(connection: sa.Connection) -> Iterator[Connection]:
     """psycopg's own connection; its errors are raised as SQLAlchemy raises them, so that there is one kind to catch."""
     driver = _driver(connection)
     try:
@@ -95,5 +105,5 @@ def _spoken(connection: sa.Connection) -> Iterator["psycopg.Connection[Any]"]:
         raise said from error
 
 
-def _driver(connection: sa.Connection) -> "psycopg.Connection[Any]":
-    return cast("psycopg.Connection[Any]", connection.connection.driver_connection)
+def _driver(connection: sa.Connection) -> Connection:
+    return cast("Connection", connection.connection.driver_connection)

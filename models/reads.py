@@ -17,14 +17,19 @@ from models.pipeline import Statement, ask
 T = TypeVar("T")
 
 
-def find(db: Db, table: type[T], rest: str, **values: Any) -> list[T]:
-    """The rows of a table that `rest` tells: all that follows FROM, in psycopg's notation."""
-    return loaded(db, table, ask(db, selected(table, rest, **values))[0])
+def find(db: Db, table: type[T], clauses: str, **values: Any) -> list[T]:
+    """The rows of a table that `clauses` tell: FROM and all that follows, in psycopg's notation."""
+    return loaded(db, table, ask(db, selected(table, clauses, **values))[0])
 
 
-def selected(table: type[Any], rest: str, **values: Any) -> Statement:
+def find_one(db: Db, table: type[T], clauses: str, **values: Any) -> T | None:
+    """The first of them."""
+    return next(iter(find(db, table, clauses, **values)), None)
+
+
+def selected(table: type[Any], clauses: str, **values: Any) -> Statement:
     """The statement for that, to be asked with others; `loaded` takes its answer."""
-    return Statement(_select(sa.inspect(table), rest), values)
+    return Statement(_select(sa.inspect(table), clauses), values)
 
 
 def loaded(db: Db, table: type[T], records: Iterable[tuple[Any, ...]], *, anew: bool = False) -> list[T]:
@@ -39,9 +44,9 @@ def made(table: type[T], **values: Any) -> T:
     return row
 
 
-def named(table: type[Any]) -> str:
-    """A table's columns, in the order in which `loaded` takes them."""
-    return _names(sa.inspect(table))
+def column_list(table: type[Any]) -> str:
+    """A table's columns as SQL, in the order in which `loaded` takes them."""
+    return _column_list(sa.inspect(table))
 
 
 @cache
@@ -51,22 +56,23 @@ def columns_of(mapper: Mapper[Any]) -> dict[str, "sa.ColumnElement[Any]"]:
 
 
 @cache
-def _names(mapper: Mapper[Any]) -> str:
+def _column_list(mapper: Mapper[Any]) -> str:
     return ", ".join(f'"{column.key}"' for column in columns_of(mapper).values())
 
 
 @cache
-def _select(mapper: Mapper[Any], rest: str) -> str:
-    return f"SELECT {_names(mapper)} {rest}"
+def _select(mapper: Mapper[Any], clauses: str) -> str:
+    return f"SELECT {_column_list(mapper)} {clauses}"
 
 
 def _row(db: Db, mapper: Mapper[T], record: tuple[Any, ...], anew: bool) -> T:
     values = dict(zip(columns_of(mapper), record, strict=True))
     known = db.identity_map.get(mapper.identity_key_from_primary_key(tuple(values[key] for key in _key(mapper))))
     if known is not None:
-        for key, value in values.items() if anew else ():
-            set_committed_value(known, key, value)
         row: T = known
+        if anew:
+            for key, value in values.items():
+                set_committed_value(row, key, value)
         return row
     row = made(mapper.class_, **values)
     make_transient_to_detached(row)

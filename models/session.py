@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,12 +13,11 @@ from models import audit, ids
 from models.agent import AgentVersion
 from models.db import Base, Db, outbox
 from models.effective_tool import with_toolset
-from models.errors import NotFound
 from models.event import Event
 from models.pipeline import Statement, ask
 from models.principal import Principal
 from models.pure import states
-from models.reads import loaded, made, named
+from models.reads import column_list, loaded, made
 from models.toolset import OF_SESSION
 from models.writes import save, write
 
@@ -36,7 +36,7 @@ def _spell(value: datetime) -> str:
 
 
 class Session(Base):
-    """A conversation. Every verb of its turns, calls and approvals works under `Session.lock`."""
+    """A conversation. Every verb of its turns, calls and approvals works under its lock."""
 
     __tablename__ = "session"
     __allow_unmapped__ = True  # for what belongs to one transaction
@@ -88,33 +88,30 @@ class Session(Base):
     acts: list[dict[str, Any]]
     """Likewise, of the audit."""
     turn: Any
-    """The current turn's row, if this transaction has read it."""
+    """The current turn's row, where `flow.lock` has read it: whoever looks for it by its id finds it here."""
     calls: list[Any] | None
     """The tool calls of the current turn, once this transaction has read them."""
     policies: dict[str, Any] | None
     """What holds in the workspace, as `models.ruling` takes it, once this transaction has read it."""
 
     @classmethod
-    def lock(cls, db: Db, session_id: str) -> "Session":
-        """The session, locked until the transaction ends, with `now` read after the lock. Raises NotFound."""
-        return cls.locked(db, ask(db, locking(session_id))[0]) or _missing(session_id)
-
-    @classmethod
     def try_lock(cls, db: Db, session_id: str) -> "Session | None":
-        """The session, locked, or None if it is gone or somebody works on it now (sweeps come again)."""
+        """The session, locked, or None if it is gone or somebody works on it now (sweeps come again). `flow.lock` waits."""
         return cls.locked(db, ask(db, locking(session_id, "SKIP LOCKED"))[0])
 
     @classmethod
     def locked(cls, db: Db, answer: list[tuple[Any, ...]]) -> "Session | None":
-        """The session as `locking` answered."""
-        for *record, now in answer:
-            [session] = loaded(db, cls, [tuple(record)], anew=True)
-            session.begin(db, now)
-            return session
-        return None
+        """The session as `locking` was answered, until the transaction ends; None if it was not to be had."""
+        if not answer:
+            return None
+        [(*record, now)] = answer
+        [session] = loaded(db, cls, [tuple(record)], anew=True)
+        session.begin(db, now)
+        return session
 
     def begin(self, db: Db, now: datetime) -> None:
-        """Start to collect what the transaction appends."""
+        """Start to collect what the transaction appends. Once in a transaction: what was collected would be lost."""
+        assert self not in outbox(db).unwritten, f"session {self.id} is locked already"
         self.now, self.events, self.acts, self.turn, self.calls, self.policies = now, [], [], None, None, None
         outbox(db).unwritten.append(self)
 
@@ -192,10 +189,12 @@ class Session(Base):
 
 
 def locking(session_id: str, how: str = "") -> Statement:
-    """The statement that locks, then reads the clock: a materialised CTE is evaluated before the row around it."""
-    locked = f"SELECT {named(Session)} FROM session WHERE id = %(id)s FOR NO KEY UPDATE {how}"  # noqa: S608 - our own names
-    return Statement(f"WITH locked AS MATERIALIZED ({locked}) SELECT *, assent_now() FROM locked", {"id": session_id})  # noqa: S608
+    """The statement that locks, then reads the clock. `how`: SKIP LOCKED, or nothing."""
+    return Statement(_lock(how), {"id": session_id})
 
 
-def _missing(session_id: str) -> Session:
-    raise NotFound("session", session_id)
+@cache
+def _lock(how: str) -> str:
+    """A materialised CTE is evaluated before the row around it."""
+    locked = f"SELECT {column_list(Session)} FROM session WHERE id = %(id)s FOR NO KEY UPDATE {how}"  # noqa: S608 - our own names
+    return f"WITH locked AS MATERIALIZED ({locked}) SELECT *, assent_now() FROM locked"  # noqa: S608

@@ -24,13 +24,12 @@ def export(stage: Stage, key: PublicKey, tmp_path: Path) -> Path:
     """An export of two sessions, one of them deleted, and the acts after the last seal."""
     from models import flow
     from models.db import transaction
-    from models.session import Session
 
     act(stage)
     gone = act(stage)
     sealed(stage)
     with transaction(stage.workspace_id) as db:
-        flow.delete(db, Session.lock(db, gone), stage.principal)
+        flow.delete(db, flow.lock(db, gone), stage.principal)
     sealed(stage)
     stage.session()
     file = tmp_path / "export.jsonl"

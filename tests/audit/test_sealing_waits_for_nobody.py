@@ -14,7 +14,6 @@ from models.audit import Audit
 from models.auditing import Act
 from models.db import transaction
 from models.seal_key import PublicKey
-from models.session import Session
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -101,7 +100,7 @@ def test_a_verification_while_work_goes_on_finds_nothing(stage: Stage) -> None:
             for session_id in (*sessions, act(stage)):
                 stage.message(session_id)
             with transaction(stage.workspace_id) as db:
-                flow.delete(db, Session.lock(db, stage.session()), stage.principal)
+                flow.delete(db, flow.lock(db, stage.session()), stage.principal)
             sweep.run()
         over.set()
 
@@ -134,7 +133,7 @@ def test_a_late_commit_is_sealed_by_the_next_sweep(stage: Stage) -> None:
     sweep = seal.Sweep()
     sweep.run()
     with transaction(stage.workspace_id) as db:
-        Session.lock(db, session_id).note(stage.principal, "message.received", "sevt_1")
+        flow.lock(db, session_id).note(stage.principal, "message.received", "sevt_1")
         stage.message(other)
         sweep.run()
         assert set(seals(stage)[-1].details["heads"]) == {other}, "and it waited for nobody"

@@ -8,7 +8,6 @@ from models import flow
 from models.auditing import Head
 from models.db import transaction
 from models.seal_key import PublicKey
-from models.session import Session
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -142,7 +141,7 @@ def test_a_head_changed_on_the_session_s_row_is_found(stage: Stage, session_id: 
 def test_a_deleted_session_s_acts_stay_and_still_verify(stage: Stage, session_id: str, intruder: Intruder) -> None:
     """Sealed before or after, and by the act of its deletion alone."""
     with transaction(stage.workspace_id) as db:
-        flow.delete(db, Session.lock(db, session_id), stage.principal)
+        flow.delete(db, flow.lock(db, session_id), stage.principal)
     assert intruder.rows(session_id)[-1]["action"] == "session.deleted"
     assert verified(stage).intact
     sealed(stage)

@@ -56,7 +56,7 @@ class Seen:
 def look(workspace_id: str, session_id: str) -> Seen:
     """All rows of a session, under its lock."""
     with transaction(workspace_id) as db:
-        session = Session.lock(db, session_id)
+        session = flow.lock(db, session_id)
 
         def rows(table: Any, *by: Any) -> list[Any]:
             return list(db.scalars(sa.select(table).where(table.session_id == session_id).order_by(*by)))

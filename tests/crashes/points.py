@@ -24,7 +24,6 @@ from api import create_app
 from models import db, due, flow, lease
 from models.attempt import Attempt
 from models.principal import Principal
-from models.session import Session
 from models.tool_call import ToolCall
 from models.work import Work
 from workers import enqueue, providers, tool, turn
@@ -137,7 +136,7 @@ def door(session_id: str, principal: dict[str, Any], events: list[dict[str, Any]
     """What a door does with a client's events, for a process that may die."""
     who = Principal(**principal)
     with db.transaction(who.workspace_id) as handle:
-        flow.receive(handle, Session.lock(handle, session_id), who, events)
+        flow.receive(handle, flow.lock(handle, session_id), who, events)
 
 
 @cache

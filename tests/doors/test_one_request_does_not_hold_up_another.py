@@ -12,14 +12,14 @@ from rows.stage import Stage
 from api import create_app
 from api.hub import Reader, hub
 from models import db as database
+from models import flow
 from models.db import transaction
-from models.session import Session
 
 
 def test_a_request_that_waits_for_a_lock_leaves_the_others_alone(caller: Caller, api: str, stage: Stage) -> None:
     session = caller.session()
     with transaction(stage.workspace_id) as db:
-        Session.lock(db, session["id"])
+        flow.lock(db, session["id"])
         with Caller(api, caller.headers["x-api-key"]) as other:
             waiting = threading.Thread(target=other.post, args=(f"/v1/sessions/{session['id']}/archive",))
             waiting.start()

@@ -9,8 +9,8 @@ from doors.served import Caller, bad, good, key, message, served
 from rows.stage import Stage
 
 from api.health import _revisions
+from models import flow
 from models.db import transaction
-from models.session import Session
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def lost_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_session_that_is_locked_for_long_is_a_503(caller: Caller, stage: Stage) -> None:
     session = caller.session()
     with transaction(stage.workspace_id) as db:
-        Session.lock(db, session["id"])
+        flow.lock(db, session["id"])
         answer = caller.tell(session["id"], message())
         assert bad(answer, 503)["type"] == "overloaded_error"
         assert "x-should-retry" not in answer.headers

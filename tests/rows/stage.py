@@ -152,7 +152,7 @@ class Stage:
     def locked(self, session_id: str, verb: Callable[[Db, Session], T]) -> T:
         """Run a verb in a transaction of its own."""
         with transaction(self.workspace_id) as db:
-            return verb(db, Session.lock(db, session_id))
+            return verb(db, flow.lock(db, session_id))
 
     def send(self, session_id: str, *events: dict[str, Any]) -> list[Event]:
         """Post events."""
@@ -307,7 +307,7 @@ class Invariants:
     def read(cls, stage: Stage, session_id: str) -> "Invariants":
         """All rows of a session."""
         with transaction(stage.workspace_id) as db:
-            session = Session.lock(db, session_id)
+            session = flow.lock(db, session_id)
 
             def rows(table: Any, by: Any) -> list[Any]:
                 return list(db.scalars(sa.select(table).where(table.session_id == session_id).order_by(by)))

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, rules, say
 
+from models import flow
 from models.approval import Approval
 from models.db import transaction
 from models.errors import Conflict, Invalid
 from models.pure.canonical import digest
-from models.session import Session
 from models.tool_call import ToolCall
 
 
@@ -165,7 +165,7 @@ def test_a_decision_can_be_given_more_time(stage: Stage, clock: Any) -> None:
 
     def extend(seconds: float) -> None:
         with transaction(stage.workspace_id) as db:
-            held = Session.lock(db, session)
+            held = flow.lock(db, session)
             db.get_one(Approval, approval.id).extend(db, held, stage.principal, seconds)
 
     with pytest.raises(Conflict, match="later already"):

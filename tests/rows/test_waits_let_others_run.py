@@ -12,7 +12,7 @@ monkey.patch_all()
 import json, sys
 import gevent
 from gevent.event import Event
-from models.cooperating import Cooperating
+from models.driver import Cooperating
 from models.db import transaction
 from models.pipeline import Statement, ask
 
