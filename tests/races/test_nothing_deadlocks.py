@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from rows.stage import Stage, call, say
 
 from models import db, due, flow, lease
 from models.db import Db, transaction
+from models.driver import Connection
 from models.errors import Refusal
 from models.session import Session
 from models.settings import settings
@@ -119,30 +120,41 @@ def test_verbs_on_the_same_sessions_never_wait_in_a_circle(stage: Stage, hasty: 
         assert Session.try_lock(handle, sessions[0]), "no lock is left"
 
 
-OWNED = r"(turn|tool_call|approval|event|attempt)"
-WRITES = re.compile(rf"^\s*(UPDATE|INSERT INTO|DELETE FROM) {OWNED}\b|FROM {OWNED}\b.*FOR (NO KEY )?UPDATE", re.DOTALL)
-LOCKS = re.compile(r"FROM session\b.*FOR NO KEY UPDATE", re.DOTALL)
+OWNED = r'"?(turn|tool_call|approval|event|attempt)\b'
+WRITES = re.compile(rf"\b(UPDATE|INSERT INTO|DELETE FROM) {OWNED}|FROM {OWNED}.*FOR (NO KEY )?UPDATE", re.DOTALL)
+LOCKS = re.compile(r'FROM session\b.*FOR NO KEY UPDATE|^INSERT INTO "session"', re.DOTALL)
+"""A session that is born here is nobody else's."""
 
 
-def test_every_write_comes_after_the_lock_of_its_session(stage: Stage, hasty: None) -> None:
+def test_every_write_comes_after_the_lock_of_its_session(stage: Stage, hasty: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 2, statement by statement: no transaction of a request or a task touches a session's rows before it has the session."""
+    locked: set[int] = set()
+    late: list[str] = []
     early: list[str] = []
+    exchange = Connection.exchange
 
-    def begun(connection: sa.Connection) -> None:
-        connection.info["locked"] = False
+    def executing(connection: object, statement: str) -> None:
+        if statement == "BEGIN":
+            locked.discard(id(connection))
+        if LOCKS.search(statement):
+            locked.add(id(connection))
+        elif WRITES.search(statement):
+            (late if id(connection) in locked else early).append(statement)
 
-    def executing(connection: sa.Connection, _cursor: Any, statement: str, *_more: Any) -> None:
-        connection.info["locked"] |= bool(LOCKS.search(statement))
-        if WRITES.search(statement) and not connection.info["locked"]:
-            early.append(statement)
+    def exchanging(connection: Connection, statements: Sequence[tuple[str, dict[str, Any]]]) -> list[Any]:
+        for statement, _ in statements:
+            executing(connection, statement)
+        return exchange(connection, statements)
 
-    engine = db.engine("app")
-    sa.event.listen(engine, "begin", begun)
-    sa.event.listen(engine, "before_cursor_execute", executing)
+    def by_the_orm(connection: sa.Connection, _cursor: Any, statement: str, *_more: Any) -> None:
+        executing(connection.connection.driver_connection, statement)
+
+    monkeypatch.setattr(Connection, "exchange", exchanging)
+    sa.event.listen(db.engine("app"), "before_cursor_execute", by_the_orm)
     try:
         hand = Hand(stage, [stage.session(bash="always_ask", read="always_allow", write="always_ask")], seed=2)
         hand.play()
     finally:
-        sa.event.remove(engine, "begin", begun)
-        sa.event.remove(engine, "before_cursor_execute", executing)
+        sa.event.remove(db.engine("app"), "before_cursor_execute", by_the_orm)
     assert not early
+    assert {words.split()[1].strip('"') for words in late if words.startswith("UPDATE")} >= {"turn", "tool_call", "approval"}

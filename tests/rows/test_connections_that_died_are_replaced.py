@@ -1,0 +1,107 @@
+"""What a server has ended is found before it is used, and a client that says nothing keeps no lock."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from crashes.processes import wait_for
+from own_database import DatabaseUrls
+from rows.stage import Stage
+from sqlalchemy.exc import DBAPIError
+
+from models import db as database
+from models import flow
+from models.db import passes, transaction
+from models.pipeline import Statement, ask, queue
+from models.session import Session
+
+POOLED = 4
+PID = Statement("SELECT pg_backend_pid()", {})
+HASTY = Statement("SELECT set_config('idle_in_transaction_session_timeout', '50ms', true)", {})
+
+
+def pids_of(stage: Stage) -> set[int]:
+    """The servers of transactions that are open at once."""
+    together = threading.Barrier(POOLED)
+
+    def one(_: int) -> int:
+        with transaction(stage.workspace_id) as db:
+            [[(pid,)]] = ask(db, PID)
+            together.wait(timeout=10)
+        return int(pid)
+
+    with ThreadPoolExecutor(POOLED) as pool:
+        return set(pool.map(one, range(POOLED)))
+
+
+def gone(admin: "psycopg.Connection[tuple[object, ...]]", pids: set[int]) -> bool:
+    return not admin.execute("SELECT FROM pg_stat_activity WHERE pid = ANY(%s)", [list(pids)]).fetchall()
+
+
+def test_nobody_notices_that_all_pooled_connections_were_ended(stage: Stage, database_urls: DatabaseUrls) -> None:
+    """As after a failover: the first request of each would else fail."""
+    before = pids_of(stage)
+    assert len(before) == POOLED
+    with psycopg.connect(database_urls.admin, autocommit=True) as admin:
+        admin.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) pid", [list(before)])
+        wait_for("they have ended", lambda: gone(admin, before))
+    assert len(pids_of(stage)) == POOLED
+
+
+def test_a_process_that_stands_still_in_a_transaction_keeps_the_session_from_nobody(
+    stage: Stage, database_urls: DatabaseUrls
+) -> None:
+    """Postgres ends it: behind an exchange, too, it counts the client as idle."""
+    session_id = stage.session()
+
+    def stand_still() -> None:
+        with transaction(stage.workspace_id) as db:
+            ask(db, HASTY)
+            flow.lock(db, session_id)
+            [[(pid,)]] = ask(db, PID)
+            with psycopg.connect(database_urls.admin, autocommit=True) as admin:
+                wait_for("its server has ended", lambda: gone(admin, {pid}))
+            with transaction(stage.workspace_id) as other:
+                assert Session.try_lock(other, session_id)
+
+    with pytest.raises(DBAPIError) as lost:
+        stand_still()
+    assert passes(lost.value)
+
+
+def test_what_was_queued_and_never_sent_is_not_sent_by_the_next_one(stage: Stage) -> None:
+    session_id = stage.session()
+
+    def fail() -> None:
+        with transaction(stage.workspace_id) as db:
+            queue(db, Statement("UPDATE session SET title = 'never' WHERE id = %(id)s", {"id": session_id}))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with database.engine().connect() as connection:
+        connection.execute(sa.text("SELECT 1"))
+        connection.commit()
+    assert stage.read(session_id).title is None
+
+
+def test_a_mistake_of_ours_is_no_passing_failure(stage: Stage) -> None:
+    """A text that Postgres cannot hold is refused for good, before it is sent."""
+
+    def say_nul() -> None:
+        with transaction(stage.workspace_id) as db:
+            ask(db, Statement("SELECT %(text)s", {"text": "\0"}))
+
+    with pytest.raises(DBAPIError) as refused:
+        say_nul()
+    assert not passes(refused.value)
+
+
+def test_a_session_is_locked_once_in_a_transaction(stage: Stage) -> None:
+    session_id = stage.session()
+    with transaction(stage.workspace_id) as db:
+        flow.lock(db, session_id)
+        with pytest.raises(AssertionError, match="is locked already"):
+            flow.lock(db, session_id)
