@@ -32,7 +32,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     def exchange(self, statements: Sequence[tuple[str, dict[str, Any]]]) -> list[Cursor]:
         """Run statements, each with its values, in one round trip: their cursors. The first that fails ends the exchange.
 
-        Errors: psycopg's. Whoever is killed meanwhile leaves a connection that is closed.
+        Errors: psycopg's. Whoever is killed meanwhile, or out of time, leaves a connection that is closed.
         """
         cursors = [self.cursor() for _ in statements]
         with self.lock:
@@ -43,7 +43,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
                 self.wait(self._steps(line, cursors, statements))
             except BaseException as error:
                 failed = error
-                if not isinstance(error, Exception):
+                if not isinstance(error, psycopg.Error):
                     self.pgconn.finish()
                 raise
             finally:
@@ -88,7 +88,7 @@ class Cooperating(Connection):
             return result
         try:
             return super().wait(_rest(gen, wanted), interval, timeout)
-        except Exception:
+        except psycopg.Error:
             raise
         except BaseException:
             self.pgconn.finish()  # nobody knows what was said and answered

@@ -75,9 +75,9 @@ def send(connection: sa.Connection, asked: tuple[Statement, ...] = ()) -> list[l
     statements = [*connection.info.get(_QUEUE, ()), *asked]
     if not statements:
         return []
-    connection.info[_QUEUE] = []
     with _spoken(connection) as driver:
         cursors = driver.exchange([(each.text, each.values) for each in statements])
+        connection.info[_QUEUE] = []  # not before: what could not even be sent has opened nothing
         for each, cursor in zip(statements, cursors, strict=True):
             if each.stale and cursor.rowcount != 1:
                 raise Stale(each.stale)

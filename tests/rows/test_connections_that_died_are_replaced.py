@@ -99,6 +99,14 @@ def test_a_mistake_of_ours_is_no_passing_failure(stage: Stage) -> None:
     assert not passes(refused.value)
 
 
+def test_what_cannot_even_be_sent_leaves_the_transaction_and_its_workspace_to_be_opened(stage: Stage) -> None:
+    here = Statement("SELECT current_setting('assent.workspace'), now() = statement_timestamp()", {})
+    with transaction(stage.workspace_id) as db:
+        with pytest.raises(DBAPIError):
+            ask(db, Statement("SELECT %(text)s", {"text": "\0"}))
+        assert ask(db, here, here)[1] == [(stage.workspace_id, False)]
+
+
 def test_a_session_is_locked_once_in_a_transaction(stage: Stage) -> None:
     session_id = stage.session()
     with transaction(stage.workspace_id) as db:

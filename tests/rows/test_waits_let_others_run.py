@@ -3,10 +3,11 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 from rows.stage import Stage
 
-TWO_GREENLETS = """
+HEAD = """
 from gevent import monkey
 monkey.patch_all()
 import json, sys
@@ -20,7 +21,9 @@ workspace_id = sys.argv[1]
 LOCK = Statement("SELECT pg_advisory_xact_lock(36)", {})
 WAITERS = Statement("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", {})
 HELD, order = Event(), []
+"""
 
+TWO_GREENLETS = """
 def hold():
     with transaction(workspace_id) as db:
         assert isinstance(db.connection().connection.driver_connection, Cooperating)
@@ -40,10 +43,48 @@ gevent.joinall([gevent.spawn(wait), gevent.spawn(hold)], raise_error=True)
 print(json.dumps(order))
 """
 
+A_KILL = """
+from models.pipeline import queue
+from models.settings import settings
+
+CHANGE = Statement("SELECT set_config('assent.workspace', 'elsewhere', true)", {})
+WHERE = Statement("SELECT current_setting('assent.workspace'), id FROM workspace", {})
+
+def wait():
+    with transaction(workspace_id) as db:
+        queue(db, CHANGE)
+        ask(db, LOCK)
+
+with transaction(workspace_id) as db:
+    ask(db, LOCK)
+    waiters = [gevent.spawn(wait) for _ in range(settings().database_pool_size - 1)]
+    while ask(db, WAITERS)[0][0][0] < len(waiters):
+        gevent.sleep(0)
+    gevent.killall(waiters)
+ends = [repr(waiter.value) for waiter in waiters]
+
+def look():
+    with transaction(workspace_id) as db:
+        return ask(db, WHERE)[0]
+
+after = gevent.joinall([gevent.spawn(look) for _ in range(settings().database_pool_size)], raise_error=True)
+print(json.dumps([sorted(set(ends)), [list(map(list, each.value)) for each in after]]))
+"""
+
+
+def said(program: str, stage: Stage) -> Any:
+    words = [sys.executable, "-c", HEAD + program, stage.workspace_id]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
 
 def test_a_greenlet_that_waits_for_a_lock_lets_the_holder_go_on(stage: Stage) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", TWO_GREENLETS, stage.workspace_id], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == ["holder", "waiter"]
+    assert said(TWO_GREENLETS, stage) == ["holder", "waiter"]
+
+
+def test_greenlets_that_are_killed_in_an_exchange_leave_nothing_behind(stage: Stage) -> None:
+    """Neither what they had sent, nor a connection that is in the middle of something."""
+    ends, after = said(A_KILL, stage)
+    assert ends == ["GreenletExit()"]
+    assert {tuple(row) for rows in after for row in rows} == {(stage.workspace_id, stage.workspace_id)}
