@@ -86,13 +86,7 @@ class Cooperating(Connection):
         except StopIteration as done:
             result: T = done.value
             return result
-        try:
-            return super().wait(_rest(gen, wanted), interval, timeout)
-        except psycopg.Error:
-            raise
-        except BaseException:
-            self.pgconn.finish()  # nobody knows what was said and answered
-            raise
+        return super().wait(_rest(gen, wanted), interval, timeout)
 
     def _ready(self, wanted: int) -> int:
         """What of that is so already; nothing, too, if the socket is broken: psycopg will say how."""
