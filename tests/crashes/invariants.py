@@ -49,6 +49,11 @@ class Seen:
         return found
 
     @property
+    def running(self) -> list[Turn | ToolCall]:
+        """What somebody works on, or did until they died."""
+        return [row for row in (*self.turns, *self.calls) if row.status == "running"]
+
+    @property
     def pending(self) -> list[Approval]:
         return [approval for approval in self.approvals if approval.status == "pending"]
 

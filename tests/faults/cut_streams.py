@@ -62,6 +62,8 @@ class _Door(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("content-type", "text/event-stream; charset=utf-8")
         self.send_header("transfer-encoding", "chunked")
+        # Else whoever asks again might take a connection that is about to be closed, and that would be a try more.
+        self.send_header("connection", "close")
         self.end_headers()
         if len(messages) > 1:
             self._say(self.model.done(), b"0\r\n\r\n")
