@@ -104,11 +104,14 @@ class Journey:
             if self.beats:
                 self.sweep()
             time.sleep(PACE)
+        # In two steps: leases that others take meanwhile are not to run out with the dead one's.
+        self.later(LEASE / 2)
         self._let_the_living_end()
-        self.later()
+        self.later(LEASE / 2)
 
     def _let_the_living_end(self) -> None:
-        """What others do meanwhile comes to its end, if it is short: their leases are not to run out with the dead one's."""
+        """What others have begun comes to its end, if it is short. Who is about to begin has read the clock by then, or will."""
+        self.stage.locked(self.session_id, lambda _db, _session: None)
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline and any(lives(row.worker) for row in self.look().running):
             time.sleep(PACE)

@@ -31,7 +31,7 @@ def hold():
         HELD.set()
         while not ask(db, WAITERS)[0][0][0]:
             gevent.sleep(0)
-    order.append("holder")
+        order.append("holder")
 
 def wait():
     HELD.wait()
