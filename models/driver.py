@@ -36,33 +36,33 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         """
         cursors = [self.cursor() for _ in statements]
         with self.lock:
-            line = self._pipeline = psycopg.Pipeline(self, _no_lock=True)
+            pipeline = self._pipeline = psycopg.Pipeline(self, _no_lock=True)
             failed: BaseException | None = None
             try:
-                self.wait(line._enter_gen())
-                self.wait(self._steps(line, cursors, statements))
+                self.wait(pipeline._enter_gen())
+                self.wait(self._steps(pipeline, cursors, statements))
             except BaseException as error:
                 failed = error
                 if not isinstance(error, psycopg.Error):
                     self.pgconn.finish()
                 raise
             finally:
-                line._exit(failed)
+                pipeline._exit(failed)
                 self._pipeline = None
             self.wait(self._prepared.maintain_gen(self))
         return cursors
 
     def _steps(
-        self, line: psycopg.Pipeline, cursors: list[Cursor], statements: Sequence[tuple[str, dict[str, Any]]]
+        self, pipeline: psycopg.Pipeline, cursors: list[Cursor], statements: Sequence[tuple[str, dict[str, Any]]]
     ) -> Steps[None]:
         for cursor, (text, values) in zip(cursors, statements, strict=True):
             yield from cursor._start_query(text)
             yield from cursor._maybe_prepare_gen(cursor._convert_query(text, values))
-        line._enqueue_sync()
-        while line.command_queue:
-            line.command_queue.popleft()()
+        pipeline._enqueue_sync()
+        while pipeline.command_queue:
+            pipeline.command_queue.popleft()()
         yield from send(self.pgconn)
-        yield from line._fetch_gen(flush=False)
+        yield from pipeline._fetch_gen(flush=False)
 
     def hung_up(self) -> bool:
         """Whether the server has ended this idle connection. It would have said so, which is looked at without a word to it."""

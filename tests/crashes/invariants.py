@@ -1,4 +1,4 @@
-"""What must hold of a session after any transaction, by the names of shared/reliability.md. Reads rows only, decides by itself."""
+"""What must hold of a session after any transaction, by the names I1 to I10. Reads rows only, decides by itself."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Fault 7: two deploys, or, as shared/reliability.md has it, five: SIGTERM ends workers, new ones start, work goes on (I1, I2)."""
+"""Fault 7: two deploys, or, in the slow run, five: SIGTERM ends workers, new ones start, work goes on (I1, I2)."""
 
 import re
 import time
