@@ -10,6 +10,7 @@ from kombu.utils import functional
 
 from models.roles import refuse_too_strong
 from models.settings import settings
+from workers.broker import Transport
 from workers.schedule import BEAT
 
 # While gevent patches, it looks at celery's lazy names, which loads kombu too early: kombu's wait between two tries to reach
@@ -33,14 +34,14 @@ app.conf.update(
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
     task_publish_retry=False,
+    broker_transport=Transport,
     broker_transport_options={
-        "visibility_timeout": 900,
+        # What a worker took and did not begin goes back when it stops in peace; when it is killed, the dispatch sweep sends it again.
+        "ack_emulation": False,
         "socket_timeout": 10,
         "socket_connect_timeout": 5,
         "socket_keepalive": True,
         "health_check_interval": 10,
-        "unacked_restore_interval": 10,
-        "unacked_restore_throttle": 1,
     },
     # Tool processes are renewed now and then. SIGTERM to the main process lets what runs finish, while the supervisor waits;
     # sent to the pool's processes it kills their calls (systemd: KillMode=mixed). The soft shutdown is SIGQUIT's.
