@@ -11,7 +11,7 @@ from gunicorn import util
 from gunicorn.http import errors
 from gunicorn.workers.ggevent import GeventWorker
 
-from models import ids
+from models import garbage, ids
 from models.settings import settings
 
 _STATUS: dict[type[Exception], tuple[int, str]] = {
@@ -63,6 +63,11 @@ def _words(status: int, exc: Exception) -> str:
     if status == 431:
         return f"At most {said.max_headers} headers are taken, each of at most {said.max_header_bytes} bytes."
     return f"This is no HTTP request that this server takes: {str(exc)[:200]}."
+
+
+def post_worker_init(_worker: Any) -> None:
+    """gunicorn's hook: a process has loaded the application."""
+    garbage.leave_what_stays()
 
 
 worker_class = Worker

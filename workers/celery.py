@@ -5,9 +5,10 @@ import time
 from typing import Any
 
 from celery import Celery
-from celery.signals import celeryd_init
+from celery.signals import celeryd_init, worker_process_init, worker_ready
 from kombu.utils import functional
 
+from models import garbage
 from models.roles import refuse_too_strong
 from models.settings import settings
 from workers.broker import Transport
@@ -26,6 +27,7 @@ app.conf.update(
     accept_content=["json"],
     task_ignore_result=True,
     result_backend=None,
+    result_backend_thread_safe=True,  # or every greenlet makes itself another one that does nothing
     # A worker that dies has lost nothing: the row's lease lapses. Early acknowledgement also survives a Redis that goes away.
     task_acks_late=False,
     worker_disable_prefetch=True,
@@ -45,7 +47,7 @@ app.conf.update(
     },
     # Tool processes are renewed now and then. SIGTERM to the main process lets what runs finish, while the supervisor waits;
     # sent to the pool's processes it kills their calls (systemd: KillMode=mixed). The soft shutdown is SIGQUIT's.
-    worker_max_tasks_per_child=200,
+    worker_max_tasks_per_child=1000,
     worker_max_memory_per_child=400_000,
     worker_soft_shutdown_timeout=10,
     # What ops see.
@@ -62,3 +64,10 @@ app.conf.update(
 def check_roles(**_: Any) -> None:
     """A worker does not start on a database role that no policy binds."""
     refuse_too_strong()
+
+
+@worker_ready.connect
+@worker_process_init.connect
+def started(**_: Any) -> None:
+    """All is imported: the main process's, and each pool process's."""
+    garbage.leave_what_stays()
