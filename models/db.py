@@ -15,9 +15,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import DeclarativeBase
-from sqlalchemy.orm import Session as Db
 
-from models import driver, pipeline
+from models import driver
+from models.pipeline import Db, Pipeline
 from models.settings import settings
 
 __all__ = [
@@ -109,16 +109,16 @@ def engine(role: Role = "app") -> sa.Engine:
         url = {"app": s.database_url, "system": s.database_system_url, "owner": s.database_owner_url}[role]
         made = _engines[key] = sa.create_engine(
             sa.make_url(url).set(drivername="postgresql+psycopg"),
-            isolation_level="AUTOCOMMIT",  # a transaction begins by `pipeline.begin`, with its first statement
+            isolation_level="AUTOCOMMIT",  # a transaction begins by its pipeline, with its first statement
             pool_size=s.database_pool_size,
             max_overflow=0,
+            pool_use_lifo=True,  # the connection whose caches are warm
+            pool_reset_on_return=None,  # a pipeline leaves nothing open
             hide_parameters=True,  # an error in a log must not say what was in the row
             pool_timeout=s.database_pool_timeout_seconds,
             connect_args=_CONNECT,
         )
         sa.event.listen(made, "do_connect", lambda _dialect, _record, args, options: driver.kind().connect(*args, **options))
-        sa.event.listen(made, "checkin", pipeline.forget)
-        sa.event.listen(made, "before_cursor_execute", lambda connection, *_: pipeline.send(connection))
     return _engines[key]
 
 
@@ -135,49 +135,21 @@ def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
     An exception out of COMMIT does not say that nothing was committed: the connection is dropped, and who wants to know reads again
     by fence (every verb is a compare-and-swap, so calling it again is that).
     """
-    db = _begin(workspace_id, role)
+    db = Db(Pipeline(engine(role), workspace_id))
     try:
         yield db
         for row in outbox(db).unwritten:
             row.write(db)
             db.expunge(row)  # or the unit of work looks for what is left to write of it
         db.flush()
-        pipeline.settle(db)
-        try:
-            db.commit()
-        except BaseException:
-            db.invalidate()
-            raise
+        db.pipeline.commit()
     except BaseException:
-        _roll_back(db)
+        db.pipeline.roll_back()
         raise
     finally:
         db.close()
+        db.pipeline.give_back()
     _send(outbox(db))
-
-
-def _begin(workspace_id: str, role: Role) -> Db:
-    """A database handle whose first statement opens the transaction. A pooled connection that died meanwhile is replaced."""
-    db = Db(engine(role), autoflush=False, expire_on_commit=False)
-    try:
-        for _ in range(settings().database_pool_size):
-            if pipeline.is_alive(db.connection()):
-                break
-            db.connection().invalidate()
-            db.rollback()
-        pipeline.begin(db.connection(), workspace_id)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _roll_back(db: Db) -> None:
-    """End it; a connection that cannot even do that is dropped, and why it came to that is raised by who called."""
-    try:
-        db.rollback()
-    except DBAPIError:
-        db.invalidate()
 
 
 def outbox(db: Db) -> Outbox:

@@ -8,11 +8,10 @@ from functools import cache
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Mapper, make_transient_to_detached
-from sqlalchemy.orm import Session as Db
+from sqlalchemy.orm import Mapper
 from sqlalchemy.orm.attributes import set_committed_value
 
-from models.pipeline import Statement, ask
+from models.pipeline import Db, Statement, ask
 
 T = TypeVar("T")
 
@@ -44,6 +43,14 @@ def made(table: type[T], **values: Any) -> T:
     return row
 
 
+def attach(db: Db, row: Any, key: Any) -> None:
+    """Have it be a transaction's, as the one with that identity key. `db.add` looks for much that no row of ours has."""
+    state = sa.inspect(row)
+    state.key = key
+    state.session_id = db.hash_key
+    db.identity_map.add(state)
+
+
 def column_list(table: type[Any]) -> str:
     """A table's columns as SQL, in the order in which `loaded` takes them."""
     return _column_list(sa.inspect(table))
@@ -67,16 +74,16 @@ def _select(mapper: Mapper[Any], clauses: str) -> str:
 
 def _row(db: Db, mapper: Mapper[T], record: tuple[Any, ...], anew: bool) -> T:
     values = dict(zip(columns_of(mapper), record, strict=True))
-    known = db.identity_map.get(mapper.identity_key_from_primary_key(tuple(values[key] for key in _key(mapper))))
+    key = mapper.identity_key_from_primary_key(tuple(values[name] for name in _key(mapper)))
+    known = db.identity_map.get(key)
     if known is not None:
         row: T = known
         if anew:
-            for key, value in values.items():
-                set_committed_value(row, key, value)
+            for name, value in values.items():
+                set_committed_value(row, name, value)
         return row
     row = made(mapper.class_, **values)
-    make_transient_to_detached(row)
-    db.add(row)
+    attach(db, row, key)
     return row
 
 

@@ -3,7 +3,7 @@
 import json
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -175,7 +175,7 @@ class Session(Base):
     @property
     def configured(self) -> dict[str, Any]:
         """Its agent as its owner made it."""
-        return AgentVersion.of_session(object_session(self), self.agent_id, self.agent_version).snapshot(self.overrides)
+        return AgentVersion.of_session(cast(Db, object_session(self)), self.agent_id, self.agent_version).snapshot(self.overrides)
 
     @property
     def thread_id(self) -> str:

@@ -7,12 +7,11 @@ import sqlalchemy as sa
 from psycopg.types.json import Jsonb
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapper, make_transient_to_detached
-from sqlalchemy.orm import Session as Db
 from sqlalchemy.orm.attributes import set_committed_value
 
-from models.pipeline import Stale, Statement, queue
+from models.pipeline import Db, Stale, Statement, queue
 from models.pure import states
-from models.reads import columns_of
+from models.reads import attach, columns_of
 
 __all__ = ["Stale", "insert", "move", "save", "write"]
 
@@ -46,7 +45,7 @@ def insert(db: Db, row: Any) -> None:
             setattr(row, key, getattr(column.default, "arg", None))
     write(db, _insert_of(mapper), {key: _given(column, getattr(row, key)) for key, column in columns.items()})
     make_transient_to_detached(row)
-    db.add(row)
+    attach(db, row, sa.inspect(row).key)
 
 
 def write(db: Db, statement: str, values: dict[str, Any], stale: str | None = None) -> None:

@@ -11,7 +11,7 @@ from kombu.utils import functional
 from models import garbage
 from models.roles import refuse_too_strong
 from models.settings import settings
-from workers.broker import Transport
+from workers import broker  # noqa: F401 - Redis is spoken to by its rules
 from workers.schedule import BEAT
 
 # While gevent patches, it looks at celery's lazy names, which loads kombu too early: kombu's wait between two tries to reach
@@ -36,9 +36,8 @@ app.conf.update(
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
     task_publish_retry=False,
-    broker_transport=Transport,
     broker_transport_options={
-        # What a worker took and did not begin goes back when it stops in peace; when it is killed, the dispatch sweep sends it again.
+        # What a worker took and did not begin goes back if it stops in peace. If it is killed, the dispatch sweep sends it again.
         "ack_emulation": False,
         "socket_timeout": 10,
         "socket_connect_timeout": 5,

@@ -18,7 +18,6 @@ from kombu.exceptions import KombuError, LimitExceeded
 from models import db
 from models.db import Hint, Outbox
 from models.settings import settings
-from workers.broker import Transport
 from workers.celery import app
 
 log = logging.getLogger(__name__)
@@ -80,7 +79,7 @@ def _send_hints(hints: list[Hint]) -> None:
 def _connection() -> Connection:
     limit = settings().publish_seconds
     options = {"socket_timeout": limit, "socket_connect_timeout": limit, "max_retries": 0, "retry_on_timeout": False}
-    return Connection(settings().redis_url, transport=Transport, transport_options=options)  # type: ignore[no-untyped-call]  # kombu
+    return Connection(settings().redis_url, transport_options=options)  # type: ignore[no-untyped-call]  # kombu
 
 
 @cache

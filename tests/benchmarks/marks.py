@@ -7,12 +7,11 @@ import os
 import time
 from typing import Any
 
-import sqlalchemy as sa
-
 from models import flow
-from models.db import Db
+from models.db import Db, on_commit, outbox
 from models.session import Session
 from models.tool_call import ToolCall
+from workers import enqueue
 
 _PIPE = os.open(os.environ["BENCH_PIPE"], os.O_WRONLY)
 
@@ -26,7 +25,7 @@ def _claimed(verb: Any, mark: str) -> Any:
     def marked(db: Db, session: Session, *args: Any, **kwargs: Any) -> Any:
         found = verb(db, session, *args, **kwargs)
         if found is not None:
-            db.info["mark"] = (mark, session.id, getattr(found, "call", found).id)
+            outbox(db).mark = (mark, session.id, getattr(found, "call", found).id)
         return found
 
     return marked
@@ -37,17 +36,18 @@ def _kept(verb: Any) -> Any:
         verb(db, session, *args, **kwargs)
         if session.status in {"waiting", "idle"}:
             call = next((c.id for c in ToolCall.of_turn(db, session) if c.status == "asked"), "-")
-            db.info["mark"] = ("P" if session.status == "waiting" else "D", session.id, call)
+            outbox(db).mark = ("P" if session.status == "waiting" else "D", session.id, call)
 
     return marked
 
 
-@sa.event.listens_for(Db, "after_commit")
-def _say(db: Db) -> None:
-    if mark := db.info.pop("mark", None):
+def _send(box: Any) -> None:
+    if mark := vars(box).pop("mark", None):
         say(*mark)
+    enqueue.send(box)
 
 
 flow.checkpoint = _kept(flow.checkpoint)
 flow.claim_turn = _claimed(flow.claim_turn, "C")
 flow.claim_call = _claimed(flow.claim_call, "T")
+on_commit(_send)

@@ -23,6 +23,7 @@ from flask import Flask
 from api import create_app
 from models import db, due, flow, lease
 from models.attempt import Attempt
+from models.pipeline import Pipeline, Statement
 from models.principal import Principal
 from models.tool_call import ToolCall
 from models.work import Work
@@ -33,7 +34,7 @@ from workers.tools import registry
 _doing: ContextVar[str] = ContextVar("doing", default="")
 """The verb of the transaction that is open, or was just committed, in this task."""
 
-_WROTE = sa.text("SELECT pg_current_xact_id_if_assigned() IS NOT NULL")
+_WROTE = Statement("SELECT pg_current_xact_id_if_assigned() IS NOT NULL", {})
 
 READS = "a look"
 """Says of a transaction that it changes nothing but leases, which are renewed as if nothing had been."""
@@ -84,9 +85,11 @@ def _watch(outside: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return wrap
 
 
-def _commit(self: db.Db, commit: Callable[[db.Db], None] = db.Db.commit) -> None:
+def _commit(self: Pipeline, commit: Callable[[Pipeline], None] = Pipeline.commit) -> None:
     verb = _doing.get()
-    if not verb and self.scalar(_WROTE):
+    if self.queue:
+        self.send()
+    if not verb and self.is_open and self.send(_WROTE) == [[(True,)]]:
         with Path(os.environ[UNLISTED]).open("a") as file:
             file.write("".join(traceback.format_stack(limit=6)) + "\n")
     here(f"{verb}.before_commit")
@@ -127,7 +130,7 @@ due.hints = _hints
 registry.execute = _watch("effect")(registry.execute)
 turn.provider_for = _loaded
 enqueue.publish = _publish
-db.Db.commit = _commit
+Pipeline.commit = _commit  # type: ignore[method-assign]
 assert tool.registry is registry, "tool.run finds the wrapped one"
 
 

@@ -26,7 +26,7 @@ HELD, order = Event(), []
 TWO_GREENLETS = """
 def hold():
     with transaction(workspace_id) as db:
-        assert isinstance(db.connection().connection.driver_connection, Cooperating)
+        assert isinstance(db.pipeline.driver, Cooperating)
         ask(db, LOCK)
         HELD.set()
         while not ask(db, WAITERS)[0][0][0]:

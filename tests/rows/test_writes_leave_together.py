@@ -66,7 +66,7 @@ def test_a_connection_that_dies_before_the_writes_is_a_passing_failure(stage: St
     def die() -> None:
         with transaction(stage.workspace_id) as db:
             move(db, db.get_one(Turn, turn.id), "running", fence=turn.fence + 1)
-            own = db.connection().connection.driver_connection.info.backend_pid
+            own = db.pipeline.driver.info.backend_pid
             with transaction(stage.workspace_id) as other:
                 other.execute(sa.select(sa.func.pg_terminate_backend(own, 5000)))
 
