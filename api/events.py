@@ -11,9 +11,11 @@ from api.paging import Order, page
 from api.requests.events import OURS, EventList, EventsSend, EventStream, plain
 from api.streams import Stream
 from models import flow
+from models.approval import Approval
 from models.db import Db, transaction
 from models.errors import Invalid, NotFound
 from models.event import Event
+from models.pipeline import read_ahead
 from models.principal import Principal
 from models.session import Session
 
@@ -28,8 +30,12 @@ _HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"
 def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> Json:
     """All of the events or none; answers as soon as they are stored, with them."""
     body.check()
+    said = [plain(event) for event in body.events]
+    match said:
+        case [{"type": "user.tool_confirmation", "tool_use_id": call_id}]:
+            read_ahead(db, Approval.about(call_id))
     session = flow.lock(db, session_id)
-    stored = flow.receive(db, session, principal, [plain(event) for event in body.events])
+    stored = flow.receive(db, session, principal, said)
     return {"data": [wire.event(event) for event in stored]}
 
 

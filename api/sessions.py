@@ -14,12 +14,13 @@ from api.requests.base import NoQuery, Nothing
 from api.requests.events import plain
 from api.requests.servers import check_servers
 from api.requests.sessions import ResourceList, SessionCreate, SessionList, SessionUpdate
-from models import flow
+from models import clock, flow
 from models.agent import AgentVersion
 from models.approval import Approval
 from models.db import Db
 from models.environment import Environment
 from models.errors import Invalid, NotFound
+from models.pipeline import read_ahead
 from models.principal import Principal
 from models.session import Session
 from models.settings import settings
@@ -33,6 +34,7 @@ NEWEST: Order[Session] = Order("sessions", (Session.created_at, Session.id), lam
 @writes(SessionCreate, "sessions", answer=answers.Session)
 def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
     """A new session, idle, or running if it comes with messages."""
+    read_ahead(db, Environment.kept(body.environment_id), clock.NOW)
     version = _version(db, body)
     overrides = body.agent.overrides()
     check_servers(db, version.snapshot(overrides), overrides, at="agent.")

@@ -12,10 +12,11 @@ from models import ids
 from models.db import Base, Db
 from models.decision import Decision
 from models.errors import Conflict
+from models.pipeline import Statement, ask
 from models.principal import Principal
 from models.pure import masking
 from models.pure.canonical import digest, spelled
-from models.reads import find
+from models.reads import find, loaded, selected
 from models.ruling import Asking
 from models.session import Session
 from models.tool_call import ToolCall
@@ -122,7 +123,12 @@ class Approval(Base):
     @classmethod
     def of_call(cls, db: Db, call_id: str) -> list["Approval"]:
         """All questions that a call ever raised, the first first."""
-        return find(db, cls, "FROM approval WHERE tool_call_id = %(call)s ORDER BY created_at, id", call=call_id)
+        return loaded(db, cls, ask(db, cls.about(call_id))[0])
+
+    @classmethod
+    def about(cls, call_id: str) -> Statement:
+        """Asks for these."""
+        return selected(cls, "FROM approval WHERE tool_call_id = %(call)s ORDER BY created_at, id", call=call_id)
 
     @classmethod
     def pending(cls, db: Db, session_id: str) -> list["Approval"]:

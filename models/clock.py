@@ -19,12 +19,13 @@ STARTED: ColumnElement[datetime] = select(DB_NOW).scalar_subquery()
 """The same, read once when a statement starts: a column compared with it is looked up in its index, not row by row."""
 
 
-_NOW = Statement("SELECT assent_now()", {})
+NOW = Statement("SELECT assent_now()", {})
+"""Asks for it."""
 
 
 def now(db: Db) -> datetime:
     """The database's time, aware, in UTC. Read it after the lock that you decide under."""
-    [[(found,)]] = ask(db, _NOW)
+    [[(found,)]] = ask(db, NOW)
     at: datetime = found
     return at
 

@@ -10,8 +10,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models import audit, clock, ids
 from models.db import Base, Db
 from models.errors import Conflict, Invalid, NotFound
+from models.pipeline import Statement, ask
 from models.principal import Principal
-from models.reads import find_one
+from models.reads import loaded, selected
 
 BUILT_IN = "default"
 """The name of the environment that every workspace is born with."""
@@ -100,9 +101,14 @@ class Environment(Base):
         return db.get(cls, environment_id) or _missing(environment_id)
 
     @classmethod
+    def kept(cls, environment_id: str) -> Statement:
+        """Asks for it, and keeps it from deletion until the transaction ends."""
+        return selected(cls, "FROM environment WHERE id = %(id)s FOR KEY SHARE", id=environment_id)
+
+    @classmethod
     def for_session(cls, db: Db, environment_id: str) -> "Environment":
         """The environment, kept from deletion until the transaction ends. Raises Invalid if no session may have it."""
-        row = find_one(db, cls, "FROM environment WHERE id = %(id)s FOR KEY SHARE", id=environment_id)
+        row = next(iter(loaded(db, cls, ask(db, cls.kept(environment_id))[0])), None)
         if row is None:
             raise Invalid("environment_id", "there is no such environment; GET /v1/environments lists those there are.")
         if row.archived_at:

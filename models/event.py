@@ -9,6 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.db import Base, Db
 from models.pipeline import Statement, ask
+from models.writes import write
 
 
 class Event(Base):
@@ -37,9 +38,16 @@ class Event(Base):
     @classmethod
     def read_queue(cls, db: Db, session_id: str, now: datetime) -> list[dict[str, Any]]:
         """The bodies of the session's messages that no turn has read yet, oldest first; they are processed now."""
-        [read] = ask(db, Statement(_READ_QUEUE, {"session": session_id, "now": now}))
-        return [body for _, body in sorted(read, key=lambda row: row[0])]
+        [read] = ask(db, cls.queue(session_id))
+        write(db, _PROCESSED, {"session": session_id, "now": now})
+        return [body for [body] in read]
+
+    @staticmethod
+    def queue(session_id: str) -> Statement:
+        """Asks for these bodies."""
+        return Statement(_QUEUE, {"session": session_id})
 
 
 _COLUMNS = tuple(Event.__table__.columns.keys())
-_READ_QUEUE = "UPDATE event SET processed_at = %(now)s WHERE session_id = %(session)s AND processed_at IS NULL RETURNING seq, body"
+_QUEUE = "SELECT body FROM event WHERE session_id = %(session)s AND processed_at IS NULL ORDER BY seq"
+_PROCESSED = "UPDATE event SET processed_at = %(now)s WHERE session_id = %(session)s AND processed_at IS NULL"

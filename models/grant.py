@@ -13,10 +13,11 @@ from models.approval import Approval
 from models.db import Base, Db, Hint, outbox
 from models.decision import Decision
 from models.errors import Conflict, Invalid, NotFound
+from models.pipeline import Statement, ask
 from models.principal import Principal, system
 from models.pure import policy
 from models.pure.policy import Rule
-from models.reads import find
+from models.reads import find, loaded, selected
 from models.session import Session
 from models.settings import settings
 from models.writes import insert
@@ -110,10 +111,20 @@ class Grant(Base):
         return found
 
     @classmethod
-    def live(cls, db: Db, session: Session, tools: Iterable[str], *, lock: bool = False) -> list["Grant"]:
-        """Those that count for the session's calls of these tools now. Who is going to use some locks all of them, in one order."""
-        where = {"session": session.id, "agent": session.agent_id, "now": session.now, "tools": sorted(set(tools))}
-        return find(db, cls, _LIVE + ("FOR NO KEY UPDATE" if lock else ""), **where)
+    def live(cls, db: Db, session: Session, tools: Iterable[str]) -> list["Grant"]:
+        """Those that count for the session's calls of these tools now."""
+        where = {"session": session.id, "agent": session.agent_id, "tools": sorted(set(tools))}
+        return find(db, cls, _LIVE, **where)
+
+    @classmethod
+    def to_use(cls, db: Db, session_id: str, tools: Iterable[str]) -> list["Grant"]:
+        """The same for who is going to use some: all of them are locked, in one order."""
+        return loaded(db, cls, ask(db, cls.of_session(session_id, tools))[0])
+
+    @classmethod
+    def of_session(cls, session_id: str, tools: Iterable[str]) -> Statement:
+        """Asks for these."""
+        return selected(cls, _TO_USE, session=session_id, agent=None, tools=sorted(set(tools)))
 
     @classmethod
     def spend(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> str | None:
@@ -194,10 +205,12 @@ class Grant(Base):
 
 _LIVE = """
     FROM approval_grant
-    WHERE (session_id = %(session)s OR (session_id IS NULL AND agent_id = %(agent)s)) AND tool = ANY(%(tools)s)
-    AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s) AND (max_uses IS NULL OR uses < max_uses)
+    WHERE tool = ANY(%(tools)s) AND (session_id = %(session)s OR (session_id IS NULL AND agent_id =
+        coalesce(%(agent)s, (SELECT agent_id FROM session WHERE id = %(session)s))))
+    AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now()) AND (max_uses IS NULL OR uses < max_uses)
     ORDER BY id
 """
+_TO_USE = f"{_LIVE} FOR NO KEY UPDATE"
 _STANDING = """
     FROM approval_grant WHERE id = ANY(%(ids)s) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s)
     ORDER BY id FOR SHARE

@@ -29,15 +29,19 @@ class Statement:
 
     text: str
     values: dict[str, Any]
-    stale: str | None = None
-    """Said by Stale if the statement meets no row, where it must meet one."""
+
+    @property
+    def key(self) -> str:
+        """The same of the same."""
+        return f"{self.text} {self.values}"
 
 
 _Said = tuple[str, dict[str, Any]]
 
 _BEGIN: _Said = ("BEGIN", {})
-_COMMIT: _Said = ("COMMIT", {})
 _ROLLBACK: _Said = ("ROLLBACK", {})
+_MOVED = "AS001"
+"""Raised by the database's function `assent_still`."""
 _WORKSPACE = "SELECT set_config('assent.workspace', %(workspace)s, true)"
 
 
@@ -49,6 +53,10 @@ class Pipeline:
         self.engine = engine
         self.workspace_id = workspace_id
         self.queue: list[Statement] = []
+        self.wanted: list[Statement] = []
+        """To be read ahead."""
+        self.ahead: dict[str, list[tuple[Any, ...]]] = {}
+        """What was read ahead, and not yet asked."""
         with _translated(engine.dialect):
             self.pooled = engine.raw_connection()
             while self.driver.hung_up():
@@ -65,19 +73,19 @@ class Pipeline:
         """Whether the transaction was begun, by what Postgres said last."""
         return self.driver.pgconn.transaction_status != TransactionStatus.IDLE
 
-    def send(self, *asked: Statement) -> list[list[tuple[Any, ...]]]:
-        """Send what is queued, and behind it what is asked; the rows of each that is asked.
+    def send(self, *asked: Statement, end: str | None = None) -> list[list[tuple[Any, ...]]]:
+        """Send what is queued, what is asked, and what is read ahead or the transaction's end; the rows of each that is asked.
 
         Raises Stale, or SQLAlchemy's errors; the transaction is then good for nothing but a rollback.
         """
-        statements = [*self.queue, *asked]
         opening = [] if self.is_open else [_BEGIN, (_WORKSPACE, {"workspace": self.workspace_id})]
-        answers = self._exchange(opening + [(each.text, each.values) for each in statements])[len(opening) :]
+        said = [(each.text, each.values) for each in (*self.queue, *asked, *self.wanted)]
+        answers = self._exchange([*opening, *said, *([(end, {})] if end else [])])[len(opening) :]
+        rows = [answer.rows for answer in answers[len(self.queue) :]]
+        self.ahead |= {each.key: found for each, found in zip(self.wanted, rows[len(asked) :], strict=False)}
         self.queue.clear()
-        for each, answer in zip(statements, answers, strict=True):
-            if each.stale and answer.met != 1:
-                raise Stale(each.stale)
-        return [answer.rows for answer in answers[len(answers) - len(asked) :]]
+        self.wanted.clear()
+        return rows[: len(asked)]
 
     def settle(self) -> None:
         """Open it and send what is queued, before somebody else speaks on the connection. Raises as `send`."""
@@ -85,15 +93,10 @@ class Pipeline:
             self.send()
 
     def commit(self) -> None:
-        """End it. An error may come from before the commit or from behind it; the connection is dropped."""
-        if self.queue:
-            self.send()
-        if self.is_open:
-            try:
-                self._exchange([_COMMIT])
-            except BaseException:
-                self.pooled.invalidate()
-                raise
+        """End it, with what is queued, in one message. Raises as `send`; if the connection is lost, nobody knows if it did."""
+        self.wanted.clear()
+        if self.queue or self.is_open:
+            self.send(end="COMMIT")
 
     def roll_back(self) -> None:
         """End it; a connection that cannot even do that is dropped, and why it came to that is raised by who called."""
@@ -136,8 +139,17 @@ def queue(db: Db, statement: Statement) -> None:
 
 
 def ask(db: Db, *statements: Statement) -> list[list[tuple[Any, ...]]]:
-    """The rows of each of these, in one round trip. Raises Stale, or SQLAlchemy's errors."""
+    """The rows of each of these, in one round trip, or as they were read ahead. Raises Stale, or SQLAlchemy's errors."""
+    ahead = db.pipeline.ahead
+    if ahead and all(each.key in ahead for each in statements):
+        return [ahead.pop(each.key) for each in statements]
     return db.pipeline.send(*statements)
+
+
+def read_ahead(db: Db, *statements: Statement) -> None:
+    """Have these read right behind what is asked next, which takes the lock that they are to be read under. Whoever asks one of
+    them later, in the same words, has that answer: so nothing that they read may be written in between."""
+    db.pipeline.wanted += statements
 
 
 @contextmanager
@@ -146,6 +158,8 @@ def _translated(dialect: sa.Dialect, driver: Connection | None = None) -> Iterat
     try:
         yield
     except psycopg.Error as error:
+        if error.sqlstate == _MOVED:
+            raise Stale(error.diag.message_primary) from error
         lost = driver is not None and driver.closed
         said = DBAPIError.instance(
             None, None, error, psycopg.Error, hide_parameters=True, connection_invalidated=lost, dialect=dialect

@@ -113,7 +113,8 @@ class Turn(Base):
         """The content of the messages that waited, now processed."""
         if not session.unread:
             return []
-        session.write(db)
+        if any(event.processed_at is None for event in session.events):
+            session.write(db)
         session.unread = 0
         return [block for body in Event.read_queue(db, session.id, session.now) for block in body["content"]]
 

@@ -23,8 +23,8 @@ def move(db: Db, row: Any, to: str, **values: Any) -> None:
     """
     states.check(row.__tablename__, row.status, to)
     changed = {"status": to, **values}
-    guard = ("id", "status", "fence") if hasattr(row, "fence") else ("id", "status")
-    _update(db, row, changed, guard, f"{row.__tablename__} {row.id} is no longer {row.status}")
+    guard = ("status", "fence") if hasattr(row, "fence") else ("status",)
+    _update(db, row, changed, guard, otherwise=f"{row.__tablename__} {row.id} is no longer {row.status}")
 
 
 def save(db: Db, row: Any) -> None:
@@ -33,7 +33,7 @@ def save(db: Db, row: Any) -> None:
     before = state.committed_state
     changed = {key: getattr(row, key) for key in columns_of(state.mapper) if key in before}
     if changed:
-        _update(db, row, changed, ("id",), None)
+        _update(db, row, changed)
 
 
 def insert(db: Db, row: Any) -> None:
@@ -48,17 +48,19 @@ def insert(db: Db, row: Any) -> None:
     attach(db, row, sa.inspect(row).key)
 
 
-def write(db: Db, statement: str, values: dict[str, Any], stale: str | None = None) -> None:
-    """Queue one statement in psycopg's notation. If it must meet one row, `stale` says what it means that it does not."""
-    queue(db, Statement(statement, values, stale))
+def write(db: Db, statement: str, values: dict[str, Any]) -> None:
+    """Queue one statement in psycopg's notation."""
+    queue(db, Statement(statement, values))
 
 
-def _update(db: Db, row: Any, changed: dict[str, Any], guard: tuple[str, ...], stale: str | None) -> None:
+def _update(db: Db, row: Any, changed: dict[str, Any], guard: tuple[str, ...] = (), otherwise: str = "") -> None:
     mapper = sa.inspect(row).mapper
     columns = columns_of(mapper)
     values = {key: _given(columns[key], value) for key, value in changed.items()}
-    values |= {f"was_{key}": getattr(row, key) for key in guard}
-    write(db, _update_of(mapper, tuple(changed), guard), values, stale)
+    values |= {f"was_{key}": getattr(row, key) for key in ("id", *guard)}
+    if guard:
+        values["otherwise"] = otherwise
+    write(db, _update_of(mapper, tuple(changed), guard), values)
     for key, value in changed.items():
         set_committed_value(row, key, value)
 
@@ -78,5 +80,6 @@ def _insert_of(mapper: Mapper[Any]) -> str:
 def _update_of(mapper: Mapper[Any], keys: tuple[str, ...], guard: tuple[str, ...]) -> str:
     columns = columns_of(mapper)
     changed = ", ".join(f'"{columns[key].key}" = %({key})s' for key in keys)
-    where = " AND ".join(f'"{columns[key].key}" = %(was_{key})s' for key in guard)
+    still = " AND ".join(f'"{columns[key].key}" = %(was_{key})s' for key in guard)
+    where = "id = %(was_id)s" + (f" AND assent_still({still}, %(otherwise)s)" if guard else "")
     return f'UPDATE "{mapper.local_table}" SET {changed} WHERE {where}'  # noqa: S608 - our own names

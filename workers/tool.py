@@ -4,9 +4,11 @@ import logging
 from functools import partial
 
 from models import due, flow, toolset
+from models.approval import Approval
 from models.db import Db, transaction
 from models.errors import NotFound
 from models.flow import Hands, Outcome, Taken
+from models.pipeline import read_ahead
 from models.pure import words
 from models.pure.canonical import is_digest
 from models.pure.naming import OURS
@@ -71,6 +73,7 @@ def _claim(call_id: str, session_id: str, workspace_id: str) -> Taken | None:
     storage_id = workdir.storage_id(settings().workdir_root)
     hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of)
     with transaction(workspace_id) as db:
+        read_ahead(db, Approval.about(call_id))
         try:
             session = flow.lock(db, session_id)
         except NotFound:

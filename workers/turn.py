@@ -10,6 +10,8 @@ from celery.signals import celeryd_after_setup
 from models import flow, ids
 from models.db import Db, transaction
 from models.errors import NotFound
+from models.grant import Grant
+from models.pipeline import read_ahead
 from models.pure import words
 from models.pure.storable import storable
 from models.session import Session
@@ -96,6 +98,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
     if not leases.ready():
         return None
     with transaction(workspace_id) as db:
+        read_ahead(db, *flow.reads_of_claim(session_id))
         try:
             session = flow.lock(db, session_id)
         except NotFound:
@@ -109,7 +112,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
             agent=agent,
             policies=flow.policies(db, session),
             listed=listed(db, agent),
-            messages=flow.history(db, session_id),
+            messages=flow.history(db, session_id, turn),
         )
 
 
@@ -157,7 +160,8 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id
         )
 
     try:
-        keep(turn.workspace_id, turn.session_id, lease, verb)
+        grants = [Grant.of_session(turn.session_id, {each.name for each in proposals})] if proposals else []
+        keep(turn.workspace_id, turn.session_id, lease, verb, ahead=grants)
     except Exception as error:  # noqa: BLE001 - whatever a model says, its turn ends
         log.error("turn %s: its reply could not be kept (%s)", turn.id, type(error).__name__)
         _fail_by_model(turn, lease, ModelError("failed", f"The model's reply could not be kept ({type(error).__name__})."))

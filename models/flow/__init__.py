@@ -25,7 +25,7 @@ from models.flow.granting import policies, release_waiting, ruling, swept
 from models.flow.hosting import offer_work, stop_work
 from models.flow.locking import lock
 from models.flow.talking import archive, create, delete, receive
-from models.flow.turning import checkpoint, claim_turn, fail_turn, history, rescue_turn
+from models.flow.turning import checkpoint, claim_turn, fail_turn, history, reads_of_claim, rescue_turn
 from models.flow.updating import update
 from models.flow.working import Outcome, expire_calls, finish_call, late_result, lose_call, rescue_call
 
@@ -50,6 +50,7 @@ __all__ = [
     "lose_call",
     "offer_work",
     "policies",
+    "reads_of_claim",
     "receive",
     "release_waiting",
     "remind_due",

@@ -43,7 +43,7 @@ def judge(db: Db, session: Session, proposals: Sequence[Proposal]) -> list[Verdi
     verdicts = [rules.verdict(each.name, each.input) for each in proposals]
     if not any(each.effect == "ask" for each in verdicts):
         return verdicts
-    grants = _about(session, rules, Grant.live(db, session, {each.name for each in proposals}, lock=True))
+    grants = _about(session, rules, Grant.to_use(db, session.id, {each.name for each in proposals}))
     for position, each in enumerate(proposals):
         if verdicts[position].effect == "ask" and each.problem is None:
             verdicts[position] = _granted(db, session, rules, grants, each.name, each.input)
@@ -58,7 +58,7 @@ def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int
             return None
         waiting = [a for a in Approval.pending(db, session_id) if a.kind == "tool_call" and a.expires_at > session.now]
         rules = ruling(db, session)
-        grants = _about(session, rules, Grant.live(db, session, {each.tool for each in waiting}, lock=True))
+        grants = _about(session, rules, Grant.to_use(db, session.id, {each.tool for each in waiting}))
         released = 0
         for approval in waiting if grants else ():
             released += _release(db, session, rules, grants, approval)

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from models.approval import Approval
 from models.db import Db
+from models.event import Event
 from models.flow.following import carry_on, rest
 from models.flow.granting import judge
 from models.pipeline import Statement, ask
@@ -132,13 +133,18 @@ def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
     rest(db, session, {"type": "retries_exhausted"})
 
 
-def history(db: Db, session_id: str) -> Messages:
+def reads_of_claim(session_id: str) -> tuple[Statement, ...]:
+    """What claiming a turn and its history look at."""
+    return (Event.queue(session_id), *_past(session_id))
+
+
+def history(db: Db, session_id: str, claimed: Turn | None = None) -> Messages:
     """What the model is sent: prompts, replies and results in order, roles alternating, no approval machinery.
 
-    A turn that the model refused or could not accept is left out with its prompt: continued, it would be refused again.
+    A turn that the model refused or could not accept is left out with its prompt: continued, it would be refused again. `claimed` is
+    the turn that it is for, whose prompt may have been put together after the rest was read.
     """
-    of_session = {"session": session_id}
-    turns, calls = ask(db, Statement(_TURNS, of_session), Statement(_CALLS, of_session))
+    turns, calls = ask(db, *_past(session_id))
     # What a turn could not accept may be a result of the calls before it.
     spoiled = {before for (before, *_), (*_, after) in pairwise(turns) if after == "unacceptable"}
     results: dict[str, list[dict[str, Any]]] = {}
@@ -154,10 +160,15 @@ def history(db: Db, session_id: str) -> Messages:
     for turn_id, prompt, reply, stop_reason in turns:
         if stop_reason in {"refusal", "unacceptable"}:
             continue
-        _append(messages, "user", prompt)
+        _append(messages, "user", claimed.prompt if claimed and claimed.id == turn_id else prompt)
         _append(messages, "assistant", [b for b in reply or [] if b["type"] != "text" or b["text"].strip()])
         _append(messages, "user", results.get(turn_id, []))
     return messages
+
+
+def _past(session_id: str) -> tuple[Statement, Statement]:
+    of_session = {"session": session_id}
+    return Statement(_TURNS, of_session), Statement(_CALLS, of_session)
 
 
 def _edit(db: Db, session_id: str, edited: dict[str, Any]) -> str:
