@@ -8,11 +8,12 @@ from celery import Celery
 from celery.signals import celeryd_init, worker_process_init, worker_ready
 from kombu.utils import functional
 
-from models import garbage
+from models import process
 from models.roles import refuse_too_strong
 from models.settings import settings
 from workers import broker  # noqa: F401 - Redis is spoken to by its rules
 from workers.schedule import BEAT
+from workers.task_events import Together
 
 # While gevent patches, it looks at celery's lazy names, which loads kombu too early: kombu's wait between two tries to reach
 # Redis would then hold up the whole process, every model's stream and every lease, for as long as Redis is away.
@@ -57,6 +58,7 @@ app.conf.update(
     beat_schedule=BEAT,
     beat_enable_remote_control=True,
 )
+app.steps["consumer"].add(Together)
 
 
 @celeryd_init.connect
@@ -69,4 +71,4 @@ def check_roles(**_: Any) -> None:
 @worker_process_init.connect
 def started(**_: Any) -> None:
     """All is imported: the main process's, and each pool process's."""
-    garbage.leave_what_stays()
+    process.started()

@@ -141,8 +141,8 @@ def reads_of_claim(session_id: str) -> tuple[Statement, ...]:
 def history(db: Db, session_id: str, claimed: Turn | None = None) -> Messages:
     """What the model is sent: prompts, replies and results in order, roles alternating, no approval machinery.
 
-    A turn that the model refused or could not accept is left out with its prompt: continued, it would be refused again. `claimed` is
-    the turn that it is for, whose prompt may have been put together after the rest was read.
+    A turn that the model refused or could not accept is left out with its prompt: continued, it would be refused again.
+    `claimed` is the turn that it is for, whose prompt may have been put together after the rest was read.
     """
     turns, calls = ask(db, *_past(session_id))
     # What a turn could not accept may be a result of the calls before it.

@@ -24,7 +24,7 @@ from benchmarks.house import House, Servers, house, servers
 from benchmarks.meters import Cost, Meter, percentile, spin_ms, timed
 from benchmarks.owners import profile, sampler
 
-METERED = {"postgres": "Postgres", "redis": "Redis", "beat": "beat", "driver": "driver (httpx)"}
+METERED = {"postgres": "Postgres", "redis": "Redis", "beat": "beat", "driver": "driver (http)"}
 """Processes whose CPU has one owner; the others are sampled."""
 
 
