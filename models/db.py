@@ -140,7 +140,6 @@ def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
         yield db
         for row in outbox(db).unwritten:
             row.write(db)
-            db.expunge(row)  # or the unit of work looks for what is left to write of it
         db.flush()
         db.pipeline.commit()
     except BaseException:

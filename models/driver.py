@@ -66,7 +66,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
             sent = [key for each in dumped for key in self._send(*each)]
             self.pgconn.pipeline_sync()
             results = self.wait(_results(self.pgconn, len(sent)))
-            if not self.closed:
+            if self.pgconn.status == pq.ConnStatus.OK:
                 self.pgconn.exit_pipeline_mode()
         except BaseException:
             self.pgconn.finish()

@@ -33,7 +33,7 @@ class Event(Base):
     @property
     def row(self) -> dict[str, Any]:
         """Its columns, for an insert."""
-        return {key: getattr(self, key) for key in _COLUMNS}
+        return {key: self.__dict__[key] for key in _COLUMNS}
 
     @classmethod
     def read_queue(cls, db: Db, session_id: str, now: datetime) -> list[dict[str, Any]]:

@@ -7,8 +7,7 @@ written, or before the commit.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import psycopg
 import sqlalchemy as sa
@@ -23,8 +22,7 @@ class Stale(Exception):
     """A compare-and-swap found that somebody else had moved the row: do nothing more with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """One statement, in psycopg's notation, with its values."""
 
     text: str

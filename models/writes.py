@@ -34,6 +34,7 @@ def save(db: Db, row: Any) -> None:
     changed = {key: getattr(row, key) for key in columns_of(state.mapper) if key in before}
     if changed:
         _update(db, row, changed)
+    state._commit_all(row.__dict__, db.identity_map)  # or the unit of work looks for what is left to write of it
 
 
 def insert(db: Db, row: Any) -> None:

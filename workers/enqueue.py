@@ -72,7 +72,8 @@ def _send_hints(hints: list[Hint]) -> None:
     with pools.producers[_connection()].acquire(block=True, timeout=settings().publish_seconds) as producer:
         for hint in hints:
             where = {"queue": hint.queue} if hint.queue else {}
-            app.send_task(hint.task, hint.args, producer=producer, ignore_result=True, retry=False, **where)
+            shown = {"argsrepr": str(hint.args), "kwargsrepr": "{}"}  # ids: what Celery would take care to shorten for Flower
+            app.send_task(hint.task, hint.args, producer=producer, ignore_result=True, retry=False, **where, **shown)
 
 
 @cache
