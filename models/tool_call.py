@@ -217,8 +217,8 @@ class ToolCall(Base):
         twin.announce(db, session)
         twin.put(db, session)
 
-    def claim(self, db: Db, session: Session, worker: str) -> None:
-        """Take the lease and commit the attempt's row before the effect."""
+    def claim(self, db: Db, session: Session, worker: str, *, idempotent: bool) -> None:
+        """Take the lease and commit the attempt's row before the effect. `idempotent`: whether it still is."""
         move(
             db,
             self,
@@ -228,6 +228,7 @@ class ToolCall(Base):
             lease_until=session.now + timedelta(seconds=settings().lease_seconds),
             worker=worker,
             held_back=None,
+            idempotent=idempotent,
         )
         Attempt.begin(
             db,

@@ -6,6 +6,8 @@ Everything here is a hint. With Redis dead, half-open or full, a publish fails w
 
 import json
 import logging
+import os
+import threading
 import time
 from functools import cache
 from typing import Any
@@ -41,7 +43,7 @@ def publish(hints: list[Hint], news: dict[str, dict[str, Any]]) -> bool:
     try:
         _send_hints(hints)
         for session_id, note in news.items():
-            _redis().publish(channel(session_id), json.dumps(note))
+            _news().say(channel(session_id), json.dumps(note))
     except LimitExceeded:
         log.warning("all connections to the queue are busy: the sweeps take over")
         return False
@@ -81,6 +83,43 @@ def _connection() -> Connection:
     limit = settings().publish_seconds
     options = {"socket_timeout": limit, "socket_connect_timeout": limit, "max_retries": 0, "retry_on_timeout": False}
     return Connection(settings().redis_url, transport_options=options)  # type: ignore[no-untyped-call]  # kombu
+
+
+class _News:
+    """A connection for what is said to readers. Nobody waits for its answers: they are read, to be rid of them, before the next."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: Any = None
+
+    def say(self, where: str, what: str) -> None:
+        """Publish it. Errors: redis's."""
+        with self._lock:
+            connection = self._connected()
+            try:
+                connection.send_command("PUBLISH", where, what)
+            except BaseException:
+                connection.disconnect()  # who knows how much of it was sent
+                raise
+
+    def _connected(self) -> Any:
+        self._connection = self._connection or _redis().connection_pool.make_connection()
+        try:
+            while self._connection.is_connected and self._connection.can_read():
+                self._connection.read_response()
+        except redis.RedisError:
+            self._connection.disconnect()
+        if not self._connection.is_connected:
+            self._connection.connect()
+        return self._connection
+
+
+@cache
+def _news() -> _News:
+    return _News()
+
+
+os.register_at_fork(after_in_child=_news.cache_clear)  # a connection is one process's
 
 
 @cache

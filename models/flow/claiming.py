@@ -55,8 +55,10 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
     call = db.get(ToolCall, call_id)
     if call is None or call.session_id != session.id or call.status != "queued":
         return None
-    call.held_back = _lacking(session, call, hands)
-    if call.held_back:
+    lacking = _lacking(session, call, hands)
+    if lacking != call.held_back:
+        call.held_back = lacking
+    if lacking:
         return None
     by = _let_by(db, call)
     if by is None:
@@ -68,8 +70,7 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
     if not _may_begin(db, session, call, entry) or _answered_before(db, session, call):
         carry_on(db, session)
         return None
-    call.idempotent = call.idempotent and (entry is None or bool(entry["idempotent"]))
-    call.claim(db, session, hands.worker)
+    call.claim(db, session, hands.worker, idempotent=call.idempotent and (entry is None or bool(entry["idempotent"])))
     session.note(
         _actor(session),
         "tool_call.started",
