@@ -16,7 +16,7 @@ from models.pipeline import Statement, ask
 from models.principal import Principal
 from models.pure import masking
 from models.pure.canonical import digest, spelled
-from models.reads import find, loaded, selected
+from models.reads import find, loaded, made, selected
 from models.ruling import Asking
 from models.session import Session
 from models.tool_call import ToolCall
@@ -91,7 +91,8 @@ class Approval(Base):
         `told`: what people are shown beside, `questions` or `attempt_told`.
         """
         remind = asking.remind_after_seconds
-        return cls(
+        return made(
+            cls,
             id=ids.new("appr"),
             workspace_id=session.workspace_id,
             session_id=session.id,

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.db import Base, Db, transaction
 from models.pure.storable import storable
+from models.reads import made
 from models.writes import insert, write
 
 
@@ -36,7 +37,7 @@ class Attempt(Base):
     @classmethod
     def begin(cls, db: Db, **columns: object) -> None:
         """Its row, to be committed before the effect."""
-        insert(db, cls(**columns))
+        insert(db, made(cls, **columns))
 
     @staticmethod
     def end(db: Db, call_id: str, number: int, at: datetime, outcome: str) -> None:

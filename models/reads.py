@@ -74,7 +74,7 @@ def _select(mapper: Mapper[Any], clauses: str) -> str:
 
 def _row(db: Db, mapper: Mapper[T], record: tuple[Any, ...], anew: bool) -> T:
     values = dict(zip(columns_of(mapper), record, strict=True))
-    key = mapper.identity_key_from_primary_key(tuple(values[name] for name in _key(mapper)))
+    key = identity(mapper, values)
     known = db.identity_map.get(key)
     if known is not None:
         row: T = known
@@ -85,6 +85,11 @@ def _row(db: Db, mapper: Mapper[T], record: tuple[Any, ...], anew: bool) -> T:
     row = made(mapper.class_, **values)
     attach(db, row, key)
     return row
+
+
+def identity(mapper: Mapper[Any], values: dict[str, Any]) -> Any:
+    """The identity key of a row with these values."""
+    return mapper.identity_key_from_primary_key(tuple(values[name] for name in _key(mapper)))
 
 
 @cache

@@ -17,7 +17,7 @@ from models.proposal import Proposal
 from models.pure import words
 from models.pure.canonical import digest
 from models.pure.policy import Verdict
-from models.reads import find
+from models.reads import find, made
 from models.session import Session
 from models.settings import settings
 from models.turn import Turn
@@ -112,7 +112,8 @@ class ToolCall(Base):
     ) -> "ToolCall":
         """The row of a proposed call, in its first status; to be inserted."""
         grants = [rule.id for rule in verdict.rules if rule.source == "grant"] or None
-        call = cls(
+        call = made(
+            cls,
             id=proposal.id,
             workspace_id=session.workspace_id,
             session_id=session.id,

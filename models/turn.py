@@ -15,6 +15,7 @@ from models import ids
 from models.db import Base, Db, Hint, outbox
 from models.event import Event
 from models.pure.backoff import backoff
+from models.reads import made
 from models.session import Session
 from models.settings import settings
 from models.writes import Stale, insert, move
@@ -64,7 +65,8 @@ class Turn(Base):
         """The session's next turn, queued; it becomes the session's current one."""
         session.turn_number += 1
         session.turn_count = count
-        turn = cls(
+        turn = made(
+            cls,
             id=ids.new("turn"),
             workspace_id=session.workspace_id,
             session_id=session.id,

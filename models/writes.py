@@ -6,12 +6,12 @@ from typing import Any
 import sqlalchemy as sa
 from psycopg.types.json import Jsonb
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.orm import Mapper, make_transient_to_detached
+from sqlalchemy.orm import Mapper
 from sqlalchemy.orm.attributes import set_committed_value
 
 from models.pipeline import Db, Stale, Statement, queue
 from models.pure import states
-from models.reads import attach, columns_of
+from models.reads import attach, columns_of, identity
 
 __all__ = ["Stale", "insert", "move", "save", "write"]
 
@@ -38,15 +38,14 @@ def save(db: Db, row: Any) -> None:
 
 
 def insert(db: Db, row: Any) -> None:
-    """Insert a new row."""
-    mapper = sa.inspect(row).mapper
-    columns = columns_of(mapper)
+    """Insert a new row, made by `reads.made` or by the ORM; what it has no value for has its column's default."""
+    state = sa.inspect(row)
+    columns = columns_of(state.mapper)
     for key, column in columns.items():
-        if key not in row.__dict__:
-            setattr(row, key, getattr(column.default, "arg", None))
-    write(db, _insert_of(mapper), {key: _given(column, getattr(row, key)) for key, column in columns.items()})
-    make_transient_to_detached(row)
-    attach(db, row, sa.inspect(row).key)
+        row.__dict__.setdefault(key, getattr(column.default, "arg", None))
+    write(db, _insert_of(state.mapper), {key: _given(column, row.__dict__[key]) for key, column in columns.items()})
+    state._commit_all(row.__dict__)
+    attach(db, row, identity(state.mapper, row.__dict__))
 
 
 def write(db: Db, statement: str, values: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from models.flow.following import carry_on, stop
 from models.flow.hosting import retire_work
 from models.grant import Grant
 from models.principal import Principal
+from models.reads import made
 from models.session import NO_USAGE, Session
 from models.stored_result import StoredResult
 from models.tool_call import ToolCall
@@ -52,7 +53,8 @@ def create(
 ) -> Session:
     """A new, idle session of one version of an agent, some of whose fields it may have otherwise."""
     now = clock.now(db)
-    session = Session(
+    session = made(
+        Session,
         id=ids.new("sesn"),
         workspace_id=principal.workspace_id,
         agent_id=version.agent_id,

@@ -103,8 +103,9 @@ class Driver(Loop):
         super().__init__(at)
         self.at = at
         self.of_thread = threading.local()
-        policy = {"type": "always_ask"}
-        toolset = {"type": "agent_toolset_20260401", "default_config": {"enabled": True, "permission_policy": policy}}
+        # One tool, as the peers have.
+        tool = {"name": "glob", "enabled": True, "permission_policy": {"type": "always_ask"}}
+        toolset = {"type": "agent_toolset_20260401", "default_config": {"enabled": False}, "configs": [tool]}
         agent = self._post("/v1/agents", {"name": "Bench", "model": "claude-bench", "tools": [toolset]})
         environment = self._answer("GET", "/v1/environments")["data"][0]
         self.session = {"agent": agent["id"], "environment_id": environment["id"], "initial_events": [message(PROMPT)]}
