@@ -10,7 +10,7 @@ import select
 import sys
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import abc, pq
@@ -21,6 +21,7 @@ from psycopg.generators import fetch_many, send
 from psycopg.waiting import Ready, Wait
 
 T = TypeVar("T")
+Rows = list[tuple[Any, ...]]
 _Key = tuple[bytes, tuple[int, ...]]
 """What a statement is prepared by: its text, and the types of its values."""
 _Dumped = tuple[_Key, Sequence[Buffer | None] | None, Sequence[int] | None]
@@ -35,14 +36,6 @@ _TO_BE_PREPARED_ANEW = ("0A000", "26000")
 _PLACE = re.compile(r"%\((?P<name>\w+)\)s|%%")
 
 
-class Answer(NamedTuple):
-    """What came of one statement."""
-
-    rows: list[tuple[Any, ...]]
-    met: int
-    """How many rows."""
-
-
 class Connection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that can exchange many statements at once."""
 
@@ -53,8 +46,8 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         """Of the statements that are prepared here."""
         self._named = 0
 
-    def exchange(self, statements: Sequence[tuple[str, dict[str, Any]]]) -> list[Answer]:
-        """Run statements, each with its values, in one round trip. The first that fails ends the exchange.
+    def exchange(self, statements: Sequence[tuple[str, dict[str, Any]]]) -> list[Rows]:
+        """Run statements, each with its values, in one round trip: the rows of each. The first that fails ends the exchange.
 
         Errors: psycopg's. Whoever is killed meanwhile, or out of time, leaves a connection that is closed; so does a statement
         that would have to be prepared anew.
@@ -74,7 +67,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         failed = next((result for result in results if result.status not in _DONE), None)
         if failed is not None:
             raise self._failure(failed, sent, results)
-        return [_answer(transformer, result) for key, result in zip(sent, results, strict=True) if key is None]
+        return [_rows(transformer, result) for key, result in zip(sent, results, strict=True) if key is None]
 
     def _send(self, key: _Key, values: Sequence[Buffer | None] | None, formats: Sequence[int] | None) -> list[_Key | None]:
         """Put a statement into the message. For each result it will have: the key that it is prepared by there, or None."""
@@ -209,8 +202,8 @@ def _results(pgconn: pq.abc.PGconn, count: int) -> PQGen[list[pq.abc.PGresult]]:
     return found
 
 
-def _answer(transformer: abc.Transformer, result: pq.abc.PGresult) -> Answer:
+def _rows(transformer: abc.Transformer, result: pq.abc.PGresult) -> Rows:
     if result.status == pq.ExecStatus.COMMAND_OK:
-        return Answer([], result.command_tuples or 0)
+        return []
     transformer.set_pgresult(result)
-    return Answer(transformer.load_rows(0, result.ntuples, tuple), result.ntuples)
+    return transformer.load_rows(0, result.ntuples, tuple)

@@ -5,8 +5,6 @@ queued here, the transaction's BEGIN first of all, and leaves in one message: wi
 written, or before the commit.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
 import psycopg
@@ -15,7 +13,7 @@ from psycopg.pq import TransactionStatus
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from models.driver import Answer, Connection
+from models.driver import Connection, Rows
 
 
 class Stale(Exception):
@@ -34,10 +32,7 @@ class Statement(NamedTuple):
         return f"{self.text} {self.values}"
 
 
-_Said = tuple[str, dict[str, Any]]
-
-_BEGIN: _Said = ("BEGIN", {})
-_ROLLBACK: _Said = ("ROLLBACK", {})
+_BEGIN, _COMMIT, _ROLLBACK = Statement("BEGIN", {}), Statement("COMMIT", {}), Statement("ROLLBACK", {})
 _MOVED = "AS001"
 """Raised by the database's function `assent_still`."""
 _WORKSPACE = "SELECT set_config('assent.workspace', %(workspace)s, true)"
@@ -53,13 +48,15 @@ class Pipeline:
         self.queue: list[Statement] = []
         self.wanted: list[Statement] = []
         """To be read ahead."""
-        self.ahead: dict[str, list[tuple[Any, ...]]] = {}
+        self.ahead: dict[str, Rows] = {}
         """What was read ahead, and not yet asked."""
-        with _translated(engine.dialect):
+        try:
             self.pooled = engine.raw_connection()
             while self.driver.hung_up():
                 self.pooled.invalidate()
                 self.pooled = engine.raw_connection()
+        except psycopg.Error as error:
+            raise self._translated(error) from error
 
     @property
     def driver(self) -> Connection:
@@ -71,16 +68,17 @@ class Pipeline:
         """Whether the transaction was begun, by what Postgres said last."""
         return self.driver.pgconn.transaction_status != TransactionStatus.IDLE
 
-    def send(self, *asked: Statement, end: str | None = None) -> list[list[tuple[Any, ...]]]:
+    def send(self, *asked: Statement, end: Statement | None = None) -> list[Rows]:
         """Send what is queued, what is asked, and what is read ahead or the transaction's end; the rows of each that is asked.
 
         Raises Stale, or SQLAlchemy's errors; the transaction is then good for nothing but a rollback.
         """
-        opening = [] if self.is_open else [_BEGIN, (_WORKSPACE, {"workspace": self.workspace_id})]
-        said = [(each.text, each.values) for each in (*self.queue, *asked, *self.wanted)]
-        answers = self._exchange([*opening, *said, *([(end, {})] if end else [])])[len(opening) :]
-        rows = [answer.rows for answer in answers[len(self.queue) :]]
-        self.ahead |= {each.key: found for each, found in zip(self.wanted, rows[len(asked) :], strict=False)}
+        before = [] if self.is_open else [_BEGIN, Statement(_WORKSPACE, {"workspace": self.workspace_id})]
+        before += self.queue
+        behind = [end] if end else self.wanted
+        rows = self._exchange([*before, *asked, *behind])[len(before) :]
+        if self.wanted and not end:
+            self.ahead |= {each.key: found for each, found in zip(self.wanted, rows[len(asked) :], strict=True)}
         self.queue.clear()
         self.wanted.clear()
         return rows[: len(asked)]
@@ -92,9 +90,8 @@ class Pipeline:
 
     def commit(self) -> None:
         """End it, with what is queued, in one message. Raises as `send`; if the connection is lost, nobody knows if it did."""
-        self.wanted.clear()
         if self.queue or self.is_open:
-            self.send(end="COMMIT")
+            self.send(end=_COMMIT)
 
     def roll_back(self) -> None:
         """End it; a connection that cannot even do that is dropped, and why it came to that is raised by who called."""
@@ -110,9 +107,19 @@ class Pipeline:
         """Return the connection to its pool."""
         self.pooled.close()
 
-    def _exchange(self, statements: list[_Said]) -> list[Answer]:
-        with _translated(self.engine.dialect, self.driver):
+    def _exchange(self, statements: list[Statement]) -> list[Rows]:
+        try:
             return self.driver.exchange(statements)
+        except psycopg.Error as error:
+            raise self._translated(error, lost=self.driver.closed) from error
+
+    def _translated(self, error: psycopg.Error, *, lost: bool = False) -> Exception:
+        """The error as SQLAlchemy says it, so that there is one kind to catch; or Stale."""
+        if error.sqlstate == _MOVED:
+            return Stale(error.diag.message_primary)
+        more: dict[str, Any] = {"hide_parameters": True, "connection_invalidated": lost, "dialect": self.engine.dialect}
+        said: Exception = DBAPIError.instance(None, None, error, psycopg.Error, **more)
+        return said
 
 
 class Db(Session):
@@ -136,7 +143,7 @@ def queue(db: Db, statement: Statement) -> None:
     db.pipeline.queue.append(statement)
 
 
-def ask(db: Db, *statements: Statement) -> list[list[tuple[Any, ...]]]:
+def ask(db: Db, *statements: Statement) -> list[Rows]:
     """The rows of each of these, in one round trip, or as they were read ahead. Raises Stale, or SQLAlchemy's errors."""
     ahead = db.pipeline.ahead
     if ahead and all(each.key in ahead for each in statements):
@@ -148,18 +155,3 @@ def read_ahead(db: Db, *statements: Statement) -> None:
     """Have these read right behind what is asked next, which takes the lock that they are to be read under. Whoever asks one of
     them later, in the same words, has that answer: so nothing that they read may be written in between."""
     db.pipeline.wanted += statements
-
-
-@contextmanager
-def _translated(dialect: sa.Dialect, driver: Connection | None = None) -> Iterator[None]:
-    """psycopg's errors are raised as SQLAlchemy raises them, so that there is one kind to catch."""
-    try:
-        yield
-    except psycopg.Error as error:
-        if error.sqlstate == _MOVED:
-            raise Stale(error.diag.message_primary) from error
-        lost = driver is not None and driver.closed
-        said = DBAPIError.instance(
-            None, None, error, psycopg.Error, hide_parameters=True, connection_invalidated=lost, dialect=dialect
-        )
-        raise said from error
