@@ -87,6 +87,36 @@ def test_what_was_queued_and_never_sent_is_not_sent_by_the_next_one(stage: Stage
     assert stage.read(session_id).title is None
 
 
+def test_a_statement_whose_table_has_changed_fails_once_and_may_be_tried_again(stage: Stage, database_urls: DatabaseUrls) -> None:
+    """As while a migration passes under a process that runs."""
+    everything = Statement("SELECT * FROM changing", {})
+
+    def look() -> list[tuple[object, ...]]:
+        with transaction(stage.workspace_id) as db:
+            return ask(db, everything)[0]
+
+    with psycopg.connect(database_urls.owner, autocommit=True) as owner:
+        owner.execute("CREATE TABLE changing AS SELECT 1 AS first")
+        owner.execute("GRANT SELECT ON changing TO assent_app")
+        try:
+            assert look() == [(1,)]
+            owner.execute("ALTER TABLE changing ADD COLUMN second int DEFAULT 2")
+            with pytest.raises(DBAPIError) as changed:
+                look()
+            assert passes(changed.value)
+            assert look() == [(1, 2)]
+        finally:
+            owner.execute("DROP TABLE changing")
+
+
+def test_what_failed_before_it_was_prepared_is_prepared_the_next_time(stage: Stage) -> None:
+    new = Statement("SELECT 'said behind a failure'", {})
+    with transaction(stage.workspace_id) as db, pytest.raises(DBAPIError):
+        ask(db, Statement("SELECT 1 / 0", {}), new)
+    with transaction(stage.workspace_id) as db:
+        assert ask(db, new, new) == [[("said behind a failure",)]] * 2
+
+
 def test_a_mistake_of_ours_is_no_passing_failure(stage: Stage) -> None:
     """A text that Postgres cannot hold is refused for good, before it is sent."""
 
