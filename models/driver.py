@@ -5,7 +5,9 @@ says nothing no more as idle in its transaction. An exchange is one message that
 leans on psycopg's lower layers, so the version is pinned; nothing else here knows them.
 """
 
+import itertools
 import re
+import secrets
 import select
 import sys
 from collections.abc import Sequence
@@ -32,7 +34,7 @@ _READY = {0: 0, select.POLLIN: int(Ready.R), select.POLLOUT: int(Ready.W), selec
 _BOTH = select.POLLIN | select.POLLOUT
 _DONE = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 _TO_BE_PREPARED_ANEW = ("0A000", "26000")
-"""What Postgres says if a prepared statement's table has changed, or a proxy has lost the statement."""
+"""What Postgres says if a prepared statement's table has changed, or if there is no such statement any more."""
 _PLACE = re.compile(r"%\((?P<name>\w+)\)s|%%")
 
 
@@ -44,7 +46,9 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         self._transformer: abc.Transformer | None = None
         self._names: dict[_Key, bytes] = {}
         """Of the statements that are prepared here."""
-        self._named = 0
+        self._numbers = itertools.count()
+        self._prefix = secrets.token_hex(4).encode()
+        """No other connection's, should a proxy have both speak with one server."""
 
     def exchange(self, statements: Sequence[tuple[str, dict[str, Any]]]) -> list[Rows]:
         """Run statements, each with its values, in one round trip: the rows of each. The first that fails ends the exchange.
@@ -73,8 +77,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         """Put a statement into the message. For each result it will have: the key that it is prepared by there, or None."""
         sent: list[_Key | None] = [None]
         if key not in self._names:
-            self._named += 1
-            self._names[key] = b"assent_%d" % self._named
+            self._names[key] = b"assent_%s_%d" % (self._prefix, next(self._numbers))
             self.pgconn.send_prepare(self._names[key], *key)
             sent = [key, None]
         self.pgconn.send_query_prepared(self._names[key], values, formats)
@@ -95,6 +98,16 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         if name is None:
             self._names.clear()
         yield from super()._deallocate(name)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no transaction is open."""
+        return self.pgconn.transaction_status == pq.TransactionStatus.IDLE
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether one is open that can only be rolled back."""
+        return self.pgconn.transaction_status == pq.TransactionStatus.INERROR
 
     def hung_up(self) -> bool:
         """Whether the server has ended this idle connection. It would have said so, which is looked at without a word to it."""
@@ -132,7 +145,7 @@ class Cooperating(Connection):
 
     def _ready(self, wanted: int) -> int:
         """What of that is so already."""
-        poll = _poll()
+        poll = _system_poll()()
         poll.register(self.pgconn.socket, _EVENTS[wanted])
         return sum(_READY[found & _BOTH] for _, found in poll.poll(0))
 
@@ -156,14 +169,10 @@ def kind() -> type[Connection]:
 
 @cache
 def _system_poll() -> Any:
+    """The system's own, which gevent has replaced."""
     from gevent.monkey import get_original
 
     return get_original("select", "poll")
-
-
-def _poll() -> Any:
-    """The system's own, which gevent has replaced."""
-    return _system_poll()()
 
 
 def _dumped(transformer: abc.Transformer, text: str, values: dict[str, Any]) -> _Dumped:

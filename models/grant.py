@@ -119,11 +119,11 @@ class Grant(Base):
     @classmethod
     def to_use(cls, db: Db, session_id: str, tools: Iterable[str]) -> list["Grant"]:
         """The same for who is going to use some: all of them are locked, in one order."""
-        return loaded(db, cls, ask(db, cls.of_session(session_id, tools))[0])
+        return loaded(db, cls, ask(db, cls.usable(session_id, tools))[0])
 
     @classmethod
-    def of_session(cls, session_id: str, tools: Iterable[str]) -> Statement:
-        """Asks for these."""
+    def usable(cls, session_id: str, tools: Iterable[str]) -> Statement:
+        """Asks for these, and locks them."""
         return selected(cls, _TO_USE, session=session_id, agent=None, tools=sorted(set(tools)))
 
     @classmethod

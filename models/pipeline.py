@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, cast
 
 import psycopg
 import sqlalchemy as sa
-from psycopg.pq import TransactionStatus
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, PendingRollbackError
 from sqlalchemy.orm import Session
 
 from models.driver import Connection, Rows
@@ -34,7 +33,7 @@ class Statement(NamedTuple):
 
 _BEGIN, _COMMIT, _ROLLBACK = Statement("BEGIN", {}), Statement("COMMIT", {}), Statement("ROLLBACK", {})
 _MOVED = "AS001"
-"""Raised by the database's function `assent_still`."""
+"""The code of what the database's function `assent_still` raises."""
 _WORKSPACE = "SELECT set_config('assent.workspace', %(workspace)s, true)"
 
 
@@ -66,7 +65,7 @@ class Pipeline:
     @property
     def is_open(self) -> bool:
         """Whether the transaction was begun, by what Postgres said last."""
-        return self.driver.pgconn.transaction_status != TransactionStatus.IDLE
+        return not self.driver.is_idle
 
     def send(self, *asked: Statement, end: Statement | None = None) -> list[Rows]:
         """Send what is queued, what is asked, and what is read ahead or the transaction's end; the rows of each that is asked.
@@ -90,6 +89,8 @@ class Pipeline:
 
     def commit(self) -> None:
         """End it, with what is queued, in one message. Raises as `send`; if the connection is lost, nobody knows if it did."""
+        if self.is_open and self.driver.has_failed:
+            raise PendingRollbackError("a statement failed, and what was done before it is undone")
         if self.queue or self.is_open:
             self.send(end=_COMMIT)
 

@@ -21,11 +21,6 @@ def find(db: Db, table: type[T], clauses: str, **values: Any) -> list[T]:
     return loaded(db, table, ask(db, selected(table, clauses, **values))[0])
 
 
-def find_one(db: Db, table: type[T], clauses: str, **values: Any) -> T | None:
-    """The first of them."""
-    return next(iter(find(db, table, clauses, **values)), None)
-
-
 def selected(table: type[Any], clauses: str, **values: Any) -> Statement:
     """The statement for that, to be asked with others; `loaded` takes its answer."""
     return Statement(_select(sa.inspect(table), clauses), values)

@@ -69,6 +69,9 @@ def _given(column: "sa.ColumnElement[Any]", value: Any) -> Any:
     return Jsonb(value) if value is not None and isinstance(column.type, JSONB) else value
 
 
+_STILL = "SELECT assent_still(EXISTS (SELECT FROM moved), %(otherwise)s)"
+
+
 @cache
 def _insert_of(mapper: Mapper[Any]) -> str:
     names = ", ".join(f'"{column.key}"' for column in columns_of(mapper).values())
@@ -80,6 +83,8 @@ def _insert_of(mapper: Mapper[Any]) -> str:
 def _update_of(mapper: Mapper[Any], keys: tuple[str, ...], guard: tuple[str, ...]) -> str:
     columns = columns_of(mapper)
     changed = ", ".join(f'"{columns[key].key}" = %({key})s' for key in keys)
-    still = " AND ".join(f'"{columns[key].key}" = %(was_{key})s' for key in guard)
-    where = "id = %(was_id)s" + (f" AND assent_still({still}, %(otherwise)s)" if guard else "")
-    return f'UPDATE "{mapper.local_table}" SET {changed} WHERE {where}'  # noqa: S608 - our own names
+    where = " AND ".join(f'"{columns[key].key}" = %(was_{key})s' for key in ("id", *guard))
+    update = f'UPDATE "{mapper.local_table}" SET {changed} WHERE {where}'  # noqa: S608 - our own names
+    if not guard:
+        return update
+    return f"WITH moved AS ({update} RETURNING 1) {_STILL}"

@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from functools import cache
 from typing import Any
 
@@ -86,32 +87,43 @@ def _connection() -> Connection:
 
 
 class _News:
-    """A connection for what is said to readers. Nobody waits for its answers: they are read, to be rid of them, before the next."""
+    """A connection for what is said to readers. Nobody waits for its answers: they are read before the next is said, and must have
+    come within `publish_seconds`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._connection: Any = None
+        self._connection: Any = _redis().connection_pool.make_connection()
+        self._unanswered: deque[float] = deque()
+        """When each was said."""
 
     def say(self, where: str, what: str) -> None:
         """Publish it. Errors: redis's."""
-        with self._lock:
-            connection = self._connected()
-            try:
-                connection.send_command("PUBLISH", where, what)
-            except BaseException:
-                connection.disconnect()  # who knows how much of it was sent
-                raise
+        if not self._lock.acquire(timeout=settings().publish_seconds):
+            raise redis.TimeoutError("others wait for Redis")
+        try:
+            if time.monotonic() < _paused_until:
+                raise redis.TimeoutError("Redis did not answer the one before")
+            self._connect()
+            self._connection.send_command("PUBLISH", where, what)
+            self._unanswered.append(time.monotonic())
+        except BaseException:
+            self._connection.disconnect()  # who knows how much of it was sent
+            raise
+        finally:
+            self._lock.release()
 
-    def _connected(self) -> Any:
-        self._connection = self._connection or _redis().connection_pool.make_connection()
+    def _connect(self) -> None:
         try:
             while self._connection.is_connected and self._connection.can_read():
                 self._connection.read_response()
-        except redis.RedisError:
+                self._unanswered.popleft()
+        except redis.ConnectionError:
             self._connection.disconnect()
         if not self._connection.is_connected:
+            self._unanswered.clear()
             self._connection.connect()
-        return self._connection
+        if self._unanswered and time.monotonic() > self._unanswered[0] + settings().publish_seconds:
+            raise redis.TimeoutError("Redis does not answer")
 
 
 @cache

@@ -11,7 +11,8 @@ from models import flow, ids
 from models.db import Db, transaction
 from models.errors import NotFound
 from models.grant import Grant
-from models.pipeline import read_ahead
+from models.pipeline import Statement, read_ahead
+from models.proposal import Proposal
 from models.pure import words
 from models.pure.storable import storable
 from models.session import Session
@@ -160,11 +161,17 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id
         )
 
     try:
-        grants = [Grant.of_session(turn.session_id, {each.name for each in proposals})] if proposals else []
-        keep(turn.workspace_id, turn.session_id, lease, verb, ahead=grants)
+        keep(turn.workspace_id, turn.session_id, lease, verb, ahead=_grants(turn, judge, proposals))
     except Exception as error:  # noqa: BLE001 - whatever a model says, its turn ends
         log.error("turn %s: its reply could not be kept (%s)", turn.id, type(error).__name__)
         _fail_by_model(turn, lease, ModelError("failed", f"The model's reply could not be kept ({type(error).__name__})."))
+
+
+def _grants(turn: Turn, judge: Judge, proposals: list[Proposal]) -> list[Statement]:
+    """Asks for the grants that may be used, unless no person could be asked about any of these calls."""
+    names = {each.name for each in proposals}
+    asked = any(judge.ruling.asks(name) for name in names & judge.tools.keys())
+    return [Grant.usable(turn.session_id, names)] if asked else []
 
 
 def _fail_by_model(turn: Turn, lease: Lease, error: ModelError) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from crashes.processes import wait_for
 from faults.own_redis import OwnRedis, own_redis
 
 from models.settings import settings
@@ -56,6 +57,22 @@ def test_a_connection_that_was_ended_is_made_anew_for_the_next_note(server: OwnR
         client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         assert enqueue.publish([], {"sesn_1": {"last": True}})
         assert len(heard(reader)) == 2
+
+
+def test_a_redis_that_says_nothing_is_noticed_by_the_next_note(server: OwnRedis) -> None:
+    """Nobody waited for its answer, but it must have come by then; and who comes meanwhile does not wait in line."""
+    assert enqueue.publish([], {"sesn_1": {"seq": 1}})
+    for one in server.process.family:
+        one.suspend()
+    try:
+        wait_for("it is noticed", lambda: not enqueue.publish([], {"sesn_1": {"seq": 2}}))
+        assert enqueue._paused_until > 0
+        assert not enqueue.publish([], {"sesn_1": {"seq": 3}})
+    finally:
+        for one in server.process.family:
+            one.resume()
+    enqueue._paused_until = 0.0
+    assert enqueue.publish([], {"sesn_1": {"seq": 4}})
 
 
 def test_without_redis_a_note_fails_and_nothing_is_tried_for_a_while(server: OwnRedis) -> None:

@@ -157,4 +157,4 @@ def test_every_write_comes_after_the_lock_of_its_session(stage: Stage, hasty: No
     finally:
         sa.event.remove(db.engine("app"), "before_cursor_execute", by_the_orm)
     assert not early
-    assert {words.split()[1].strip('"') for words in late if words.startswith("UPDATE")} >= {"turn", "tool_call", "approval"}
+    assert {found[1] for words in late if (found := re.search(r'UPDATE "(\w+)"', words))} >= {"turn", "tool_call", "approval"}

@@ -111,8 +111,13 @@ def test_a_statement_whose_table_has_changed_fails_once_and_may_be_tried_again(s
 
 def test_what_failed_before_it_was_prepared_is_prepared_the_next_time(stage: Stage) -> None:
     new = Statement("SELECT 'said behind a failure'", {})
-    with transaction(stage.workspace_id) as db, pytest.raises(DBAPIError):
-        ask(db, Statement("SELECT 1 / 0", {}), new)
+
+    def fail() -> None:
+        with transaction(stage.workspace_id) as db:
+            ask(db, Statement("SELECT 1 / 0", {}), new)
+
+    with pytest.raises(DBAPIError):
+        fail()
     with transaction(stage.workspace_id) as db:
         assert ask(db, new, new) == [[("said behind a failure",)]] * 2
 

@@ -3,9 +3,10 @@
 import pytest
 import sqlalchemy as sa
 from rows.stage import Stage
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError, PendingRollbackError
 
 from models.db import passes, transaction
+from models.pipeline import Statement, ask
 from models.session import Session
 from models.turn import Turn
 from models.writes import Stale, insert, move
@@ -45,6 +46,29 @@ def test_a_row_that_was_moved_meanwhile_stops_the_whole_transaction(stage: Stage
         meet()
     assert status(stage, turn) == "cancelled"
     assert stage.read(turn.session_id).title is None
+
+
+def test_a_row_that_is_gone_stops_it_too(stage: Stage, turn: Turn) -> None:
+    def meet() -> None:
+        with transaction(stage.workspace_id) as db:
+            mine = db.get_one(Turn, turn.id)
+            mine.id = "turn_gone"
+            move(db, mine, "running", fence=turn.fence + 1)
+
+    with pytest.raises(Stale, match="turn_gone is no longer queued"):
+        meet()
+
+
+def test_a_failure_that_was_swallowed_is_not_committed_as_if_nothing_had_been(stage: Stage, turn: Turn) -> None:
+    def swallow() -> None:
+        with transaction(stage.workspace_id) as db:
+            move(db, db.get_one(Turn, turn.id), "running", fence=turn.fence + 1)
+            with pytest.raises(DBAPIError):
+                ask(db, Statement("SELECT 1 / 0", {}))
+
+    with pytest.raises(PendingRollbackError):
+        swallow()
+    assert status(stage, turn) == "queued"
 
 
 def test_what_the_database_refuses_is_an_error_as_any_other(stage: Stage, turn: Turn) -> None:
