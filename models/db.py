@@ -132,8 +132,8 @@ def dispose() -> None:
 def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
     """One transaction, as `role`, that sees only `workspace_id`. Commits at the end, then sends its outbox.
 
-    An exception out of COMMIT does not say that nothing was committed: the connection is dropped, and who wants to know reads again
-    by fence (every verb is a compare-and-swap, so calling it again is that).
+    A connection that is lost in COMMIT does not say that nothing was committed: it is dropped, and who wants to know reads again by
+    fence (every verb is a compare-and-swap, so calling it again is that). What Postgres itself refuses was not committed.
     """
     db = Db(Pipeline(engine(role), workspace_id))
     try:

@@ -56,7 +56,7 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
     if call is None or call.session_id != session.id or call.status != "queued":
         return None
     lacking = _lacking(session, call, hands)
-    if lacking != call.held_back:
+    if lacking != call.held_back:  # the same again would be a change to the unit of work
         call.held_back = lacking
     if lacking:
         return None
