@@ -22,6 +22,8 @@ from models.session import Session
 from models.tool_call import ToolCall
 from models.writes import insert, move, save
 
+_PENDING = "status = 'pending'"
+
 
 class DeadlinePassed(Conflict):
     """The decision came too late. Its transaction did nothing; `models.flow.too_late` then lets the deadline do what it does."""
@@ -79,8 +81,10 @@ class Approval(Base):
 
     __table_args__ = (
         sa.Index("approval_of_call", "tool_call_id"),
-        sa.Index("approval_of_session", "session_id", postgresql_where=sa.text("status = 'pending'")),
-        sa.Index("approval_due", "expires_at", postgresql_where=sa.text("status = 'pending'")),
+        sa.Index("approval_of_session", "session_id", postgresql_where=sa.text(_PENDING)),
+        sa.Index("approval_due", "expires_at", postgresql_where=sa.text(_PENDING)),
+        sa.Index("approval_to_remind", "remind_at", postgresql_where=sa.text(f"{_PENDING} AND remind_at IS NOT NULL")),
+        sa.Index("approval_waiting_of_agent", "agent_id", "tool", postgresql_where=sa.text(f"{_PENDING} AND kind = 'tool_call'")),
         sa.Index("approval_inbox", "workspace_id", "created_at", "id"),
     )
 
@@ -200,11 +204,8 @@ class Approval(Base):
     def put(self, db: Db, session: Session, principal: Principal) -> None:
         """Insert it and say that it was asked: an event for who asks for approvals, and the audit."""
         insert(db, self)
-        session.emit(
-            db,
-            "approval.requested",
-            self.told | {"approval_id": self.id, "tool_use_id": self.tool_call_id, "tool": self.tool},
-        )
+        told = {"approval_id" if name == "id" else name: value for name, value in self.told.items()}
+        session.emit(db, "approval.requested", told | {"tool_use_id": self.tool_call_id, "tool": self.tool})
         session.note(
             principal,
             "approval.requested",

@@ -29,7 +29,7 @@ class Attempt(Base):
     ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     outcome: Mapped[str | None]
     """The status that the call took at its end; null while it runs, and for ever if nobody ever learnt it."""
-    output: Mapped[str | None]
+    output: Mapped[str | None] = mapped_column(sa.Text)
     """What it had printed when its worker last said so; for people who must find out how it ended."""
     late_result: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """`{"content": [...], "is_error": bool, "at": time}`: what its worker reported when the call was no longer its. Never used."""

@@ -64,7 +64,8 @@ def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH, *, queue: str 
     half = STARTED - table.hinted_at > table.hinted_at - table.due_at
     long = sa.or_(half, table.hinted_at < ahead(-REHINT_AT_MOST_SECONDS))
     silent = sa.or_(table.hinted_at.is_(None), sa.and_(table.hinted_at < ahead(-settings().rehint_seconds), long))
-    found = sa.select(table.id).where(table.status == "queued", table.due_at <= STARTED, silent).order_by(table.due_at).limit(limit)
+    due = (table.status == "queued", _live(table), table.due_at <= STARTED, silent)
+    found = sa.select(table.id).where(*due).order_by(table.due_at).limit(limit)
     if table is ToolCall:
         found = found.where(ToolCall.queue == queue)
     stamp = sa.update(table).where(table.id.in_(found.with_for_update(skip_locked=True))).values(hinted_at=STARTED)
@@ -81,7 +82,7 @@ def lapsed(table: type[Turn] | type[ToolCall], limit: int = BATCH) -> list[Due]:
     """Rows whose worker stopped renewing."""
     return _find(
         sa.select(table.id, table.session_id, table.workspace_id)
-        .where(table.status == "running", table.lease_until <= STARTED)
+        .where(table.status == "running", _live(table), table.lease_until <= STARTED)
         .order_by(table.lease_until)
         .limit(limit)
     )
@@ -173,6 +174,11 @@ def forget_answers(limit: int = 10_000) -> None:
     old = sa.select(Answer.id).where(Answer.expires_at < STARTED).limit(limit)
     with transaction(role="system") as db:
         db.execute(sa.delete(Answer).where(Answer.id.in_(old)), execution_options={"synchronize_session": False})
+
+
+def _live(table: type[Turn] | type[ToolCall]) -> sa.ColumnElement[bool]:
+    """What the index that finds a turn is conditioned on. Queued or running, it has not ended; Postgres cannot know."""
+    return Turn.ended_at.is_(None) if table is Turn else sa.true()
 
 
 def _find(query: sa.Select[str, str, str] | sa.CompoundSelect[str, str, str]) -> list[Due]:

@@ -53,7 +53,7 @@ class Listing(Base):
 
     __tablename__ = "listing"
 
-    workspace_id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"), primary_key=True)
     url: Mapped[str] = mapped_column(primary_key=True)
     tools: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
     digest: Mapped[str]

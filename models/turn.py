@@ -56,8 +56,8 @@ class Turn(Base):
 
     __table_args__ = (
         sa.UniqueConstraint("session_id", "number"),
-        sa.Index("turn_queued", "due_at", postgresql_where=sa.text("status = 'queued'")),
-        sa.Index("turn_leased", "lease_until", postgresql_where=sa.text("status = 'running'")),
+        # Not by its status or its lease: a claim, and each renewal, would write all of its indexes anew.
+        sa.Index("turn_live", "due_at", postgresql_where=sa.text("ended_at IS NULL")),
     )
 
     @classmethod

@@ -14,7 +14,7 @@ NOT_CONTENT = {
     "workspace": {"name", "audit_seq"},
     "api_key": {"name", "scopes", "secret_sha256", "hint", "environment_id", "created_at", "revoked_at"},
     "session": {"last_seq", "audit_seq"},
-    "turn": {"fence", "due_at", "hinted_at", "lease_until"},
+    "turn": {"fence", "due_at", "hinted_at", "lease_until", "ended_at"},
     "tool_call": {
         "fence",
         "due_at",
