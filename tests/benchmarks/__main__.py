@@ -13,6 +13,7 @@ SHORT = {
     "gated_cycle": ["--seconds", "5", "--repeat", "2"],
     "growth": ["--turns", "10"],
     "parked": ["2000", "--idle", "20"],
+    "least_bytes": ["--cycles", "100"],
     "sweep": ["--rows", "100000", "--rounds", "1"],
     "decisions": ["--cycles", "20"],
     "parallel": ["--nap", "0.2"],
