@@ -6,8 +6,9 @@ from flask import Blueprint, Response, request
 from api import auth, parsing, wire
 from api.answers import events as answers
 from api.door import EVENT_STREAM, Door, Json, check_ids, opens, reads, writes
-from api.hub import Reader, hub
+from api.hub import hub
 from api.paging import Order, page
+from api.reader import Reader
 from api.requests.events import OURS, EventList, EventsSend, EventStream, plain
 from api.streams import Stream
 from models import flow

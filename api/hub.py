@@ -9,13 +9,9 @@ deltas, which are never stored; a reader that does not keep up loses them.
 import json
 import logging
 import os
-import socket
-import struct
 import threading
 import time
 from collections import deque
-from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 import redis
@@ -24,6 +20,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import SQLAlchemyError
 
 from api import limits
+from api.reader import Frame, Reader
 from models.api_key import ApiKey
 from models.db import transaction
 from models.session import Session
@@ -32,63 +29,12 @@ from workers.enqueue import channel
 
 log = logging.getLogger("assent.api")
 
-Frame = dict[str, Any]
-"""A delta as the wire has it."""
-
-FRAMES = 1000
-"""Deltas that wait for one reader at most."""
 READY_SECONDS = 0.25
 """How long a new stream waits for its subscription; longer only means that it may miss deltas that are under way."""
 _LOOK_SECONDS = 0.025
 _PING_SECONDS = 5.0
 _SILENCE_SECONDS = 15.0
 _REST_SECONDS = 1.0
-
-
-@dataclass(eq=False)
-class Reader:
-    """One open stream, as the hub knows it. `seq` is the stream's own position, written by the stream alone."""
-
-    session_id: str
-    key_id: str
-    seq: int = 0
-    deltas: bool = False
-    gone: bool = False
-    """The session was deleted."""
-    refused: bool = False
-    """The key was revoked."""
-    overrun: bool = False
-    """Deltas were dropped: those under way cannot be shown any more."""
-    look: bool = False
-    """Whether there may be events beyond `seq`."""
-    connection: socket.socket | None = None
-    """To the client, where the server says which it is."""
-    writing: float = 0
-    """Since when what was sent waits to be taken, by the process's steady clock; 0 while nothing does."""
-    frames: deque[Frame] = field(default_factory=deque)
-    wake: threading.Event = field(default_factory=threading.Event)
-    ready: threading.Event = field(default_factory=threading.Event)
-
-    def tell(self, frames: list[Frame]) -> None:
-        """A note came: with deltas, or without any, when there are new events."""
-        if not frames or frames[0]["type"] == "event_start":
-            self.look = True  # where a preview begins, what was stored before it comes first
-        for frame in frames if self.deltas else ():
-            if len(self.frames) >= FRAMES:
-                self.frames.clear()
-                self.overrun = True
-            self.frames.append(frame)
-        if self.look or self.frames:
-            self.wake.set()
-
-    def cut(self) -> None:
-        """End the connection under whoever waits to write to it; what the client did not take is thrown away."""
-        if self.connection is None:
-            return
-        # Its twin, because gevent would call a shutdown of the socket itself a broken descriptor, not a client that went.
-        with suppress(OSError), self.connection.dup() as twin:
-            twin.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            twin.shutdown(socket.SHUT_RDWR)
 
 
 class Hub:

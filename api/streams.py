@@ -21,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import aliased
 
 from api import wire
-from api.hub import Reader
+from api.reader import Reader
 from api.requests.events import OURS
 from models import clock, ids
 from models.db import transaction

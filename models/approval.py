@@ -253,13 +253,5 @@ class Approval(Base):
         }
         session.emit(db, f"approval.{kind}", told)
         hashes = {"input_sha256": self.input_sha256} | ({"decided_sha256": self.decided_sha256} if self.decided_sha256 else {})
-        session.note(principal, f"approval.{kind}", self.id, status=status, **hashes, **_noted(decision))
+        session.note(principal, f"approval.{kind}", self.id, status=status, **hashes, **decision.noted)
         return event_id
-
-
-def _noted(decision: Decision) -> dict[str, Any]:
-    """What the audit keeps of a decision: all of it, long answers by their hash; and the hash that its maker says was shown."""
-    said = decision.said
-    if decision.expected_input_sha256:
-        said["shown_sha256"] = decision.expected_input_sha256
-    return said | {f"{name}_sha256": digest(said.pop(name)) for name in ("content", "respond") if name in said}

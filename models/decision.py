@@ -78,5 +78,13 @@ class Decision:
                 kept[f"{name}_sha256"] = digest(getattr(self, name))
         return kept
 
+    @property
+    def noted(self) -> dict[str, Any]:
+        """What the audit keeps of it: all that was said, long answers by their hash; and the hash that its maker says was shown."""
+        said = self.said
+        if self.expected_input_sha256:
+            said["shown_sha256"] = self.expected_input_sha256
+        return said | {f"{name}_sha256": digest(said.pop(name)) for name in ("content", "respond") if name in said}
+
 
 _NOT_SAID = frozenset({"expected_input_sha256", "updated_input", "answers", "scope", "content", "respond"})

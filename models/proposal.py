@@ -1,9 +1,16 @@
 """Proposals: what the model wants done, before anybody or any rule has said whether."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from models.db import Db, outbox
+from models.pure.canonical import digest
+from models.pure.policy import Verdict
+from models.reads import made
 from models.ruling import Asking
+from models.session import Session
+from models.tool_call import ToolCall
+from models.turn import Turn
 
 MAX_INPUT_BYTES = 1_000_000
 """A call's input at most: it is stored, shown and hashed."""
@@ -48,3 +55,36 @@ class Proposal:
     """How long the client may take, if it runs it."""
     origin: Origin | None = None
     """Of `mcp` calls."""
+
+    def call(self, db: Db, session: Session, turn: Turn, position: int, verdict: Verdict, status: str) -> ToolCall:
+        """Its row, in its first status; to be inserted."""
+        grants = [rule.id for rule in verdict.rules if rule.source == "grant"] or None
+        call = made(
+            ToolCall,
+            id=self.id,
+            workspace_id=session.workspace_id,
+            session_id=session.id,
+            turn_id=turn.id,
+            position=position,
+            provider_id=self.provider_id,
+            name=self.name,
+            kind="self_hosted" if session.self_hosted and self.kind == "builtin" else self.kind,
+            input=self.input,
+            input_sha256=digest(self.input),
+            permission=verdict.effect,
+            rule=verdict.rule,
+            grants=grants,
+            asking=self.asking.kept if (grants or self.origin) and self.asking else None,
+            idempotent=self.idempotent,
+            **(asdict(self.origin) if self.origin else {}),
+            answer_seconds=self.answer_seconds,
+            status=status,
+            due_at=session.now,
+            hinted_at=session.now,
+            created_at=session.now,
+        )
+        if status == "queued":
+            outbox(db).hints.append(call.hint)
+        elif status == "with_client":
+            call.answer_by = call.until(session)
+        return call

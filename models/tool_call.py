@@ -1,6 +1,5 @@
 """Tool calls: one effect each that the model proposed. A call's id is its event's id and its idempotency key."""
 
-from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,14 +12,11 @@ from models.attempt import Attempt
 from models.call_events import OF_CLIENT
 from models.db import Base, Db, Hint, outbox
 from models.principal import system
-from models.proposal import Proposal
 from models.pure import words
 from models.pure.canonical import digest
-from models.pure.policy import Verdict
-from models.reads import find, made
+from models.reads import find
 from models.session import Session
 from models.settings import settings
-from models.turn import Turn
 from models.writes import Stale, insert, move
 
 CACHED = "cache IS NOT NULL AND status = 'done'"
@@ -105,42 +101,6 @@ class ToolCall(Base):
         sa.Index("tool_call_leased", "lease_until", postgresql_where=sa.text("status = 'running'")),
         sa.Index("tool_call_cached", "workspace_id", "input_sha256", "settled_at", postgresql_where=sa.text(CACHED)),
     )
-
-    @classmethod
-    def propose(
-        cls, db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, verdict: Verdict, status: str
-    ) -> "ToolCall":
-        """The row of a proposed call, in its first status; to be inserted."""
-        grants = [rule.id for rule in verdict.rules if rule.source == "grant"] or None
-        call = made(
-            cls,
-            id=proposal.id,
-            workspace_id=session.workspace_id,
-            session_id=session.id,
-            turn_id=turn.id,
-            position=position,
-            provider_id=proposal.provider_id,
-            name=proposal.name,
-            kind="self_hosted" if session.self_hosted and proposal.kind == "builtin" else proposal.kind,
-            input=proposal.input,
-            input_sha256=digest(proposal.input),
-            permission=verdict.effect,
-            rule=verdict.rule,
-            grants=grants,
-            asking=proposal.asking.kept if (grants or proposal.origin) and proposal.asking else None,
-            idempotent=proposal.idempotent,
-            **(asdict(proposal.origin) if proposal.origin else {}),
-            answer_seconds=proposal.answer_seconds,
-            status=status,
-            due_at=session.now,
-            hinted_at=session.now,
-            created_at=session.now,
-        )
-        if status == "queued":
-            outbox(db).hints.append(call.hint)
-        elif status == "with_client":
-            call.answer_by = call.until(session)
-        return call
 
     @classmethod
     def held(cls, db: Db, call_id: str, fence: int) -> "ToolCall":

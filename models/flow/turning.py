@@ -19,7 +19,7 @@ from models.pure.next_move import Finish, after_reply
 from models.pure.policy import Verdict
 from models.session import NO_USAGE, Session
 from models.settings import settings
-from models.tool_call import ToolCall, text
+from models.tool_call import text
 from models.turn import Turn
 
 Messages = list[dict[str, Any]]
@@ -215,7 +215,7 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
     theirs = proposal.kind == "custom" or (proposal.kind == "builtin" and session.self_hosted)
     allowed = "with_client" if theirs else "queued"
     status = {"allow": allowed, "ask": "asked", "deny": "denied"}[verdict.effect]
-    call = ToolCall.propose(db, session, turn, position, proposal, verdict, status)
+    call = proposal.call(db, session, turn, position, verdict, status)
     if status == "denied":
         call.born_settled(db, session, text(words.denied_by_policy(verdict.rule)), asking.input_schema)
         call.put(db, session)
@@ -232,7 +232,7 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
 
 def _refuse(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, why: str) -> None:
     verdict = Verdict("deny", "not asked: it cannot be run")
-    call = ToolCall.propose(db, session, turn, position, proposal, verdict, "refused")
+    call = proposal.call(db, session, turn, position, verdict, "refused")
     call.born_settled(db, session, text(why), proposal.asking.input_schema if proposal.asking else None)
     call.put(db, session)
 

@@ -10,7 +10,8 @@ from flask.testing import FlaskClient
 from rows.stage import Stage
 
 from api import create_app
-from api.hub import Reader, hub
+from api.hub import hub
+from api.reader import Reader
 from models import db as database
 from models import flow
 from models.db import transaction
