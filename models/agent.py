@@ -42,7 +42,7 @@ from models.errors import Conflict, Invalid, NotFound
 from models.pipeline import ask
 from models.principal import Principal
 from models.pure.canonical import canonical
-from models.reads import loaded, selected
+from models.rows import loaded, selected
 
 TOOLSET = "agent_toolset_20260401"
 BUILTIN_TOOLS = ("bash", "edit", "read", "write", "glob", "grep")

@@ -16,7 +16,7 @@ from models.pipeline import Statement, ask
 from models.principal import Principal
 from models.pure import masking
 from models.pure.canonical import digest, spelled
-from models.reads import find, loaded, made, selected
+from models.rows import find, loaded, made, selected
 from models.ruling import Asking
 from models.session import Session
 from models.tool_call import ToolCall

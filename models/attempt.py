@@ -10,7 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.db import Base, Db, transaction
 from models.pure.storable import storable
-from models.reads import made
+from models.rows import made
 from models.writes import insert, write
 
 

@@ -135,19 +135,20 @@ def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
     A connection that is lost in COMMIT does not say that nothing was committed: it is dropped, and who wants to know reads again by
     fence (every verb is a compare-and-swap, so calling it again is that). What Postgres itself refuses was not committed.
     """
-    db = Db(Pipeline(engine(role), workspace_id))
+    pipeline = Pipeline(engine(role), workspace_id)
     try:
-        yield db
-        for row in outbox(db).unwritten:
-            row.write(db)
-        db.flush()
-        db.pipeline.commit()
-    except BaseException:
-        db.pipeline.roll_back()
-        raise
+        with Db(pipeline) as db:
+            try:
+                yield db
+                for row in outbox(db).unwritten:
+                    row.write(db)
+                db.flush()
+                pipeline.commit()
+            except BaseException:
+                pipeline.roll_back()
+                raise
     finally:
-        db.close()
-        db.pipeline.give_back()
+        pipeline.give_back()
     _send(outbox(db))
 
 

@@ -12,7 +12,7 @@ from models.db import Base, Db
 from models.errors import Conflict, Invalid, NotFound
 from models.pipeline import Statement, ask
 from models.principal import Principal
-from models.reads import loaded, selected
+from models.rows import loaded, selected
 
 BUILT_IN = "default"
 """The name of the environment that every workspace is born with."""

@@ -17,7 +17,7 @@ from models.pipeline import Statement, ask
 from models.principal import Principal, system
 from models.pure import policy
 from models.pure.policy import Rule
-from models.reads import find, loaded, selected
+from models.rows import find, loaded, selected
 from models.session import Session
 from models.settings import settings
 from models.writes import insert

@@ -6,7 +6,7 @@ from typing import Any
 from models.db import Db, outbox
 from models.pure.canonical import digest
 from models.pure.policy import Verdict
-from models.reads import made
+from models.rows import made
 from models.ruling import Asking
 from models.session import Session
 from models.tool_call import ToolCall

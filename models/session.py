@@ -17,7 +17,7 @@ from models.event import Event
 from models.pipeline import Statement, ask
 from models.principal import Principal
 from models.pure import states
-from models.reads import column_list, loaded, made
+from models.rows import column_list, loaded, made
 from models.toolset import OF_SESSION
 from models.writes import save, write
 

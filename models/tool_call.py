@@ -14,7 +14,7 @@ from models.db import Base, Db, Hint, outbox
 from models.principal import system
 from models.pure import words
 from models.pure.canonical import digest
-from models.reads import find
+from models.rows import find
 from models.session import Session
 from models.settings import settings
 from models.writes import Stale, insert, move

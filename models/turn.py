@@ -15,7 +15,7 @@ from models import ids
 from models.db import Base, Db, Hint, outbox
 from models.event import Event
 from models.pure.backoff import backoff
-from models.reads import made
+from models.rows import made
 from models.session import Session
 from models.settings import settings
 from models.writes import Stale, insert, move

@@ -11,7 +11,7 @@ from sqlalchemy.orm.attributes import set_committed_value
 
 from models.pipeline import Db, Stale, Statement, queue
 from models.pure import states
-from models.reads import attach, columns_of, identity
+from models.rows import attach, columns_of, identity
 
 __all__ = ["Stale", "insert", "move", "save", "write"]
 
@@ -38,7 +38,7 @@ def save(db: Db, row: Any) -> None:
 
 
 def insert(db: Db, row: Any) -> None:
-    """Insert a new row, made by `reads.made` or by the ORM; what it has no value for has its column's default."""
+    """Insert a new row, made by `rows.made` or by the ORM; what it has no value for has its column's default."""
     state = sa.inspect(row)
     columns = columns_of(state.mapper)
     for key, column in columns.items():

@@ -3,7 +3,7 @@
 from models.db import Db
 from models.errors import NotFound
 from models.pipeline import ask
-from models.reads import loaded, selected
+from models.rows import loaded, selected
 from models.session import Session, locking
 from models.tool_call import ToolCall
 from models.turn import Turn

@@ -20,7 +20,7 @@ from models.flow.following import carry_on, stop
 from models.flow.hosting import retire_work
 from models.grant import Grant
 from models.principal import Principal
-from models.reads import made
+from models.rows import made
 from models.session import NO_USAGE, Session
 from models.stored_result import StoredResult
 from models.tool_call import ToolCall

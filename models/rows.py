@@ -1,4 +1,4 @@
-"""Plain reads: rows by statements of our own, for the verbs that run with every turn; the ORM takes several times as long.
+"""Rows as the verbs have them: read by statements of our own, or made; the ORM takes several times as long for either.
 
 They are the ORM's rows all the same: one object per row and transaction, whoever reads it.
 """
