@@ -77,9 +77,9 @@ def create(
         created_at=now,
         updated_at=now,
     )
-    insert(db, session)
     session.begin(db, now)
     session.note(principal, "session.created", session.id, agent=version.agent_id, version=version.version)
+    insert(db, session)
     return session
 
 
