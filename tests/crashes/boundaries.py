@@ -42,3 +42,8 @@ OUTSIDE = {
 """The boundaries to the outside world."""
 
 BOUNDARIES = [f"{verb}.{side}" for verb in WRITES for side in AROUND_COMMIT] + list(OUTSIDE)
+
+
+def of(verb: str) -> list[str]:
+    """A verb's boundaries."""
+    return [boundary for boundary in BOUNDARIES if boundary.startswith(f"{verb}.")]

@@ -4,10 +4,10 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from crashes.boundaries import BOUNDARIES
+from crashes.boundaries import of
 from crashes.journey import EFFECT, Journey, send_task
 
-RECEIVE = [b for b in BOUNDARIES if b.startswith("receive.")]
+RECEIVE = of("receive")
 MESSAGE = {"type": "user.message", "content": [{"type": "text", "text": f"{EFFECT}\nthen\nsay Done."}]}
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from crashes.boundaries import BOUNDARIES
+from crashes.boundaries import of
 from crashes.journey import Journey, bash, send_task
 from crashes.processes import wait_for
 from doors.served import key
@@ -18,7 +18,7 @@ from models.work import Work
 LEASE = 61
 """Seconds after which a worker that is gone has lost its work."""
 VERBS = {"poll": "offer_work", "ack": "acknowledge_work", "heartbeat": "renew_work", "stop": "stop_work"}
-DEATHS = [(act, boundary) for act, verb in VERBS.items() for boundary in BOUNDARIES if boundary.startswith(f"{verb}.")]
+DEATHS = [(act, boundary) for act, verb in VERBS.items() for boundary in of(verb)]
 TRY = "x-stainless-retry-count"
 """By which the SDKs say how often they have asked already."""
 

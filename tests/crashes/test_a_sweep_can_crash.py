@@ -1,0 +1,131 @@
+"""A sweep may die before and after it has repaired something: the next one does what it has left undone, and nothing twice."""
+
+import json
+
+import pytest
+from crashes.boundaries import of
+from crashes.journey import EFFECT, Journey, approval_seconds, send_task
+
+from models import db
+
+SWEEPS = ("rescue", "expire_approvals", "remind_approvers", "release_granted", "dispatch")
+
+
+@pytest.mark.parametrize("boundary", of("dispatch_turns"))
+def test_a_lost_hint_of_a_turn_is_sent_again(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I1, fault 4: nobody heard of the turn, and the sweep that found it dies."""
+    journey.begin()
+    with monkeypatch.context() as lost:
+        lost.setattr(db, "_send", lambda _: None)
+        journey.say("say Done.")
+    crash_in_sweep(journey, boundary)
+    journey.until_idle()
+
+
+@pytest.mark.parametrize("boundary", of("dispatch_calls"))
+def test_a_lost_hint_of_a_call_is_sent_again(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I1 I2, fault 4: nobody heard of the decision, and the sweep that found it dies."""
+    journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
+    approval = journey.until_asked()
+    with monkeypatch.context() as lost:
+        lost.setattr(db, "_send", lambda _: None)
+        journey.stage.decide(approval, result="allow")
+    crash_in_sweep(journey, boundary)
+    journey.until_idle()
+    assert journey.effects() == 1
+
+
+@pytest.mark.parametrize("boundary", of("rescue_turn"))
+def test_a_rescue_of_a_turn_may_die_too(journey: Journey, boundary: str) -> None:
+    """I1 I7: the turn's worker dies, then the sweep that takes it back."""
+    journey.armed.at("model.after")
+    journey.begin().say("say Done.")
+    journey.until_crashed()
+    crash_in_sweep(journey, boundary)
+    seen = journey.until_idle()
+    # Who claims it before the clock is moved on loses his lease by that, and it is taken back once more.
+    assert seen.turns[0].losses in {1, 2}
+    assert seen.turns[0].attempt == seen.turns[0].losses + 1
+
+
+@pytest.mark.parametrize("boundary", of("rescue_call"))
+def test_a_rescue_of_a_call_may_die_too(journey: Journey, boundary: str) -> None:
+    """I2: the tool's worker dies, then the sweep that puts it to a person."""
+    journey.armed.at("effect.after")
+    journey.begin(bash="always_allow").say(EFFECT, "then", "say Done.")
+    journey.until_crashed()
+    crash_in_sweep(journey, boundary)
+    journey.settle_unknown()
+    seen = journey.until_idle()
+    assert journey.effects() == 1
+    assert len(seen.approvals) == 1
+
+
+@pytest.mark.parametrize("boundary", of("expire_due"))
+def test_an_expiry_may_die_too(journey: Journey, boundary: str) -> None:
+    """I1 I6: the call expires once, never runs, and the model is told."""
+    journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
+    journey.until_asked()
+    journey.clock.advance(approval_seconds())
+    crash_in_sweep(journey, boundary)
+    seen = journey.until_idle()
+    assert [a.status for a in seen.approvals] == ["expired"]
+    assert journey.effects() == 0
+
+
+@pytest.mark.parametrize("boundary", of("release_waiting"))
+def test_a_release_by_a_grant_may_die_too(journey: Journey, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I1 I6: nobody heard of the grant, and the sweep that found it dies; the call is allowed once, its use is counted once."""
+    one, other = (f"call write {json.dumps({'file_path': name, 'content': 'effect'})}" for name in ("effects", "other"))
+    journey.begin(write="always_ask").say(one, other, "then", "say Done.")
+    approval = journey.until_asked()
+    with monkeypatch.context() as lost:
+        lost.setattr(db, "_send", lambda _: None)
+        journey.stage.decide(approval, result="allow", scope="session")
+    crash_in_sweep(journey, boundary)
+    seen = journey.until_idle()
+    assert [call.status for call in seen.calls] == ["done", "done"]
+    assert [grant.uses for grant in seen.grants] == [1]
+
+
+@pytest.mark.parametrize("boundary", of("swept"))
+def test_a_sweep_that_is_done_with_a_grant_may_die_too(journey: Journey, boundary: str) -> None:
+    """I1: whatever it leaves undone, the next one does."""
+    journey.begin(bash="always_ask").say(EFFECT, "then", EFFECT, "then", "say Done.")
+    journey.decide(result="allow", scope="session")
+    journey.until_idle()
+    journey.clock.advance(61)
+    crash_in_sweep(journey, boundary)
+    journey.until(lambda seen: all(grant.swept_at for grant in seen.grants))
+    assert journey.effects() == 2
+
+
+@pytest.mark.parametrize("boundary", of("remind_due"))
+def test_a_reminder_may_die_too(journey: Journey, boundary: str) -> None:
+    """R15: said once, whoever dies of it."""
+    journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
+    journey.until_asked()
+    journey.clock.advance(301)
+    crash_in_sweep(journey, boundary)
+    journey.until(lambda seen: seen.of("approval.reminded"))
+    journey.decide(result="allow")
+    seen = journey.until_idle()
+    assert len(seen.of("approval.reminded")) == 1
+
+
+def crash_in_sweep(journey: Journey, boundary: str) -> None:
+    """Have a worker sweep until it dies at the boundary; from then on the beat beats here."""
+    at_home, sent = journey.sweep, []
+
+    def elsewhere() -> None:
+        if not sent:
+            for name in SWEEPS:
+                send_task(f"sweep.{name}")
+            sent.append(True)
+
+    journey.armed.at(boundary)
+    journey.sweep, journey.beats = elsewhere, True
+    if boundary.startswith("dispatch"):
+        journey.clock.advance(6)
+    journey.until_crashed()
+    journey.sweep = at_home
