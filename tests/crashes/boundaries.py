@@ -19,6 +19,7 @@ WRITES = {
     "rescue_turn": "a dead worker's turn is taken back",
     "rescue_call": "a dead worker's call is taken back",
     "expire_due": "an approval expires",
+    "expire_calls": "a client's call expires",
     "release_waiting": "a grant lets calls go that waited",
     "swept": "a sweep has done with a grant",
     "remind_due": "people are reminded",

@@ -150,6 +150,7 @@ def sweep_here() -> None:
     """Beat once, in this process."""
     sweeps.rescue()
     sweeps.expire_approvals()
+    sweeps.expire_calls()
     sweeps.remind_approvers()
     sweeps.release_granted()
     sweeps.dispatch()

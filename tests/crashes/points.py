@@ -117,14 +117,14 @@ def _loaded(name: str, provider_for: Callable[[str], Any] = providers.provider_f
 
 for _verb in ("claim_turn", "checkpoint", "fail_turn", "claim_call", "finish_call", "lose_call", "expire_due", "receive"):
     setattr(flow, _verb, _name(_verb)(getattr(flow, _verb)))
-for _verb in ("rescue_turn", "rescue_call", "release_waiting", "swept", "remind_due", "offer_work", "stop_work"):
+for _verb in ("rescue_turn", "rescue_call", "expire_calls", "release_waiting", "swept", "remind_due", "offer_work", "stop_work"):
     setattr(flow, _verb, _name(_verb)(getattr(flow, _verb)))
 for _verb in ("renew", "look"):
     setattr(lease, _verb, _name(READS)(getattr(lease, _verb)))
 Work.acknowledge = _name("acknowledge_work")(Work.acknowledge)  # type: ignore[method-assign]
 Work.beat = _name("renew_work")(Work.beat)  # type: ignore[method-assign]
 Attempt.say = staticmethod(_name("tell")(Attempt.say))  # type: ignore[method-assign]
-for _verb in ("queues", "lapsed", "overdue_approvals", "approvals_to_remind", "new_grants", "waiting_for"):
+for _verb in ("queues", "lapsed", "overdue_approvals", "unanswered_calls", "approvals_to_remind", "new_grants", "waiting_for"):
     setattr(due, _verb, _name(READS)(getattr(due, _verb)))
 due.hints = _hints
 registry.execute = _watch("effect")(registry.execute)

@@ -5,10 +5,12 @@ import json
 import pytest
 from crashes.boundaries import of
 from crashes.journey import EFFECT, Journey, approval_seconds, send_task
+from rows.stage import say
 
 from models import db
+from models.errors import Invalid
 
-SWEEPS = ("rescue", "expire_approvals", "remind_approvers", "release_granted", "dispatch")
+SWEEPS = ("rescue", "expire_approvals", "expire_calls", "remind_approvers", "release_granted", "dispatch")
 
 
 @pytest.mark.parametrize("boundary", of("dispatch_turns"))
@@ -71,6 +73,23 @@ def test_an_expiry_may_die_too(journey: Journey, boundary: str) -> None:
     seen = journey.until_idle()
     assert [a.status for a in seen.approvals] == ["expired"]
     assert journey.effects() == 0
+
+
+@pytest.mark.parametrize("boundary", of("expire_calls"))
+def test_giving_up_on_a_client_may_die_too(journey: Journey, boundary: str) -> None:
+    """I1: its call expires once, the model is told, and what it says too late is refused."""
+    journey.begin(custom=("lookup",))
+    journey.stage.change_agent(journey.session_id, lambda agent: agent["tools"][-1].update(result_timeout_seconds=60))
+    journey.say('call lookup {"n": 1}', "then", "say Done.")
+    journey.until(lambda seen: seen.session.status == "waiting")
+    journey.clock.advance(61)
+    crash_in_sweep(journey, boundary)
+    seen = journey.until_idle()
+    assert (seen.call("lookup").status, len(seen.turns)) == ("expired", 2)
+    assert [row.action for row in seen.audit].count("tool_call.expired") == 1
+    late = {"type": "user.custom_tool_result", "custom_tool_use_id": seen.call("lookup").id, "content": [say("42")]}
+    with pytest.raises(Invalid, match="it is expired already"):
+        journey.stage.send(journey.session_id, late)
 
 
 @pytest.mark.parametrize("boundary", of("release_waiting"))
