@@ -21,6 +21,8 @@ from workers.tools import sources
 
 log = logging.getLogger(__name__)
 
+PROGRAM = (sys.executable, "-m", __name__)
+"""What announces."""
 AGAIN_SECONDS = 5
 """Until a program that ended is started again."""
 
@@ -41,7 +43,7 @@ def announce(instance: Any, **_: Any) -> None:
 
 def _keep_announcing() -> None:
     while True:
-        with subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE) as program:  # noqa: S603 - our own program
+        with subprocess.Popen(PROGRAM, stdin=subprocess.PIPE) as program:  # noqa: S603 - our own program
             code = program.wait()
         log.warning("the announcing of toolsets ended (%s): started again", code)
         time.sleep(AGAIN_SECONDS)

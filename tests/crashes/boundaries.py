@@ -28,6 +28,9 @@ WRITES = {
     "acknowledge_work": "a worker says that it has its work",
     "renew_work": "a worker's heartbeat extends its lease",
     "stop_work": "a worker's work is over",
+    "announce": "a worker tells which toolsets it has",
+    "keep_listing": "what an MCP server lists is kept",
+    "mark_stale": "an MCP server has said that its listing changed",
 }
 """Each transaction that changes something, by the verb in it."""
 

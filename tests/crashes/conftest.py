@@ -10,7 +10,8 @@ import pytest
 from crashes.effects import TOOLSET, Ledger, announce_effects
 from crashes.hints import forget, use_redis
 from crashes.journey import Armed, Journey
-from crashes.processes import CRASHING, READY, running, stand_in
+from crashes.processes import CRASHING, READY, Process, mcp_server, running, stand_in
+from mcp_servers.lying import Liar
 from own_database import Clock, DatabaseUrls
 from rows.stage import Stage
 
@@ -41,6 +42,21 @@ def model_url(crash_folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def mcp_url(crash_folder: Path) -> Iterator[str]:
+    """An MCP server's address."""
+    with mcp_server(crash_folder) as url:
+        yield url
+
+
+@pytest.fixture
+def liar() -> Iterator[Liar]:
+    """An MCP server of the test's own, which says what it heard."""
+    with Liar() as lying:
+        lying.on_call(lambda request: request.result({"content": [{"type": "text", "text": "acted"}]}))
+        yield lying
+
+
+@pytest.fixture(scope="session")
 def worker_env(crash_folder: Path, model_url: str, database_urls: DatabaseUrls) -> dict[str, str]:
     """What every worker gets, but its Redis."""
     return {
@@ -57,6 +73,7 @@ def worker_env(crash_folder: Path, model_url: str, database_urls: DatabaseUrls) 
         "ASSENT_BACKOFF_SECONDS": "0.02",
         "ASSENT_MODEL_ATTEMPTS": "2",
         "ASSENT_HEARTBEAT_SECONDS": "0.5",
+        "ASSENT_MCP_HTTP": "true",
         "ASSENT_TOOLSETS": TOOLSET,
         "ASSENT_TEST_EFFECTS": str(crash_folder / "effects"),
         "ASSENT_TEST_CRASHES": str(crash_folder / "armed"),
@@ -82,11 +99,11 @@ def redis_database(servers: dict[str, str], number: int) -> str:
 
 
 @pytest.fixture(scope="session")
-def crashing_worker(crash_folder: Path, worker_env: dict[str, str], crash_redis: str) -> Iterator[None]:
+def crashing_worker(crash_folder: Path, worker_env: dict[str, str], crash_redis: str) -> Iterator[Process]:
     """A worker on all queues, one process of which dies at each boundary that a test arms."""
     with running(CRASHING, worker_env | {"REDIS_URL": crash_redis}, crash_folder / "worker.log") as worker:
         worker.said(READY)
-        yield
+        yield worker
 
 
 @pytest.fixture
@@ -115,7 +132,7 @@ def journey(
     clean_database: DatabaseUrls,
     clock: Clock,
     armed: Armed,
-    crashing_worker: None,
+    crashing_worker: Process,
     crash_redis: str,
     crash_folder: Path,
     hints_go_to: pytest.MonkeyPatch,

@@ -16,14 +16,16 @@ import psutil
 HOUSE = Path(__file__).parents[2]
 TESTS = Path(__file__).parents[1]
 TETHER = HOUSE / "deploy" / "tether.py"
+MCP_SERVER = TESTS / "mcp_servers" / "server.py"
 PACE = 0.02
 T = TypeVar("T")
 
 CELERY = [sys.executable, "-m", "celery", "-A", "workers", "worker", "-l", "INFO"]
 WORKER = [*CELERY, "--without-gossip", "--without-mingle", "--without-heartbeat"]
-CRASHING = [*WORKER, "--include", "crashes.points", "-P", "prefork", "-c", "3", "-Q", "turns,tools,sweeps"]
-CRASHING += ["--max-tasks-per-child", "1000000"]
-"""All queues on processes: at a crash point one of them dies, and the pool starts another. Otherwise none ever ends."""
+CRASHING = [*WORKER, "--include", "workers.tools.mcp.calling,workers.tools.mcp.listing,crashes.points"]
+CRASHING += ["-P", "prefork", "-c", "3", "-Q", "turns,tools,sweeps", "--max-tasks-per-child", "1000000"]
+"""All queues on processes: at a crash point one of them dies, and the pool starts another. Otherwise none ever ends. What calls of
+MCP servers take is loaded before they are forked, as `sources.preload` does."""
 TURNS = [*WORKER, "-P", "gevent", "-c", "20", "-Q", "turns,sweeps"]
 TOOLS = [*WORKER, "-P", "prefork", "-c", "2", "-Q", "tools"]
 
@@ -106,6 +108,14 @@ def stand_in(folder: Path) -> Iterator[str]:
     """A stand-in model's address."""
     with running([sys.executable, "-m", "deploy.standin", "--port", "0"], {}, folder / "standin.log") as process:
         yield process.said(r"ready on (http://\S+)")[1]
+
+
+@contextlib.contextmanager
+def mcp_server(folder: Path) -> Iterator[str]:
+    """The URL of an MCP server over streamable HTTP."""
+    port = folder / "mcp-port"
+    with running([sys.executable, str(MCP_SERVER), "http", str(port)], {}, folder / "mcp.log"):
+        yield f"http://127.0.0.1:{wait_for('the MCP server listens', lambda: port.exists() and port.read_text())}/mcp"
 
 
 READY = r"\S+@\S+ ready\."

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 from crashes.journey import EFFECT, Journey
+from mcp_servers.lying import Liar
 
 
-def test_every_commit_of_a_worker_is_a_boundary(journey: Journey, crash_folder: Path) -> None:
+def test_every_commit_of_a_worker_is_a_boundary(journey: Journey, liar: Liar, crash_folder: Path) -> None:
     """The workers tell of each commit that wrote something under a name that the table does not have."""
     journey.beats = True
-    journey.begin(bash="always_ask").say("fail 529 1 times", EFFECT, "then", "say Done.")
+    journey.begin(bash="always_ask", servers={"far": liar.url}).say("fail 529 1 times", EFFECT, "then", "say Done.")
     journey.decide(result="allow")
     journey.until_idle()
     unlisted = crash_folder / "unlisted"

@@ -106,13 +106,15 @@ def table() -> dict[str, int]:
 
 
 @server.tool()
-async def grow(ctx: Context) -> str:
-    """Learns a new tool."""
-    server.add_tool(lambda: "new", name="new", description="Is new.")
+async def grow(ctx: Context, name: str = "new", until: str = "") -> str:
+    """Learns a new tool, and tells of it. It goes on until a file is there, if it is told of one."""
+    server.add_tool(lambda: "new", name=name, description="Is new.")
     if ctx.protocol_version == "2026-07-28":
         await ctx.notify_tools_changed()
     else:
         await ctx.session.send_tool_list_changed()
+    while until and not Path(until).exists():
+        await anyio.sleep(0.005)
     return "grown"
 
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from anthropic import Anthropic
 from crashes.conftest import redis_database
-from crashes.processes import READY, TOOLS, TURNS, running, stand_in, wait_for
+from crashes.processes import MCP_SERVER, READY, TOOLS, TURNS, mcp_server, running, stand_in, wait_for
 from doors.served import key, served
 from own_database import Cleaner, DatabaseUrls
 from rows.stage import Stage
@@ -19,7 +19,6 @@ from rows.stage import Stage
 from models.approval import Approval
 from workers.toolsets import orders
 
-MCP_SERVER = Path(__file__).parents[1] / "mcp_servers" / "server.py"
 BEAT = [sys.executable, "-m", "celery", "-A", "workers", "beat", "--scheduler", "celery.beat:Scheduler"]
 ALLOW = {"type": "always_allow"}
 
@@ -44,9 +43,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def mcp_url(folder: Path) -> Iterator[str]:
     """An MCP server over streamable HTTP."""
-    port = folder / "mcp-port"
-    with running([sys.executable, str(MCP_SERVER), "http", str(port)], {}, folder / "mcp.log"):
-        yield f"http://127.0.0.1:{wait_for('the MCP server listens', lambda: port.exists() and port.read_text())}/mcp"
+    with mcp_server(folder) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,95 @@
+"""How a process dies at a boundary that a test has armed, and by which verb a transaction is known.
+
+Nothing of this is in production code: the functions on both sides of each boundary are wrapped from here. A test arms a boundary
+by writing its name as a line of the file that ASSENT_TEST_CRASHES names; the process that comes there takes the line off and is
+gone by kill -9: no `finally`, no flush, no goodbye to Postgres or Redis.
+"""
+
+import fcntl
+import os
+import signal
+import traceback
+from collections.abc import Callable
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from crashes.boundaries import ARMED, UNLISTED
+
+from models import toolset
+from models.pipeline import Pipeline, Statement
+from workers import enqueue
+
+doing: ContextVar[str] = ContextVar("doing", default="")
+"""The verb of the transaction that is open, or was just committed, in this task."""
+
+_WROTE = Statement("SELECT pg_current_xact_id_if_assigned() IS NOT NULL", {})
+
+
+def here(boundary: str) -> None:
+    """Die if this boundary is the next one that is armed."""
+    try:
+        with Path(os.environ[ARMED]).open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            first, _, rest = file.read().partition("\n")
+            if first != boundary:
+                return
+            file.seek(0)
+            file.truncate()
+            file.write(rest)
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    except FileNotFoundError:
+        return
+
+
+def name(verb: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Have the transaction that a function works in known by this verb."""
+
+    def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
+        def named(*args: Any, **kwargs: Any) -> Any:
+            doing.set(verb)
+            return function(*args, **kwargs)
+
+        return named
+
+    return wrap
+
+
+def watch(outside: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The two boundaries of a call to the outside world."""
+
+    def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            here(f"{outside}.before")
+            answer = function(*args, **kwargs)
+            here(f"{outside}.after")
+            return answer
+
+        return watched
+
+    return wrap
+
+
+def _commit(self: Pipeline, commit: Callable[[Pipeline], None] = Pipeline.commit) -> None:
+    verb = doing.get()
+    if self.queue:
+        self.send()
+    if not verb and self.is_open and self.send(_WROTE) == [[(True,)]]:
+        with Path(os.environ[UNLISTED]).open("a") as file:
+            file.write("".join(traceback.format_stack(limit=6)) + "\n")
+    here(f"{verb}.before_commit")
+    commit(self)
+    here(f"{verb}.after_commit")
+
+
+def _publish(*args: Any, publish: Callable[..., bool] = enqueue.publish) -> bool:
+    done = publish(*args)
+    here(f"{doing.get()}.after_publish")
+    doing.set("")
+    return done
+
+
+enqueue.publish = _publish
+Pipeline.commit = _commit  # type: ignore[method-assign]
+toolset.announce = name("announce")(toolset.announce)

@@ -1,0 +1,82 @@
+"""Who announces toolsets, keeps a listing or hears that it changed may die before or after it has said so: it is known (I1)."""
+
+import contextlib
+from pathlib import Path
+
+import psutil
+import pytest
+from crashes.boundaries import of
+from crashes.effects import SERVERS, Ledger, call
+from crashes.effects_toolset import effects
+from crashes.journey import Journey
+from crashes.processes import Process, wait_for
+from mcp_servers.lying import Liar
+
+from models import toolset
+from models.db import transaction
+from models.settings import settings
+from models.toolset import Listing
+from workers.tools import sources
+
+
+@pytest.mark.parametrize("boundary", of("keep_listing"))
+def test_a_listing_is_asked_for_until_it_is_kept(journey: Journey, liar: Liar, boundary: str) -> None:
+    """I1 I2: the turn that asked is taken back, and goes on with what was kept."""
+    journey.armed.at(boundary)
+    journey.begin(servers={"far": liar.url}, far="always_allow").say("call mcp__far__act {}", "then", "say Done.")
+    journey.until_crashed()
+    seen = journey.until_idle()
+    assert [t.attempt for t in seen.turns] == [2, 1]
+    assert seen.calls[0].result == [{"type": "text", "text": "acted"}]
+    assert len(liar.calls) == 1
+    assert [method for method, *_ in liar.heard].count("tools/list") == (2 if boundary == "keep_listing.before_commit" else 1)
+
+
+@pytest.mark.parametrize("boundary", of("mark_stale"))
+def test_a_change_is_heard_of_or_found(journey: Journey, mcp_url: str, boundary: str, tmp_path: Path) -> None:
+    """I1 I2: the process that hears of it dies with the call that it runs. If it has not said so, the listing's age does."""
+    learnt, go = boundary.replace(".", "_"), tmp_path / "go"
+    journey.begin(servers={"far": mcp_url}, far="always_ask")
+    journey.say(f'call mcp__far__grow {{"name": "{learnt}", "until": "{go}"}}', "then", "say Grown.")
+    journey.armed.at(boundary)
+    journey.decide(result="allow")
+    journey.until_crashed()
+    go.touch()
+    heard = boundary != "mark_stale.before_commit"
+    assert bool(journey.stage.get(Listing, (journey.stage.workspace_id, mcp_url)).changed_at) == heard
+    journey.settle_unknown(happened=True)
+    journey.until_idle()
+    if not heard:
+        journey.later(settings().mcp_listing_seconds)
+    journey.say(f"call mcp__far__{learnt} {{}}", "then", "say Done.")
+    # Whoever called it would hear of the next test's change.
+    journey.decide(result="deny")
+    assert [(c.tool, c.status) for c in journey.until_idle().calls] == [("grow", "done"), (learnt, "denied")]
+
+
+def test_a_worker_s_toolsets_are_announced_whoever_dies_of_it(
+    journey: Journey, crashing_worker: Process, crash_folder: Path
+) -> None:
+    """I1: its worker starts another program to announce them, each time, and their calls run."""
+    ledger = Ledger(crash_folder / "effects")
+    journey.begin(servers=SERVERS, till="always_allow")
+    journey.armed.at(*of("announce"))
+    announcing(crashing_worker).kill()
+    journey.until_crashed()
+    assert announcing(crashing_worker)
+    with transaction() as db:
+        assert toolset.names(db) == sorted([effects.name, *sources.OF_THE_HOUSE])
+    journey.say(call("charge"), "then", "say Done.")
+    seen = journey.until_idle()
+    assert ledger.effects(journey.session_id) == len(seen.attempts) == 1
+
+
+def announcing(worker: Process) -> psutil.Process:
+    """The program that announces what the worker has."""
+
+    def announces(one: psutil.Process) -> bool:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return "crashes.announcing" in one.cmdline()
+        return False
+
+    return wait_for("somebody announces", lambda: next(filter(announces, worker.family), None))
