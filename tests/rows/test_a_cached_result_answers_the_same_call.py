@@ -148,3 +148,31 @@ def test_a_long_result_stays_where_it_can_be_read(stage: Stage) -> None:
     stage.reply(session, say("Done."))
     assert _cached(stage, _look(stage, session))
     assert not _cached(stage, _look(stage, _session(stage)))
+
+
+def test_what_has_begun_once_is_run_again_and_not_answered_by_another_call(stage: Stage, clock: Any) -> None:
+    """I3: nobody knows what its first attempt did; its tool does, by its key."""
+    cache = {"seconds": 600, "scope": "session"}
+    toolset.announce({"orders": [entry("look", idempotent=True, cache=cache)]})
+    session = _session(stage)
+    stage.message(session)
+    first, second = stage.reply(session, call(LOOK, n=1), call(LOOK, n=1))
+    held = stage.claim_call(first)
+    assert held
+    stage.run_call(second)
+    clock.advance(60)
+    stage.rescue(held)
+    assert stage.claim_call(first)
+
+
+def test_of_several_results_the_newest_answers(stage: Stage, clock: Any) -> None:
+    session = _session(stage)
+    stage.message(session)
+    both = [stage.claim_call(found) for found in stage.reply(session, call(LOOK, n=1), call(LOOK, n=1))]
+    for held in both:
+        assert held
+        stage.finish_call(held, f"seen by {held.id}")
+        clock.advance(1)
+    [third] = stage.reply(session, call(LOOK, n=1))
+    assert stage.claim_call(third) is None
+    assert stage.result(third) == f"seen by {both[1].id if both[1] else None}"

@@ -1,13 +1,21 @@
 """R16, I5, I6: an allow reaches its own call, as it was shown, while that call is still what the agent waits for."""
 
+from typing import Any
+
+import psycopg
 import pytest
 import sqlalchemy as sa
 from rows.stage import Stage, call, say
 
+from models import flow
 from models.audit import Audit
 from models.db import transaction
 from models.errors import Conflict
+from models.grant import Grant
+from models.pure.canonical import digest
 from models.tool_call import ToolCall
+
+HANDS = flow.Hands("worker", "stor_1", lambda _address: True)
 
 
 def test_of_three_calls_only_the_allowed_one_runs(stage: Stage) -> None:
@@ -61,3 +69,78 @@ def test_the_model_can_call_neither_the_approvals_nor_a_tool_that_it_was_not_giv
     assert acts == ["tool_call.refused"]
     stage.reply(session, say("I see."))
     stage.check(session)
+
+
+def test_a_call_whose_input_and_hash_were_both_changed_is_not_the_one_that_was_allowed(stage: Stage, clean_database: Any) -> None:
+    """I5: the approval has the hash that was decided."""
+    session = stage.session()
+    stage.message(session)
+    [found] = stage.reply(session, call(command="ls"))
+    stage.confirm(session, found.id)
+    with psycopg.connect(clean_database.admin) as db:
+        other = """UPDATE tool_call SET input = '{"command": "rm -rf /"}', input_sha256 = %s"""
+        db.execute(other, [digest({"command": "rm -rf /"})])
+    assert stage.claim_call(found) is None
+    assert stage.get(ToolCall, found.id).status == "refused"
+
+
+@pytest.mark.parametrize("result", [None, "deny"])
+def test_a_call_that_got_into_the_queue_past_its_question_does_not_run(
+    stage: Stage, clean_database: Any, result: str | None
+) -> None:
+    """I6: its approval is looked at, not what somebody made of its status; whether nobody has decided or a person said no."""
+    session = stage.session()
+    stage.message(session)
+    found, _other = stage.reply(session, call(command="a"), call(command="b"))
+    if result:
+        stage.confirm(session, found.id, result)
+    with psycopg.connect(clean_database.admin) as db:
+        db.execute("UPDATE tool_call SET status = 'queued' WHERE id = %s", [found.id])
+    assert stage.claim_call(found) is None
+    assert stage.get(ToolCall, found.id).status == "refused"
+
+
+def test_nothing_is_claimed_under_another_session_s_lock(stage: Stage) -> None:
+    """Rule 2: a message that names the wrong session finds neither the turn nor the call."""
+    ours, theirs = stage.session(bash="always_allow"), stage.session()
+    for session in (ours, theirs):
+        stage.message(session)
+    turn = stage.read(theirs).turn_id or ""
+    assert stage.locked(ours, lambda db, row: flow.claim_turn(db, row, turn, "worker")) is None
+    [found] = stage.reply(ours, call())
+    assert stage.locked(theirs, lambda db, row: flow.claim_call(db, row, found.id, HANDS)) is None
+    assert stage.claim_call(found)
+
+
+def test_who_let_a_call_run_is_who_did_so_last(stage: Stage) -> None:
+    """The policy, a grant or a person; a person too where the grant was revoked and the call was asked again."""
+
+    def by(found: ToolCall) -> str | None:
+        taken = stage.locked(found.session_id, lambda db, row: flow.claim_call(db, row, found.id, HANDS))
+        return taken.by if taken else None
+
+    session = stage.session(read="always_allow", bash="always_ask")
+    stage.message(session)
+    free, first, second = stage.reply(session, call("read", file_path="x"), call(command="a"), call(command="b"))
+    assert by(free) == "policy"
+    stage.confirm(session, first.id, scope="session")
+    assert by(first) == str(stage.principal)
+    flow.release_waiting(stage.workspace_id, session)
+    with transaction(stage.workspace_id) as db:
+        given = db.scalars(sa.select(Grant)).one()
+        given.revoke(db, stage.principal)
+    assert by(second) is None
+    stage.confirm(session, second.id)
+    assert by(second) == str(stage.principal)
+
+
+def test_a_call_that_a_grant_allowed_runs_on_the_grant_s_word(stage: Stage) -> None:
+    session = stage.session()
+    stage.message(session)
+    [found] = stage.reply(session, call(command="a"))
+    stage.confirm(session, found.id, scope="session")
+    stage.run_call(found)
+    [next_] = stage.reply(session, call(command="b"))
+    taken = stage.locked(session, lambda db, row: flow.claim_call(db, row, next_.id, HANDS))
+    assert taken
+    assert taken.by == f"grant:{(next_.grants or [''])[0]}"

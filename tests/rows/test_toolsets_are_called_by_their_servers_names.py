@@ -126,6 +126,28 @@ def test_a_call_that_still_fits_its_changed_tool_runs(stage: Stage) -> None:
     assert stage.claim_call(found)
 
 
+def test_a_call_that_began_goes_on_as_it_began_though_its_tool_has_changed(stage: Stage, clock: Any) -> None:
+    """I3: the same key, the same input; people were asked before it began, and what they would edit may have happened."""
+    toolset.announce({"orders": [entry("refund", idempotent=True)]})
+    _, [found] = begun(stage, call(REFUND, n=1), shop="always_allow")
+    held = stage.claim_call(found)
+    assert held
+    clock.advance(60)
+    stage.rescue(held)
+    changed = {"type": "object", "required": ["cents"]}
+    toolset.announce({"orders": [entry("refund", idempotent=True, input_schema=changed)]})
+    assert stage.claim_call(found)
+
+
+def test_a_call_that_needs_no_files_runs_wherever_its_session_s_are(stage: Stage) -> None:
+    """Nor does it tie the session to where it ran."""
+    toolset.announce({"orders": [entry("refund")]})
+    session, [found, other] = begun(stage, call(REFUND, n=1), call("bash"), shop="always_allow", bash="always_allow")
+    assert stage.claim_call(found, "stor_1")
+    assert stage.read(session).storage_id is None
+    assert stage.claim_call(other, "stor_2")
+
+
 @pytest.mark.parametrize("asked", [True, False])
 def test_a_call_that_fits_no_more_is_asked_again_and_not_run(stage: Stage, asked: bool) -> None:
     """Whether a person had allowed it or a policy had; it can then be edited or denied, not allowed as it is."""

@@ -46,6 +46,21 @@ def test_a_call_that_a_new_rule_denies_does_not_begin(stage: Stage, policy: str)
     stage.check(session)
 
 
+def test_a_lost_call_that_a_new_rule_denies_is_not_said_to_have_never_run(stage: Stage, clock: Any) -> None:
+    """It is not run again; whether its first attempt took effect, nobody knows."""
+    session = stage.session(write="always_allow")
+    stage.message(session)
+    [found] = stage.reply(session, call("write", file_path="a", content="b"))
+    held = stage.claim_call(found)
+    assert held
+    clock.advance(60)
+    stage.rescue(held)
+    forbid(stage, "write")
+    assert stage.claim_call(found) is None
+    assert stage.get(ToolCall, found.id).status == "cancelled"
+    assert "may or may not" in stage.result(found)
+
+
 def test_nobody_can_allow_what_a_new_rule_denies_but_can_still_deny_it(stage: Stage) -> None:
     session = stage.session()
     found = ask(stage, session)
