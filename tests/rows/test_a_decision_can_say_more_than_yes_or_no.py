@@ -106,6 +106,15 @@ def test_a_call_that_the_client_has_seen_is_replaced_by_another(stage: Stage) ->
     stage.check(session)
 
 
+def test_an_edit_that_changes_nothing_is_an_allow(stage: Stage) -> None:
+    """The client has seen this very call: it is not taken from it and given to it once more."""
+    session = stage.session(self_hosted=True)
+    found, approval = asked(stage, session)
+    stage.decide(approval, result="allow", updated_input=found.input)
+    assert stage.get(ToolCall, found.id).status == "with_client"
+    assert stage.get(Approval, approval.id).decided_sha256 is None
+
+
 def test_a_person_can_answer_in_the_tool_s_place(stage: Stage) -> None:
     session = stage.session()
     found, approval = asked(stage, session)

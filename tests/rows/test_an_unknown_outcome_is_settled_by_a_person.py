@@ -11,6 +11,7 @@ from models.approval import Approval
 from models.attempt import Attempt
 from models.errors import Conflict, Invalid
 from models.tool_call import ToolCall
+from models.writes import Stale
 
 
 @pytest.fixture
@@ -160,6 +161,26 @@ def test_an_idempotent_call_goes_again_under_its_key_at_most_three_times(stage: 
     assert stage.get(ToolCall, found.id).status == "done"
     assert "lost 3 times" in stage.result(found)
     stage.check(session)
+
+
+def test_a_zombie_s_result_is_not_its_heir_s(stage: Stage, clock: Any) -> None:
+    """I7: the call runs again, by another claim, when its first worker comes back."""
+    session = stage.session(write="always_allow")
+    stage.message(session)
+    [found] = stage.reply(session, call("write", file_path="a", content="b"))
+    zombie = stage.claim_call(found)
+    assert zombie
+    clock.advance(60)
+    stage.rescue(zombie)
+    lost = stage.get(Attempt, (found.id, 1))
+    assert (lost.outcome, lost.ended_at is not None) == ("lost", True)
+    heir = stage.claim_call(found)
+    assert heir
+    with pytest.raises(Stale):
+        stage.finish_call(zombie, "I am late")
+    assert stage.get(ToolCall, found.id).status == "running"
+    stage.finish_call(heir, "I am in time")
+    assert stage.result(found) == "I am in time"
 
 
 def test_a_worker_with_other_files_leaves_the_call(stage: Stage) -> None:

@@ -82,6 +82,7 @@ def test_people_are_reminded_once(stage: Stage, clock: Any) -> None:
     session = stage.session()
     wait(stage, session)
     assert due.approvals_to_remind() == []
+    assert flow.remind_due(stage.workspace_id, session) == 0
     clock.advance(301)
     assert [each.session_id for each in due.approvals_to_remind()] == [session]
     assert flow.remind_due(stage.workspace_id, session) == 1
@@ -105,3 +106,13 @@ def test_no_reminder_comes_after_the_deadline(stage: Stage) -> None:
     session = stage.session(approval={"timeout_seconds": 60})
     wait(stage, session)
     assert stage.approvals(session)[0].remind_at is None
+
+
+def test_a_sweep_expires_so_many_at_once_and_no_more(stage: Stage, clock: Any) -> None:
+    """Rule 12: its transaction is bounded; the next one goes on."""
+    session = stage.session()
+    stage.message(session)
+    stage.reply(session, *(call(command=one) for one in "abc"))
+    clock.advance(86_401)
+    assert [flow.expire_due(stage.workspace_id, session, limit=2) for _ in range(3)] == [2, 1, 0]
+    stage.check(session)

@@ -71,6 +71,20 @@ def test_the_same_decision_again_is_nothing_and_another_is_a_conflict(stage: Sta
     assert refused.value.winner["status"] == "allowed"
 
 
+def test_the_same_word_about_something_else_is_no_repetition(stage: Stage) -> None:
+    """I4: who was shown another input, or denies what an end of the run had taken back, is told what became of it."""
+    session = stage.session()
+    stage.message(session)
+    first, second = stage.reply(session, call(command="a"), call(command="b"))
+    stage.confirm(session, first.id)
+    with pytest.raises(Conflict, match="already allowed"):
+        stage.confirm(session, first.id, expected_input_sha256=second.input_sha256)
+    stage.send(session, {"type": "user.interrupt"})
+    ended = stage.approvals(session)[1].decision or {}
+    with pytest.raises(Conflict, match="already cancelled"):
+        stage.confirm(session, second.id, "deny", deny_message=ended["deny_message"])
+
+
 def test_a_decision_of_another_session_releases_nothing(stage: Stage) -> None:
     """R16: the call is looked for in the session that the decision was posted to."""
     ours, theirs = stage.session(), stage.session()

@@ -112,35 +112,43 @@ def test_nothing_is_claimed_under_another_session_s_lock(stage: Stage) -> None:
     assert stage.claim_call(found)
 
 
+def by(stage: Stage, found: ToolCall) -> str | None:
+    """On whose word a worker may run it now."""
+    taken = stage.locked(found.session_id, lambda db, row: flow.claim_call(db, row, found.id, HANDS))
+    return taken.by if taken else None
+
+
 def test_who_let_a_call_run_is_who_did_so_last(stage: Stage) -> None:
-    """The policy, a grant or a person; a person too where the grant was revoked and the call was asked again."""
-
-    def by(found: ToolCall) -> str | None:
-        taken = stage.locked(found.session_id, lambda db, row: flow.claim_call(db, row, found.id, HANDS))
-        return taken.by if taken else None
-
+    """The policy, a person or a grant; a person again where the grant was revoked before the call began."""
     session = stage.session(read="always_allow", bash="always_ask")
     stage.message(session)
     free, first, second = stage.reply(session, call("read", file_path="x"), call(command="a"), call(command="b"))
-    assert by(free) == "policy"
+    assert by(stage, free) == "policy"
     stage.confirm(session, first.id, scope="session")
-    assert by(first) == str(stage.principal)
+    assert by(stage, first) == str(stage.principal)
     flow.release_waiting(stage.workspace_id, session)
-    with transaction(stage.workspace_id) as db:
-        given = db.scalars(sa.select(Grant)).one()
-        given.revoke(db, stage.principal)
-    assert by(second) is None
+    revoke(stage)
+    assert by(stage, second) is None
     stage.confirm(session, second.id)
-    assert by(second) == str(stage.principal)
+    assert by(stage, second) == str(stage.principal)
 
 
-def test_a_call_that_a_grant_allowed_runs_on_the_grant_s_word(stage: Stage) -> None:
+def test_a_call_that_a_grant_allowed_runs_on_its_word_and_without_it_on_a_person_s(stage: Stage) -> None:
     session = stage.session()
     stage.message(session)
     [found] = stage.reply(session, call(command="a"))
     stage.confirm(session, found.id, scope="session")
     stage.run_call(found)
-    [next_] = stage.reply(session, call(command="b"))
-    taken = stage.locked(session, lambda db, row: flow.claim_call(db, row, next_.id, HANDS))
-    assert taken
-    assert taken.by == f"grant:{(next_.grants or [''])[0]}"
+    first, second = stage.reply(session, call(command="b"), call(command="c"))
+    assert by(stage, first) == f"grant:{(first.grants or [''])[0]}"
+    revoke(stage)
+    assert by(stage, second) is None
+    assert stage.get(ToolCall, second.id).permission == "ask"
+    stage.confirm(session, second.id)
+    assert by(stage, second) == str(stage.principal)
+
+
+def revoke(stage: Stage) -> None:
+    """The one grant that there is."""
+    with transaction(stage.workspace_id) as db:
+        db.scalars(sa.select(Grant)).one().revoke(db, stage.principal)
