@@ -11,6 +11,7 @@ from deploy.standin.pairing import check_pairs
 from models import flow, ids, toolset
 from models.agent import Agent
 from models.approval import Approval
+from models.attempt import Attempt
 from models.audit import GENESIS, Audit, link
 from models.db import Db, transaction
 from models.decision import Decision
@@ -299,6 +300,7 @@ class Invariants:
     session: Session
     turns: list[Turn]
     calls: list[ToolCall]
+    attempts: list[Attempt]
     events: list[Event]
     audit: list[Audit]
     messages: list[dict[str, Any]]
@@ -316,6 +318,7 @@ class Invariants:
                 session,
                 rows(Turn, Turn.number),
                 rows(ToolCall, ToolCall.created_at),
+                rows(Attempt, Attempt.started_at),
                 rows(Event, Event.seq),
                 list(db.scalars(sa.select(Audit).where(Audit.chain == session_id).order_by(Audit.seq))),
                 flow.history(db, session_id),
@@ -331,6 +334,7 @@ class Invariants:
             head = link(head, row)
             assert row.hash == head, f"audit row {row.seq} is chained"
         assert head == session.audit_head
+        self.check_ends()
         active = [t for t in self.turns if t.status in {"queued", "running"}]
         unsettled = [c for c in self.calls if c.status not in SETTLED]
         queued = [e for e in self.events if e.processed_at is None]
@@ -342,3 +346,14 @@ class Invariants:
             check_pairs(self.messages)
         else:
             assert active or unsettled, f"a session that is {session.status} has something to go on with"
+
+    def check_ends(self) -> None:
+        """What has ended says when, and what does not run is leased to nobody and has no attempt under way."""
+        for turn in self.turns:
+            assert (turn.ended_at is None) == (turn.status in {"queued", "running"}), f"a turn that is {turn.status}"
+        for call in self.calls:
+            assert (call.settled_at is not None) == (call.status in SETTLED), f"a call that is {call.status}"
+        for row in [*self.turns, *self.calls]:
+            assert (row.lease_until is not None) == (row.status == "running"), f"{row.id} is {row.status}"
+        under_way = {(attempt.tool_call_id, attempt.number) for attempt in self.attempts if attempt.ended_at is None}
+        assert under_way == {(call.id, call.attempt) for call in self.calls if call.status == "running"}

@@ -101,6 +101,7 @@ def test_a_call_that_the_client_has_seen_is_replaced_by_another(stage: Stage) ->
     stage.send(session, {"type": "user.tool_result", "tool_use_id": twin.id, "content": [say("a.txt")]})
     results = stage.history(session)[-1]["content"]
     assert len(results) == 1, "the model gets one result for its one call"
+    assert '{"command":"ls"}' in results[0]["content"][0]["text"], "and hears what was run instead"
     assert results[0]["content"][-1] == say("a.txt")
     stage.reply(session, say("Done."))
     stage.check(session)

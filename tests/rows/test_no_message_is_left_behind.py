@@ -66,6 +66,20 @@ def test_sent_while_a_run_is_being_stopped(stage: Stage) -> None:
     stage.check(session)
 
 
+def test_sent_while_the_model_answers_a_run_that_is_then_ended(stage: Stage) -> None:
+    """The end is that of the run before it: the message starts the next one."""
+    session = stage.session()
+    stage.message(session, "First")
+    stage.claim(session)
+    stage.message(session, "Second")
+    stage.send(session, {"type": "user.interrupt"})
+    assert stage.read(session).status == "running"
+    stage.check(session)
+    stage.reply(session, say("Both."))
+    assert "Second" in str(stage.history(session))
+    stage.check(session)
+
+
 def test_several_at_once_are_one_turn(stage: Stage) -> None:
     """In order."""
     session = stage.session()

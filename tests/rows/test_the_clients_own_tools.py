@@ -164,3 +164,20 @@ def test_the_client_s_time_runs_from_when_it_is_given_the_call(stage: Stage, clo
     clock.advance(50)
     sweeps.expire_calls()
     assert stage.get(ToolCall, found.id).status == "with_client"
+    clock.advance(11)
+    sweeps.expire_calls()
+    assert stage.get(ToolCall, found.id).status == "expired"
+
+
+def test_the_client_s_time_for_a_call_that_a_person_changed_is_as_long(stage: Stage, clock: Any) -> None:
+    session = stage.session(self_hosted=True)
+    stage.message(session)
+    [found] = stage.reply(session, call(command="rm x"))
+    stage.confirm(session, found.id, updated_input={"command": "ls"})
+    twin = stage.events(session, "agent.tool_use")[-1]
+    clock.advance(86_399)
+    sweeps.expire_calls()
+    assert stage.get(ToolCall, twin.id).status == "with_client"
+    clock.advance(2)
+    sweeps.expire_calls()
+    assert stage.get(ToolCall, twin.id).status == "expired"
