@@ -301,6 +301,7 @@ class Invariants:
     turns: list[Turn]
     calls: list[ToolCall]
     attempts: list[Attempt]
+    approvals: list[Approval]
     events: list[Event]
     audit: list[Audit]
     messages: list[dict[str, Any]]
@@ -319,6 +320,7 @@ class Invariants:
                 rows(Turn, Turn.number),
                 rows(ToolCall, ToolCall.created_at),
                 rows(Attempt, Attempt.started_at),
+                rows(Approval, Approval.created_at),
                 rows(Event, Event.seq),
                 list(db.scalars(sa.select(Audit).where(Audit.chain == session_id).order_by(Audit.seq))),
                 flow.history(db, session_id),
@@ -357,3 +359,5 @@ class Invariants:
             assert (row.lease_until is not None) == (row.status == "running"), f"{row.id} is {row.status}"
         under_way = {(attempt.tool_call_id, attempt.number) for attempt in self.attempts if attempt.ended_at is None}
         assert under_way == {(call.id, call.attempt) for call in self.calls if call.status == "running"}
+        open_ = sorted(approval.tool_call_id for approval in self.approvals if approval.status == "pending")
+        assert open_ == sorted(c.id for c in self.calls if c.status in {"asked", "unknown"}), "one question to each that waits"

@@ -6,7 +6,7 @@ import pytest
 from rows.stage import Stage, call, rules, say
 
 from models import flow
-from models.approval import Approval
+from models.approval import Approval, DeadlinePassed
 from models.db import transaction
 from models.errors import Conflict, Invalid
 from models.pure.canonical import digest
@@ -188,3 +188,14 @@ def test_a_decision_can_be_given_more_time(stage: Stage, clock: Any) -> None:
     assert len(stage.events(session, "approval.extended")) == 1
     with pytest.raises(Conflict, match="already allowed"):
         extend(600)
+
+
+def test_time_that_is_over_cannot_be_given(stage: Stage, clock: Any) -> None:
+    """Default is no: what was too late to be decided stays so, sweep or no sweep."""
+    session = stage.session(approval={"timeout_seconds": 10})
+    found, approval = asked(stage, session)
+    clock.advance(11)
+    with pytest.raises(DeadlinePassed):
+        stage.locked(session, lambda db, row: db.get_one(Approval, approval.id).extend(db, row, stage.principal, 60))
+    assert stage.expire(session) == 1
+    assert stage.get(ToolCall, found.id).status == "expired"

@@ -3,11 +3,15 @@
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from rows.stage import Stage, call, entry, say
 
 from models import toolset
 from models.approval import Approval
+from models.db import transaction
 from models.errors import Invalid
+from models.grant import Grant
+from models.pure import words
 from models.tool_call import ToolCall
 
 FORM = {"type": "object", "properties": {"email": {"type": "string"}}, "required": ["email"]}
@@ -30,6 +34,23 @@ def parked(stage: Stage) -> ToolCall:
 
 def _asked(stage: Stage, parked: ToolCall) -> Approval:
     return stage.approvals(parked.session_id)[-1]
+
+
+def claimed(stage: Stage, found: ToolCall) -> ToolCall:
+    held = stage.claim_call(found)
+    assert held
+    return held
+
+
+def asked_back(stage: Stage, **said: Any) -> tuple[str, ToolCall]:
+    """A call that a person allowed, and that then asked."""
+    toolset.announce({"orders": [entry("refund")]})
+    session = stage.session(servers={"shop": "assent:orders"})
+    stage.message(session)
+    [found] = stage.reply(session, call("mcp__shop__refund", n=1))
+    stage.confirm(session, found.id, **said)
+    stage.finish_call(claimed(stage, found), "", question=QUESTION)
+    return session, found
 
 
 def test_a_person_sees_the_form_and_nothing_runs_meanwhile(stage: Stage, parked: ToolCall) -> None:
@@ -119,20 +140,37 @@ def test_a_call_that_was_cancelled_while_it_ran_asks_nobody(stage: Stage) -> Non
     stage.send(session, {"type": "user.interrupt"})
     stage.finish_call(stage.get(ToolCall, found.id), "", question=QUESTION)
     assert not stage.approvals(session)
+    assert (stage.result(found), stage.get(ToolCall, found.id).is_error) == (words.cancelled_asking(), True)
     assert stage.read(session).status == "idle"
     stage.check(session)
 
 
+def test_an_end_of_the_run_takes_back_the_question_and_not_the_allow_before_it(stage: Stage) -> None:
+    session, _ = asked_back(stage)
+    stage.send(session, {"type": "user.interrupt"})
+    assert [approval.status for approval in stage.approvals(session)] == ["allowed", "cancelled"]
+    stage.check(session)
+
+
+def test_a_call_that_asked_back_and_whose_grant_is_gone_is_asked_about_as_a_call(stage: Stage) -> None:
+    """Not with the tool's question, which was answered."""
+    session, found = asked_back(stage, scope="session")
+    stage.decide(_asked(stage, found), result="allow", answers=ANSWER)
+    stage.finish_call(claimed(stage, found))
+    [second] = stage.reply(session, call("mcp__shop__refund", n=2))
+    stage.finish_call(claimed(stage, second), "", question=QUESTION)
+    stage.decide(_asked(stage, second), result="allow", answers=ANSWER)
+    with transaction(stage.workspace_id) as db:
+        db.scalars(sa.select(Grant)).one().revoke(db, stage.principal)
+    assert stage.claim_call(second) is None
+    first, again = stage.approvals(session)[0], _asked(stage, second)
+    assert (again.kind, again.status, again.questions) == ("tool_call", "pending", None)
+    assert again.prompt == first.prompt
+
+
 def test_the_confirmation_that_let_it_run_sent_again_answers_nothing(stage: Stage) -> None:
     """Fault 37 in this place: it belongs to the approval that it first decided."""
-    toolset.announce({"orders": [entry("refund")]})
-    session = stage.session(servers={"shop": "assent:orders"})
-    stage.message(session)
-    [found] = stage.reply(session, call("mcp__shop__refund", n=1))
-    stage.confirm(session, found.id)
-    held = stage.claim_call(found)
-    assert held
-    stage.finish_call(held, "", question=QUESTION)
+    session, found = asked_back(stage)
     stage.confirm(session, found.id)
     assert _asked(stage, found).status == "pending"
     stage.confirm(session, found.id, answers=ANSWER)

@@ -37,7 +37,11 @@ def test_it_is_unknown_and_a_person_is_asked(stage: Stage, lost: ToolCall) -> No
     assert lost.status == "unknown"
     assert _question(stage, lost).kind == "unknown_outcome"
     assert _question(stage, lost).status == "pending"
-    assert stage.read(lost.session_id).stop_reason == {"type": "requires_action", "event_ids": [lost.id]}
+    session = stage.read(lost.session_id)
+    waits = {"type": "requires_action", "event_ids": [lost.id]}
+    assert (session.status, session.stop_reason) == ("waiting", waits)
+    idle = stage.events(lost.session_id, "session.status_idle")
+    assert [event.body["stop_reason"] for event in idle] == [waits, waits], "for the allow, and for this"
     assert stage.claim_call(lost) is None
     stage.check(lost.session_id)
 
@@ -85,6 +89,15 @@ def test_nobody_answers(stage: Stage, lost: ToolCall, clock: Any) -> None:
     assert stage.expire(lost.session_id) == 1
     assert "outcome is unknown" in stage.result(lost)
     stage.reply(lost.session_id, say("I see."))
+    stage.check(lost.session_id)
+
+
+def test_an_end_of_the_run_takes_the_question_back(stage: Stage, lost: ToolCall) -> None:
+    """And the model is told what is known: that nobody knows."""
+    stage.send(lost.session_id, {"type": "user.interrupt"})
+    assert _question(stage, lost).status == "cancelled"
+    assert stage.get(ToolCall, lost.id).status == "cancelled"
+    assert "may or may not" in stage.result(lost)
     stage.check(lost.session_id)
 
 

@@ -92,6 +92,30 @@ def test_a_call_that_has_not_begun_when_its_grant_expires_is_put_to_a_person(sta
     assert stage.get(ToolCall, found.id).status == "asked"
 
 
+def test_who_is_asked_again_has_as_much_time_the_same_reminder_and_the_same_deadline(stage: Stage, clock: Any) -> None:
+    """Whatever of the first time had passed, and whether or not people had been reminded."""
+    approval = {"timeout_seconds": 600, "on_timeout": "end_run", "remind_after_seconds": 100}
+    session = stage.session(approval=approval)
+    stage.message(session)
+    first, second = stage.reply(session, call(command="a"), call(command="b"))
+    clock.advance(101)
+    assert flow.remind_due(stage.workspace_id, session) == 2
+    stage.confirm(session, first.id, scope="session")
+    assert released(stage, session) == 1
+    with transaction(stage.workspace_id) as db:
+        Grant.find(db, stage.events(session, "grant.given")[0].body["grant_id"]).revoke(db, stage.principal)
+    assert stage.claim_call(second) is None
+    _, before, again = stage.approvals(session)
+    assert again.remind_at
+    times = [(at - again.created_at).total_seconds() for at in (again.remind_at, again.expires_at)]
+    assert [round(seconds, -1) for seconds in times] == [100, 600], "people were reminded within a moment"
+    assert (again.on_timeout, again.prompt, again.input_schema) == ("end_run", before.prompt, before.input_schema)
+    assert again.input_schema
+    clock.advance(601)
+    stage.expire(session)
+    stage.check(session)
+
+
 def test_sweeps_look_for_a_grant_only_where_its_tool_waits_for_it(stage: Stage) -> None:
     """Not at other tools, at other agents, nor again at sessions that they have been to; and not for one that was revoked."""
     session = stage.session(bash="always_ask", read="always_ask")
