@@ -172,3 +172,66 @@ def test_an_event_that_was_never_shown_is_refused(stage: Stage, clock: Any) -> N
     with pytest.raises(Invalid, match="seen"):
         tell(stage, session, "yes", seen="sevt_none")
     assert statuses(stage, calls) == ["asked"]
+
+
+def test_no_to_several_that_were_seen_denies_them_all(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, "ls", "pwd")
+    tell(stage, session, "no", seen=last_shown(stage, session))
+    assert statuses(stage, calls) == ["denied", "denied"]
+
+
+def test_an_event_of_another_session_is_not_what_was_seen_here(stage: Stage, clock: Any) -> None:
+    """Its number may be higher than that of any question here."""
+    session, calls = waiting(stage, clock, "ls")
+    other, _ = waiting(stage, clock, "pwd")
+    with pytest.raises(Invalid, match="seen"):
+        tell(stage, session, "yes", seen=last_shown(stage, other))
+    assert statuses(stage, calls) == ["asked"]
+
+
+def test_the_question_s_own_event_is_enough_where_the_call_s_is_withheld(stage: Stage, clock: Any) -> None:
+    session = stage.session(custom=("pay?",), chat_approvals=True)
+    stage.message(session)
+    calls = stage.reply(session, call("pay", n=1))
+    tell(stage, session, "yes", seen=stage.events(session, "approval.requested")[0].id)
+    assert statuses(stage, calls) == ["with_client"]
+
+
+@pytest.mark.parametrize("stirred", ["decided", "settled", "elsewhere"])
+def test_a_word_just_after_another_call_was_decided_or_has_ended_is_asked_back(stage: Stage, clock: Any, stirred: str) -> None:
+    """Its writer may have looked at that one. What stirs in another session is nothing to this one."""
+    session, [first, second] = waiting(stage, clock, "ls", "pwd")
+    stage.confirm(session, first.id)
+    if stirred != "decided":
+        held = stage.claim_call(first)
+        assert held
+        clock.advance(11)
+        stage.finish_call(held)
+    if stirred == "elsewhere":
+        clock.advance(11)
+        other = stage.session(chat_approvals=True)
+        stage.message(other)
+        stage.reply(other, call())
+    tell(stage, session, "yes")
+    assert statuses(stage, [second]) == ["queued" if stirred == "elsewhere" else "asked"]
+
+
+def test_what_became_of_a_call_is_not_said_by_a_word(stage: Stage, clock: Any) -> None:
+    """Nothing waits to run: it is a message, and the question waits on."""
+    session = stage.session(chat_approvals=True, bash="always_allow")
+    stage.message(session)
+    [found] = stage.reply(session, call())
+    held = stage.claim_call(found)
+    assert held
+    clock.advance(60)
+    stage.rescue(held)
+    clock.advance(60)
+    assert tell(stage, session, "yes").processed_at is None
+    assert stage.approvals(session)[0].status == "pending"
+
+
+def test_a_word_with_something_beside_it_is_a_message(stage: Stage, clock: Any) -> None:
+    session, calls = waiting(stage, clock, "ls")
+    [stored] = stage.send(session, {"type": "user.message", "content": [say("yes"), say("but hurry")]})
+    assert stored.processed_at is None
+    assert statuses(stage, calls) == ["asked"]

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from rows.stage import Stage, call, rules, say
+from rows.stage import Stage, call, entry, rules, say
 
-from models import due, flow
+from models import due, flow, toolset
 from models.db import transaction
 from models.tool_call import ToolCall
 from models.workspace import Workspace
@@ -60,6 +60,34 @@ def test_a_workspace_s_rule_that_came_meanwhile_holds_at_the_deadline(stage: Sta
     clock.advance(61)
     stage.expire(session)
     assert stage.get(ToolCall, found.id).status == "expired"
+
+
+def test_a_configuration_that_allows_no_more_is_the_one_that_holds_at_the_deadline(stage: Stage, clock: Any) -> None:
+    session = stage.session(approval={"timeout_seconds": 60, "on_timeout": "allow"})
+    found = wait(stage, session)
+    stage.change_agent(session, lambda agent: agent["tools"][0]["configs"][0].update(approval={"on_timeout": "deny"}))
+    clock.advance(61)
+    stage.expire(session)
+    assert stage.get(ToolCall, found.id).status == "expired"
+
+
+def test_a_passed_deadline_never_allows_what_fits_its_tool_no_more(stage: Stage, clock: Any) -> None:
+    """It would be asked again and allowed again, for ever."""
+    toolset.announce({"orders": [entry("refund")]})
+    session = stage.session(servers={"shop": "assent:orders"})
+    said = {"timeout_seconds": 60, "on_timeout": "allow"}
+    stage.change_agent(session, lambda agent: agent["tools"][-1]["default_config"].update(approval=said))
+    stage.message(session)
+    [found] = stage.reply(session, call("mcp__shop__refund", n=1))
+    clock.advance(61)
+    stage.expire(session)
+    assert stage.get(ToolCall, found.id).status == "queued"
+    toolset.announce({"orders": [entry("refund", input_schema={"type": "object", "required": ["cents"]})]})
+    assert stage.claim_call(found) is None
+    clock.advance(61)
+    stage.expire(session)
+    assert stage.get(ToolCall, found.id).status == "expired"
+    stage.check(session)
 
 
 @pytest.mark.parametrize("level", ["tool", "agent", "workspace"])

@@ -61,6 +61,26 @@ def test_a_lost_call_that_a_new_rule_denies_is_not_said_to_have_never_run(stage:
     assert "may or may not" in stage.result(found)
 
 
+def test_a_lost_call_whose_grant_is_gone_and_that_a_person_denies_is_not_said_to_have_never_run(stage: Stage, clock: Any) -> None:
+    session = stage.session(write="always_ask")
+    write = call("write", file_path="a", content="b")
+    stage.message(session)
+    [first] = stage.reply(session, write)
+    decided(stage, session, result="allow", scope="session")
+    stage.run_call(first)
+    [found] = stage.reply(session, write | {"id": "toolu_2"})
+    held = stage.claim_call(found)
+    assert held
+    clock.advance(60)
+    stage.rescue(held)
+    with transaction(stage.workspace_id) as db:
+        db.scalars(sa.select(Grant)).one().revoke(db, stage.principal)
+    assert stage.claim_call(found) is None
+    decided(stage, session, result="deny")
+    assert stage.get(ToolCall, found.id).status == "cancelled"
+    assert "may or may not" in stage.result(found)
+
+
 def test_nobody_can_allow_what_a_new_rule_denies_but_can_still_deny_it(stage: Stage) -> None:
     session = stage.session()
     found = ask(stage, session)
