@@ -1,5 +1,6 @@
 """Rule 4: what a commit makes ready is told of at once, and by the dispatch sweep where that was lost; what is not, is not."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -104,7 +105,7 @@ def test_what_nobody_takes_is_told_of_less_and_less_often_but_every_minute(stage
     for second in range(0, 240, 4):
         sent += [second] * len(due.hints(ToolCall))
         clock.advance(4)
-    pauses = [later - before for before, later in zip(sent, sent[1:], strict=False)]
+    pauses = [later - before for before, later in pairwise(sent)]
     assert sent[0] <= 8
     assert pauses == sorted(pauses)
     assert 60 <= pauses[-1] <= 64
