@@ -350,7 +350,7 @@ class Invariants:
             assert active or unsettled, f"a session that is {session.status} has something to go on with"
 
     def check_ends(self) -> None:
-        """What has ended says when, and what does not run is leased to nobody and has no attempt under way."""
+        """What has ended says when, and what does not run is leased to nobody and has neither attempt nor span under way."""
         for turn in self.turns:
             assert (turn.ended_at is None) == (turn.status in {"queued", "running"}), f"a turn that is {turn.status}"
         for call in self.calls:
@@ -359,5 +359,8 @@ class Invariants:
             assert (row.lease_until is not None) == (row.status == "running"), f"{row.id} is {row.status}"
         under_way = {(attempt.tool_call_id, attempt.number) for attempt in self.attempts if attempt.ended_at is None}
         assert under_way == {(call.id, call.attempt) for call in self.calls if call.status == "running"}
+        begun = sorted(event.id for event in self.events if event.type == "span.model_request_start")
+        ended = [event.body["model_request_start_id"] for event in self.events if event.type == "span.model_request_end"]
+        assert begun == sorted(ended + [turn.span_id for turn in self.turns if turn.status == "running"]), "each span ends once"
         open_ = sorted(approval.tool_call_id for approval in self.approvals if approval.status == "pending")
         assert open_ == sorted(c.id for c in self.calls if c.status in {"asked", "unknown"}), "one question to each that waits"

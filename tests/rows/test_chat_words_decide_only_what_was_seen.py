@@ -174,6 +174,16 @@ def test_an_event_that_was_never_shown_is_refused(stage: Stage, clock: Any) -> N
     assert statuses(stage, calls) == ["asked"]
 
 
+def test_approve_all_says_last_that_the_client_s_own_call_is_waited_for(stage: Stage, clock: Any) -> None:
+    """Behind what it says of the grants: idle comes last, as runners want it."""
+    session = stage.session(custom=("pay?",), chat_approvals=True)
+    stage.message(session)
+    [found] = stage.reply(session, call("pay", n=1))
+    tell(stage, session, "approve all", seen=last_shown(stage, session))
+    assert [event.type for event in stage.events(session)[-2:]] == ["agent.message", "session.status_idle"]
+    assert stage.events(session)[-1].body["stop_reason"]["event_ids"] == [found.id]
+
+
 def test_no_to_several_that_were_seen_denies_them_all(stage: Stage, clock: Any) -> None:
     session, calls = waiting(stage, clock, "ls", "pwd")
     tell(stage, session, "no", seen=last_shown(stage, session))
