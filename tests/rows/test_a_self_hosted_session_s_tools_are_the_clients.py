@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from rows.stage import Stage, call, say
+from rows.stage import Stage, call, entry, say
 
+from models import toolset
 from models.db import transaction
 from models.errors import Invalid
 from models.tool_call import ToolCall
@@ -38,6 +39,16 @@ def test_an_allowed_call_waits_for_the_client_and_is_never_queued(stage: Stage) 
     assert not stage.events(session_id, "agent.tool_result")
     stage.reply(session_id, say("Done."))
     stage.check(session_id)
+
+
+def test_a_call_of_the_operator_s_toolset_is_run_here_all_the_same(stage: Stage) -> None:
+    toolset.announce({"orders": [entry("refund")]})
+    session_id = stage.session(self_hosted=True, servers={"shop": "assent:orders"}, shop="always_allow")
+    stage.message(session_id)
+    [ours] = stage.reply(session_id, call("mcp__shop__refund", n=1))
+    assert ours.status == "queued"
+    stage.run_call(ours)
+    assert stage.result(ours) == "ok"
 
 
 def test_a_call_that_asks_takes_no_result_before_it_is_allowed(stage: Stage) -> None:

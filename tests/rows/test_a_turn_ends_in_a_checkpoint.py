@@ -117,6 +117,7 @@ def test_a_lost_worker_costs_an_attempt_and_three_end_the_run(stage: Stage, cloc
     error = stage.events(session, "session.error")[-1].body["error"]
     assert error["retry_status"] == {"type": "exhausted"}
     assert "3 times" in error["message"]
+    assert stage.history(session)[0]["content"] == [say("Do it.")], "what was asked is not forgotten"
     assert stage.events(session)[-1].body["stop_reason"] == {"type": "retries_exhausted"}
     stage.check(session)
 

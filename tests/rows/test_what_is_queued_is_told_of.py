@@ -45,11 +45,13 @@ def test_what_is_taken_from_a_dead_worker_is_told_of_at_once(stage: Stage, hints
     assert turn
     clock.advance(60)
     stage.rescue(turn)
+    stage.check(session)
     [found] = stage.reply(session, call("write", file_path="a", content="b"))
     held = stage.claim_call(found)
     assert held
     clock.advance(60)
     stage.rescue(held)
+    stage.check(session)
     again, of_call = ("turn.run", turn.id), ("tool.run", found.id)
     assert hints == [again, again, of_call, of_call]
 

@@ -2,11 +2,12 @@
 
 import pytest
 import sqlalchemy as sa
-from rows.stage import Stage
+from rows.stage import Stage, say
 from sqlalchemy.exc import DBAPIError, IntegrityError, PendingRollbackError
 
+from models import flow
 from models.db import passes, transaction
-from models.pipeline import Statement, ask
+from models.pipeline import Statement, ask, read_ahead
 from models.session import Session
 from models.turn import Turn
 from models.writes import Stale, insert, move
@@ -46,6 +47,47 @@ def test_a_row_that_was_moved_meanwhile_stops_the_whole_transaction(stage: Stage
         meet()
     assert status(stage, turn) == "cancelled"
     assert stage.read(turn.session_id).title is None
+
+
+def test_a_row_that_was_taken_back_and_taken_again_stops_it_too(stage: Stage, turn: Turn) -> None:
+    """I7: its status is as it was, its fence is not."""
+
+    def meet() -> None:
+        with transaction(stage.workspace_id) as db:
+            mine = db.get_one(Turn, turn.id)
+            with transaction(stage.workspace_id) as other:
+                theirs = other.get_one(Turn, turn.id)
+                move(other, theirs, "running", fence=turn.fence + 1)
+                move(other, theirs, "queued")
+            move(db, mine, "running", fence=turn.fence + 1)
+
+    with pytest.raises(Stale):
+        meet()
+    assert status(stage, turn) == "queued"
+
+
+def test_no_verb_makes_a_transition_that_the_tables_do_not_know(stage: Stage, turn: Turn) -> None:
+    with transaction(stage.workspace_id) as db:
+        held = db.get_one(Turn, turn.id)
+        with pytest.raises(ValueError, match="done"):
+            move(db, held, "done")
+    assert status(stage, turn) == "queued"
+
+
+def test_a_row_that_was_read_before_its_lock_is_as_it_was_under_it(stage: Stage, turn: Turn) -> None:
+    """Rule 2: what is decided on is what the lock showed."""
+    with transaction(stage.workspace_id) as db:
+        assert db.get_one(Session, turn.session_id).unread == 1
+        stage.message(turn.session_id)
+        assert flow.lock(db, turn.session_id).unread == 2
+
+
+def test_a_claim_that_read_the_past_ahead_has_the_prompt_that_it_put_together(stage: Stage, turn: Turn) -> None:
+    with transaction(stage.workspace_id) as db:
+        read_ahead(db, *flow.reads_of_claim(turn.session_id))
+        session = flow.lock(db, turn.session_id)
+        claimed = flow.claim_turn(db, session, turn.id, "worker")
+        assert flow.history(db, session.id, claimed) == [{"role": "user", "content": [say("Do it.")]}]
 
 
 def test_a_row_that_is_gone_stops_it_too(stage: Stage, turn: Turn) -> None:
