@@ -77,9 +77,11 @@ def test_no_verb_makes_a_transition_that_the_tables_do_not_know(stage: Stage, tu
 def test_a_row_that_was_read_before_its_lock_is_as_it_was_under_it(stage: Stage, turn: Turn) -> None:
     """Rule 2: what is decided on is what the lock showed."""
     with transaction(stage.workspace_id) as db:
-        assert db.get_one(Session, turn.session_id).unread == 1
+        before = db.get_one(Session, turn.session_id)
+        assert before.unread == 1
         stage.message(turn.session_id)
-        assert flow.lock(db, turn.session_id).unread == 2
+        assert flow.lock(db, turn.session_id) is before
+        assert before.unread == 2
 
 
 def test_a_claim_that_read_the_past_ahead_has_the_prompt_that_it_put_together(stage: Stage, turn: Turn) -> None:
