@@ -106,6 +106,18 @@ def test_what_its_announcer_takes_back_is_not_run_again(stage: Stage, clock: Any
     assert stage.get(ToolCall, found.id).status == "unknown"
 
 
+def test_what_its_announcer_adds_later_does_not_hold_for_what_was_judged_before(stage: Stage, clock: Any) -> None:
+    """I2: people allowed a call that would run once."""
+    toolset.announce({"orders": [entry("refund", idempotent=False)]})
+    _, found = begun(stage, call(REFUND, n=1), shop="always_allow")
+    toolset.announce({"orders": [entry("refund", idempotent=True)]})
+    held = stage.claim_call(found)
+    assert held
+    clock.advance(3600)
+    stage.rescue(held)
+    assert stage.get(ToolCall, found.id).status == "unknown"
+
+
 def test_an_answer_sent_again_does_not_answer_the_next_question(stage: Stage) -> None:
     toolset.announce({"orders": [entry("refund")]})
     session, found = begun(stage, call(REFUND, n=1), shop="always_allow")
