@@ -28,10 +28,12 @@ def old(servers: dict[str, str]) -> Iterator[str]:
     """The owner's URL of an empty database with the schema of an earlier release."""
     with psycopg.connect(servers["postgres"], autocommit=True) as admin:
         admin.execute(sql.SQL("CREATE DATABASE {} OWNER assent_owner").format(sql.Identifier(NAME)))
-        url = make_url(servers["owner"], NAME)
-        command.upgrade(configuration(url), BEFORE)
-        yield url
-        admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(NAME)))
+        try:
+            url = make_url(servers["owner"], NAME)
+            command.upgrade(configuration(url), BEFORE)
+            yield url
+        finally:
+            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(NAME)))
 
 
 def engine(url: str) -> sa.Engine:
