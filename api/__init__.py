@@ -20,6 +20,7 @@ def create_app() -> "Flask":
         events,
         grants,
         health,
+        inbox,
         limits,
         policy,
         reference,
@@ -58,4 +59,5 @@ def create_app() -> "Flask":
     app.register_blueprint(policy.policy)
     app.register_blueprint(health.health)
     app.register_blueprint(reference.reference)
+    app.register_blueprint(inbox.inbox)
     return app

@@ -11,6 +11,8 @@ from typing import Any
 import click
 import rfc8785
 
+from models.pure.prompting import BLANK
+
 REACHES = {"once": "this call", "session": "for the rest of this session", "always": "in every session of this agent"}
 _TIMEOUTS = {"deny": "then it is not run", "end_run": "then the run ends", "allow": "then it is allowed"}
 
@@ -106,6 +108,6 @@ def visible(text: str, *, lines: bool = False) -> str:
 
 
 def _is_plain(character: str) -> bool:
-    # Controls, formats such as right-to-left marks, surrogates, private and unassigned ones, odd spaces and line separators.
+    # Controls, formats such as right-to-left marks, surrogates, private and unassigned ones, odd spaces, line separators, fillers.
     category = unicodedata.category(character)
-    return character == " " or not (category[0] == "C" or category in {"Zl", "Zp", "Zs"})
+    return character == " " or not (category[0] == "C" or category in {"Zl", "Zp", "Zs"} or ord(character) in BLANK)

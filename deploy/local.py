@@ -198,6 +198,7 @@ class Local:
         said = {
             "url": self.url,
             "api_key": self.key,
+            "inbox_url": self.inbox_url,
             "flower_url": self.flower_url,
             "flower_user": user,
             "flower_password": password,
@@ -209,6 +210,11 @@ class Local:
             "processes": self.supervisor.pids,
         }
         self.folder.write(UP, json.dumps(said, indent=1))
+
+    @property
+    def inbox_url(self) -> str:
+        """Where people decide, signed in already."""
+        return f"{self.url}/inbox#key={self.key}"
 
     @property
     def flower_url(self) -> str:

@@ -14,6 +14,7 @@ BARE_SHELL = "WARNING: bubblewrap does not work here, so the commands of agents 
 _READY = """
 Assent is up.
 
+  inbox    {inbox_url}
   API      {url}
   key      {key}
   Flower   {flower_url}   name {flower_user}, password {flower_password}
@@ -28,7 +29,7 @@ What to do next, in another terminal:
 Ctrl-C ends everything; what is waiting goes on at the next start.
 """
 _SAMPLE = """
-A sample session has just started, and waits for you to decide what it wants to run.
+A sample session has just started, and waits for you: decide what it wants to run in the inbox, or by the first command below.
 """
 
 
@@ -38,6 +39,7 @@ def ready(local: "Local", *, sample: bool) -> None:
     default = local.folder.path.name == ".assent" and local.folder.path.parent == local.started_in
     text = _READY.format(
         url=local.url,
+        inbox_url=local.inbox_url,
         key=local.key,
         flower_url=local.flower_url,
         flower_user=user,

@@ -12,9 +12,9 @@ _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _LONGEST = 2000
 _LONGEST_VALUE = 1000
 _MISSING = object()
-_BLANK = {c: f"\\u{c:04x}" for c in (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)}
-_BLANK |= {c: f"\\u{c:04x}" for c in (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10))}
-_BLANK |= {c: f"\\U{c:08x}" for c in range(0xE0100, 0xE01F0)}
+BLANK = {c: f"\\u{c:04x}" for c in (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)}
+BLANK |= {c: f"\\u{c:04x}" for c in (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10))}
+BLANK |= {c: f"\\U{c:08x}" for c in range(0xE0100, 0xE01F0)}
 """Characters that count as printable, and show nothing: fillers, joiners, variation selectors."""
 
 
@@ -44,7 +44,7 @@ def visible(text: str) -> str:
     """`text` with every character that a screen would not show as itself written as an escape; line ends and tabs are kept."""
     if text.isprintable() and text.isascii():
         return text
-    return "".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text.translate(_BLANK))
+    return "".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text.translate(BLANK))
 
 
 def _escape(character: str) -> str:
