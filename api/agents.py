@@ -65,7 +65,7 @@ def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> Js
 
 
 @agents.post("/<agent_id>/archive")
-@writes(Nothing, "agents", answer=answers.Agent)
+@writes(Nothing, "agents", once=True, answer=answers.Agent)
 def archive(db: Db, principal: Principal, _body: Nothing, agent_id: str) -> Json:
     """No new sessions from now on."""
     agent = Agent.lock(db, agent_id)

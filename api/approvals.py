@@ -54,7 +54,7 @@ def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) ->
 
 
 @approvals.post("/<approval_id>/decision")
-@writes(DecisionBody, "approvals", answer=answers.Approval)
+@writes(DecisionBody, "approvals", once=True, answer=answers.Approval)
 def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -> Json:
     """The one decision. The same again answers the same; another is 409 with the winner."""
     session, approval = _locked(db, _find(db, approval_id))
@@ -64,7 +64,7 @@ def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -
 
 @approvals.post("/decisions")
 @opens(Door(answers.AllDecided, body=DecisionsBody, scopes=("approvals",), errors=(404,)))
-@writes(DecisionsBody, "approvals")
+@writes(DecisionsBody, "approvals", once=True)
 def decide_several(db: Db, principal: Principal, body: DecisionsBody) -> Json:
     """Several decisions, all or none. A refusal lists in its `details` what each of them came to."""
     outcomes = decide_all(db, principal, body.decisions)

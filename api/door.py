@@ -10,23 +10,26 @@ body. It answers 200; whatever it raises becomes an error's answer and leaves no
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from flask import Response, request
 from pydantic import BaseModel
 
-from api import auth, parsing
+from api import arrival, auth, parsing
 from models import flow
 from models.approval import DeadlinePassed
 from models.db import Db, transaction
-from models.errors import Invalid, NotFound
-from models.idempotency import Slip
+from models.errors import Busy, Invalid, NotFound
+from models.idempotency import OnItsWay, Slip
 from models.principal import Principal
 
 Json = dict[str, Any]
+A = TypeVar("A")
 B = TypeVar("B", bound=BaseModel)
 P = ParamSpec("P")
 Handler = Callable[Concatenate[Db, Principal, B, P], Json]
@@ -72,6 +75,8 @@ def opens(door: Door) -> Callable[[View], View]:
 
 ID = re.compile(r"[a-z]{1,16}_[0-9A-Za-z]{1,64}")
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+LOOK_AGAIN_SECONDS = 0.1
+"""While an answer to the same request is on its way to somebody."""
 
 
 def reads(query: type[B], scope: str = "read", *, answer: type[BaseModel] | None = None) -> Callable[[Handler[B, P]], View]:
@@ -97,9 +102,13 @@ def writes(
     body: type[B],
     *scopes: str,
     also: Callable[[B], Iterable[str]] | None = None,
+    once: bool = False,
     answer: type[BaseModel] | None = None,
 ) -> Callable[[Handler[B, P]], View]:
-    """A route that changes something. Needs all of `scopes`, and those that `also` says this very body needs."""
+    """A route that changes something. Needs all of `scopes`, and those that `also` says this very body needs.
+
+    `once`: who asks for the same twice means it once.
+    """
 
     def wrap(handler: Handler[B, P]) -> View:
         @wraps(handler)
@@ -110,7 +119,7 @@ def writes(
             if also:
                 auth.require(principal, *also(asked))
             check_ids(path_ids)
-            slip = _slip(principal, raw)
+            slip = _slip(principal, raw, once=once)
             return _once(principal, slip, lambda db: handler(db, principal, asked, **path_ids))  # type: ignore[call-arg]
 
         return opens(Door(answer, body=body, scopes=scopes))(view)
@@ -137,19 +146,40 @@ def respond(said: str, **headers: str) -> Response:
 
 def _once(principal: Principal, slip: Slip | None, act: Callable[[Db], Json]) -> Response:
     """The effect and its answer in one transaction, or the answer that was given before."""
+    if slip is None:
+        return respond(_act(principal, lambda db: dumps(act(db))))
+    asked_at: datetime | None = None
+
+    def found_or_kept(db: Db) -> tuple[str, str, bool]:
+        if given := slip.find(db, asked_at):
+            return given.id, given.text, True
+        said = dumps(act(db))
+        return slip.keep(db, principal, 200, said), said, False
+
+    while True:
+        try:
+            answer_id, said, replayed = _act(principal, found_or_kept)
+            break
+        except OnItsWay as other:
+            asked_at = other.asked_at
+            time.sleep(LOOK_AGAIN_SECONDS)
+            if arrival.hung_up():
+                raise Busy("Its client has hung up: the next try gets the answer.") from None
+    response = respond(said, **{"idempotent-replayed": "true"} if replayed else {})
+    if slip.anew:
+        arrival.watch(response, answer_id)
+    return response
+
+
+def _act(principal: Principal, act: Callable[[Db], A]) -> A:
     try:
         with transaction(principal.workspace_id) as db:
-            if slip and (given := slip.find(db)):
-                return respond(given.text, **{"idempotent-replayed": "true"})
-            said = dumps(act(db))
-            if slip:
-                slip.keep(db, principal, 200, said)
+            return act(db)
     except DeadlinePassed as late:
         raise flow.too_late(late) from None
-    return respond(said)
 
 
-def _slip(principal: Principal, raw: bytes) -> Slip | None:
+def _slip(principal: Principal, raw: bytes, *, once: bool) -> Slip | None:
     """How this request would be known again. None for one that has no key and comes from no SDK: it cannot be."""
     key = request.headers.get("idempotency-key")
     if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
@@ -159,4 +189,4 @@ def _slip(principal: Principal, raw: bytes) -> Slip | None:
         return None
     retry = int(count[:6]) if count.isdecimal() else 0
     asked = request.full_path if request.args.keys() - {"beta"} else request.path
-    return Slip.of(principal, request.method, asked, raw, key=key, retry=retry)
+    return Slip.of(principal, request.method, asked, raw, key=key, retry=retry, once=once)

@@ -62,7 +62,7 @@ def update(db: Db, principal: Principal, body: EnvironmentUpdate, environment_id
 
 
 @environments.post("/<environment_id>/archive")
-@writes(Nothing, "agents", answer=answers.Environment)
+@writes(Nothing, "agents", once=True, answer=answers.Environment)
 def archive(db: Db, principal: Principal, _body: Nothing, environment_id: str) -> Json:
     """No new sessions from now on."""
     environment = Environment.lock(db, environment_id)
@@ -71,7 +71,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, environment_id: str) -
 
 
 @environments.delete("/<environment_id>")
-@writes(Nothing, "agents", answer=answers.EnvironmentDeleted)
+@writes(Nothing, "agents", once=True, answer=answers.EnvironmentDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, environment_id: str) -> Json:
     """Remove it, if no session refers to it."""
     Environment.lock(db, environment_id).delete(db, principal)

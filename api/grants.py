@@ -54,7 +54,7 @@ def show(db: Db, _principal: Principal, _query: NoQuery, grant_id: str) -> Json:
 
 
 @grants.delete("/<grant_id>")
-@writes(Nothing, "approvals", answer=answers.GrantRevoked)
+@writes(Nothing, "approvals", once=True, answer=answers.GrantRevoked)
 def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> Json:
     """From now on it allows nothing, not even what it allowed and has not begun. Again is nothing."""
     Grant.find(db, grant_id).revoke(db, principal)

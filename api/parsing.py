@@ -61,7 +61,7 @@ def _object(raw: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise Invalid("body", f"must be UTF-8; byte {error.start} is not.") from None
     try:
-        value = json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=_constant, object_pairs_hook=_no_name_twice)
+        value = _decoder.decode(text)
     except json.JSONDecodeError as error:
         raise Invalid("body", f"must be JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
     except RecursionError:
@@ -95,6 +95,9 @@ def _no_name_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise Invalid("body", f"the name {twice!r} is given twice in one object.")
     return found
+
+
+_decoder = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_constant, object_pairs_hook=_no_name_twice)
 
 
 def _check(value: dict[str, Any]) -> None:

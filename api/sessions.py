@@ -86,7 +86,7 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
 
 
 @sessions.delete("/<session_id>")
-@writes(Nothing, "sessions", answer=answers.SessionDeleted)
+@writes(Nothing, "sessions", once=True, answer=answers.SessionDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Json:
     """Remove it with its history."""
     flow.delete(db, flow.lock(db, session_id), principal)
@@ -94,7 +94,7 @@ def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Jso
 
 
 @sessions.post("/<session_id>/archive")
-@writes(Nothing, "sessions", answer=answers.Session)
+@writes(Nothing, "sessions", once=True, answer=answers.Session)
 def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Json:
     """End it for good; its history stays."""
     session = flow.lock(db, session_id)

@@ -36,7 +36,7 @@ def show(db: Db, _principal: Principal, _query: NoQuery, session_id: str, thread
 
 
 @threads.post("/<thread_id>/archive")
-@writes(Nothing, "sessions", answer=answers.Thread)
+@writes(Nothing, "sessions", once=True, answer=answers.Thread)
 def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, thread_id: str) -> Json:
     """End it for good. As it is the session's own, this archives the session, under the same rules."""
     session = flow.lock(db, session_id)

@@ -92,7 +92,7 @@ def update(db: Db, _principal: Principal, body: WorkUpdate, environment_id: str,
 
 
 @work.post("/<work_id>/ack")
-@writes(Nothing, "environment", answer=answers.Work)
+@writes(Nothing, "environment", once=True, answer=answers.Work)
 def ack(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> Json:
     """The worker has it, and will send heartbeats."""
     row = Work.lock(db, environment_id, work_id)
@@ -102,7 +102,7 @@ def ack(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work
 
 @work.post("/<work_id>/heartbeat")
 @opens(Door(answers.Lease, query=Heartbeat, body=Nothing, scopes=("environment",), errors=(412,)))
-@writes(Nothing, "environment")
+@writes(Nothing, "environment", once=True)
 def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> Json:
     """Extend the lease. 412 if `expected_last_heartbeat` is not the last one: then another worker may hold the work."""
     query = parsing.query(Heartbeat)
@@ -121,7 +121,7 @@ def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str
 
 
 @work.post("/<work_id>/stop")
-@writes(WorkStop, "environment", answer=answers.Work)
+@writes(WorkStop, "environment", once=True, answer=answers.Work)
 def stop(db: Db, principal: Principal, body: WorkStop, environment_id: str, work_id: str) -> Json:
     """End it: its worker learns by its next heartbeat; with `force` at once. 409 if it is stopped already."""
     session = flow.lock(db, _find(db, environment_id, work_id).session_id)

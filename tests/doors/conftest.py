@@ -2,11 +2,17 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from anthropic import Anthropic
+from doors.browser import Inbox, chromium
 from doors.served import Caller, key, served
+from doors.waiting import approval_of, asked
+from playwright.sync_api import Browser
 from rows.stage import Stage
+
+from models.tool_call import ToolCall
 
 
 @pytest.fixture(scope="session")
@@ -31,8 +37,45 @@ def caller(api: str, stage: Stage) -> Iterator[Caller]:
 
 
 @pytest.fixture
+def waiting(caller: Caller, stage: Stage) -> ToolCall:
+    """A call of `ls -l` that waits for a person."""
+    return asked(caller, stage)[0]
+
+
+@pytest.fixture
 def strict(api: str, caller: Caller) -> Iterator[Anthropic]:
     """The SDK's client: an answer that does not hold under its types raises."""
     secret = caller.headers["x-api-key"]
     with Anthropic(api_key=secret, base_url=api, max_retries=0, _strict_response_validation=True) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium; for a module, as nothing else can have an event loop meanwhile."""
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def inbox(browser: Browser, api: str) -> Iterator[Inbox]:
+    """The page, in a window of its own, with nobody signed in. Nothing may go wrong in it."""
+    with browser.new_context() as window:
+        found = Inbox(window.new_page(), api)
+        yield found
+        assert found.faults == []
+
+
+@pytest.fixture
+def person(inbox: Inbox, caller: Caller) -> Inbox:
+    """The same, with somebody signed in who may do everything."""
+    inbox.enter(caller.headers["x-api-key"])
+    return inbox
+
+
+@pytest.fixture
+def shown(person: Inbox, caller: Caller, waiting: ToolCall) -> dict[str, Any]:
+    """The approval of the call that waits, open on the page."""
+    approval = approval_of(caller, waiting)
+    person.open(approval["id"])
+    return approval

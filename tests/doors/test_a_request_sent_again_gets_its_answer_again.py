@@ -1,16 +1,16 @@
-"""Idempotency: by key for 24 hours, by body for an SDK's retry within 10 minutes; the answer is stored with its effect."""
+"""Idempotency: by key for 24 hours; without one, an SDK's retry gets the answer that its first try did not hear."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from doors.served import MODEL, Caller, bad, confirmation, good, key, message
+from doors.served import FIRST, MODEL, RETRY, Caller, bad, confirmation, good, key, message, unheard
 from own_database import Clock
 from rows.stage import Stage, call
 
 from models import due
 from models.db import transaction
-from models.idempotency import Answer
+from models.idempotency import ON_ITS_WAY_SECONDS, Answer
 
 BODY = {"name": "A", "model": MODEL}
 
@@ -82,20 +82,8 @@ def test_concurrent_duplicates_act_once_and_answer_alike(caller: Caller, api: st
     assert count(caller) == 1
 
 
-def test_an_sdk_s_retry_without_a_key_gets_the_answer_of_its_first_try(caller: Caller, clock: Clock) -> None:
-    first = caller.post("/v1/agents", json=BODY, headers={"x-stainless-retry-count": "0"})
-    again = caller.post("/v1/agents", json=BODY, headers={"x-stainless-retry-count": "1"})
-    assert again.content == first.content
-    assert count(caller) == 1
-    good(caller.post("/v1/agents", json=BODY, headers={"x-stainless-retry-count": "0"}))
-    assert count(caller) == 2
-    clock.advance(601)
-    good(caller.post("/v1/agents", json=BODY, headers={"x-stainless-retry-count": "2"}))
-    assert count(caller) == 3
-
-
 def test_a_retry_whose_first_try_never_arrived_acts(caller: Caller) -> None:
-    good(caller.post("/v1/agents", json=BODY, headers={"x-stainless-retry-count": "1"}))
+    good(caller.post("/v1/agents", json=BODY, headers=RETRY))
     assert count(caller) == 1
 
 
@@ -104,26 +92,26 @@ def test_a_retry_count_that_is_none_is_no_retry(caller: Caller, said: str) -> No
     good(caller.post("/v1/agents", json=BODY, headers=[(b"x-stainless-retry-count", said.encode())]))
 
 
-def test_a_retried_allow_is_the_first_one_s_answer_and_never_a_rerun(caller: Caller, stage: Stage) -> None:
+def test_a_retried_allow_is_the_first_one_s_answer_and_never_a_rerun(caller: Caller, stage: Stage, clock: Clock) -> None:
     session = caller.session()
     caller.say(session["id"])
     [asked] = stage.reply(session["id"], call())
     body: dict[str, Any] = {"events": [confirmation(asked.id)]}
     path = f"/v1/sessions/{session['id']}/events"
-    first = caller.post(path, json=body, headers={"x-stainless-retry-count": "0"})
-    claimed = stage.claim_call(asked)
-    assert claimed
-    again = caller.post(path, json=body, headers={"x-stainless-retry-count": "1"})
-    assert good(again) == good(first)
+    first = unheard(caller, stage, "POST", path, json=body)
+    assert stage.claim_call(asked)
+    clock.advance(ON_ITS_WAY_SECONDS)
+    again = caller.post(path, json=body, headers=RETRY)
+    assert again.text == first.text
     # And a client that has no idea of retries gets the same event, for the same decision is a no-op.
-    assert good(caller.post(path, json=body)) == good(first)
+    assert good(caller.post(path, json=body)) == good(again)
 
 
 def test_a_deleted_session_s_delete_sent_again_is_answered_again(caller: Caller) -> None:
     session = caller.session()
     path = f"/v1/sessions/{session['id']}"
     gone = {"id": session["id"], "type": "session_deleted"}
-    assert good(caller.delete(path, headers={"x-stainless-retry-count": "0"})) == gone
-    assert good(caller.delete(path, headers={"x-stainless-retry-count": "1"})) == gone
+    assert good(caller.delete(path, headers=FIRST)) == gone
+    assert good(caller.delete(path, headers=RETRY)) == gone
     bad(caller.delete(path), 404)
     bad(caller.tell(session["id"], message()), 404)

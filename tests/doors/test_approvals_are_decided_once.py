@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from doors.served import Caller, bad, confirmation, good
+from doors.waiting import lose
 from own_database import Clock
 from rows.stage import Stage, call
 
@@ -167,15 +168,6 @@ def test_each_answer_to_an_unknown_outcome(caller: Caller, stage: Stage, asked: 
     lose(stage, asked)
     good(caller.post(f"/v1/approvals/{approval_of(caller, asked)['id']}/decision", json=said))
     assert stage.get(ToolCall, asked.id).status == status
-
-
-def lose(stage: Stage, asked: ToolCall) -> None:
-    """The call's worker dies in the middle."""
-    from models import flow
-
-    held = stage.claim_call(asked)
-    assert held
-    stage.locked(asked.session_id, lambda db, session: flow.lose_call(db, session, db.get_one(ToolCall, held.id)))
 
 
 def test_the_inbox_is_over_all_sessions_oldest_first_and_paged(caller: Caller, stage: Stage) -> None:

@@ -14,12 +14,6 @@ from models.tool_call import ToolCall
 EDITED = {"command": "ls -la"}
 
 
-@pytest.fixture
-def waiting(caller: Caller, stage: Stage) -> ToolCall:
-    """A call of `ls -l` that waits for a person."""
-    return asked(caller, stage)[0]
-
-
 def by_event(caller: Caller, found: ToolCall, **said: Any) -> dict[str, Any]:
     """Decide by `user.tool_confirmation`: the approval as it is then."""
     good(caller.tell(found.session_id, confirmation(found.id, **said)))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from anthropic import Anthropic
 from doors.served import Caller, bad, confirmation, good
-from doors.waiting import approval_of, decide
+from doors.waiting import approval_of, decide, running
 from rows.stage import Stage, call, entry, say
 
 from models import flow, toolset
@@ -41,14 +41,6 @@ def session_id(caller: Caller) -> str:
 def refund(stage: Stage, session_id: str) -> ToolCall:
     """A call that waits for a person."""
     return stage.reply(session_id, call("mcp__bills__refund", n=5))[0]
-
-
-def running(caller: Caller, stage: Stage, found: ToolCall) -> ToolCall:
-    """The call, allowed and taken by a worker."""
-    decide(caller, found, result="allow")
-    held = stage.claim_call(found)
-    assert held
-    return held
 
 
 def finish(stage: Stage, held: ToolCall, *content: dict[str, Any], structured: dict[str, Any] | None = None) -> None:

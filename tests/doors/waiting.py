@@ -3,8 +3,9 @@
 from typing import Any
 
 from doors.served import Caller, good
-from rows.stage import Stage, call
+from rows.stage import Stage, call, entry
 
+from models import flow, toolset
 from models.tool_call import ToolCall
 
 SECRETIVE = {
@@ -46,3 +47,28 @@ def approval_of(caller: Caller, found: ToolCall) -> dict[str, Any]:
 def decide(caller: Caller, found: ToolCall, **said: Any) -> dict[str, Any]:
     """Decide the call's approval: the approval as it is then."""
     return good(caller.post(f"/v1/approvals/{approval_of(caller, found)['id']}/decision", json=said))
+
+
+def announced(caller: Caller, stage: Stage) -> ToolCall:
+    """A call of a toolset that waits."""
+    toolset.announce({"orders": [entry("refund")]})
+    agent = caller.agent(
+        mcp_servers=[{"type": "url", "name": "shop", "url": "assent:orders"}],
+        tools=[{"type": "mcp_toolset", "mcp_server_name": "shop"}],
+    )
+    return asked(caller, stage, call("mcp__shop__refund", n=5), agent=agent)[0]
+
+
+def running(caller: Caller, stage: Stage, found: ToolCall) -> ToolCall:
+    """The call, allowed and taken by a worker."""
+    decide(caller, found, result="allow")
+    taken = stage.claim_call(found)
+    assert taken
+    return taken
+
+
+def lose(stage: Stage, found: ToolCall) -> None:
+    """The call, which was allowed, is taken by a worker that dies in the middle."""
+    taken = stage.claim_call(found)
+    assert taken
+    stage.locked(taken.session_id, lambda db, session: flow.lose_call(db, session, db.get_one(ToolCall, taken.id)))

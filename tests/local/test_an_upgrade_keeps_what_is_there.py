@@ -64,19 +64,21 @@ def a_row(table: sa.Table) -> dict[str, Any]:
     return found | {name: value for name, value in own.items() if name in table.columns} | referred
 
 
-def rows(db: sa.Connection) -> dict[str, list[dict[str, Any]]]:
-    return {table.name: [dict(row) for row in db.execute(sa.select(table)).mappings()] for table in METADATA.sorted_tables}
+def rows(db: sa.Connection, tables: list[sa.Table]) -> dict[str, list[dict[str, Any]]]:
+    return {table.name: [dict(row) for row in db.execute(sa.select(table)).mappings()] for table in tables}
 
 
 def test_every_column_of_every_row_is_as_it_was(old: str) -> None:
     """With a row in each table, none of whose columns is like another."""
+    there = sa.MetaData()
     with engine(old).begin() as db:
-        for table in METADATA.sorted_tables:
+        there.reflect(db, only=[table.name for table in METADATA.sorted_tables])
+        for table in there.sorted_tables:
             db.execute(sa.insert(table).values(a_row(table)))
-        before = rows(db)
+        before = rows(db, there.sorted_tables)
     migrate(old)
     with engine(old).connect() as db:
-        assert rows(db) == before
+        assert rows(db, there.sorted_tables) == before
 
 
 def test_the_tables_are_what_the_models_say(old: str) -> None:
