@@ -28,22 +28,31 @@ def _look_at_once() -> None:
 
     if not is_module_patched("select"):
         return
-    system = get_original("select", "poll")
+    at_once, in_turn = get_original("select", "poll"), select.poll
 
-    class Poll(select.poll):  # type: ignore[misc]  # gevent's
+    class Poll:
+        """Asks the system or gevent, by what it is asked: each look is a poll of its own."""
+
         def __init__(self) -> None:
-            super().__init__()
-            self._system = system()
+            self._watched: dict[int, tuple[int, ...]] = {}
 
         def register(self, fd: Any, *events: int) -> None:
-            super().register(fd, *events)
-            self._system.register(fd, *events)
+            self._watched[_number(fd)] = events
+
+        modify = register
 
         def unregister(self, fd: Any) -> None:
-            super().unregister(fd)
-            self._system.unregister(fd)
+            del self._watched[_number(fd)]
 
         def poll(self, timeout: float | None = None) -> Any:
-            return self._system.poll(0) if timeout == 0 else super().poll(timeout)
+            asked = at_once() if timeout == 0 else in_turn()
+            for fd, events in self._watched.items():
+                asked.register(fd, *events)
+            return asked.poll(timeout)
 
-    select.poll = Poll  # type: ignore[misc]
+    select.poll = Poll  # type: ignore[misc,assignment]
+
+
+def _number(fd: Any) -> int:
+    number: int = fd if isinstance(fd, int) else fd.fileno()
+    return number

@@ -10,7 +10,7 @@ FLAPS = 10
 
 
 def test_a_post_is_answered_in_time_while_redis_says_nothing(plant: Plant, crowd: Crowd) -> None:
-    """Its own connection to Redis is dead and nobody said so: the first POST waits for its limit, the next ones do not even try."""
+    """Its own connection to Redis is dead and nobody said so: no POST waits for an answer; once none came, none is asked."""
     crowd.begin(2)
     plant.to_redis.cut()
     crowd.begin(4)
