@@ -16,9 +16,10 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import DeclarativeBase
 
-from models import driver
+from models import driver, json_codec
 from models.pipeline import Db, Pipeline
 from models.settings import settings
+from models.writes import save_all
 
 __all__ = [
     "Appends",
@@ -114,6 +115,8 @@ def engine(role: Role = "app") -> sa.Engine:
             max_overflow=0,
             pool_use_lifo=True,  # the connection whose caches are warm
             pool_reset_on_return=None,  # a pipeline leaves nothing open
+            json_serializer=json_codec.encode,
+            json_deserializer=json_codec.decode,
             hide_parameters=True,  # an error in a log must not say what was in the row
             pool_timeout=s.database_pool_timeout_seconds,
             connect_args=_CONNECT,
@@ -142,7 +145,7 @@ def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
                 yield db
                 for row in outbox(db).unwritten:
                     row.write(db)
-                db.flush()
+                save_all(db)
                 pipeline.commit()
             except BaseException:
                 pipeline.roll_back()
@@ -154,7 +157,9 @@ def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
 
 def outbox(db: Db) -> Outbox:
     """The transaction's outbox."""
-    box: Outbox = db.info.setdefault("outbox", Outbox())
+    if "outbox" not in db.info:
+        db.info["outbox"] = Outbox()
+    box: Outbox = db.info["outbox"]
     return box
 
 

@@ -147,13 +147,12 @@ class Cooperating(Connection):
         """What of that is so already."""
         poll = _system_poll()()
         poll.register(self.pgconn.socket, _EVENTS[wanted])
-        return sum(_READY[found & _BOTH] for _, found in poll.poll(0))
+        found = poll.poll(0)
+        return _READY[found[0][1] & _BOTH] if found else 0
 
     def _let_others_run(self, wanted: int) -> None:
         """Until the socket is ready for that."""
-        from gevent import get_hub
-
-        hub = get_hub()
+        hub = _hub()()
         watcher = hub.loop.io(self.pgconn.socket, int(wanted))  # by the same numbers: 1 reads, 2 writes
         try:
             hub.wait(watcher)
@@ -165,6 +164,14 @@ def kind() -> type[Connection]:
     """Which connections this process should have."""
     monkey = sys.modules.get("gevent.monkey")
     return Cooperating if monkey and monkey.is_module_patched("select") else Connection
+
+
+@cache
+def _hub() -> Any:
+    """What gives the thread's event loop."""
+    from gevent import get_hub
+
+    return get_hub
 
 
 @cache

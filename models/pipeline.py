@@ -5,14 +5,17 @@ queued here, the transaction's BEGIN first of all, and leaves in one message: wi
 written, or before the commit.
 """
 
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import psycopg
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, PendingRollbackError
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstanceState, Session
+from sqlalchemy.orm.attributes import instance_state
 
 from models.driver import Connection, Rows
+
+T = TypeVar("T")
 
 
 class Stale(Exception):
@@ -118,18 +121,56 @@ class Pipeline:
         """The error as SQLAlchemy says it, so that there is one kind to catch; or Stale."""
         if error.sqlstate == _MOVED:
             return Stale(error.diag.message_primary)
-        more: dict[str, Any] = {"hide_parameters": True, "connection_invalidated": lost, "dialect": self.engine.dialect}
+        more: dict[str, Any] = {"connection_invalidated": lost, "dialect": self.engine.dialect}
         said: Exception = DBAPIError.instance(None, None, error, psycopg.Error, **more)
         return said
 
 
 class Db(Session):
-    """A transaction: the ORM's session, above the pipeline that everything goes through."""
+    """A transaction, above the pipeline that everything goes through.
+
+    It becomes the ORM's session when the ORM is first asked: that costs as much as a commit, and what the verbs do needs no ORM.
+    """
 
     def __init__(self, pipeline: Pipeline) -> None:
-        super().__init__(autoflush=False, expire_on_commit=False)
         self.pipeline = pipeline
+        self.rows: dict[Any, Any] = {}
+        """What was read or made without the ORM, by its identity key."""
         self._of_the_orm: sa.Connection | None = None
+
+    if not TYPE_CHECKING:  # where there is no such attribute, the type checker should say so
+
+        def __getattr__(self, name: str) -> Any:
+            """Become the ORM's session, since something of it is wanted that is not there yet."""
+            if self.is_of_the_orm:
+                raise AttributeError(name)
+            super().__init__(autoflush=False, expire_on_commit=False)
+            for row in self.rows.values():
+                self.adopt(instance_state(row))
+            return getattr(self, name)
+
+    @property
+    def is_of_the_orm(self) -> bool:
+        """Whether the ORM was asked."""
+        return "identity_map" in vars(self)
+
+    def adopt(self, state: InstanceState[Any]) -> None:
+        """Have the ORM know a row of `rows` too."""
+        state.session_id = self.hash_key
+        self.identity_map.add(state)
+
+    def get(self, entity: type[T], ident: Any, **options: Any) -> T | None:  # type: ignore[override]  # classes only
+        """The row with that primary key, or None. One that was read already is there, unless `options` ask for more."""
+        mapper = cast(Any, entity).__mapper__
+        key = mapper.identity_key_from_primary_key(ident if isinstance(ident, tuple) else (ident,))
+        if not options and key in self.rows:
+            return cast(T, self.rows[key])
+        return super().get(entity, ident, **options)
+
+    def close(self) -> None:
+        """End what the ORM has begun."""
+        if self.is_of_the_orm:
+            super().close()
 
     def get_bind(self, *_: Any, **__: Any) -> sa.Connection:
         """The ORM's way to the same connection, made when it is first needed. What it says goes behind what is queued."""

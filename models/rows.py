@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Mapper
-from sqlalchemy.orm.attributes import set_committed_value
+from sqlalchemy.orm.attributes import instance_state, set_committed_value
 
 from models.pipeline import Db, Statement, ask
 
@@ -23,32 +23,34 @@ def find(db: Db, table: type[T], clauses: str, **values: Any) -> list[T]:
 
 def selected(table: type[Any], clauses: str, **values: Any) -> Statement:
     """The statement for that, to be asked with others; `loaded` takes its answer."""
-    return Statement(_select(sa.inspect(table), clauses), values)
+    return Statement(_select(_mapper(table), clauses), values)
 
 
 def loaded(db: Db, table: type[T], records: Iterable[tuple[Any, ...]], *, anew: bool = False) -> list[T]:
     """The rows that were answered. `anew`: one that the transaction has read before is now as answered."""
-    return [_row(db, sa.inspect(table), record, anew) for record in records]
+    mapper = _mapper(table)
+    return [_row(db, mapper, record, anew) for record in records]
 
 
 def made(table: type[T], **values: Any) -> T:
     """A row that is none of a transaction's, as quickly as Python makes an object."""
-    row: T = sa.inspect(table).class_manager.new_instance()
+    row: T = _mapper(table).class_manager.new_instance()
     row.__dict__.update(values)
     return row
 
 
 def attach(db: Db, row: Any, key: Any) -> None:
-    """Have it be a transaction's, as the one with that identity key. `db.add` looks for much that no row of ours has."""
-    state = sa.inspect(row)
+    """Have it be a transaction's, as the one with that identity key."""
+    state = instance_state(row)
     state.key = key
-    state.session_id = db.hash_key
-    db.identity_map.add(state)
+    db.rows[key] = row
+    if db.is_of_the_orm:
+        db.adopt(state)
 
 
 def column_list(table: type[Any]) -> str:
     """A table's columns as SQL, in the order in which `loaded` takes them."""
-    return _column_list(sa.inspect(table))
+    return _column_list(_mapper(table))
 
 
 @cache
@@ -67,10 +69,18 @@ def _select(mapper: Mapper[Any], clauses: str) -> str:
     return f"SELECT {_column_list(mapper)} {clauses}"
 
 
+def _mapper(table: type[T]) -> Mapper[T]:
+    """What `sa.inspect` would give, which looks for it in more places."""
+    mapper: Mapper[T] = table.__mapper__  # type: ignore[attr-defined]
+    return mapper
+
+
 def _row(db: Db, mapper: Mapper[T], record: tuple[Any, ...], anew: bool) -> T:
     values = dict(zip(columns_of(mapper), record, strict=True))
     key = identity(mapper, values)
-    known = db.identity_map.get(key)
+    known = db.rows.get(key)
+    if known is None and db.is_of_the_orm:
+        known = db.identity_map.get(key)
     if known is not None:
         row: T = known
         if anew:
@@ -84,10 +94,10 @@ def _row(db: Db, mapper: Mapper[T], record: tuple[Any, ...], anew: bool) -> T:
 
 def identity(mapper: Mapper[Any], values: dict[str, Any]) -> Any:
     """The identity key of a row with these values."""
-    return mapper.identity_key_from_primary_key(tuple(values[name] for name in _key(mapper)))
+    return mapper.identity_key_from_primary_key(tuple(values[name] for name in key_of(mapper)))
 
 
 @cache
-def _key(mapper: Mapper[Any]) -> tuple[str, ...]:
+def key_of(mapper: Mapper[Any]) -> tuple[str, ...]:
     """The attributes of its primary key."""
     return tuple(mapper.get_property_by_column(column).key for column in mapper.primary_key)

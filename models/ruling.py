@@ -11,13 +11,13 @@
 How rules are weighed, whoever wrote them, `models.pure.policy` says.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 from models.effective_tool import EffectiveTool, effective_tools
+from models.json_codec import decode, encode
 from models.pure import policy
 from models.pure.canonical import digest
 from models.pure.naming import OURS
@@ -93,7 +93,7 @@ class Ruling:
         """
         said = {key: agent.get(key) for key in ("tools", "permission_policy", "approval")}
         behind = tuple(sorted(listed.items(), key=lambda item: item[0]))
-        return _compiled(json.dumps(said), json.dumps(dict(workspace)), settings().default_permission, behind)
+        return _compiled(encode(said), encode(dict(workspace)), settings().default_permission, behind)
 
     def verdict(self, tool: str, given: Mapping[str, Any], grants: Iterable[Rule] = ()) -> Verdict:
         """Allow, ask or deny, with what people granted taken into account."""
@@ -148,7 +148,7 @@ class Ruling:
 
 @lru_cache(maxsize=256)
 def _compiled(agent: str, workspace: str, default: Effect, listed: tuple[tuple[str, Listed], ...]) -> Ruling:
-    return Ruling(json.loads(agent), json.loads(workspace), default, dict(listed))
+    return Ruling(decode(agent), decode(workspace), default, dict(listed))
 
 
 def _ready(tool: EffectiveTool, over: list[Policy | None], approvals: list[Mapping[str, Any]], last: Effect) -> _Tool:

@@ -1,8 +1,8 @@
 """Sessions: a durable conversation with one agent. The row is the lock, the counter of events and the head of the audit chain."""
 
-import json
+import weakref
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -14,6 +14,7 @@ from models.agent import AgentVersion
 from models.db import Base, Db, outbox
 from models.effective_tool import with_toolset
 from models.event import Event
+from models.json_codec import encode
 from models.pipeline import Statement, ask
 from models.principal import Principal
 from models.pure import states
@@ -28,10 +29,6 @@ _APPEND = """
     WITH events AS (INSERT INTO event SELECT * FROM jsonb_populate_recordset(NULL::event, CAST(%(events)s AS jsonb)))
     INSERT INTO audit SELECT * FROM jsonb_populate_recordset(NULL::audit, CAST(%(acts)s AS jsonb))
 """
-
-
-_spell = lru_cache(maxsize=100)(datetime.isoformat)
-"""The one type in a row that JSON does not have. A transaction has one time for all of them."""
 
 
 class Session(Base):
@@ -80,6 +77,8 @@ class Session(Base):
 
     __table_args__ = (sa.Index("session_newest", "workspace_id", "created_at", "id"),)
 
+    locked_in: "weakref.ref[Db] | None" = None
+    """The transaction that it is locked in."""
     now: datetime
     """The database's time, read once after the lock."""
     events: list[Event]
@@ -111,15 +110,15 @@ class Session(Base):
     def begin(self, db: Db, now: datetime) -> None:
         """Start to collect what the transaction appends. Once in a transaction: what was collected would be lost."""
         assert self not in outbox(db).unwritten, f"session {self.id} is locked already"
-        self.now, self.events, self.acts, self.turn, self.calls, self.policies = now, [], [], None, None, None
+        self.locked_in, self.now = weakref.ref(db), now
+        self.events, self.acts, self.turn, self.calls, self.policies = [], [], None, None, None
         outbox(db).unwritten.append(self)
 
     def write(self, db: Db) -> None:
         """Write the events and acts collected so far, in one statement, and the session's own changes."""
         events, acts, self.events, self.acts = self.events, self.acts, [], []
         if events or acts:
-            rows = {"events": [event.row for event in events], "acts": acts}
-            write(db, _APPEND, {name: json.dumps(found, default=_spell) for name, found in rows.items()})
+            write(db, _APPEND, {"events": encode([event.row for event in events]), "acts": encode(acts)})
         save(db, self)
 
     def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
@@ -174,7 +173,8 @@ class Session(Base):
     @property
     def configured(self) -> dict[str, Any]:
         """Its agent as its owner made it."""
-        return AgentVersion.of_session(cast(Db, object_session(self)), self.agent_id, self.agent_version).snapshot(self.overrides)
+        db = self.locked_in() if self.locked_in else cast(Db, object_session(self))
+        return AgentVersion.of_session(db, self.agent_id, self.agent_version).snapshot(self.overrides)
 
     @property
     def thread_id(self) -> str:

@@ -7,13 +7,13 @@ import sqlalchemy as sa
 from psycopg.types.json import Jsonb
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapper
-from sqlalchemy.orm.attributes import set_committed_value
+from sqlalchemy.orm.attributes import instance_state, set_committed_value
 
 from models.pipeline import Db, Stale, Statement, queue
 from models.pure import states
-from models.rows import attach, columns_of, identity
+from models.rows import attach, columns_of, identity, key_of
 
-__all__ = ["Stale", "insert", "move", "save", "write"]
+__all__ = ["Stale", "insert", "move", "save", "save_all", "write"]
 
 
 def move(db: Db, row: Any, to: str, **values: Any) -> None:
@@ -27,19 +27,30 @@ def move(db: Db, row: Any, to: str, **values: Any) -> None:
     _update(db, row, changed, guard, otherwise=f"{row.__tablename__} {row.id} is no longer {row.status}")
 
 
-def save(db: Db, row: Any) -> None:
-    """Write the attributes of a locked row that changed."""
-    state = sa.inspect(row)
+def save(db: Db, row: Any, otherwise: str = "") -> None:
+    """Write the attributes of a row that changed. One that is not locked may be gone: `otherwise` is what Stale then says."""
+    state = instance_state(row)
     before = state.committed_state
     changed = {key: getattr(row, key) for key in columns_of(state.mapper) if key in before}
     if changed:
-        _update(db, row, changed)
-    state._commit_all(row.__dict__, db.identity_map)  # or the unit of work looks for what is left to write of it
+        _update(db, row, changed, otherwise=otherwise)
+    # Or the unit of work looks for what is left to write of it.
+    state._commit_all(row.__dict__, db.identity_map if db.is_of_the_orm else None)
+
+
+def save_all(db: Db) -> None:
+    """Write what changed of all the transaction's rows, and was not written yet."""
+    if db.is_of_the_orm:
+        db.flush()
+        return
+    for row in db.rows.values():
+        if instance_state(row).modified:
+            save(db, row, otherwise=f"a row of {row.__tablename__} is gone")
 
 
 def insert(db: Db, row: Any) -> None:
     """Insert a new row, made by `rows.made` or by the ORM; what it has no value for has its column's default."""
-    state = sa.inspect(row)
+    state = instance_state(row)
     columns = columns_of(state.mapper)
     for key, column in columns.items():
         row.__dict__.setdefault(key, getattr(column.default, "arg", None))
@@ -54,13 +65,13 @@ def write(db: Db, statement: str, values: dict[str, Any]) -> None:
 
 
 def _update(db: Db, row: Any, changed: dict[str, Any], guard: tuple[str, ...] = (), otherwise: str = "") -> None:
-    mapper = sa.inspect(row).mapper
+    mapper = instance_state(row).mapper
     columns = columns_of(mapper)
     values = {key: _given(columns[key], value) for key, value in changed.items()}
-    values |= {f"was_{key}": getattr(row, key) for key in ("id", *guard)}
-    if guard:
+    values |= {f"was_{key}": getattr(row, key) for key in (*key_of(mapper), *guard)}
+    if otherwise:
         values["otherwise"] = otherwise
-    write(db, _update_of(mapper, tuple(changed), guard), values)
+    write(db, _update_of(mapper, tuple(changed), guard, still=bool(otherwise)), values)
     for key, value in changed.items():
         set_committed_value(row, key, value)
 
@@ -80,11 +91,11 @@ def _insert_of(mapper: Mapper[Any]) -> str:
 
 
 @cache
-def _update_of(mapper: Mapper[Any], keys: tuple[str, ...], guard: tuple[str, ...]) -> str:
+def _update_of(mapper: Mapper[Any], keys: tuple[str, ...], guard: tuple[str, ...], *, still: bool) -> str:
     columns = columns_of(mapper)
     changed = ", ".join(f'"{columns[key].key}" = %({key})s' for key in keys)
-    where = " AND ".join(f'"{columns[key].key}" = %(was_{key})s' for key in ("id", *guard))
+    where = " AND ".join(f'"{columns[key].key}" = %(was_{key})s' for key in (*key_of(mapper), *guard))
     update = f'UPDATE "{mapper.local_table}" SET {changed} WHERE {where}'  # noqa: S608 - our own names
-    if not guard:
+    if not still:
         return update
     return f"WITH moved AS ({update} RETURNING 1) {_STILL}"

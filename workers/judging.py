@@ -11,7 +11,7 @@ from models.pure import prompting, words
 from models.pure.canonical import canonical
 from models.pure.fitting import misfit
 from models.pure.masking import mask
-from models.pure.storable import storable
+from models.pure.storable import DEPTH, is_deep, storable
 from models.ruling import Asking, Ruling
 from models.settings import settings
 from models.toolset import Listed
@@ -107,6 +107,8 @@ def _unspeakable(arguments: Any) -> str | None:
     """Why an input could not be stored, shown and hashed as it is, in the words for the model; None if it can."""
     if not isinstance(arguments, dict):
         return words.invalid_input("The input must be a JSON object.")
+    if is_deep(arguments):
+        return words.invalid_input(f"It is nested deeper than {DEPTH} levels.")
     try:
         spelled = canonical(arguments)
     except (ValueError, RecursionError):

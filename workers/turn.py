@@ -144,9 +144,6 @@ def _whole(reply: Reply) -> Reply:
 
 
 def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id: str) -> None:
-    proposals = judge.proposals(reply.content)
-    content: list[dict[str, Any]] = storable(reply.content)
-
     def verb(db: Db, session: Session) -> None:
         flow.checkpoint(
             db,
@@ -161,6 +158,7 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id
         )
 
     try:
+        content, proposals = storable(reply.content), judge.proposals(reply.content)
         keep(turn.workspace_id, turn.session_id, lease, verb, ahead=_grants(turn, judge, proposals))
     except Exception as error:  # noqa: BLE001 - whatever a model says, its turn ends
         log.error("turn %s: its reply could not be kept (%s)", turn.id, type(error).__name__)

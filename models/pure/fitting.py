@@ -24,6 +24,8 @@ _ERRORS = 3
 _MESSAGE = 300
 _SECONDS = 0.25
 """For one input, of CPU: meanwhile hundreds of turns of the same process wait."""
+_KEPT_CHARACTERS = 4000
+"""A validator takes twenty times its schema: longer ones are made each time."""
 _deadline: ContextVar[float] = ContextVar("deadline")
 _OURS = frozenset({"pattern", "patternProperties", "additionalProperties"})
 """Keywords whose words are ours."""
@@ -39,18 +41,31 @@ def misfit(schema: dict[str, Any], value: object) -> str | None:
 
     A schema that is itself wrong, endless or points outside itself is an error too; nothing is ever fetched.
     """
-    if {"unevaluatedProperties", "patternProperties"} <= _words(schema):
-        return "input: the tool's schema cannot be used (unevaluatedProperties beside patternProperties)"
     _deadline.set(time.thread_time() + _SECONDS)
-    # An empty registry: the default one would open any address that a `$ref` names.
-    validator = _Validator(schema, registry=referencing.Registry())
     try:
+        text = json.dumps(schema)
+        validator = _kept_validator(text) if len(text) <= _KEPT_CHARACTERS else _validator(schema)
+        if validator is None:
+            return "input: the tool's schema cannot be used (unevaluatedProperties beside patternProperties)"
         errors = list(islice(_distinct(validator.iter_errors(value)), _ERRORS))
     except _TooSlow:
         return "input: the tool's schema takes too long to check"
     except Exception as error:  # noqa: BLE001 - a schema that somebody wrote can fail in any way
         return f"input: the tool's schema cannot be used ({type(error).__name__})"
     return "; ".join(errors) or None
+
+
+def _validator(schema: dict[str, Any]) -> Any | None:
+    """None if some of its words cannot be used beside others."""
+    if {"unevaluatedProperties", "patternProperties"} <= _words(schema):
+        return None
+    # An empty registry: the default one would open any address that a `$ref` names.
+    return _Validator(schema, registry=referencing.Registry())
+
+
+@lru_cache(maxsize=256)
+def _kept_validator(schema: str) -> Any | None:
+    return _validator(json.loads(schema))
 
 
 def unusable_pattern(schema: object) -> str | None:

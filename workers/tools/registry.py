@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from models.pure.fitting import misfit
-from models.pure.storable import storable
+from models.pure.storable import is_deep, storable
 from models.settings import settings
 from workers.tools.clean import bounded, visible
 from workers.tools.edit import EDIT
@@ -62,7 +62,7 @@ def execute(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResu
     if result.question:
         return _asked(result, limits.tool_output_bytes)
     content, whole = bounded(result.content, limits.tool_output_bytes, limits.tool_result_bytes, context.call_id)
-    structured = storable(result.structured)
+    structured = None if is_deep(result.structured) else storable(result.structured)
     if structured is not None and len(json.dumps(structured)) > limits.tool_output_bytes:
         structured = None
     return replace(result, content=content, whole=whole, structured=structured)

@@ -137,7 +137,7 @@ def _wrong(schema: dict[str, Any]) -> str | None:
     pattern = unusable_pattern(schema)
     wrongs = {
         f"has more than {_SCHEMA_BYTES} bytes": len(json.dumps(schema)) > _SCHEMA_BYTES,
-        "holds characters that cannot be stored": not storable(schema),
+        "holds characters that cannot be stored, or is too deep": not storable(schema),
         "has a $ref that points outside": any(not ref.startswith("#") for ref in _refs(schema)),
         f"has the pattern {(pattern or '')[:200]!r}, which is not in RE2's syntax": pattern is not None,
     }
