@@ -26,7 +26,11 @@ RUN = "ASSENT_TEST_RUN"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name the run's folder. Workers of pytest-xdist inherit the name."""
+    """Name the run's folder. Workers of pytest-xdist inherit the name.
+
+    Behind a shell's `&` Ctrl-C is ignored, and would be by all that tests start.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         os.environ[RUN] = f"{tempfile.mkdtemp(prefix='assent-test-')}:{os.getpid()}"
 

@@ -7,7 +7,8 @@ import select
 import socket
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from http.client import HTTPConnection, HTTPException
 from typing import Any
 
@@ -29,6 +30,7 @@ class Loop:
         self.marks = os.open(at.pipe, os.O_RDWR | os.O_NONBLOCK)
         self.rest = b""
         self.heard = time.monotonic()
+        self.failed: list[BaseException] = []
 
     def start(self) -> str:
         """Begin a cycle; its id."""
@@ -38,8 +40,18 @@ class Loop:
         """Let a parked cycle go on."""
         raise NotImplementedError
 
+    def ask(self, what: Callable[..., object], *args: str) -> None:
+        """Have a thread do it; what goes wrong with it is raised by the next `read`."""
+        self.pool.submit(what, *args).add_done_callback(self._done)
+
+    def _done(self, asked: Future[object]) -> None:
+        if error := asked.exception():
+            self.failed.append(error)
+
     def read(self, seconds: float = 1) -> list[Mark]:
         """Marks that came."""
+        if self.failed:
+            raise self.failed[0]
         if not select.select([self.marks], [], [], seconds)[0]:
             assert time.monotonic() < self.heard + PATIENCE_SECONDS, f"no mark for {PATIENCE_SECONDS} s"
             return []
@@ -51,24 +63,24 @@ class Loop:
         """Run `count` whole cycles, `in_flight` at a time."""
         self.heard = time.monotonic()
         for _ in range(min(count, in_flight)):
-            self.pool.submit(self.start)
+            self.ask(self.start)
         started, done = min(count, in_flight), 0
         while done < count:
             for kind, session_id, call_id, _ in self.read():
                 if kind == "P":
-                    self.pool.submit(self.allow, session_id, call_id)
+                    self.ask(self.allow, session_id, call_id)
                 elif kind == "D":
                     done += 1
                     if started < count:
                         started += 1
-                        self.pool.submit(self.start)
+                        self.ask(self.start)
 
     def park(self, count: int) -> dict[str, str]:
         """Start `count` cycles and leave them parked: their ids, and the calls that wait."""
         self.heard = time.monotonic()
         parked: dict[str, str] = {}
         for _ in range(count):
-            self.pool.submit(self.start)
+            self.ask(self.start)
         while len(parked) < count:
             parked |= {session: call for kind, session, call, _ in self.read() if kind == "P"}
         return parked
@@ -84,7 +96,7 @@ class Loop:
             while (wait := due - time.monotonic()) > 0:
                 heard += self.read(wait)
             sent[session_id] = time.monotonic_ns()
-            self.pool.submit(self.allow, session_id, call_id)
+            self.ask(self.allow, session_id, call_id)
             due += pace.uniform(0.75, 1.25) / rate
         while sum(kind == "D" for kind, *_ in heard) < len(parked):
             heard += self.read()

@@ -15,7 +15,7 @@ from mcp_servers.lying import Liar
 from own_database import Clock, DatabaseUrls
 from rows.stage import Stage
 
-from models import db
+from models import db, seal_key
 
 KEY = "any-key-will-do"
 HERE = Path(__file__).parent
@@ -57,7 +57,13 @@ def liar() -> Iterator[Liar]:
 
 
 @pytest.fixture(scope="session")
-def worker_env(crash_folder: Path, model_url: str, database_urls: DatabaseUrls) -> dict[str, str]:
+def audit_key() -> str:
+    """By which the worker signs its seals."""
+    return seal_key.make()
+
+
+@pytest.fixture(scope="session")
+def worker_env(crash_folder: Path, model_url: str, database_urls: DatabaseUrls, audit_key: str) -> dict[str, str]:
     """What every worker gets, but its Redis."""
     return {
         "ANTHROPIC_API_KEY": KEY,
@@ -68,6 +74,7 @@ def worker_env(crash_folder: Path, model_url: str, database_urls: DatabaseUrls) 
         "ASSENT_SHELL": "bare",
         "ASSENT_SHELL_MEMORY_BYTES": str(64 << 20),
         "ASSENT_ENVIRONMENT": "development",
+        "ASSENT_AUDIT_KEY": audit_key,
         "ASSENT_WORKDIR_ROOT": str(crash_folder / "workdirs"),
         "ASSENT_WATCH_SECONDS": "0.1",
         "ASSENT_BACKOFF_SECONDS": "0.02",

@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 from crashes.effects_toolset import effects
+from crashes.processes import lives
 
 from models import toolset
 
@@ -28,7 +28,7 @@ class Noted:
     @property
     def lives(self) -> bool:
         """Whether the process that ran it is there."""
-        return psutil.pid_exists(self.pid) and psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE
+        return lives(self.pid)
 
 
 class Ledger:

@@ -15,5 +15,5 @@ def use_redis(patch: pytest.MonkeyPatch, url: str) -> None:
 def forget() -> None:
     """Read the settings again, and connect again."""
     settings.cache_clear()
-    enqueue._connection.cache_clear()
+    enqueue._publisher.cache_clear()
     enqueue._redis.cache_clear()

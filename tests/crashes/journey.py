@@ -1,14 +1,14 @@
 """A conversation with real workers, and the people and the beat in it: whatever dies on the way, it is carried to its end."""
 
+import fcntl
 import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 from crashes.invariants import Seen, check_invariants, look
-from crashes.processes import PACE
+from crashes.processes import PACE, lives, wait_for
 from kombu.connection import Connection
 from own_database import Clock
 from rows.stage import Stage
@@ -37,7 +37,11 @@ class Armed:
     @property
     def left(self) -> list[str]:
         """Where nobody has died yet."""
-        return self.file.read_text().splitlines() if self.file.exists() else []
+        if not self.file.exists():
+            return []
+        with self.file.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH)  # who takes a line off has it locked, and empty for a moment
+            return file.read().splitlines()
 
 
 class Journey:
@@ -72,15 +76,21 @@ class Journey:
         return file.read_text().split().count(token) if file.exists() else 0
 
     def until(self, condition: Callable[[Seen], Any], seconds: float = 20) -> Seen:
-        """Wait until the session is so, the beat beating. Its invariants hold at each look."""
-        deadline = time.monotonic() + seconds
+        """Wait until `condition` holds for the session, the beat beating. Check its invariants at each look.
+
+        Without a beat a hint that Redis lost is sent again, as the dispatch sweep promises; nothing else is repaired.
+        """
+        start = time.monotonic()
         while True:
             seen = check_invariants(self.stage.workspace_id, self.session_id)
             if condition(seen):
                 return seen
-            assert time.monotonic() < deadline, f"stuck: {spell(seen)}"
+            waited = time.monotonic() - start
+            assert waited < seconds, f"stuck: {spell(seen)}"
             if self.beats:
                 self.sweep()
+            elif waited > settings().rehint_seconds:
+                sweeps.dispatch()
             time.sleep(PACE)
 
     def until_idle(self) -> Seen:
@@ -98,7 +108,7 @@ class Journey:
 
     def until_crashed(self) -> None:
         """Wait until somebody died at each armed boundary, then until the dead one's lease has run out, and let the beat go on."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60  # some die only once a program was started again, several times over
         while left := self.armed.left:
             assert time.monotonic() < deadline, f"nobody came to {left}: {spell(self.look())}"
             if self.beats:
@@ -109,11 +119,17 @@ class Journey:
         self._let_the_living_end()
         self.later(LEASE / 2)
 
+    def someone_dies(self, boundary: str, task: str, *args: Any) -> None:
+        """Have a worker do something, and die of it at this boundary."""
+        self.armed.at(boundary)
+        send_task(task, *args)
+        wait_for(f"somebody dies at {boundary}", lambda: not self.armed.left)
+
     def _let_the_living_end(self) -> None:
         """What others have begun comes to its end, if it is short. Who is about to begin has read the clock by then, or will."""
         self.stage.locked(self.session_id, lambda _db, _session: None)
         deadline = time.monotonic() + 5
-        while time.monotonic() < deadline and any(lives(row.worker) for row in self.look().running):
+        while time.monotonic() < deadline and any(lives(pid_of(row.worker)) for row in self.look().running):
             time.sleep(PACE)
 
     def later(self, seconds: float = LEASE) -> None:
@@ -130,12 +146,9 @@ class Journey:
             self.stage.decide(approval, outcome="rerun")
 
 
-def lives(worker: str) -> bool:
-    """Whether the process that holds a row, as `leases.worker` names it, is there."""
-    try:
-        return psutil.Process(int(worker.rpartition(":")[2])).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+def pid_of(worker: str) -> int:
+    """The process that holds a row, which has it as `leases.worker` names it."""
+    return int(worker.rpartition(":")[2])
 
 
 def send_task(name: str, *args: Any) -> None:

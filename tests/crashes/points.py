@@ -11,11 +11,11 @@ from crashes.dying import doing, name, watch
 from flask import Flask
 
 from api import create_app
-from models import db, due, flow, lease, toolset
+from models import db, due, flow, lease, seal, toolset
 from models.attempt import Attempt
+from models.idempotency import Slip
 from models.principal import Principal
 from models.tool_call import ToolCall
-from models.work import Work
 from workers import announcing, providers, tool, turn
 from workers.celery import app
 from workers.tools import registry
@@ -47,16 +47,19 @@ def _loaded(model: str, provider_for: Callable[[str], Any] = providers.provider_
 
 for _verb in ("claim_turn", "checkpoint", "fail_turn", "claim_call", "finish_call", "lose_call", "expire_due", "receive"):
     setattr(flow, _verb, name(_verb)(getattr(flow, _verb)))
-for _verb in ("rescue_turn", "rescue_call", "expire_calls", "release_waiting", "swept", "remind_due", "offer_work", "stop_work"):
+for _verb in ("rescue_turn", "rescue_call", "expire_calls", "release_waiting", "swept", "remind_due", "offer_work"):
     setattr(flow, _verb, name(_verb)(getattr(flow, _verb)))
 for _verb in ("renew", "look"):
     setattr(lease, _verb, name(READS)(getattr(lease, _verb)))
-Work.acknowledge = name("acknowledge_work")(Work.acknowledge)  # type: ignore[method-assign]
-Work.beat = name("renew_work")(Work.beat)  # type: ignore[method-assign]
+# The last thing that a writing request does in its transaction; verbs within it have names of their own, which end here.
+Slip.keep = name("answer")(Slip.keep)  # type: ignore[method-assign]
 Attempt.say = staticmethod(name("tell")(Attempt.say))  # type: ignore[method-assign]
 for _verb in ("queues", "lapsed", "overdue_approvals", "unanswered_calls", "approvals_to_remind", "new_grants", "waiting_for"):
     setattr(due, _verb, name(READS)(getattr(due, _verb)))
 due.hints = _hints
+due.forget_answers = name("forget_answers")(due.forget_answers)
+seal.grown = name(READS)(seal.grown)
+seal._seal = name("seal")(seal._seal)
 toolset.keep_listing = _keep_listing
 toolset.mark_stale = name("mark_stale")(toolset.mark_stale)
 announcing.PROGRAM = (sys.executable, "-m", "crashes.announcing")
@@ -89,5 +92,7 @@ def ask(request: dict[str, Any]) -> None:
 # What a process would otherwise do for each of its first tasks is done once, before they are forked.
 sa.orm.configure_mappers()
 providers.provider_for("stand-in")
+api()
+db.dispose()
 gc.collect()
 gc.freeze()

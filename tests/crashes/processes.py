@@ -30,6 +30,14 @@ TURNS = [*WORKER, "-P", "gevent", "-c", "20", "-Q", "turns,sweeps"]
 TOOLS = [*WORKER, "-P", "prefork", "-c", "2", "-Q", "tools"]
 
 
+def lives(pid: int) -> bool:
+    """Whether a process is there and is no zombie."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def wait_for(what: str, condition: Callable[[], T], seconds: float = 20) -> T:
     """What `condition` gives once that is true of anything. Fails when the deadline passes first."""
     deadline = time.monotonic() + seconds

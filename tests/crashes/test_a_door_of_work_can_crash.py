@@ -17,7 +17,7 @@ from models.work import Work
 
 LEASE = 61
 """Seconds after which a worker that is gone has lost its work."""
-VERBS = {"poll": "offer_work", "ack": "acknowledge_work", "heartbeat": "renew_work", "stop": "stop_work"}
+VERBS = {"poll": "offer_work", "ack": "answer", "heartbeat": "answer", "stop": "answer"}
 DEATHS = [(act, boundary) for act, verb in VERBS.items() for boundary in of(verb)]
 TRY = "x-stainless-retry-count"
 """By which the SDKs say how often they have asked already."""

@@ -39,6 +39,8 @@ def stage(
     """A workspace whose hints go to these workers."""
     use_redis(hints_go_to, private_redis)
     for worker in (turns, tools):
+        if worker.running.poll() is not None:  # another test has killed it
+            worker.start()
         worker.said(READY)
     return Stage()
 

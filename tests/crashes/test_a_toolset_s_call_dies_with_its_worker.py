@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from crashes.effects import SERVERS, Ledger, Noted, call
-from crashes.journey import Journey
+from crashes.journey import Journey, pid_of
 from crashes.processes import wait_for
 
 MOMENTS = {"wait before": 0, "wait after": 1}
@@ -21,7 +21,7 @@ def killed(journey: Journey, ledger: Ledger, effects: int) -> Noted:
     assert run.key == call_id
     worker = journey.look().calls[0].worker
     assert worker
-    os.kill(int(worker.rpartition(":")[2]), signal.SIGKILL)
+    os.kill(pid_of(worker), signal.SIGKILL)
     wait_for("its runner dies", lambda: not run.lives, seconds=5)
     ledger.open_gate(journey.session_id)
     journey.later()

@@ -32,12 +32,14 @@ def test_each_task_is_told_of_when_it_comes_begins_and_ends(
         process.said(r"\S+@\S+ ready\.")
         receiver = app.events.Receiver(connection, handlers=dict.fromkeys(KINDS, hear))
         with receiver.consumer_context(wakeup=False) as (listening, *_):
-            producer = app.amqp.Producer(connection)
-            sent = {app.send_task("sweep.expire_calls", producer=producer).id for _ in range(TASKS)}
+            sent: set[str] = set()
 
             def heard() -> bool:
                 with contextlib.suppress(TimeoutError):
                     listening.drain_events(timeout=0.2)
                 return all(told[kind] == sent for kind in KINDS)
 
+            heard()  # it subscribes when it first listens
+            producer = app.amqp.Producer(connection)
+            sent |= {app.send_task("sweep.expire_calls", producer=producer).id for _ in range(TASKS)}
             wait_for("all of it is told", heard)

@@ -268,17 +268,20 @@ def test_watching_waits_for_new_ones_until_ctrl_c(caller: Caller, stage: Stage) 
     words = [sys.executable, "-u", "-m", "api.cli", "approvals", "watch"]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, env=os.environ, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True) as watch:
-        assert watch.stdin
-        for command in ("git status", "git log"):
-            # The second comes when it has waited for it already.
-            found, other = asked(caller, stage, call(command=command), call(command="true"))
-            _read_until(watch, "Your choice")
-            watch.stdin.write("4\n9\n")
-            watch.stdin.flush()
-            assert "Decided." in _read_until(watch, "Your choice")
-            assert (status(stage, found), status(stage, other)) == ("denied", "asked")
-        watch.send_signal(signal.SIGINT)
-        assert watch.wait(20) == 0
+        try:
+            assert watch.stdin
+            for command in ("git status", "git log"):
+                # The second comes when it has waited for it already.
+                found, other = asked(caller, stage, call(command=command), call(command="true"))
+                _read_until(watch, "Your choice")
+                watch.stdin.write("4\n9\n")
+                watch.stdin.flush()
+                assert "Decided." in _read_until(watch, "Your choice")
+                assert (status(stage, found), status(stage, other)) == ("denied", "asked")
+            watch.send_signal(signal.SIGINT)
+            assert watch.wait(20) == 0
+        finally:
+            watch.kill()
 
 
 def _read_until(process: "subprocess.Popen[str]", words: str) -> str:

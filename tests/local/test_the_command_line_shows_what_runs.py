@@ -126,7 +126,7 @@ def test_an_input_that_is_not_the_one_of_the_hash_is_never_offered() -> None:
 
 
 def test_characters_that_a_terminal_would_obey_or_hide_are_spelled_out() -> None:
-    assert visible("a\u202eb\x1b[2J\u200b\u00a0é 漢") == "a<U+202E>b<U+001B>[2J<U+200B><U+00A0>é 漢"
+    assert visible("a\u202eb\x1b[2J\u200b\u00a0\u3164é 漢") == "a<U+202E>b<U+001B>[2J<U+200B><U+00A0><U+3164>é 漢"
     shown = "\n".join(describe(approval('{"command":"echo \u202e"}', prompt="Run\x9b1m")))
     assert "\u202e" not in shown
     assert "Run<U+009B>1m" in shown

@@ -1,7 +1,9 @@
 """Results become blocks that every model takes; what none takes becomes a text that says what it was."""
 
 import json
+from typing import Any
 
+import pytest
 from mcp_servers.conftest import Caller, text
 from mcp_servers.lying import Liar
 from server import PIXEL
@@ -46,9 +48,11 @@ def test_data_that_does_not_fit_the_tool_s_schema_is_left_out(liar: Liar) -> Non
     assert text(result) == "said\n[the result's data was left out: input.rows: must be integer, not string]"
 
 
-def test_data_that_cannot_be_stored_is_left_out(liar: Liar) -> None:
-    result = given(liar, {"content": [{"type": "text", "text": "said"}], "structuredContent": {"name": "\0"}})
+@pytest.mark.parametrize("data", [{"name": "\0"}, {"deep": json.loads("[" * 100 + "]" * 100)}], ids=["NUL", "deep"])
+def test_data_that_cannot_be_stored_is_left_out(liar: Liar, data: dict[str, Any]) -> None:
+    result = given(liar, {"content": [{"type": "text", "text": "said"}], "structuredContent": data})
     assert result.structured is None
+    assert text(result) == "said\n[the result's data was left out: it holds what cannot be stored]"
 
 
 def test_an_image_that_is_no_base64_is_named(liar: Liar) -> None:

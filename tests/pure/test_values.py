@@ -1,19 +1,25 @@
 """The pure functions: values in, values out."""
 
+import hashlib
+import json
 import re
+from collections.abc import Callable
+from functools import reduce
 from random import Random
+from typing import Any
 
 import pytest
+import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
 from models.pure import words
 from models.pure.backoff import backoff
-from models.pure.canonical import canonical, digest
+from models.pure.canonical import canonical, digest, is_digest, spelled
 from models.pure.next_move import Calls, Finish, Go, Wait, after_reply, after_settling
 from models.pure.prompting import fill, visible
 from models.pure.states import SETTLED, TOOL_CALL
-from models.pure.storable import storable
+from models.pure.storable import is_deep, storable
 
 CALL = {"type": "tool_use", "id": "t", "name": "bash", "input": {}}
 JSON = st.recursive(
@@ -33,11 +39,46 @@ def test_one_value_has_one_spelling(value: object) -> None:
     assert len(digest(value)) == 64
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**53 + 1])
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.characters(max_codepoint=0x9F))
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan=False, allow_infinity=False) | ANY_TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(ANY_JSON)
+def test_the_spelling_is_that_of_rfc_8785(value: object) -> None:
+    """Also where a quicker encoder writes it."""
+    assert canonical(value) == rfc8785.dumps(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["\ue000", "\uffff", "z", "é"])
+def test_names_are_in_the_order_of_rfc_8785_beyond_the_first_plane_of_unicode_too(name: str) -> None:
+    """UTF-16's, which is not that of their code points."""
+    value = {name: 1, "\U00010000": {name: 2, "\U0010ffff": 3}}
+    assert canonical(value) == canonical(dict(reversed(value.items()))) == rfc8785.dumps(value)  # type: ignore[arg-type]
+
+
+def test_what_is_deep_is_spelled_as_deep_as_ever() -> None:
+    value: object = 1
+    for _ in range(500):
+        value = {"a": value}
+    assert canonical(value) == rfc8785.dumps(value)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**53, -(2**53)])
 def test_what_json_cannot_say_exactly_is_refused(value: float) -> None:
     """ValueError, before it could be hashed two ways."""
     with pytest.raises(ValueError, match=r".+"):
         digest({"n": value})
+
+
+@pytest.mark.parametrize("value", [{"n": 2**60, "a": [1]}, {"n": float("nan"), "a": 1}], ids=str)
+def test_what_has_no_spelling_is_shown_as_its_json_and_has_no_hash(value: Any) -> None:
+    """Somebody wrote it past our doors: who looks at it sees it, and it does not run."""
+    assert spelled(value) == json.dumps(value, sort_keys=True)
+    assert not is_digest(value, hashlib.sha256(spelled(value).encode()).hexdigest())
 
 
 @pytest.mark.parametrize("reason", ["end_turn", "max_tokens", "refusal", "stop_sequence", "model_context_window_exceeded"])
@@ -82,6 +123,30 @@ def test_a_prompt_is_filled_and_hides_nothing() -> None:
 def test_what_postgres_cannot_hold_is_replaced() -> None:
     """NUL and lone surrogates, anywhere in a value, and nothing else."""
     assert storable({"a\x00": ["\ud800x", 1, None, "é\n"]}) == {"a\ufffd": ["\ufffdx", 1, None, "é\n"]}
+    assert storable("\ud7ff\udfff\ue000\U0010ffff") == "\ud7ff\ufffd\ue000\U0010ffff"
+
+
+def nested(levels: int, within: Callable[[Any], Any] = lambda inside: [inside]) -> Any:
+    """So many levels around a 1."""
+    return reduce(lambda inside, _: within(inside), range(levels), 1)
+
+
+@pytest.mark.parametrize("within", [lambda inside: [inside], lambda inside: {"a": inside}], ids=["lists", "objects"])
+def test_nothing_is_stored_on_which_its_readers_run_out_of_stack(within: Callable[[Any], Any]) -> None:
+    """Nor does who sees to it."""
+    deep = nested(10_000, within)
+    assert is_deep(deep)
+    assert not is_deep(storable(deep), 100)
+    assert "\ufffd" in str(storable(deep))
+
+
+def test_what_is_not_deep_is_stored_as_it_is() -> None:
+    fits = {"a": nested(59), "b": "x"}
+    assert not is_deep(fits)
+    assert is_deep([fits])
+    assert is_deep(["x", nested(60)])
+    assert is_deep({"b": "x", "a": nested(60)})
+    assert storable([[fits]]) == [[fits]]
 
 
 TOLD = {

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 from crashes.invariants import check_invariants, look
@@ -40,7 +41,8 @@ class Hand:
         self.done = 0
 
     def play(self) -> int:
-        """Make all moves. A refusal or a lost race is an answer; anything else, a deadlock above all, comes out."""
+        """Make all moves. A refusal, a lost race or a lock that came too late is an answer; any other error, a deadlock above all,
+        is raised. Postgres detects a deadlock after one second, before `lock_timeout` ends the wait."""
         work = [self.talk, self.turn, self.calls, self.decide, self.expire]
         moves: list[Callable[[str], Any]] = [*work, *work, self.sweep, self.renew]
         for _ in range(VERBS):
@@ -50,6 +52,9 @@ class Hand:
                 self.done += 1
             except (Refusal, Stale):
                 pass
+            except sa.exc.OperationalError as error:
+                if not isinstance(error.orig, psycopg.errors.LockNotAvailable):
+                    raise
         return self.done
 
     def talk(self, session_id: str) -> None:

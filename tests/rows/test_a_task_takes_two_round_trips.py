@@ -66,12 +66,23 @@ def test_what_is_read_ahead_is_read_behind_what_was_queued_before_it(stage: Stag
 
 
 def test_what_was_read_ahead_is_told_once(stage: Stage) -> None:
-    """Who asks again sees what was written meanwhile."""
+    """Who asks again sees what was written meanwhile, each time."""
     session_id = stage.session()
     titles = Statement("SELECT title FROM session WHERE id = %(id)s", {"id": session_id})
     with transaction(stage.workspace_id) as db:
         read_ahead(db, titles)
         ask(db, Event.queue(session_id))
         assert ask(db, titles) == [[(None,)]]
-        queue(db, Statement("UPDATE session SET title = 'new' WHERE id = %(id)s", {"id": session_id}))
-        assert ask(db, titles) == [[("new",)]]
+        for title in ("new", "newer"):
+            queue(db, Statement("UPDATE session SET title = %(title)s WHERE id = %(id)s", {"id": session_id, "title": title}))
+            assert ask(db, titles) == [[(title,)]]
+
+
+def test_what_was_read_ahead_of_one_row_answers_for_no_other(stage: Stage) -> None:
+    """In the same words, that is; also where both are asked at once."""
+    text = "SELECT id FROM session WHERE id = %(id)s"
+    one, other = (Statement(text, {"id": stage.session()}) for _ in range(2))
+    with transaction(stage.workspace_id) as db:
+        read_ahead(db, one)
+        assert ask(db, other) == [[(other.values["id"],)]]
+        assert ask(db, other, one) == [[(each.values["id"],)] for each in (other, one)]

@@ -1,5 +1,6 @@
 """Whatever a model's side says, the turn ends: no session is held for ever by a write that the database will never take."""
 
+import json
 import threading
 
 import pytest
@@ -45,6 +46,9 @@ SAID = {
     ),
     "half a character in an error's message": ModelError("invalid", "a gateway says \ud800"),
     "a stop reason with a NUL": Reply([{"type": "text", "text": "hi"}], "end\x00turn"),
+    "an input of lists in lists in lists": Reply(
+        [{"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {"command": json.loads("[" * 900 + "]" * 900)}}], "tool_use"
+    ),
 }
 
 

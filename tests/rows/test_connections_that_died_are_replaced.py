@@ -142,6 +142,14 @@ def test_what_cannot_even_be_sent_leaves_the_transaction_and_its_workspace_to_be
         assert ask(db, here, here)[1] == [(stage.workspace_id, False)]
 
 
+def test_a_transaction_leaves_its_workspace_to_nobody(stage: Stage) -> None:
+    """A connection that goes back to its pool sees none."""
+    with transaction(stage.workspace_id) as db:
+        assert ask(db, PID)
+    with database.engine().connect() as connection:
+        assert not connection.scalar(sa.text("SELECT current_setting('assent.workspace', true)"))
+
+
 def test_a_session_is_locked_once_in_a_transaction(stage: Stage) -> None:
     session_id = stage.session()
     with transaction(stage.workspace_id) as db:

@@ -1,5 +1,6 @@
 """R12, R13, R16, R17, I4, I5, I6: a call runs only after its own approval was allowed in time, with the input that was shown."""
 
+import json
 from typing import Any
 
 import psycopg
@@ -204,6 +205,7 @@ def test_what_the_policy_denies_is_never_asked(stage: Stage) -> None:
         (call("bash", nonsense=1), "schema"),
         (call("bash", command="a\x00b"), "NUL"),
         (call("bash", command=2**60), "exactly"),
+        (call("bash", command=json.loads("[" * 60 + "]" * 60)), "nested deeper than 60 levels"),
     ],
 )
 def test_what_could_not_run_is_refused_before_anybody_is_asked(stage: Stage, block: dict[str, Any], words: str) -> None:

@@ -125,11 +125,12 @@ def test_sweeps_look_for_a_grant_only_where_its_tool_waits_for_it(stage: Stage) 
     for one in [session, *more, *others]:
         stage.message(one)
     for one in [session, *more, others[1]]:
-        stage.reply(one, call(command="a"))
+        stage.reply(one, call(command="a"), call(command="aa"))
     stage.reply(others[0], call("read", file_path="x"))
     given = granted(stage, agent_id, call(command="b"))
     [new] = due.new_grants(given.id)
     assert [each.session_id for each in due.waiting_for(new)] == sorted([session, *more])
+    assert [each.session_id for each in due.waiting_for(new, limit=2)] == sorted([session, *more])[:2]
     flow.swept(stage.workspace_id, given.id, session, over=False)
     [new] = due.new_grants(given.id)
     assert [each.session_id for each in due.waiting_for(new)] == sorted(one for one in more if one > session)

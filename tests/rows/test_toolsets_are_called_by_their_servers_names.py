@@ -93,10 +93,11 @@ def test_names_that_models_do_not_take_are_changed_and_stay_apart() -> None:
     assert full_name("shop", "refund") == REFUND
 
 
-def test_a_worker_without_the_toolset_leaves_the_call_and_readiness_says_so(stage: Stage, clock: Any) -> None:
-    toolset.announce({"orders": [entry("refund", queue="tools.orders")]})
+@pytest.mark.parametrize("queue", [None, "tools.orders"])
+def test_a_worker_without_the_toolset_leaves_the_call_and_readiness_says_so(stage: Stage, clock: Any, queue: str | None) -> None:
+    toolset.announce({"orders": [entry("refund", queue=queue)]})
     _, [found] = begun(stage, call(REFUND, n=1), shop="always_allow")
-    assert found.hint.queue == "tools.orders"
+    assert found.hint.queue == queue
     assert stage.claim_call(found, has=lambda address: address != "assent:orders") is None
     [said] = due.held_back()
     assert "toolset orders" in said
@@ -105,7 +106,7 @@ def test_a_worker_without_the_toolset_leaves_the_call_and_readiness_says_so(stag
     [said] = due.without_a_worker()
     assert said == "calls wait: no worker has toolset orders"
     assert stage.claim_call(found)
-    assert not due.held_back()
+    assert not due.held_back() + due.without_a_worker()
 
 
 def test_a_waiting_call_is_hinted_to_the_workers_that_have_its_toolset(stage: Stage, clock: Any) -> None:
@@ -113,8 +114,8 @@ def test_a_waiting_call_is_hinted_to_the_workers_that_have_its_toolset(stage: St
     _, [found, other] = begun(stage, call(REFUND, n=1), call("bash"), shop="always_allow", bash="always_allow")
     clock.advance(60)
     assert set(due.queues()) == {None, "tools.orders"}
-    assert [hint.args[0] for hint in due.hints(ToolCall, queue="tools.orders")] == [found.id]
-    assert [hint.args[0] for hint in due.hints(ToolCall)] == [other.id]
+    assert [(hint.args[0], hint.queue) for hint in due.hints(ToolCall, queue="tools.orders")] == [(found.id, "tools.orders")]
+    assert [(hint.args[0], hint.queue) for hint in due.hints(ToolCall)] == [(other.id, None)]
 
 
 def test_a_call_that_still_fits_its_changed_tool_runs(stage: Stage) -> None:

@@ -197,6 +197,11 @@ def who(kit):
     return kit("who").structured
 
 
+def runners(spec):
+    """This process's own of one toolset: workers that other tests left running have theirs."""
+    return alive(f" {spec}", psutil.Process().children(recursive=True))
+
+
 def test_it_is_another_process_and_stays_the_same(kit):
     first, second = who(kit), who(kit)
     assert first == second
@@ -383,7 +388,7 @@ def test_one_that_died_between_two_calls_is_replaced(kit):
 
 def test_threads_have_one_each(fresh_kit, tmp_path, aside):
     calls = [aside(fresh_kit, "say", out="x", wait_for=str(tmp_path / "go")) for _ in range(3)]
-    until(lambda: len(alive("workers.tools.runner", psutil.Process().children(recursive=True))) == 3)
+    until(lambda: len(runners("their_kit:kit")) == 3)
     (tmp_path / "go").touch()
     assert [text(call.result(10)) for call in calls] == ["said"] * 3
 
@@ -428,7 +433,7 @@ def test_what_is_not_as_it_was_described_does_not_run(house, fresh_kit, changing
     house.write("changing", TOOLS.replace("kit", "changing").replace(before, after))
     with pytest.raises(ToolError, match=f"its code {says} since the worker listed it"):
         changing("who")
-    assert alive("workers.tools.runner", psutil.Process().children(recursive=True)) == []
+    assert runners("changing:changing") == []
 
 
 def test_a_toolset_that_there_is_not_is_told(kit):
@@ -448,7 +453,7 @@ from pathlib import Path
 from workers.tools import running
 from workers.tools.kinds import ToolContext
 entry = next(entry for entry in running.describe()[0]["kit"] if entry["name"] == "linger")
-given = json.loads(sys.argv[1])
+given = json.loads(sys.stdin.read())
 running.toolset_tool("kit", entry).run(ToolContext("sevt_1", "sesn_1", Path("/tmp"), 60), given)
 """
 
@@ -456,11 +461,15 @@ running.toolset_tool("kit", entry).run(ToolContext("sevt_1", "sesn_1", Path("/tm
 @pytest.mark.crash
 @pytest.mark.parametrize("holding", [False, True], ids=["", "holding-the-lock"])
 def test_all_is_dead_after_the_workers_death(described, mark, holding):
-    words = [sys.executable, "-c", WORKER, json.dumps({"mark": mark, "holding": holding})]
-    worker = subprocess.Popen(words, env=os.environ | {"PYTHONPATH": f"{described[0]}:{Path.cwd()}"})
-    until(lambda: len(alive(mark)) >= 2, 30)
-    below = psutil.Process(worker.pid).children(recursive=True)
-    assert len(below) >= 4
-    worker.kill()
-    worker.wait()
+    env = os.environ | {"PYTHONPATH": f"{described[0]}:{Path.cwd()}"}
+    # Its input by a pipe: in its command line, it and each fork of it would look like what the tool has started.
+    with subprocess.Popen([sys.executable, "-c", WORKER], env=env, stdin=subprocess.PIPE, text=True) as worker:
+        try:
+            worker.stdin.write(json.dumps({"mark": mark, "holding": holding}))
+            worker.stdin.close()
+            until(lambda: len(alive(mark)) == 2, 30)
+            below = psutil.Process(worker.pid).children(recursive=True)
+            assert len(below) >= 4
+        finally:
+            worker.kill()
     until(lambda: not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in below))

@@ -3,14 +3,11 @@
 from typing import Any
 
 import pytest
-from doors.served import MODEL, confirmation, message
+from doors.served import KEYLESS, MODEL, confirmation, message
 from flask import Flask
 from own_database import DatabaseUrls
 from walls.world import World
 from werkzeug.routing import Rule
-
-OPEN = {"/healthz", "/readyz", "/openapi.json", "/docs"}
-"""Routes without a key: they tell of no workspace."""
 
 
 def bodies(world: World) -> dict[str, Any]:
@@ -40,7 +37,7 @@ def requests(app: Flask) -> list[tuple[str, Rule]]:
         (method, rule)
         for rule in app.url_map.iter_rules()
         for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
-        if rule.rule not in OPEN
+        if rule.rule not in KEYLESS
     ]
 
 

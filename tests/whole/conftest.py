@@ -134,7 +134,8 @@ Begin = Callable[..., Talk]
 def begin(house: House) -> Iterator[Begin]:
     """Begins sessions in a workspace of the test's own: `begin(shop="assent:orders")`, with policies by `policies`."""
     stage = Stage()
-    with Anthropic(api_key=key(stage), base_url=house.api, max_retries=0, _strict_response_validation=True) as sdk:
+    # It tries again, as its users' do: a connection that rested for 2 s may be closed just when it is used again.
+    with Anthropic(api_key=key(stage), base_url=house.api, _strict_response_validation=True) as sdk:
         environment = next(iter(sdk.beta.environments.list())).id
 
         def go(policies: dict[str, Any] | None = None, *, agent: dict[str, Any] | None = None, **servers: str) -> Talk:

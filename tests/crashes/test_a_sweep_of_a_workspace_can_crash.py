@@ -1,0 +1,87 @@
+"""Who seals the audit, or forgets answers, may die before and after it: each act is sealed once, and what is kept is still kept."""
+
+from collections import Counter
+
+import pytest
+import sqlalchemy as sa
+from audit.tampering import act, verified
+from crashes.boundaries import of
+from crashes.journey import Journey
+from crashes.processes import wait_for
+from rows.stage import Stage
+
+from models import db, due, seal
+from models.audit import Audit
+from models.db import transaction
+from models.idempotency import KEY_SECONDS, Answer, Slip
+from models.seal import Seal, Sweep
+from models.settings import settings
+
+
+@pytest.mark.parametrize("boundary", of("seal"))
+def test_a_sealing_may_die_too(journey: Journey, audit_key: str, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I9: the next sweep seals what this one has not, though it remembers what it has seen before; and nothing twice."""
+    monkeypatch.setattr(db, "_send", lambda _: None)
+    monkeypatch.setenv("ASSENT_AUDIT_KEY", audit_key)
+    settings.cache_clear()
+    stages, living = [journey.stage, Stage()], Sweep()
+    living.run()
+    sessions = [act(stage) for stage in stages for _ in range(2)]
+    journey.someone_dies(boundary, "sweep.seal_audit")
+    assert sorted(len(seals(stage)) for stage in stages) == ([1, 1] if boundary == "seal.before_commit" else [1, 2])
+    wait_for("all is sealed", lambda: seals_all(living))
+    Sweep().run()
+    found = [row for stage in stages for row in seals(stage)]
+    assert Counter(chain for row in found for chain in row.details["heads"]) == Counter(sessions)
+    assert [len(seals(stage)) for stage in stages] == [2, 2]
+    for stage in stages:
+        report = verified(stage)
+        assert (report.intact, report.unsealed) == (True, 0), report.problems
+        with transaction(stage.workspace_id) as handle:
+            assert sorted(handle.scalars(sa.select(Seal.seq))) == [row.seq for row in seals(stage)], "each is signed"
+
+
+@pytest.mark.parametrize("boundary", of("forget_answers"))
+def test_forgetting_may_die_too(journey: Journey, boundary: str) -> None:
+    """Fault 29: what is too old is gone in the end, and whose time has not come has its answer."""
+    who = journey.stage.principal
+    old, young = (Slip.of(who, "POST", "/v1/agents", b"{}", key=key, retry=0) for key in ("old", "young"))
+    keep(journey.stage, old)
+    journey.clock.advance(KEY_SECONDS - 60)
+    keep(journey.stage, young)
+    journey.clock.advance(61)
+    journey.someone_dies(boundary, "sweep.forget_answers")
+    assert kept(journey.stage) == (
+        {old.found_by, young.found_by} if boundary == "forget_answers.before_commit" else {young.found_by}
+    )
+    for _ in range(2):
+        due.forget_answers()
+        assert kept(journey.stage) == {young.found_by}
+    with transaction(who.workspace_id) as handle:
+        found = young.find(handle)
+        assert found
+        assert found.text == "said"
+
+
+def seals_all(sweep: Sweep) -> bool:
+    """Sweep. A dead one's lock goes a moment after it, and until then its workspace is left for the next sweep."""
+    sweep.run()
+    return not seal.grown(None).chains
+
+
+def seals(stage: Stage) -> list[Audit]:
+    """The workspace's seals."""
+    with transaction(stage.workspace_id) as handle:
+        return list(handle.scalars(sa.select(Audit).where(Audit.action == seal.SEALED).order_by(Audit.seq)))
+
+
+def keep(stage: Stage, slip: Slip) -> None:
+    """A request is answered."""
+    with transaction(stage.workspace_id) as handle:
+        slip.keep(handle, stage.principal, 200, "said")
+
+
+def kept(stage: Stage) -> set[str]:
+    """The answers that are there."""
+    with transaction(stage.workspace_id) as handle:
+        return set(handle.scalars(sa.select(Answer.id)))

@@ -1,0 +1,147 @@
+"""Rule 12: each sweep finds a bounded number, of what is due alone, the longest overdue first; other beats do not hold it up."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from rows.stage import Stage, call, entry
+
+from models import due, toolset
+from models.approval import Approval
+from models.clock import ahead
+from models.db import transaction
+from models.grant import Grant
+from models.idempotency import Answer
+from models.tool_call import ToolCall
+from models.turn import Turn
+
+Begin = Callable[[Stage], Any]
+
+
+def queued(stage: Stage) -> Turn:
+    """A turn that waits for a worker."""
+    session = stage.session()
+    stage.message(session)
+    return stage.get(Turn, stage.read(session).turn_id or "")
+
+
+def asked(stage: Stage) -> Approval:
+    """A question that waits for a person."""
+    turn = queued(stage)
+    stage.reply(turn.session_id, call())
+    return stage.approvals(turn.session_id)[0]
+
+
+def with_client(stage: Stage) -> ToolCall:
+    """A call that the client runs."""
+    session = stage.session(custom=("lookup",))
+    stage.message(session)
+    return stage.reply(session, call("lookup", n=1))[0]
+
+
+def claimed_turn(stage: Stage) -> Turn:
+    """A turn that a worker has."""
+    held = stage.claim(queued(stage).session_id)
+    assert held
+    return held
+
+
+def claimed_call(stage: Stage) -> ToolCall:
+    """A call that a worker has."""
+    session = stage.session(bash="always_allow")
+    stage.message(session)
+    held = stage.claim_call(stage.reply(session, call())[0])
+    assert held
+    return held
+
+
+def set_times(stage: Stage, rows: list[Any], column: str, minutes: list[float]) -> None:
+    """Have it been due so many minutes ago."""
+    with transaction(stage.workspace_id) as db:
+        for row, ago in zip(rows, minutes, strict=True):
+            db.execute(sa.update(type(row)).where(type(row).id == row.id).values({column: ahead(-60 * ago)}))
+
+
+@pytest.mark.parametrize(
+    ("begin", "column", "find"),
+    [
+        (asked, "expires_at", due.overdue_approvals),
+        (asked, "remind_at", due.approvals_to_remind),
+        (with_client, "answer_by", due.unanswered_calls),
+        (claimed_turn, "lease_until", partial(due.lapsed, Turn)),
+        (claimed_call, "lease_until", partial(due.lapsed, ToolCall)),
+    ],
+)
+def test_the_longest_overdue_come_first_and_no_more_than_a_sweep_can_do(
+    stage: Stage, begin: Begin, column: str, find: Callable[..., list[due.Due]]
+) -> None:
+    rows = [begin(stage) for _ in range(4)]
+    set_times(stage, rows, column, [1, 3, 2, -60])
+    found = [(each.id, each.session_id, each.workspace_id) for each in find(limit=2)]
+    assert found == [(row.id, row.session_id, stage.workspace_id) for row in (rows[1], rows[2])]
+    assert [each.id for each in find()] == [rows[1].id, rows[2].id, rows[0].id]
+
+
+def test_what_was_decided_or_answered_is_not_overdue(stage: Stage) -> None:
+    decided, answered = asked(stage), with_client(stage)
+    stage.confirm(decided.session_id, decided.tool_call_id or "")
+    stage.send(answered.session_id, {"type": "user.custom_tool_result", "custom_tool_use_id": answered.id, "content": []})
+    for row, column in ((decided, "expires_at"), (decided, "remind_at"), (answered, "answer_by")):
+        set_times(stage, [row], column, [1])
+    assert due.overdue_approvals() + due.approvals_to_remind() + due.unanswered_calls() == []
+
+
+def test_the_longest_due_are_told_of_first_and_no_more_than_fit(stage: Stage, clock: Any) -> None:
+    rows = [queued(stage) for _ in range(3)]
+    set_times(stage, rows, "due_at", [1, 3, 2])
+    clock.advance(200)
+    assert {hint.args[0] for hint in due.hints(Turn, limit=2)} == {rows[1].id, rows[2].id}
+    assert [hint.args[0] for hint in due.hints(Turn, limit=2)] == [rows[0].id]
+
+
+def test_a_row_that_somebody_works_on_holds_up_no_hint_of_another(stage: Stage, clock: Any) -> None:
+    """Nor does a beat that stamps it."""
+    first, second = queued(stage), queued(stage)
+    clock.advance(60)
+    with transaction(stage.workspace_id) as db:
+        db.execute(sa.select(Turn.id).where(Turn.id == first.id).with_for_update())
+        assert [hint.args[0] for hint in due.hints(Turn)] == [second.id]
+    assert [hint.args[0] for hint in due.hints(Turn)] == [first.id]
+
+
+def test_every_queue_in_which_calls_wait_is_looked_at_and_no_other(stage: Stage) -> None:
+    """However many there are."""
+    tools = ["a", "b", "c", "d", "e"]
+    toolset.announce({"orders": [entry(name, queue=f"tools.{name}") for name in tools]})
+    session = stage.session(servers={"shop": "assent:orders"}, shop="always_allow")
+    stage.message(session)
+    calls = stage.reply(session, *(call(f"mcp__shop__{name}", n=1) for name in tools))
+    for first_and_another in (calls[0], calls[2]):
+        assert stage.claim_call(first_and_another)
+    assert due.queues() == [None, "tools.b", "tools.d", "tools.e"]
+
+
+def test_the_oldest_grants_are_swept_for_first_and_one_alone_by_its_hint(stage: Stage) -> None:
+    for _ in range(2):
+        waits = asked(stage)
+        stage.decide(waits, result="allow", scope="session")
+    with transaction(stage.workspace_id) as db:
+        older, newer = db.scalars(sa.select(Grant.id).order_by(Grant.created_at))
+    assert [new.id for new in due.new_grants()] == [older, newer]
+    assert [new.id for new in due.new_grants(limit=1)] == [older]
+    assert [new.id for new in due.new_grants(newer)] == [newer]
+
+
+def test_so_many_old_answers_are_forgotten_at_once(stage: Stage) -> None:
+    said = {"workspace_id": stage.workspace_id, "body_sha256": "", "status": 200, "text": ""}
+    with transaction(stage.workspace_id) as db:
+        for answer in "abc":
+            db.add(Answer(id=answer, expires_at=ahead(3600 if answer == "c" else -60), **said))
+    kept = []
+    for _ in range(3):
+        due.forget_answers(limit=1)
+        with transaction(stage.workspace_id) as db:
+            kept.append(db.query(Answer).count())
+    assert kept == [2, 1, 1]
