@@ -31,7 +31,7 @@ def create_app() -> "Flask":
     from models import ids, roles
     from models.settings import settings
 
-    roles.refuse_too_strong()
+    roles.check_start("web")
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings().max_body_bytes
     app.url_map.merge_slashes = False  # no redirects: clients do not repeat a POST

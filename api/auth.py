@@ -43,6 +43,12 @@ def authenticate() -> Principal:
     return replace(principal, address=request.remote_addr)
 
 
+def administrator() -> Principal | None:
+    """The principal behind the request's key if it has the scope `admin`; for routes that need no key."""
+    principal = authenticate() if _secret() else None
+    return principal if principal and "admin" in principal.scopes else None
+
+
 def _keep_inside(principal: Bound, environment_id: str = "", session_id: str = "", **_others: str) -> None:
     """Let a bound key through to its own environment: its work, and its sessions."""
     from api.door import check_ids  # the doors know of us

@@ -51,6 +51,11 @@ CACHE_SECONDS = 3.0
 _CACHE_SIZE = 10_000
 
 
+# Both go over all workspaces, so functions of the database do them.
+_FIND = sa.text("SELECT id, workspace_id, scopes, environment_id, allowed_cidrs FROM assent_find_key(:digest)")
+_GOOD = sa.text("SELECT * FROM assent_good_keys(CAST(:ids AS text[]))")
+
+
 @dataclass(frozen=True)
 class Bound(Principal):
     """A key that serves one environment. It opens the routes of an environment's worker, and there only what is of this one."""
@@ -105,7 +110,7 @@ class ApiKey(Base):
             workspace_id=workspace_id,
             name=name,
             scopes=[s for s in SCOPES if s in scopes],
-            secret_sha256=_sha256(secret),
+            secret_sha256=sha256(secret),
             hint=secret[-4:],
             environment_id=environment_id,
             created_at=clock.now(db),
@@ -121,7 +126,7 @@ class ApiKey(Base):
         """Who holds this secret, or None if nobody (any more). Asks the database at most every CACHE_SECONDS."""
         if not well_formed(secret):
             return None
-        digest = _sha256(secret)
+        digest = sha256(secret)
         # Of a thousand requests that find the memory too old at once, one asks again and the others wait for it.
         if (known := cls._remembered(digest)) is None:
             with cls._asking.setdefault(digest, threading.Lock()):
@@ -137,10 +142,9 @@ class ApiKey(Base):
     @classmethod
     def _ask(cls, digest: str) -> Principal | None:
         asked = time.monotonic()
-        # Whose workspace it is, is what we want to know: the system role looks over all of them.
-        with transaction(role="system") as db:
-            wanted = sa.select(cls.id, cls.workspace_id, cls.scopes, cls.environment_id)
-            found = db.execute(wanted.where(cls.secret_sha256 == digest, cls.revoked_at.is_(None))).one_or_none()
+        # The workspace is not known yet, so a function of the database looks over all of them.
+        with transaction() as db:
+            found = db.execute(_FIND, {"digest": digest}).one_or_none()
         if found is None:
             cls._known.pop(digest, None)
             return None
@@ -151,6 +155,11 @@ class ApiKey(Base):
             cls._known.clear()
         cls._known[digest] = (principal, asked + CACHE_SECONDS)
         return principal
+
+    @staticmethod
+    def good(db: Db, key_ids: list[str]) -> set[str]:
+        """Those of the keys, of any workspace, that still open something, by a function of the database."""
+        return set(db.scalars(_GOOD, {"ids": key_ids}))
 
     @classmethod
     def forget(cls) -> None:
@@ -213,5 +222,6 @@ def _base62(number: int, width: int) -> str:
     return "".join(reversed(digits))
 
 
-def _sha256(secret: str) -> str:
+def sha256(secret: str) -> str:
+    """A secret as it is stored."""
     return hashlib.sha256(secret.encode()).hexdigest()
