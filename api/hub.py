@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from api import limits
 from api.reader import Frame, Reader
-from models.api_key import ApiKey
+from models import key_lookup
 from models.db import transaction
 from models.session import Session
 from models.settings import settings
@@ -190,7 +190,7 @@ def _look_at_heads(readers: list[Reader]) -> None:
     keys = list({reader.key_id for reader in readers})
     with transaction() as db:
         heads = Session.heads(db, sessions)
-        good = ApiKey.good(db, keys)
+        good = key_lookup.good(db, keys)
     for reader in readers:
         reader.gone = reader.session_id not in heads
         reader.refused = reader.key_id not in good

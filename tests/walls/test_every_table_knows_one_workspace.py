@@ -52,7 +52,7 @@ def a_row(urls: DatabaseUrls, world: World, table: str) -> Row:
 def insert(db: "psycopg.Connection[Any]", table: str, row: Row) -> None:
     """Insert a row as it is."""
     names = sql.SQL(", ").join(map(sql.Identifier, row))
-    arrays, texts = {"scopes"}, {"match"}  # every other list is JSON, and this text too
+    arrays, texts = {"scopes", "allowed_cidrs"}, {"match"}  # every other list is JSON, and this text too
     values = [
         psycopg.types.json.Jsonb(value) if name in texts or (isinstance(value, dict | list) and name not in arrays) else value
         for name, value in row.items()

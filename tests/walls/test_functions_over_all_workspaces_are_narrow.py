@@ -10,7 +10,8 @@ from psycopg.errors import InsufficientPrivilege
 from rows.stage import call
 from walls.world import World
 
-from models.api_key import ApiKey, sha256
+from models import key_lookup
+from models.pure.key_secret import sha256
 
 FUNCTIONS = {
     "assent_announce_toolsets": ("'[]'", "false", "1.0"),
@@ -133,4 +134,4 @@ def test_the_app_still_needs_its_workspace_for_everything_else(theirs: World, da
     theirs.stage.message(theirs.resting_id)
     theirs.stage.reply(theirs.resting_id, call())
     assert rows(database_urls.app, "SELECT id FROM session") == []
-    assert ApiKey.authenticate(theirs.key)
+    assert key_lookup.authenticate(theirs.key, None)
