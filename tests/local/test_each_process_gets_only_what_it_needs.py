@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import psutil
 import pytest
 
 from deploy.folder import MARK, free_port
+from deploy.local import ROOT
 from models import variables
 from models.settings import Settings, settings
 from models.variables import PROCESSES, environment_of, holders, refuse_needless
@@ -101,6 +103,16 @@ def test_what_is_not_known_goes_to_the_tools_alone() -> None:
     assert holders("ASSENT_ORDERS_TOKEN") == ("tools",)
     assert set(holders("PATH")) == set(holders("ASSENT_MAX_TURNS")) == ALL
     assert environment_of("postgres", {"PATH": "/bin", "REDIS_URL": "r", "ASSENT_MAX_TURNS": "1"}) == {"PATH": "/bin"}
+
+
+def test_the_documentation_says_the_same() -> None:
+    """For those who run another supervisor."""
+    text = (ROOT / "docs/operation.md").read_text()
+    rows = dict(re.findall(r"^\| `([A-Z_]+)` \| ([a-z, ]+?)(?:;.*)? \|$", text, re.MULTILINE))
+    assert len(rows) > 10
+    for variable, processes in rows.items():
+        assert holders(variable) == (() if processes == "none" else tuple(processes.split(", "))), variable
+    assert re.findall(r"^\| `([a-z]+)` \| .* \| .* \|$", text, re.MULTILINE) == list(PROCESSES)
 
 
 @pytest.fixture
