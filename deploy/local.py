@@ -184,7 +184,10 @@ class Local:
         os.environ.update(self.env)
         settings.cache_clear()
         # Only the sweeps hold the private key; the others verify by its public half.
-        self.env["ASSENT_AUDIT_PUBLIC_KEYS"] = " ".join(key.text for key in seal_key.known())
+        try:
+            self.env["ASSENT_AUDIT_PUBLIC_KEYS"] = " ".join(key.text for key in seal_key.known())
+        except (OSError, ValueError) as error:
+            raise Refused(f"the audit's keys (ASSENT_AUDIT_KEY, _KEY_FILE, _PUBLIC_KEYS) cannot be read: {error}") from None
 
     def _start_processes(self) -> None:
         processes = parse_procfile(self.procfile.read_text("utf-8")).processes

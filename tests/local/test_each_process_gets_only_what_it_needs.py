@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from honcho.environ import parse_procfile
 
 from deploy.folder import MARK, free_port
 from deploy.local import ROOT
@@ -155,6 +156,29 @@ def test_in_production_no_process_starts_with_another_s_secret(
     assert said.startswith(f"assent: {variable}: {process} must not hold this: {line}")
     assert "hush" not in said
     assert "\n" not in said
+
+
+@pytest.mark.timeout(120)
+def test_each_process_of_the_procfile_looks_at_itself(redis_url: str, tmp_path: Path) -> None:
+    """All at once, with a secret that none of them may have."""
+    env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path), "REDIS_URL": redis_url}
+    env |= {"DATABASE_OWNER_URL": "hush", "FLOWER_BASIC_AUTH": "a:b", "PORT": str(free_port()), "FLOWER_PORT": str(free_port())}
+    lines = parse_procfile((ROOT / "Procfile").read_text()).processes
+    started = {
+        name: subprocess.Popen(
+            ["/bin/sh", "-c", f"exec {line}"], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        for name, line in lines.items()
+    }
+    try:
+        for name, process in started.items():
+            output, _ = process.communicate(timeout=100)
+            assert process.returncode != 0, name
+            assert f"assent: DATABASE_OWNER_URL: {name} must not hold this: no running process may have it" in output.decode()
+    finally:
+        for process in started.values():
+            process.kill()
+            process.communicate()
 
 
 def test_elsewhere_it_is_a_warning(held: Callable[..., None], caplog: pytest.LogCaptureFixture) -> None:
