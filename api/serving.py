@@ -11,7 +11,7 @@ from gunicorn import util
 from gunicorn.http import errors
 from gunicorn.workers.ggevent import GeventWorker
 
-from models import ids, process
+from models import garbage_collection, ids
 from models.settings import settings
 
 _STATUS: dict[type[Exception], tuple[int, str]] = {
@@ -67,7 +67,7 @@ def _words(status: int, exc: Exception) -> str:
 
 def post_worker_init(_worker: Any) -> None:
     """gunicorn's hook: a process has loaded the application."""
-    process.started()
+    garbage_collection.freeze()
 
 
 worker_class = Worker
