@@ -81,7 +81,9 @@ def test_updating_what_allows_needs_agents(
     good(with_scopes("sessions", "agents").post(path, json={"agent": {field: value}}))
 
 
-def test_who_runs_sessions_sends_back_what_they_were_given(with_scopes: Callable[..., Caller], strict_agent: dict[str, Any]) -> None:
+def test_who_runs_sessions_sends_back_what_they_were_given(
+    with_scopes: Callable[..., Caller], strict_agent: dict[str, Any]
+) -> None:
     """The same again loosens nothing, and neither do a title, a model and a system prompt."""
     runner = with_scopes("read", "sessions")
     same = {field: strict_agent[field] for field in ("tools", "mcp_servers", "permission_policy", "approval")}
