@@ -296,6 +296,7 @@ def create_tables() -> None:
         sa.Column("unread", INTEGER, nullable=False),
         sa.Column("status", STRING, nullable=False),
         sa.Column("last_seq", BIG, nullable=False),
+        sa.Column("stream_positions", JSON, nullable=False),
         sa.Column("updated_at", TIME, nullable=False),
         sa.Column("audit_seq", BIG, nullable=False),
         sa.Column("audit_head", STRING, nullable=False),
