@@ -47,6 +47,7 @@ APP_RIGHTS = {
     "sealed": CHANGE,
     "session": ALL,
     "stored_result": ALL,
+    "sweep_failure": ALL,
     "tool_call": ALL,
     "turn": ALL,
     "work": ALL,
@@ -63,6 +64,7 @@ SYSTEM_COLUMNS = {
     "listing": "workspace_id, url",
     "sealed": "chain, seq, workspace_id",
     "session": "id, workspace_id, status, last_seq, audit_seq",
+    "sweep_failure": "sweep, subject_id, workspace_id, failures, not_before",
     "tool_call": "id, workspace_id, session_id, status, fence, due_at, hinted_at, lease_until, cancel_requested_at, held_back, "
     "queue, address, answer_by",
     "turn": "id, workspace_id, session_id, status, fence, due_at, hinted_at, lease_until, ended_at",
@@ -73,6 +75,7 @@ SYSTEM_COLUMNS = {
 SYSTEM_WRITES = {
     "answer": "DELETE",
     "listing": "UPDATE (changed_at)",
+    "sweep_failure": "DELETE",
     "tool_call": "UPDATE (lease_until, hinted_at)",
     "turn": "UPDATE (lease_until, hinted_at)",
 }
@@ -183,6 +186,15 @@ def create_tables() -> None:
         sa.Column("workspace_id", STRING, nullable=False),
         sa.Column("seq", BIG, nullable=False),
         sa.PrimaryKeyConstraint("chain"),
+    )
+    op.create_table(
+        "sweep_failure",
+        sa.Column("sweep", STRING, nullable=False),
+        sa.Column("subject_id", STRING, nullable=False),
+        sa.Column("workspace_id", STRING, nullable=False),
+        sa.Column("failures", INTEGER, nullable=False),
+        sa.Column("not_before", TIME, nullable=False),
+        sa.PrimaryKeyConstraint("sweep", "subject_id"),
     )
     op.create_table(
         "toolset",
