@@ -15,6 +15,7 @@ def create_app() -> "Flask":
         agents,
         approvals,
         audit,
+        client,
         environments,
         errors,
         events,
@@ -47,6 +48,7 @@ def create_app() -> "Flask":
 
     errors.install(app)
     limits.install(app)
+    client.install(app)
     app.register_blueprint(agents.agents)
     app.register_blueprint(environments.environments)
     app.register_blueprint(work.work)

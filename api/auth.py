@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from flask import request
 
-from api import limits
+from api import client, limits
 from api.errors import Denied
-from models.api_key import ApiKey, Bound
+from models.api_key import ApiKey, Bound, well_formed
 from models.db import transaction
 from models.errors import NotFound
 from models.principal import Principal
@@ -28,10 +28,10 @@ def authenticate() -> Principal:
     Raises Denied (401 without a good key, 403 for another workspace or environment), NotFound (another environment's session),
     TooMany.
     """
-    secret = _secret()
-    if not secret:
+    found = secret()
+    if not found:
         raise Denied(401, _ASK)
-    principal = ApiKey.authenticate(secret)
+    principal = _known(found)
     if principal is None:
         raise Denied(401, f"This API key is not known here: mistyped, revoked, or another server's. {_ASK}")
     limits.take(principal)
@@ -40,7 +40,19 @@ def authenticate() -> Principal:
         raise Denied(403, f"anthropic-workspace-id: this key belongs to workspace {principal.workspace_id}; leave it out.")
     if isinstance(principal, Bound):
         _keep_inside(principal, **(request.view_args or {}))
-    return replace(principal, address=request.remote_addr)
+    return replace(principal, address=client.address())
+
+
+def _known(given: str) -> Principal | None:
+    """The holder of this key. Raises TooMany, without a look-up, if too many unknown keys came from the client's address."""
+    if ApiKey.seen(given) or not well_formed(given):
+        return ApiKey.authenticate(given)
+    address = client.address()
+    limits.take_guess(address)
+    principal = ApiKey.authenticate(given)
+    if principal is not None:
+        limits.give_guess_back(address)
+    return principal
 
 
 def _keep_inside(principal: Bound, environment_id: str = "", session_id: str = "", **_others: str) -> None:
@@ -65,7 +77,8 @@ def require(principal: Principal, *scopes: str) -> None:
         raise Denied(403, f"This API key lacks the scope {missing[0]!r}; `assent keys create --scopes` makes one that has it.")
 
 
-def _secret() -> str:
+def secret() -> str:
+    """The API key that the request carries; empty if it has none."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()

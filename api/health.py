@@ -1,5 +1,6 @@
-"""For operators and balancers: is the process alive, and can it do its work? Neither asks for a key, neither tells secrets."""
+"""For operators and balancers: is the process alive, and can it do its work? Only administrators are told why not."""
 
+import logging
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -11,11 +12,14 @@ from flask import Blueprint, Response, json
 from sqlalchemy.exc import SQLAlchemyError
 
 import models
+from api import auth
 from api.answers.health import Alive, Ready
 from api.door import Door, opens
 from models import due
 from models.db import transaction
 from models.settings import settings
+
+log = logging.getLogger("assent.api")
 
 health = Blueprint("health", __name__)
 
@@ -28,17 +32,20 @@ def alive() -> Response:
 
 
 @health.get("/readyz")
-@opens(Door(Ready, key=False, statuses=(200, 503)))
+@opens(Door(Ready, key=False, statuses=(200, 503), errors=(401, 403, 429)))
 def ready() -> Response:
-    """503 unless the database is there with this release's schema. Redis is reported: nothing here needs it to be right."""
-    database, hints = _database(), _redis()
+    """503 unless the database is there with this release's schema. A key with the scope `admin` is also told what waits, and why.
+
+    Redis is reported: nothing here needs it to be right.
+    """
+    database = _database()
     good = database == "ok"
-    said = {
-        "status": "ok" if good else "not ready",
-        "database": database,
-        "redis": hints,
-        "held_back": _held_back() if good else [],
-    }
+    if not good:
+        log.warning("not ready: the database is %s", database)
+    said: dict[str, object] = {"status": "ok" if good else "not ready"}
+    if good and auth.secret():  # without the database, nobody knows whose key it is
+        auth.require(auth.authenticate(), "admin")
+        said |= {"database": database, "redis": _redis(), "held_back": _held_back()}
     return _answer(200 if good else 503, said)
 
 

@@ -130,6 +130,11 @@ class ApiKey(Base):
         return known
 
     @classmethod
+    def seen(cls, secret: str) -> bool:
+        """True if this process has known the secret as a key's, even if that is too long ago to trust it without a look-up."""
+        return _sha256(secret) in cls._known
+
+    @classmethod
     def _remembered(cls, digest: str) -> Principal | None:
         principal, until = cls._known.get(digest, (None, 0.0))
         return principal if until > time.monotonic() else None

@@ -137,7 +137,9 @@ def waiting_for(grant: NewGrant, limit: int | None = None) -> list[Due]:
     always = sa.and_(Grant.session_id.is_(None), Grant.agent_id == Approval.agent_id, same)
     of_agent = sa.select(*columns).join(Grant, always).where(*where)
     both = of_session.union(of_agent).subquery()
-    return _find(sa.select(both.c.session_id, both.c.session_id, both.c.workspace_id).order_by(both.c.session_id).limit(limit or BATCH))
+    return _find(
+        sa.select(both.c.session_id, both.c.session_id, both.c.workspace_id).order_by(both.c.session_id).limit(limit or BATCH)
+    )
 
 
 def gone(session_ids: list[str]) -> set[str]:

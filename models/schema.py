@@ -20,4 +20,18 @@ from models.work import Work
 from models.workspace import Workspace
 
 _OF_SESSIONS = (Session, Turn, ToolCall, StoredResult, Attempt, Approval, Event, Work, Grant)
-TABLES = (Workspace, ApiKey, Agent, AgentVersion, Environment, Toolset, Listing, *_OF_SESSIONS, Audit, Seal, Sealed, Answer, SweepFailure)
+TABLES = (
+    Workspace,
+    ApiKey,
+    Agent,
+    AgentVersion,
+    Environment,
+    Toolset,
+    Listing,
+    *_OF_SESSIONS,
+    Audit,
+    Seal,
+    Sealed,
+    Answer,
+    SweepFailure,
+)

@@ -209,7 +209,8 @@ def streamed(db: Db, session_id: str, principal_id: str, seq: int, *, ended: boo
 _SENT_BEFORE = "WHERE id = %(id)s AND (stream_positions ->> %(principal)s)::bigint < %(seq)s"
 _RUN_ENDED = f"UPDATE session SET stream_positions = stream_positions - %(principal)s::text {_SENT_BEFORE}"  # noqa: S608 - our own names
 _RUN_WAITS = f"""
-    UPDATE session SET stream_positions = stream_positions || jsonb_build_object(%(principal)s::text, %(seq)s::bigint) {_SENT_BEFORE}
+    UPDATE session SET stream_positions = stream_positions || jsonb_build_object(%(principal)s::text, %(seq)s::bigint)
+    {_SENT_BEFORE}
 """  # noqa: S608 - our own names
 
 

@@ -1,4 +1,4 @@
-"""No date, number, cursor, id, header or text at the edge of what can be written down is a 5xx: each route reads it or refuses it."""
+"""No date, number, cursor, id, header or text at its limit is a 5xx: each route reads it or refuses it."""
 
 import base64
 import json
@@ -136,8 +136,7 @@ def test_no_cursor_is_a_5xx(api: str, caller: Caller, stage: Stage, ids: dict[st
         if cursor is None:
             continue
         paged.append(path)
-        for page in forged(cursor):
-            faults.append(fault(caller.get(filled(path, ids), params={"page": page})))
+        faults += [fault(caller.get(filled(path, ids), params={"page": page})) for page in forged(cursor)]
     assert {"/v1/sessions", "/v1/agents", "/v1/approvals", "/v1/audit", "/v1/sessions/{session_id}/events"} <= set(paged)
     assert not [each for each in faults if each], "\n".join(each for each in faults if each)[:6000]
 
@@ -199,7 +198,10 @@ def bodies(api: str, ids: dict[str, str]) -> dict[str, Any]:
     rules: Any = {"type": "rules", "rules": [rule], "default": "ask"}
     schema: Any = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 5}}}
     custom: Any = {"type": "custom", "name": "t", "description": "d", "input_schema": schema, "approval": approval}
-    toolset: Any = {"type": "agent_toolset_20260401", "configs": [{"name": "bash", "permission_policy": rules, "approval": approval}]}
+    toolset: Any = {
+        "type": "agent_toolset_20260401",
+        "configs": [{"name": "bash", "permission_policy": rules, "approval": approval}],
+    }
     agent = {"name": "A", "model": "claude-opus-5-5", "system": "s", "description": "d", "metadata": {"a": "b"}, "max_turns": 5}
     agent |= {"tools": [toolset, custom]}
     message: Any = {"type": "user.message", "content": [{"type": "text", "text": "Hello."}]}

@@ -1,4 +1,4 @@
-"""Rule 12: rows that always fail do not hold up the rest, over several beats. They are tried again, and are dealt with once they can be."""
+"""Rule 12: rows that always fail do not hold up the rest, over several beats, and are dealt with once they can be."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -79,7 +79,9 @@ def broken(database_urls: DatabaseUrls, clean_database: object) -> Iterator[set[
         db.execute("CREATE TABLE broken (id text PRIMARY KEY)")
         db.execute("""
             CREATE FUNCTION break_session() RETURNS trigger SECURITY DEFINER LANGUAGE plpgsql AS $$ BEGIN
-                IF EXISTS (SELECT FROM public.broken WHERE id = NEW.session_id) THEN RAISE 'broken' USING ERRCODE = 'data_exception'; END IF;
+                IF EXISTS (SELECT FROM public.broken WHERE id = NEW.session_id) THEN
+                    RAISE 'broken' USING ERRCODE = 'data_exception';
+                END IF;
                 RETURN NEW;
             END $$
         """)

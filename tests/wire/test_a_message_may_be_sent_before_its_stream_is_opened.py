@@ -54,9 +54,7 @@ def session_id(clients: list[Anthropic]) -> str:
 
 def send(client: Anthropic, session_id: str, text: str) -> None:
     """Post one message."""
-    client.beta.sessions.events.send(
-        session_id, events=[{"type": "user.message", "content": [{"type": "text", "text": text}]}]
-    )
+    client.beta.sessions.events.send(session_id, events=[{"type": "user.message", "content": [{"type": "text", "text": text}]}])
 
 
 def read(opened: Any) -> list[tuple[str, str]]:
@@ -130,9 +128,7 @@ def test_the_stream_of_another_principal_changes_nothing(
 
 
 @pytest.mark.parametrize("idiom", ["send-then-stream", "stream-then-send"])
-def test_the_npm_sdk_gets_each_event_once(
-    api: str, stage: Stage, secret: str, session_id: str, npm_sdk: Path, idiom: str
-) -> None:
+def test_the_npm_sdk_gets_each_event_once(api: str, stage: Stage, secret: str, session_id: str, npm_sdk: Path, idiom: str) -> None:
     env = os.environ | {"ASSENT_URL": api, "ASSENT_API_KEY": secret}
     command, pipe = ["node", "sending.mjs", idiom, session_id], subprocess.PIPE
     with subprocess.Popen(command, cwd=npm_sdk, env=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as node:
