@@ -2,7 +2,8 @@
 
 They run as `assent_system`, without locks, in the sweeps' process alone. The acting transaction locks the session and looks again.
 What a sweep failed at steps back (`models.sweep_failure`): it is left out until its pause is over, so that rows that always fail do
-not hold up the rest. Other processes call only `gone`, which asks a function of the database, and what readiness says of one workspace.
+not hold up the rest. Other processes call only `gone`, which asks a function of the database, and what readiness says of one
+workspace.
 """
 
 from collections import Counter
