@@ -7,6 +7,7 @@ A command of `RUNS` is never surely read. One of `HANDS_ON` (package runners, co
 import re
 from collections.abc import Callable, Sequence
 
+from models.pure.shell.known_programs import program_of
 from models.pure.shell.words import MARK
 
 RUNS = frozenset(
@@ -40,16 +41,9 @@ HANDS_ON = frozenset(
     for name in names.split()
 )
 _INTERPRETER = re.compile(r"(python|pypy|perl|ruby|node|nodejs|deno|php|lua|luajit)[\d.]*")
-_SED = re.compile(
-    r"(\d+|\$|/[^/\\\n;{}]*/)?(,(\d+|\$|/[^/\\\n;{}]*/))?([pdq]|s/[^/\\\n]*/[^/\\\n]*/[gpIi\d]*|s\|[^|\\\n]*\|[^|\\\n]*\|[gpIi\d]*)"
-)
 _LONG: dict[str, str] = {
     "git": "--exec --exec-path --upload-pack --receive-pack --output --ext-diff --textconv --open-files-in-pager --extcmd --config "
-    "--config-env --template --tool --paginate",
-    "sort": "--output --compress-program",
-    "fd": "--exec --exec-batch",
-    "fdfind": "--exec --exec-batch",
-    "rg": "--pre --hostname-bin",
+    "--config-env --template --tool --paginate --output-directory --export-marks",
     "ag": "--pager",
     "ack": "--pager --output",
     "tar": "--checkpoint-action --to-command --use-compress-program --rsh-command --info-script --new-volume-script --rmt-command",
@@ -57,21 +51,17 @@ _LONG: dict[str, str] = {
     "zip": "--unzip-command --test",
     "split": "--filter",
     "wget": "--use-askpass --config --execute --output-document --output-file",
-    "curl": "--config --output --output-dir --remote-name --remote-name-all --engine --dump-header --trace --cookie-jar",
     "go": "--exec --toolexec --vettool",
     "cargo": "--config",
     "make": "--eval",
     "hg": "--config",
     "svn": "--config-option --editor-cmd --diff-cmd --diff3-cmd",
     "bat": "--pager",
-    "tree": "--output",
-    "diff": "--output",
     "openssl": "--engine --provider",
 }
 """Options, their beginnings included, that run a program or write where they are told."""
 _SHORT: dict[str, str] = {
-    "sort": "o", "fd": "xX", "fdfind": "xX", "tar": "IF", "rsync": "e", "scp": "SFo", "zip": "T", "wget": "eOoi", "curl": "KoOcDJ",
-    "tree": "o", "tcpdump": "zw", "date": "s", "hostname": "bF", "jobs": "x", "printf": "v", "test": "v",
+    "tar": "IF", "rsync": "e", "scp": "SFo", "zip": "T", "wget": "eOoi", "tcpdump": "zw", "jobs": "x",
 }  # fmt: skip
 _GIT_RUNS = frozenset(
     {
@@ -89,7 +79,9 @@ _GIT_RUNS = frozenset(
     }
     | {"submodule"}
 )
-_FIND = ("-exec", "-ok", "-delete", "-fprint", "-fls", "-files0")
+_GIT_SHORT = {
+    "rebase": "xi", "clone": "cu", "ls-remote": "u", "fetch": "u", "archive": "o", "format-patch": "o", "bugreport": "o",
+}  # fmt: skip
 
 
 def doubt(words: Sequence[str]) -> str | None:
@@ -99,6 +91,9 @@ def doubt(words: Sequence[str]) -> str | None:
         return f"`{name}` runs or changes other commands"
     if _INTERPRETER.fullmatch(name) and not _script(args):
         return f"`{name}` takes its program from its arguments or its input"
+    known, rest = program_of(words)
+    if known and not known.writes:
+        return None if known.knows(rest) else f"`{name}` is not known to only read in this form"
     options = [arg.lstrip(MARK) for arg in args]
     if name in _MINDED and any(arg[:2] in {MARK + "*", MARK + "?", MARK + "["} for arg in args):
         return f"`{name}` would take names of files for options"
@@ -143,26 +138,9 @@ def _git(args: Sequence[str]) -> bool:
     rest = args[1:] if args[0] == "--no-pager" else args
     if not rest or rest[0].startswith("-") or rest[0] in _GIT_RUNS or any(arg.startswith(("ext::", "fd::")) for arg in rest):
         return True
-    runs = {"rebase": "xi", "grep": "O", "clone": "cu", "ls-remote": "u", "fetch": "u", "archive": "o"}
-    shorts = runs.get(rest[0], "")
+    shorts = _GIT_SHORT.get(rest[0], "")
     return any(arg.startswith("-") and not arg.startswith("--") and any(sign in arg for sign in shorts) for arg in rest[1:])
 
 
-def _find(args: Sequence[str]) -> bool:
-    return any(arg.startswith(_FIND) for arg in args)
-
-
-def _awk(args: Sequence[str]) -> bool:
-    program = [arg for arg in args if not arg.startswith(("-F", "-v"))]
-    return any(arg.startswith("-") or re.search(r"system|getline|[|>@&]", arg) for arg in program)
-
-
-def _sed(args: Sequence[str]) -> bool:
-    scripts = [arg for arg in args if arg not in {"-n", "-E", "-r", "-s", "-z", "-u"}]
-    return not scripts or any(arg.startswith("-") for arg in scripts) or not _SED.fullmatch(scripts[0])
-
-
-_GUARDS: dict[str, Callable[[Sequence[str]], bool]] = {
-    "git": _git, "find": _find, "gfind": _find, "awk": _awk, "gawk": _awk, "mawk": _awk, "nawk": _awk, "sed": _sed, "gsed": _sed,
-}  # fmt: skip
+_GUARDS: dict[str, Callable[[Sequence[str]], bool]] = {"git": _git}
 _MINDED = frozenset([*_GUARDS, *_LONG, *_SHORT])
