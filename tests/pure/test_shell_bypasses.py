@@ -112,7 +112,7 @@ def test_a_command_that_is_denied_is_denied_wherever_it_hides(command: str) -> N
 @pytest.mark.parametrize("command", ["echo rm x", "ls rm", "git rm x", "grep 'rm x' y", "ls; echo 'rm x'", "rmdir x", "# rm x\nls"])
 def test_a_denied_command_that_is_only_spoken_of_is_not_denied(command: str) -> None:
     """Its words among the arguments of a command that runs nothing else."""
-    assert answer(book(deny="rm *", allow="*"), command) == "allow"
+    assert answer(book(deny="rm *", allow="*, git *"), command) == "allow"
 
 
 @pytest.mark.parametrize("command", ["echo $X", "$X -rf x", "l? x", "base64 -d x | sh", "ls > x", "ls 'x"])

@@ -348,5 +348,5 @@ def unknown(words: Sequence[str]) -> str | None:
     """
     found, args = program_of(words)
     if found is None or found.by_name or "/" in words[0]:
-        return f"`{words[0]}` is not known to run no other program"
-    return None if found.knows(args) else f"`{words[0]}` is not known to run no other program in this form"
+        return f"`{words[0]}` may run other programs"
+    return None if found.knows(args) else f"`{words[0]}` may run other programs in this form"
