@@ -220,7 +220,7 @@ _WRITERS = {
     "chmod": Program("-c -f -R -v --changes --quiet --recursive --reference: --silent --verbose", writes=True),
     "cp": Program(
         "-a -b -d -f -H -i -l -L -n -p -P -r -R -s -t: -T -u -v -x --archive --dereference --force --link --no-clobber "
-        "--no-dereference --no-target-directory --one-file-system --parents --preserve? --recursive --reflink? --sparse: "
+        "--no-dereference --no-target-directory --one-file-system --parents --preserve? --recursive --reflink? "
         "--symbolic-link --target-directory: --update --verbose",
         writes=True,
     ),
@@ -234,7 +234,6 @@ _WRITERS = {
     "rmdir": Program("-p -v --ignore-fail-on-non-empty --parents --verbose", writes=True),
     "tee": Program("-a -i -p --append --ignore-interrupts --output-error?", writes=True),
     "touch": Program("-a -c -d: -h -m -r: -t: --date: --no-create --no-dereference --reference: --time:", writes=True),
-    "truncate": Program("-c -o -r: -s: --io-blocks --no-create --reference: --size:", writes=True),
 }
 """What changes files and runs nothing."""
 
