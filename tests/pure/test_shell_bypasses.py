@@ -60,7 +60,7 @@ NOT_ALLOWED = [
 ]  # fmt: skip
 ALLOWED = [
     "ls", "ls -la", "ls -la | grep x", "git status && git log -3", "git status; echo done", "(cd x && ls)", "ls 2>/dev/null",
-    "ls 2>&1 | cat", "echo 'a; rm x'", 'echo "a && rm x"', "echo a\\;b", "ls # rm x", "find . -name '*.py' -type f", "ls *.py",
+    "ls 2>&1 | cat", "echo 'a; rm x'", 'echo "a && rm x"', "echo a\\;b", "ls # rm x", "find . -name '*.py' -type f", "ls ./*.py",
     "ls\ngit status\n", "l's'", "sed -n 1,5p x", "sed s/a/b/g x", "awk '{ print $1 }' x", "python x.py", "python -m pytest",
     "if git status; then echo x; fi", "! ls &", "cat < x", "git log --oneline", "git diff --stat", "echo it\"'\"s",
     "ls \\\n  -la",

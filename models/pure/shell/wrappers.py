@@ -7,15 +7,12 @@ A command of `RUNS` is never surely read. One of `HANDS_ON` (package runners, co
 import re
 from collections.abc import Callable, Sequence
 
-from models.pure.shell.words import MARK
+from models.pure.shell import builtins
+from models.pure.shell.words import MARK, may_begin
 
 RUNS = frozenset(
     name
     for names in (
-        # builtins and words of the shell that run, rename or prepare something else
-        ". source eval exec command builtin trap coproc alias unalias shopt set enable hash export declare typeset local readonly",
-        "unset let read mapfile readarray getopts bind complete compgen compopt fc history",
-        "function select case if then elif else fi for while until do done in time { } [[ ]] [ !",
         # shells, and what runs a command on another's behalf
         "bash sh dash ash zsh ksh mksh fish csh tcsh rbash busybox toybox xargs parallel ssh slogin rsh watch env nohup timeout",
         "gtimeout nice ionice renice chrt taskset setsid setpriv stdbuf unbuffer script expect sudo sudoedit doas su runuser",
@@ -71,7 +68,7 @@ _LONG: dict[str, str] = {
 """Options, their beginnings included, that run a program or write where they are told."""
 _SHORT: dict[str, str] = {
     "sort": "o", "fd": "xX", "fdfind": "xX", "tar": "IF", "rsync": "e", "scp": "SFo", "zip": "T", "wget": "eOoi", "curl": "KoOcDJ",
-    "tree": "o", "tcpdump": "zw", "date": "s", "hostname": "bF", "jobs": "x", "printf": "v", "test": "v",
+    "tree": "o", "tcpdump": "zw", "date": "s", "hostname": "bF",
 }  # fmt: skip
 _GIT_RUNS = frozenset(
     {
@@ -95,14 +92,13 @@ _FIND = ("-exec", "-ok", "-delete", "-fprint", "-fls", "-files0")
 def doubt(words: Sequence[str]) -> str | None:
     """Why running these words may run or write something that they do not name; None if it surely does not."""
     name, args = plain_name(words[0]), words[1:]
+    if name in builtins.NAMES:
+        return builtins.doubt(name, args)
     if name in RUNS or not name:
         return f"`{name}` runs or changes other commands"
     if _INTERPRETER.fullmatch(name) and not _script(args):
         return f"`{name}` takes its program from its arguments or its input"
-    options = [arg.lstrip(MARK) for arg in args]
-    if name in _MINDED and any(arg[:2] in {MARK + "*", MARK + "?", MARK + "["} for arg in args):
-        return f"`{name}` would take names of files for options"
-    if (name in _GUARDS and _GUARDS[name](options)) or _option(name, options):
+    if (name in _GUARDS and _GUARDS[name](args)) or _option(name, args):
         return f"these options of `{name}` run other commands, or write files"
     return None
 
@@ -123,6 +119,8 @@ def _script(args: Sequence[str]) -> bool:
 
 def _option(name: str, args: Sequence[str]) -> bool:
     long, short = _LONG.get(name, "").split(), _SHORT.get(name, "")
+    if name == "tar" and args and args[0].startswith(MARK):
+        return True  # tar takes its first word for options, with a dash or without
     for arg in args:
         said = arg.partition("=")[0]
         if said.startswith("--"):
@@ -141,7 +139,9 @@ def _git(args: Sequence[str]) -> bool:
     if args[0].startswith("-") and args[0] != "--no-pager":
         return True
     rest = args[1:] if args[0] == "--no-pager" else args
-    if not rest or rest[0].startswith("-") or rest[0] in _GIT_RUNS or any(arg.startswith(("ext::", "fd::")) for arg in rest):
+    if not rest or rest[0].startswith(("-", MARK)) or rest[0] in _GIT_RUNS:
+        return True
+    if any(may_begin(arg, transport) for arg in rest for transport in ("ext::", "fd::")):
         return True
     runs = {"rebase": "xi", "grep": "O", "clone": "cu", "ls-remote": "u", "fetch": "u", "archive": "o"}
     shorts = runs.get(rest[0], "")
@@ -154,6 +154,9 @@ def _find(args: Sequence[str]) -> bool:
 
 def _awk(args: Sequence[str]) -> bool:
     program = [arg for arg in args if not arg.startswith(("-F", "-v"))]
+    # One of the first words is the program: the second if the first is the value of `-F` or `-v`.
+    if any(arg.startswith(MARK) for arg in program[: 2 if {"-F", "-v"} & set(args) else 1]):
+        return True
     return any(arg.startswith("-") or re.search(r"system|getline|[|>@&]", arg) for arg in program)
 
 
@@ -165,4 +168,3 @@ def _sed(args: Sequence[str]) -> bool:
 _GUARDS: dict[str, Callable[[Sequence[str]], bool]] = {
     "git": _git, "find": _find, "gfind": _find, "awk": _awk, "gawk": _awk, "mawk": _awk, "nawk": _awk, "sed": _sed, "gsed": _sed,
 }  # fmt: skip
-_MINDED = frozenset([*_GUARDS, *_LONG, *_SHORT])
