@@ -30,7 +30,7 @@ set -- one two
 __line=-1
 while IFS= read -r -d '' __text <&201; do
   __line=$((__line + 1))
-  ( [ "$__wanted" ] && trap '__state "$@"' EXIT; eval "$__text" )
+  ( [ "$__wanted" ] && trap 'wait; __state "$@"' EXIT; eval "$__text" )
 done
 """
 _ALWAYS_CHANGING = re.compile(
@@ -68,7 +68,7 @@ def _run(lines: Sequence[str], seconds: float, state: bool) -> list[Ran] | None:
             return None
         wrote = {(entry.name, entry.stat().st_size) for entry in os.scandir(folder)} != {(name, 0) for name in FILES}
     ran = [Ran(wrote=wrote) for _ in lines]
-    fields = output.decode("utf-8", "surrogateescape").replace("\x02", "\n").split("\0")
+    fields = output.decode("utf-8", "surrogateescape").replace(folder, "/home").replace("\x02", "\n").split("\0")
     while len(fields) > 1:
         kind, line, count = fields[0], ran[int(fields[1])], int(fields[2])
         if kind == "ran":
