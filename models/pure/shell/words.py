@@ -40,7 +40,7 @@ def literal(node: Node, source: bytes) -> str:
     if not any(unquoted and _GLOB & set(_unescaped(text)) for text, unquoted in pieces):
         return MARK + value if tilde else value
     if value.startswith("-") or (begin_unquoted and begin[0] in _GLOB):
-        raise Doubt("a file's name may make an option of one of its words; write `./*` for `*`, or quote the word")
+        raise Doubt("a word of it may become an option that begins with `-`; write `./*` for `*`, or quote the word")
     return MARK + value
 
 
