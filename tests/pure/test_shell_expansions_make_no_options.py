@@ -91,6 +91,21 @@ def test_a_word_that_may_become_what_a_rule_names_is_asked(denied: str, command:
 
 @pytest.mark.parametrize(
     ("denied", "command"),
+    [("git push *", "git push origin main"), ("git * --force", "git push origin --force"), ("git push", "git push"),
+     ("* secrets/key", "cat a secrets/key"), ("npm run dep*", "npm run deploy x"), ("rm *", "npx rm x y")],
+)  # fmt: skip
+def test_however_much_of_a_denied_command_is_a_glob_it_is_not_allowed(denied: str, command: str) -> None:
+    """Any word but the first, cut at any place, with a star behind."""
+    rules = Rulebook([_rule("allow", "bash"), _rule("deny", f"bash({denied})")])
+    words = command.split()
+    for place, word in enumerate(words[1:], 1):
+        for cut in range(len(word)):
+            line = " ".join([*words[:place], f"{word[:cut]}*", *words[place + 1 :]])
+            assert rules.decide("bash", {"command": line}).effect in {"ask", "deny"}, line
+
+
+@pytest.mark.parametrize(
+    ("denied", "command"),
     [("rm *", "ls src/*"), ("git push *", "git add src/*"), ("git push *", "git log p*"), ("cat secrets/*", "cat src/*"),
      ("rm -rf *", "rm a*")],
 )  # fmt: skip
