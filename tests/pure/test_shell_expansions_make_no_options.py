@@ -54,7 +54,17 @@ def test_a_word_that_cannot_become_an_option_stays_sure(command: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["git di* -x", "git --no-pager d*", "git fetch e*", "tar x* sh a.tar", "sed s* x", "awk p* x", "awk -F , p* x", "python s* x"],
+    [
+        "git di* -x",
+        "git --no-pager d*",
+        "git fetch e*",
+        "tar x* sh a.tar",
+        "sed s* x",
+        "awk p* x",
+        "awk -F , p* x",
+        "awk -F p* x",
+        "python s* x",
+    ],
 )
 def test_where_a_program_reads_a_certain_word_an_expanded_one_is_asked(command: str) -> None:
     """A subcommand, a script, or options without a dash. Files may be called `difftool`, `xIf` and `s;x;id;e`."""
@@ -111,5 +121,5 @@ def test_however_much_of_a_denied_command_is_a_glob_it_is_not_allowed(denied: st
 )  # fmt: skip
 def test_a_word_that_cannot_become_what_a_rule_names_stays_allowed(denied: str, command: str) -> None:
     """Or rules that deny would ask for every line with a star."""
-    rules = Rulebook([_rule("allow", "bash"), _rule("deny", f"bash({denied})")])
+    rules = Rulebook([*(_rule("allow", text) for text in ("bash", "bash(git *)")), _rule("deny", f"bash({denied})")])
     assert rules.decide("bash", {"command": command}).effect == "allow"
