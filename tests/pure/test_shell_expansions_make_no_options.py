@@ -42,7 +42,6 @@ def test_a_word_that_may_become_an_option_is_asked(command: str) -> None:
         "ls ~/x",
         "ls ~/*",
         "ls x]",
-        "ls -x]",
         "ls x?y[0-9]",
     ],
 )
