@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from models.pure.canonical import digest
-from models.pure.policy.commands import Pattern, compiled, joined
+from models.pure.policy.commands import Pattern, certain_beginning, compiled, joined
 from models.pure.policy.conditions import MISSING, Found, look_up, pointer, test_of
 from models.pure.policy.covering import named_in_words
 from models.pure.policy.globs import Unjudged, regex, tool_glob
@@ -186,6 +186,14 @@ class _Shelf:
         hits += [rule for rule in self._plain if rule.rule.match.input_sha256 and rule.holds(given)]
         return min(hits, key=lambda hit: hit.place).rule if hits else None
 
+    def expanded(self, given: Input) -> _Compiled | None:
+        """The first rule that a command may match once bash has expanded its words: `deny bash(rm *)` and `npx r*`."""
+        lines = [(path, line) for path in self._by_name if (line := given.line(path))]
+        hits = (
+            rule for path, line in lines for words in line.suspects for rule in self._expanding(path, words) if rule.holds(given)
+        )
+        return min(hits, key=lambda hit: hit.place, default=None)
+
     def _fitting(self, path: str, words: Words, given: Input) -> Iterator[_Compiled]:
         return (rule for rule in self._patterned(path, words[0], joined(words)) if rule.holds(given))
 
@@ -194,12 +202,24 @@ class _Shelf:
         for name in {words[0], words[0].rpartition("/")[2]}:
             yield from self._patterned(path, name, joined((name, *words[1:])))
 
+    def _expanding(self, path: str, words: Words) -> Iterator[_Compiled]:
+        if certain_beginning(words) is None:
+            return
+        if certain_beginning(words[:1]) is not None:
+            # Any command: the name itself is expanded.
+            yield from (rule for rules in self._by_name[path].values() for rule in rules)
+        for name in {words[0], words[0].rpartition("/")[2]}:
+            begin = certain_beginning((name, *words[1:])) or ""
+            yield from (rule for rule in self._named(path, name) if rule.pattern and rule.pattern.may_fit(begin))
+
     def _patterned(self, path: str, name: str, line: str) -> Iterator[_Compiled]:
+        return (rule for rule in self._named(path, name) if rule.pattern and rule.pattern.test(line))
+
+    def _named(self, path: str, name: str) -> Iterator[_Compiled]:
+        """The rules about commands of that name, then the rules whose pattern fits several names."""
         by_name = self._by_name[path]
-        for rules in (by_name.get(name), by_name.get(None)):
-            for rule in rules or ():
-                if rule.pattern and rule.pattern.test(line):
-                    yield rule
+        yield from by_name.get(name, ())
+        yield from by_name.get(None, ())
 
 
 @dataclass(frozen=True)
@@ -249,9 +269,10 @@ class Rulebook:
             lines = [(path, line) for path in about.minding if (line := said.line(path))]
             for path, line in lines:
                 if line.doubt:
-                    rule = about.minding[path].rule
-                    words = f"not sure which commands run: {line.doubt}; {named_in_words(rule)} might be met"
-                    return Verdict("ask", words, (rule,), line.doubt)
+                    return _unsure(about.minding[path], line.doubt)
+            for shelf in (about.deny, about.ask):
+                if hit := shelf.expanded(said):
+                    return _unsure(hit, "bash expands a word of it")
             return mind_programs(verdict, [about.minded(path, line, said) for path, line in lines])
         return replace(verdict, doubt=said.doubt) if verdict is self._default and verdict.effect == "ask" else verdict
 
@@ -286,6 +307,11 @@ class Rulebook:
 
 def _first_by_path(rules: list[_Compiled]) -> dict[str, _Compiled]:
     return {path: rule for rule in reversed(rules) for path in sorted(rule.lines)}
+
+
+def _unsure(hit: _Compiled, doubt: str) -> Verdict:
+    words = f"not sure which commands run: {doubt}; {named_in_words(hit.rule)} might be met"
+    return Verdict("ask", words, (hit.rule,), doubt)
 
 
 def _verdict(hits: list[_Compiled]) -> Verdict:

@@ -2,5 +2,6 @@
 
 from models.pure.shell.known_programs import unknown
 from models.pure.shell.line import Line, Words, read
+from models.pure.shell.words import fixed_beginning
 
-__all__ = ["Line", "Words", "read", "unknown"]
+__all__ = ["Line", "Words", "fixed_beginning", "read", "unknown"]

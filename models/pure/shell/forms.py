@@ -51,19 +51,13 @@ class Program:
     """True if the program writes files in its known forms. A rule that names such a program covers its other forms, too."""
     by_name: bool = False
     """True if only a rule that names the program covers it: its configuration or the text of its program may run others."""
-    any_words: bool = False
-    """True if every word is mere text to the program."""
     whole_words: bool = False
     """True if options are whole words with one dash (`find -name`)."""
-    options_first: bool = False
-    """True if no word behind the first operand is an option."""
     attached: bool = True
     """False if the value of a one-letter option must be a word of its own."""
 
     def knows(self, args: Sequence[str]) -> bool:
         """True if these words after the program's name are in a known form."""
-        if self.any_words:
-            return True
         try:
             count = self._read(list(args))
         except _Unknown:
@@ -88,7 +82,6 @@ class Program:
             elif ended or word == "-" or not word.startswith("-"):
                 _check(self.operand, word)
                 _check(None if count else self.first, word)
-                ended = ended or self.options_first
                 count += 1
             elif word == "--" and not self.whole_words:
                 ended = True
@@ -127,7 +120,7 @@ class Program:
         """Read the next word as the option's value; how many operands that word may be besides."""
         word = rest.pop(0) if rest else "--"
         if word.startswith(MARK):
-            if name in self.values or word[1:].startswith(_MAYBE_OPTION):
+            if name in self.values or self.first or self.operand or word[1:].startswith(_MAYBE_OPTION):
                 raise _Unknown
             return _MANY
         if word.startswith("-") and word != "-" and not _NEGATIVE.fullmatch(word):

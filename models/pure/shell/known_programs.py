@@ -9,11 +9,12 @@
 
 An option is in a list only if it runs no program, loads no code and, unless the entry says `writes`, writes no file: not even a
 temporary one that stays. What is left out is asked, so leave out what you have not looked up. A reader whose operands may name a
-file to write to (`uniq IN OUT`) says how many operands it may have.
+file to write to (`uniq IN OUT`) says how many operands it may have. The builtins of bash are in `builtins`.
 """
 
 from collections.abc import Sequence
 
+from models.pure.shell import builtins
 from models.pure.shell.forms import Program
 
 _SUMS = "-b -c -t -w -z -a: -l: --binary --check --tag --text --zero --ignore-missing --quiet --status --strict --warn"
@@ -38,21 +39,6 @@ _FD = (
     "--glob --hidden --ignore-case --max-depth: --max-results: --min-depth: --no-follow --no-ignore --no-ignore-vcs --print0 "
     "--quiet --regex --size: --threads: --type: --unrestricted"
 )
-
-_BUILTINS = {
-    ":": Program(any_words=True),
-    "cd": Program("-L -P", operands=1),
-    "echo": Program(any_words=True),
-    "false": Program(any_words=True),
-    # `%n` assigns to a variable, and so does -v.
-    "printf": Program(first="(?!.*%[^a-zA-Z%]*[hlLjzt]*n).*", options_first=True),
-    "pwd": Program("-L -P", operands=0),
-    "test": Program(
-        "-a -b -c -d -e -f -g -h -k -L -n -o -p -r -s -S -t -u -w -x -z -eq -ne -lt -le -gt -ge -nt -ot -ef -#", whole_words=True
-    ),
-    "true": Program(any_words=True),
-}
-"""Parts of bash."""
 
 _TEXTS = {
     "base32": Program("-d -i -w: --decode --ignore-garbage --wrap:"),
@@ -327,7 +313,7 @@ _BY_NAME = {
 _ELSEWHERE = {"gfind": _FILES["find"], "gsed": _TEXTS["sed"]}
 """What systems with other programs of these names call GNU's."""
 
-KNOWN_PROGRAMS: dict[str, Program] = {**_BUILTINS, **_TEXTS, **_FILES, **_MACHINE, **_WRITERS, **_BY_NAME, **_ELSEWHERE}
+KNOWN_PROGRAMS: dict[str, Program] = {**_TEXTS, **_FILES, **_MACHINE, **_WRITERS, **_BY_NAME, **_ELSEWHERE}
 """By the name of the program, or of the program and its subcommand."""
 
 
@@ -345,6 +331,8 @@ def unknown(words: Sequence[str]) -> str | None:
 
     The name counts as written: a program in a folder is another program than the one that bash finds by its name.
     """
+    if words[0] in builtins.NAMES:
+        return builtins.doubt(words[0], words[1:])
     found, args = program_of(words)
     if found is None or found.by_name or "/" in words[0]:
         return f"`{words[0]}` may run other programs"
