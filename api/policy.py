@@ -118,6 +118,7 @@ def _explained(tool: str, found: Explanation) -> Json:
         "covers": covers(first) if first else None,
         "rules": [_rule(rule) for rule in verdict.rules],
         "doubt": verdict.doubt,
+        "unknown_programs": list(verdict.unknown),
         "commands": [
             {"path": path, "commands": [list(words) for words in line.commands], "doubt": line.doubt}
             for path, line in found.lines.items()

@@ -58,6 +58,8 @@ class AutoPolicy(Answer):
     type: Literal["auto"]
     rules: list[AnsweredRule]
     default: Effect
+    unknown_programs: Literal["allow"] | None = None
+    """Left out where programs that are not known ask."""
 
 
 AnsweredPolicy = Annotated[AlwaysPolicy | AutoPolicy, Field(discriminator="type")]

@@ -64,7 +64,10 @@ class PolicyExplanation(Answer):
     rules: list[ExplainedRule]
     """All behind the verdict, none for a default: several may allow the parts of one command line."""
     doubt: str | None
-    """Why a command line could not be read surely, where that made the verdict stricter."""
+    """Why a command line could not be read surely or its programs are not known, where that made the verdict stricter."""
+    unknown_programs: list[str]
+    """Programs of the command line that may run others and that no rule names, where a rule about commands denies or asks. They
+    ask, or are allowed by `"unknown_programs": "allow"`: `rule` says which."""
     commands: list[ExplainedLine]
     grants: list[ExplainedGrant]
     """Those of the session that were considered, if one was named."""

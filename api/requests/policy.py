@@ -79,6 +79,12 @@ class Ruled(Body):
     type: Literal["auto", "rules"]
     rules: list[PolicyRule] = Field([], max_length=MAX_RULES)
     default: Effect
+    unknown_programs: Literal["ask", "allow"] = Field(
+        "ask",
+        description="While a rule about commands denies or asks, an allow for everything covers only programs that are known to "
+        "run no others; every other program asks, unless a rule names it. `allow` lifts that for the rules of this policy: then "
+        "they are a guard rail and no wall.",
+    )
 
 
 def _policy(said: Any) -> dict[str, Any]:

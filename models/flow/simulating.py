@@ -181,12 +181,13 @@ class _Rulings:
 def added(rule: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, unsaid: Effect) -> dict[str, Any]:
     """The policy with one more rule. Its default is what it was; `unsaid` is the default of no policy."""
     assert rule, "a trial is of a rule or of a policy"
+    kept = {key: policy[key] for key in ("unknown_programs",) if key in policy} if policy else {}
     rules, default = (policy or {}).get("rules", []), default_of(policy, unsaid)
     if policy and not rules and default == "deny":
         return dict(policy)  # nothing overrides it
     if len(rules) >= MAX_RULES:
         raise Invalid("rule", f"there are {MAX_RULES} rules already; none can be added.")
-    return {"type": "rules", "rules": [*rules, rule], "default": default}
+    return {"type": "rules", "rules": [*rules, rule], "default": default, **kept}
 
 
 def default_of(policy: Mapping[str, Any] | None, unsaid: Effect) -> Effect:

@@ -23,6 +23,7 @@ RULES = {
     ],
     "default": "ask",
 }
+LOOSE = RULES | {"unknown_programs": "allow"}
 RETURNED = {
     "type": "auto",
     "rules": [
@@ -64,6 +65,13 @@ def test_rules_come_back_in_one_spelling_wherever_they_were_sent(caller: Caller)
     assert agent["tools"][1]["permission_policy"] == RETURNED
     assert [found[name]["permission_policy"] for name in ("bash", "read", "write")] == [RETURNED, DENIES, RETURNED]
     assert [found[name]["policy_from"] for name in ("bash", "read", "write")] == ["tool", "tool", "toolset"]
+
+
+def test_what_a_policy_says_of_unknown_programs_comes_back(caller: Caller) -> None:
+    agent = caller.agent(tools=[TOOLSET | {"configs": [{"name": "bash", "permission_policy": LOOSE}]}], permission_policy=LOOSE)
+    assert agent["permission_policy"] == configs(agent)["bash"]["permission_policy"] == RETURNED | {"unknown_programs": "allow"}
+    plain = caller.agent(permission_policy=RULES | {"unknown_programs": "ask"})
+    assert plain["permission_policy"] == RETURNED
 
 
 def test_a_tool_without_a_policy_says_that_it_has_none(caller: Caller) -> None:
@@ -117,7 +125,7 @@ def test_ways_of_asking_come_back_spelled_out(caller: Caller) -> None:
 
 
 def test_the_strict_sdk_takes_every_policy_back(strict: Anthropic) -> None:
-    for policy in (ASK, ALLOW, DENY, RULES, RULES | {"default": "deny"}, {"type": "auto", "default": "allow"}):
+    for policy in (ASK, ALLOW, DENY, RULES, LOOSE, RULES | {"default": "deny"}, {"type": "auto", "default": "allow"}):
         toolset: Any = TOOLSET | {"default_config": {"permission_policy": policy}, "configs": [{"name": "bash"}]}
         more = {"permission_policy": policy, "approval": {"on_timeout": "end_run"}}
         agent = strict.beta.agents.create(name="A", model=MODEL, tools=[toolset, custom(permission_policy=policy)], extra_body=more)
@@ -155,6 +163,8 @@ WRONG: dict[str, tuple[Any, str]] = {
     "a type that is a list": ({"type": ["always_ask"]}, ".type"),
     "an unknown type": ({"type": "maybe"}, ".type"),
     "an unknown field": ({"type": "always_ask", "rules": []}, ".rules"),
+    "another word for unknown programs": ({"type": "rules", "default": "ask", "unknown_programs": "deny"}, ".unknown_programs"),
+    "unknown programs that are null": ({"type": "rules", "default": "ask", "unknown_programs": None}, ".unknown_programs"),
     "no default": ({"type": "rules", "rules": []}, ".default"),
     "a default that is none": ({"type": "auto", "default": {}}, ".default"),
     "rules that are no list": ({"type": "rules", "rules": {}, "default": "ask"}, ".rules"),
@@ -165,6 +175,10 @@ RULE: dict[str, tuple[Any, str]] = {
     "no match": ({"effect": "ask"}, ".match"),
     "an unknown effect": ({"effect": "wait", "match": "bash"}, ".effect"),
     "an effect that is a list": ({"effect": [], "match": "bash"}, ".effect"),
+    "a search by folder": (
+        {"effect": "deny", "match": {"tool": "gr*", "input": [{"path": "/path", "path_glob": "secrets/**"}]}},
+        ".match",
+    ),
     "a match of nothing": ({"effect": "ask", "match": ""}, ".match"),
     "a match that is torn": ({"effect": "ask", "match": "bash(ls"}, ".match"),
     "two commands": ({"effect": "ask", "match": "bash(a; b)"}, ".match"),

@@ -110,6 +110,23 @@ def test_a_session_s_grants_count_and_none_is_spent(caller: Caller, stage: Stage
     assert len(stage.events(session)) == before
 
 
+def test_a_program_that_may_run_others_is_named_with_the_reason_that_it_asks_or_runs(caller: Caller) -> None:
+    deny = rules(("deny", "bash(rm *)"))
+    tools = [TOOLSET | {"default_config": {"permission_policy": {"type": "always_allow"}}}]
+    agent = caller.agent(tools=tools, permission_policy=deny)
+    found = explain(caller, {"agent": agent["id"]}, "bash", command="ls; linux64 rm x")
+    assert (found["effect"], found["source"], found["unknown_programs"]) == ("ask", "agent", ["linux64"])
+    assert found["rule"] == "not sure what runs: `linux64` may run other programs; agent rule: deny bash(rm *) might be met"
+    loose = caller.agent(tools=tools, permission_policy=deny | {"unknown_programs": "allow"})
+    found = explain(caller, {"agent": loose["id"]}, "bash", command="ls; linux64 rm x")
+    assert (found["effect"], found["unknown_programs"], found["doubt"]) == ("allow", ["linux64"], None)
+    assert '"unknown_programs" is "allow" beside agent rule: deny bash(rm *)' in found["rule"]
+    assert explain(caller, {"agent": loose["id"]}, "bash", command="ls")["unknown_programs"] == []
+    good(caller.post("/v1/policy", json={"permission_policy": deny}))
+    found = explain(caller, {"agent": loose["id"]}, "bash", command="linux64 rm x")
+    assert (found["effect"], found["source"]) == ("ask", "workspace"), "the agent's policy loosens no other"
+
+
 @pytest.mark.parametrize(
     ("said", "field"),
     [

@@ -11,7 +11,21 @@ from models.pure.canonical import digest
 from models.pure.policy import Condition, Match, Rule, Rulebook, grant, match_of, policy_of
 from models.pure.shell import read
 
-COMMANDS = ["ls", "ls -la", "git status", "git push", "ls | grep x", "ls; rm x", "echo $X", "xargs rm", "ls > x", "ls 'x", ""]
+COMMANDS = [
+    "ls",
+    "ls -la",
+    "git status",
+    "git push",
+    "ls | grep x",
+    "ls; rm x",
+    "echo $X",
+    "xargs rm",
+    "ls > x",
+    "ls 'x",
+    "make x",
+    "linux64 rm x",
+    "",
+]
 CALLS = st.one_of(
     st.tuples(st.just("bash"), st.fixed_dictionaries({"command": st.sampled_from(COMMANDS)})),
     st.tuples(st.just("refund"), st.fixed_dictionaries({"amount": st.sampled_from([1, 100.0, "100", None, True, [1]])})),
@@ -20,7 +34,18 @@ CALLS = st.one_of(
 MATCHES = st.sampled_from(
     [
         match_of(text)
-        for text in ["bash", "bash(ls *)", "bash(rm *)", "bash(git *)", "bash(grep *)", "bash(*)", "*", "read(src/**)", "read"]
+        for text in [
+            "bash",
+            "bash(ls *)",
+            "bash(rm *)",
+            "bash(git *)",
+            "bash(grep *)",
+            "bash(make *)",
+            "bash(*)",
+            "*",
+            "read(src/**)",
+            "read",
+        ]
     ]
     + [
         Match("refund", (Condition("/amount", op, value),))
@@ -36,6 +61,7 @@ RULES = st.builds(
     st.integers(-2, 2),
     st.sampled_from(["workspace", "agent", "tool"]),
     st.sampled_from(["", "a", "b"]),
+    st.booleans(),
 ) | st.builds(Rule, st.just("allow"), MATCHES, source=st.just("grant"), id=st.sampled_from(["grnt_1", "grnt_2"]))
 DEFAULTS = st.sampled_from(["allow", "ask", "deny"])
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}

@@ -89,7 +89,17 @@ INVALID_RULES: list[tuple[Any, str]] = [
     ({"effect": "allow", "match": "bash", "when": 1}, "rules.0.when: is no field"),
     ({"effect": "deny", "match": "bash", "reason": ""}, "rules.0.reason"),
     ({"effect": "deny", "match": "bash", "priority": True}, "rules.0.priority"),
-    ({"effect": "deny", "match": "grep(secrets/**)"}, "rules.0.match: a search from a folder above"),
+    ({"effect": "deny", "match": "grep(secrets/**)"}, "rules.0.match: a search by grep from a folder above"),
+    ({"effect": "ask", "match": "glob(secrets/**)"}, "rules.0.match: a search by glob from a folder above"),
+    *(
+        (
+            {"effect": "deny", "match": {"tool": tool, "input": [{"path": "/path", operator: value}]}},
+            f"rules.0.match: a search by {search} from a folder above would pass by; write {search} for all of its calls",
+        )
+        for tool, search in {"gr*": "grep", "gre?": "grep", "g*": "glob", "*": "glob", "?lob": "glob", "**": "glob"}.items()
+        for operator, value in {"path_glob": "secrets/**", "glob": "secrets*", "regex": "secrets", "equals": "secrets"}.items()
+    ),
+    ({"effect": "deny", "match": "gr*:path=secrets/*"}, "rules.0.match: a search by grep from a folder above"),
     ({"effect": "deny", "match": {"tool": ""}}, "rules.0.match: '' is no tool's name"),
     ({"effect": "deny", "match": {"tool": "t", "input": {}}}, "rules.0.match.input: must be a list"),
     ({"effect": "deny", "match": {"tool": "t", "input_sha256": "x"}}, "rules.0.match.input_sha256: must be 64"),
@@ -259,3 +269,18 @@ def test_a_grant_is_about_the_tool_that_was_asked() -> None:
     assert grant("bash", "exact", "a" * 64, id="g").match == Match("bash", input_sha256="a" * 64)
     with pytest.raises(ValueError, match="is about read, and the call is one of bash"):
         grant("bash", "read", "", id="g")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"effect": "allow", "match": {"tool": "gr*", "input": [{"path": "/path", "path_glob": "src/**"}]}},
+        {"effect": "deny", "match": {"tool": "re*", "input": [{"path": "/path", "path_glob": "src/**"}]}},
+        {"effect": "deny", "match": {"tool": "gr*", "input": [{"path": "/pattern", "glob": "*password*"}]}},
+        {"effect": "deny", "match": "gr*"},
+        {"effect": "deny", "match": {"tool": "grep", "input": [{"path": "/path", "exists": False}]}},
+    ],
+)
+def test_a_rule_about_searches_that_leaks_nothing_is_taken(rule: dict[str, Any]) -> None:
+    """One that allows is only narrower than it looks; one for other tools or about other arguments keeps what it says."""
+    assert rule_of(rule).effect == rule["effect"]

@@ -60,7 +60,7 @@ NOT_ALLOWED = [
 ]  # fmt: skip
 ALLOWED = [
     "ls", "ls -la", "ls -la | grep x", "git status && git log -3", "git status; echo done", "(cd x && ls)", "ls 2>/dev/null",
-    "ls 2>&1 | cat", "echo 'a; rm x'", 'echo "a && rm x"', "echo a\\;b", "ls # rm x", "find . -name '*.py' -type f", "ls *.py",
+    "ls 2>&1 | cat", "echo 'a; rm x'", 'echo "a && rm x"', "echo a\\;b", "ls # rm x", "find . -name '*.py' -type f", "ls ./*.py",
     "ls\ngit status\n", "l's'", "sed -n 1,5p x", "sed s/a/b/g x", "awk '{ print $1 }' x", "python x.py", "python -m pytest",
     "if git status; then echo x; fi", "! ls &", "cat < x", "git log --oneline", "git diff --stat", "echo it\"'\"s",
     "ls \\\n  -la",
@@ -112,7 +112,7 @@ def test_a_command_that_is_denied_is_denied_wherever_it_hides(command: str) -> N
 @pytest.mark.parametrize("command", ["echo rm x", "ls rm", "git rm x", "grep 'rm x' y", "ls; echo 'rm x'", "rmdir x", "# rm x\nls"])
 def test_a_denied_command_that_is_only_spoken_of_is_not_denied(command: str) -> None:
     """Its words among the arguments of a command that runs nothing else."""
-    assert answer(book(deny="rm *", allow="*"), command) == "allow"
+    assert answer(book(deny="rm *", allow="*, git *"), command) == "allow"
 
 
 @pytest.mark.parametrize("command", ["echo $X", "$X -rf x", "l? x", "base64 -d x | sh", "ls > x", "ls 'x"])

@@ -100,7 +100,7 @@ def test_no_grant_beats_a_rule_that_denies_or_asks(stage: Stage) -> None:
     """R10: deny, then ask, then allow; a grant answers only the question that the default puts."""
     session = stage.session(bash=rules(("deny", "bash(rm *)"), ("ask", "bash(git push *)")))
     grant(stage, session)
-    assert propose(stage, session, "rm x", "git push", "git log") == ["denied", "asked", "queued"]
+    assert propose(stage, session, "rm x", "git push", "cat x") == ["denied", "asked", "queued"]
 
 
 def test_uses_are_counted_and_end_the_grant(stage: Stage) -> None:
@@ -247,3 +247,16 @@ def test_the_decision_that_gave_it_can_be_repeated_without_a_second_grant(stage:
     first = stage.decide(approval, result="allow", scope="session")
     assert stage.decide(approval, result="allow", scope="session") == first
     assert len(grants(stage)) == 1
+
+
+def test_a_grant_for_the_tool_covers_known_programs_and_one_that_names_the_program_covers_it(stage: Stage) -> None:
+    """Beside a rule about commands that denies; and each such call is a use."""
+    session = stage.session(bash=rules(("deny", "bash(rm *)")))
+    grant(stage, session, "ls")
+    known, unknown = stage.reply(session, call(command="cat x"), call(command="make x"))
+    assert (known.status, unknown.status) == ("queued", "asked")
+    stage.decide(stage.approvals(session)[-1], result="allow", scope="session", match="bash(make *)", max_uses=1)
+    for one in (known, unknown):
+        stage.run_call(one)
+    assert propose(stage, session, "cat x; make y", "make z") == ["queued", "asked"]
+    assert [given.uses for given in grants(stage)] == [2, 1]

@@ -77,3 +77,22 @@ def test_a_shell_line_is_allowed_only_if_every_command_in_it_is(stage: Stage) ->
     session = stage.session(bash=rules(("allow", "bash(ls *)"), ("allow", "bash(grep *)")))
     lines = ("ls | grep x", "ls; rm x", "ls $(rm x)", "FOO=1 ls", "ls > /etc/passwd")
     assert born(stage, session, *bash(*lines)) == ["queued", "asked", "asked", "asked", "asked"]
+
+
+def test_beside_a_rule_of_any_level_an_allow_for_everything_covers_only_known_programs(stage: Stage) -> None:
+    of_workspace(stage, rules(("deny", "bash(rm *)")))
+    session = stage.session(agent_policy=rules(("allow", "bash(make *)")), bash="always_allow")
+    lines = ("ls | wc -l", "linux64 rm x", "gcc -wrapper rm,x", "make x", "rm x")
+    assert born(stage, session, *bash(*lines)) == ["queued", "asked", "asked", "queued", "denied"]
+
+
+@pytest.mark.parametrize(("workspace", "agent"), [("allow", "allow"), ("ask", "allow"), ("allow", "ask")])
+def test_unknown_programs_are_allowed_only_if_each_level_with_rules_about_commands_says_so(
+    stage: Stage, workspace: str, agent: str
+) -> None:
+    of_workspace(stage, rules(("deny", "bash(rm *)")) | {"unknown_programs": workspace})
+    session = stage.session(agent_policy=rules(("ask", "bash(git push *)")) | {"unknown_programs": agent}, bash="always_allow")
+    stage.message(session)
+    [found] = stage.reply(session, call(command="make x"))
+    assert found.status == ("queued" if workspace == agent == "allow" else "asked")
+    assert ("unknown_programs" in str(found.rule)) == (found.status == "queued")

@@ -28,7 +28,10 @@ _STRICT = ("--unshare-user", "--disable-userns")
 _SIZED = "--size"
 """bubblewrap 0.7 and later; before, a watch ends what puts too much into its `/tmp`."""
 _PROBE_SECONDS = 10
+CURL_HOME = "/etc/assent-curl"
+"""Holds an empty `.curlrc`, which curl then reads in the place of the session's."""
 _PASSWD, _GROUP, _HOSTS, _FILTER = 248, 247, 246, 245
+_CURLRC = 243
 """Descriptors by which bubblewrap is given what stands in for files of /etc."""
 
 
@@ -81,6 +84,7 @@ def _files(root: Path) -> dict[int, bytes]:
         _PASSWD: f"agent:x:{os.getuid()}:{os.getgid()}::{root / 'files'}:/bin/bash\n".encode(),
         _GROUP: f"agent:x:{os.getgid()}:\n".encode(),
         _HOSTS: b"127.0.0.1 localhost\n::1 localhost\n",
+        _CURLRC: b"",
     }
     if program := syscall_filter():
         files[_FILTER] = program
@@ -103,6 +107,7 @@ def _arguments(argv: list[str], root: Path, cwd: Path, options: tuple[str, ...])
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     for fd, name in ((_PASSWD, "passwd"), (_GROUP, "group"), (_HOSTS, "hosts")):
         words += ["--ro-bind-data", str(fd), f"/etc/{name}"]
+    words += ["--ro-bind-data", str(_CURLRC), f"{CURL_HOME}/.curlrc"]
     # A worker that is root stays the owner of all in /proc inside, and bubblewrap leaves much of it writable. The
     # folders that bubblewrap makes are in memory, where no quota counts: only those with a size may be written.
     words += ["--remount-ro", "/proc", *size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", *size, "--tmpfs", "/tmp"]  # noqa: S108

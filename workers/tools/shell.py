@@ -20,6 +20,9 @@ _ENVIRONMENT = {
     "PATH": sandbox.PATH,
     "LANG": "C.UTF-8",
     "TERM": "dumb",
+    # HOME is the session's folder, so that an agent may write `.curlrc` and `.wgetrc`. Those files can name programs.
+    "CURL_HOME": sandbox.CURL_HOME,
+    "WGETRC": "/dev/null",
     "GIT_AUTHOR_NAME": "Assent agent",
     "GIT_AUTHOR_EMAIL": "agent@assent.invalid",
     "GIT_COMMITTER_NAME": "Assent agent",

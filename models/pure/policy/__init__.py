@@ -12,7 +12,8 @@ Precedence, stated here and nowhere else: **deny, then ask, then allow, then the
 Two things can only make an answer stricter. A condition that cannot judge what it finds (a text where it compares
 numbers) counts as met by rules that deny or ask, and as not met by rules that allow; a value that is missing meets
 `exists: false` and nothing else. And a command line that cannot be read surely is never allowed by patterns of commands,
-nor by anything else while a rule that denies or asks looks at the tool's commands: then it asks.
+nor by anything else while a rule that denies or asks looks at the tool's commands: then it asks. While there is such a rule,
+an allow for everything covers only programs that are known to run no others (`unknown_programs` says more).
 
 `priority` orders the rules of one effect: it decides which of several is named. The order in which rules are given
 decides nothing.

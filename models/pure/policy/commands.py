@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from models.pure.policy.globs import Sign, Test, starred
-from models.pure.shell import Words
+from models.pure.shell import Words, fixed_beginning
 
 _END = "\0"
 """Behind every word, so that a space within a word is no end of it."""
@@ -27,11 +27,28 @@ class Pattern:
     """Whether it is `*`."""
     test: Test
     """Over the words of a command as `joined` gives them."""
+    begin: str
+    """The text before the first star."""
+    stars: bool
+    """Whether it has a star."""
+
+    def may_fit(self, begin: str) -> bool:
+        """Whether some command whose words, as `joined` gives them, begin with this text may fit."""
+        return self.begin.startswith(begin) or (self.stars and begin.startswith(self.begin))
 
 
 def joined(words: Words) -> str:
-    """Words as one text."""
+    """Words as one text, an end behind each."""
     return _END.join([*words, ""])
+
+
+def certain_beginning(words: Words) -> str | None:
+    """The beginning of `joined` words that no expansion changes; None if bash expands none of the words."""
+    for place, word in enumerate(words):
+        known = fixed_beginning(word)
+        if known is not None:
+            return joined(words[:place]) + known
+    return None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -45,7 +62,9 @@ def compiled(text: str) -> Pattern:
     if len(words) > 1 and words[-1] == [Sign.ANY]:
         # Whatever follows the end of the word before it, and be it nothing.
         parts.pop()
-    return Pattern(None if Sign.ANY in words[0] else first, words == [[Sign.ANY]], starred(parts))
+    stars = Sign.ANY in parts
+    begin = "".join(part for part in parts[: parts.index(Sign.ANY) if stars else None] if isinstance(part, str))
+    return Pattern(None if Sign.ANY in words[0] else first, words == [[Sign.ANY]], starred(parts), begin, stars)
 
 
 def _words(text: str) -> Iterator[list[str | Sign]]:

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from models.pure.canonical import digest
-from models.pure.policy.commands import Pattern, compiled, joined
+from models.pure.policy.commands import Pattern, certain_beginning, compiled, joined
 from models.pure.policy.conditions import MISSING, Found, look_up, pointer, test_of
 from models.pure.policy.covering import named_in_words
 from models.pure.policy.globs import Unjudged, regex, tool_glob
 from models.pure.policy.rules import COMMAND_PATHS, EFFECTS, Effect, Rule, Verdict, named
+from models.pure.policy.unknown_programs import Minded, mind_programs
 from models.pure.shell import Line, Words, read
 
 _TEXTS = frozenset({"glob", "path_glob", "regex"})
+_ABOUT_TEXTS = _TEXTS | {"equals", "one_of"}
 _TOOLS = 512
 """Tools whose rules a rulebook keeps sorted out."""
 
@@ -62,7 +64,7 @@ class Input:
 class _Compiled:
     """One rule, ready."""
 
-    __slots__ = ("_strict", "_tests", "_texts", "path", "pattern", "place", "regex", "rule")
+    __slots__ = ("_strict", "_tests", "_texts", "lines", "path", "pattern", "place", "regex", "rule")
 
     def __init__(self, rule: Rule, place: int) -> None:
         self.rule = rule
@@ -76,12 +78,10 @@ class _Compiled:
             if condition.operator == "command":
                 self.path, self.pattern = condition.path, compiled(condition.value)
         self._texts = [c.path for c in tests if c.path in COMMAND_PATHS and c.operator in _TEXTS]
+        about_texts = {c.path for c in tests if c.path in COMMAND_PATHS and c.operator in _ABOUT_TEXTS}
+        self.lines = about_texts | ({self.path} if self.path else set())
+        """Where the command lines are that the rule is about."""
         self.regex = next((c for c in tests if c.operator == "regex"), None)
-
-    @property
-    def lines(self) -> set[str]:
-        """Where the command lines are that it looks at."""
-        return {*self._texts, *([self.path] if self.path else [])}
 
     def holds(self, given: Input) -> bool:
         """Whether all holds but the pattern of commands."""
@@ -178,6 +178,22 @@ class _Shelf:
                 return sorted(dict.fromkeys(sure), key=lambda hit: hit.place)
         return None
 
+    def naming(self, path: str, given: Input, words: Words) -> Rule | None:
+        """The first rule that names the program of a command, or this very input, and matches."""
+        by_name = self._by_name.get(path, {}).get(words[0], [])
+        line = joined(words)
+        hits = [rule for rule in by_name if rule.pattern and rule.pattern.test(line) and rule.holds(given)]
+        hits += [rule for rule in self._plain if rule.rule.match.input_sha256 and rule.holds(given)]
+        return min(hits, key=lambda hit: hit.place).rule if hits else None
+
+    def expanded(self, given: Input) -> _Compiled | None:
+        """The first rule that a command may match once bash has expanded its words: `deny bash(rm *)` and `npx r*`."""
+        lines = [(path, line) for path in self._by_name if (line := given.line(path))]
+        hits = (
+            rule for path, line in lines for words in line.suspects for rule in self._expanding(path, words) if rule.holds(given)
+        )
+        return min(hits, key=lambda hit: hit.place, default=None)
+
     def _fitting(self, path: str, words: Words, given: Input) -> Iterator[_Compiled]:
         return (rule for rule in self._patterned(path, words[0], joined(words)) if rule.holds(given))
 
@@ -186,12 +202,24 @@ class _Shelf:
         for name in {words[0], words[0].rpartition("/")[2]}:
             yield from self._patterned(path, name, joined((name, *words[1:])))
 
+    def _expanding(self, path: str, words: Words) -> Iterator[_Compiled]:
+        if certain_beginning(words) is None:
+            return
+        if certain_beginning(words[:1]) is not None:
+            # Any command: the name itself is expanded.
+            yield from (rule for rules in self._by_name[path].values() for rule in rules)
+        for name in {words[0], words[0].rpartition("/")[2]}:
+            begin = certain_beginning((name, *words[1:])) or ""
+            yield from (rule for rule in self._named(path, name) if rule.pattern and rule.pattern.may_fit(begin))
+
     def _patterned(self, path: str, name: str, line: str) -> Iterator[_Compiled]:
+        return (rule for rule in self._named(path, name) if rule.pattern and rule.pattern.test(line))
+
+    def _named(self, path: str, name: str) -> Iterator[_Compiled]:
+        """The rules about commands of that name, then the rules whose pattern fits several names."""
         by_name = self._by_name[path]
-        for rules in (by_name.get(name), by_name.get(None)):
-            for rule in rules or ():
-                if rule.pattern and rule.pattern.test(line):
-                    yield rule
+        yield from by_name.get(name, ())
+        yield from by_name.get(None, ())
 
 
 @dataclass(frozen=True)
@@ -203,7 +231,15 @@ class _Tool:
     allow: tuple[_Shelf, ...]
     """The rules, and then, if there are any, the rules and the grants."""
     minding: dict[str, _Compiled]
-    """Where the command lines are that rules which deny or ask look at, each with the first of those rules."""
+    """Where the command lines are that rules which deny or ask are about, each with the first of those rules."""
+    walls: dict[str, _Compiled]
+    """The same, without the rules of policies that say `"unknown_programs": "allow"`."""
+
+    def minded(self, path: str, line: Line, given: Input) -> Minded:
+        """The line at a path of `minding`. Grants count under every default: they answer the question about unknown programs."""
+        wall = self.walls.get(path)
+        naming = functools.partial(self.allow[-1].naming, path, given)
+        return Minded(line, naming, self.minding[path].rule, wall.rule if wall else None)
 
 
 class Rulebook:
@@ -230,11 +266,14 @@ class Rulebook:
                 return _verdict([hit])
         verdict = self._allowed(about, said) or self._default
         if verdict.effect == "allow":
-            for path, rule in about.minding.items():
-                line = said.line(path)
-                if line and line.doubt:
-                    words = f"not sure which commands run: {line.doubt}; {named_in_words(rule.rule)} might be met"
-                    return Verdict("ask", words, (rule.rule,), line.doubt)
+            lines = [(path, line) for path in about.minding if (line := said.line(path))]
+            for path, line in lines:
+                if line.doubt:
+                    return _unsure(about.minding[path], line.doubt)
+            for shelf in (about.deny, about.ask):
+                if hit := shelf.expanded(said):
+                    return _unsure(hit, "bash expands a word of it")
+            return mind_programs(verdict, [about.minded(path, line, said) for path, line in lines])
         return replace(verdict, doubt=said.doubt) if verdict is self._default and verdict.effect == "ask" else verdict
 
     def _allowed(self, about: _Tool, said: Input) -> Verdict | None:
@@ -258,13 +297,21 @@ class Rulebook:
                 allow=(_Shelf(written), _Shelf(by_effect["allow"]))
                 if len(written) < len(by_effect["allow"])
                 else (_Shelf(written),),
-                minding={
-                    path: rule for effect in ("ask", "deny") for rule in reversed(by_effect[effect]) for path in sorted(rule.lines)
-                },
+                minding=_first_by_path([*by_effect["deny"], *by_effect["ask"]]),
+                walls=_first_by_path([r for e in ("deny", "ask") for r in by_effect[e] if not r.rule.guard_rail]),
             )
             if len(self._tools) < _TOOLS:
                 self._tools[tool] = about
         return about
+
+
+def _first_by_path(rules: list[_Compiled]) -> dict[str, _Compiled]:
+    return {path: rule for rule in reversed(rules) for path in sorted(rule.lines)}
+
+
+def _unsure(hit: _Compiled, doubt: str) -> Verdict:
+    words = f"not sure which commands run: {doubt}; {named_in_words(hit.rule)} might be met"
+    return Verdict("ask", words, (hit.rule,), doubt)
 
 
 def _verdict(hits: list[_Compiled]) -> Verdict:

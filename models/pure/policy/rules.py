@@ -6,6 +6,7 @@ from typing import Any, Literal
 Effect = Literal["allow", "ask", "deny"]
 EFFECTS: tuple[Effect, ...] = ("allow", "ask", "deny")
 Source = Literal["workspace", "agent", "tool", "grant"]
+UnknownPrograms = Literal["ask", "allow"]
 SOURCES: tuple[Source, ...] = ("workspace", "agent", "tool", "grant")
 
 MAX_RULES = 1_000
@@ -63,6 +64,8 @@ class Rule:
     source: Source = "agent"
     id: str = ""
     """Of the grant, or of whatever else the rule came from."""
+    guard_rail: bool = False
+    """True if the rule's policy says `"unknown_programs": "allow"`."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,9 @@ class Policy:
 
     rules: tuple[Rule, ...]
     default: Effect
+    unknown_programs: UnknownPrograms = "ask"
+    """What an allow for everything says to commands that may run other programs, where this policy has a rule about commands that
+    denies or asks. `allow` counts only if every such policy says so."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +88,18 @@ class Verdict:
     rules: tuple[Rule, ...] = ()
     """The rules behind it, none for the default. Several may allow the parts of one command line; each of them is a use."""
     doubt: str | None = None
-    """Why it is asked though a rule may seem to allow it: the command line cannot be surely read."""
+    """Why it is asked though a rule may seem to allow it: the command line cannot be surely read, or its programs are not known."""
+    unknown: tuple[str, ...] = ()
+    """Programs of the command line that may run others and that no rule names, where a rule about commands denies or asks."""
 
 
-def named(rule: Rule) -> tuple[bool, int, int, str, str]:
+def named(rule: Rule) -> tuple[bool, int, int, str, str, bool]:
     """The order in which rules of one effect are named; total, so that the order in which they were given is nothing."""
-    return (rule.source == "grant", -rule.priority, SOURCES.index(rule.source), rule.id, repr((rule.match, rule.reason)))
+    return (
+        rule.source == "grant",
+        -rule.priority,
+        SOURCES.index(rule.source),
+        rule.id,
+        repr((rule.match, rule.reason)),
+        rule.guard_rail,
+    )

@@ -1,7 +1,7 @@
 """Policies and rules as JSON, in and out.
 
     {"type": "always_allow" | "always_ask" | "always_deny"}
-    {"type": "rules" | "auto", "rules": [RULE], "default": "allow" | "ask" | "deny"}
+    {"type": "rules" | "auto", "rules": [RULE], "default": "allow" | "ask" | "deny", "unknown_programs"?: "ask" | "allow"}
 
 RULE is `{"effect", "match", "reason"?, "priority"?}`; a match is a text (see `texts`) or `{"tool", "input"?, "input_sha256"?}`,
 its input a list of `{"path": POINTER, OPERATOR: VALUE, ...}` that must all hold. What clients have no name for goes out as `auto`.
@@ -9,9 +9,11 @@ its input a list of `{"path": POINTER, OPERATOR: VALUE, ...}` that must all hold
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from models.pure.policy.conditions import OPERATORS, pointer
+from models.pure.policy.globs import tool_glob
 from models.pure.policy.rules import (
     EFFECTS,
     FILE_PATHS,
@@ -29,6 +31,9 @@ from models.pure.policy.rules import (
 from models.pure.policy.texts import command_pattern, match_of, text_of, tool_of
 
 _ALWAYS: dict[str, Effect] = {"always_allow": "allow", "always_ask": "ask", "always_deny": "deny"}
+_SEARCHES = ("glob", "grep")
+_OF_PLACES = frozenset({"equals", "one_of", "glob", "path_glob", "regex"})
+"""Operators that tell one folder from another."""
 NEVER = "always_deny"
 """The id of the rule that `always_deny` is, so that nothing overrides it."""
 
@@ -43,8 +48,10 @@ def policy_of(said: Any, *, tool: str = "*", source: Source = "tool") -> Policy:
         return _never(tool, source) if kind == NEVER else Policy((), _ALWAYS[kind])
     if kind not in ("rules", "auto"):
         raise ValueError(f"type: {kind!r} is no policy; use always_allow, always_ask, always_deny or rules")
-    _known(said, {"type", "rules", "default"}, "")
-    rules, default = said.get("rules", []), said.get("default")
+    _known(said, {"type", "rules", "default", "unknown_programs"}, "")
+    rules, default, unknown = said.get("rules", []), said.get("default"), said.get("unknown_programs", "ask")
+    if unknown not in ("ask", "allow"):
+        raise ValueError(f"unknown_programs: {unknown!r} is none; use ask or allow, or leave it out for ask")
     if default not in EFFECTS:
         raise ValueError(f"default: {default!r} is no effect; say what holds where no rule matches: allow, ask or deny")
     if not isinstance(rules, list):
@@ -52,8 +59,9 @@ def policy_of(said: Any, *, tool: str = "*", source: Source = "tool") -> Policy:
     if len(rules) > MAX_RULES:
         raise ValueError(f"rules: there are {len(rules)}; use at most {MAX_RULES}, or fewer and wider ones")
     if not rules and default == "deny":
-        return _never(tool, source)
-    return Policy(tuple(rule_of(rule, where=f"rules.{n}", source=source) for n, rule in enumerate(rules)), default)
+        return replace(_never(tool, source), unknown_programs=unknown)
+    found = [rule_of(rule, where=f"rules.{n}", source=source) for n, rule in enumerate(rules)]
+    return Policy(tuple(replace(rule, guard_rail=unknown == "allow") for rule in found), default, unknown)
 
 
 def rule_of(said: Any, *, where: str = "rule", source: Source = "tool", id: str = "") -> Rule:  # noqa: A002 - the row's own word
@@ -75,10 +83,11 @@ def rule_of(said: Any, *, where: str = "rule", source: Source = "tool", id: str 
 
 def spelled(policy: Policy) -> dict[str, Any]:
     """The policy as clients get it. `policy_of` reads it back to the same."""
-    if not policy.rules and policy.default != "deny":
+    if not policy.rules and policy.default != "deny" and policy.unknown_programs == "ask":
         return {"type": f"always_{policy.default}"}
     rules = [spelled_rule(rule) for rule in policy.rules if rule.id != NEVER]
-    return {"type": "auto", "rules": rules, "default": policy.default}
+    said = {"type": "auto", "rules": rules, "default": policy.default}
+    return said | ({"unknown_programs": "allow"} if policy.unknown_programs == "allow" else {})
 
 
 def spelled_rule(rule: Rule) -> dict[str, Any]:
@@ -155,11 +164,16 @@ def _condition(path: str, operator: str, value: Any, where: str) -> Condition:
 
 
 def _reaches_all(effect: Effect, match: Match, where: str) -> None:
-    """A search reaches into a folder from above it as well, so that a pattern of folders could not keep it out."""
-    if effect != "allow" and match.tool in {"glob", "grep"}:
-        for condition in match.conditions:
-            if (condition.path, condition.operator) == (FILE_PATHS[match.tool], "path_glob"):
-                raise ValueError(f"{where}: a search from a folder above would pass by; write {match.tool} for all of its calls")
+    """Refuse to deny or ask by the folder of a search: a search from a folder above reaches into it as well."""
+    if effect == "allow":
+        return
+    for tool in _SEARCHES:
+        tests = [c for c in match.conditions if c.path == FILE_PATHS[tool] and c.operator in _OF_PLACES]
+        if tests and tool_glob(match.tool)(tool):
+            remedy = f"write {tool} for all of its calls"
+            if match.tool != tool:
+                remedy += f", and name the other tools that {match.tool} was to stand for"
+            raise ValueError(f"{where}: a search by {tool} from a folder above would pass by; {remedy}")
 
 
 def _never(tool: str, source: Source) -> Policy:

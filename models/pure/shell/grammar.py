@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from models.pure.shell.words import Doubt, Torn, guess, literal, text_of
+from models.pure.shell.words import MARK, Doubt, Torn, guess, literal, text_of
 
 _BASH = Language(tree_sitter_bash.language())
 _NODES = 4_000
@@ -24,6 +24,7 @@ _BODIES = frozenset(
     {"program", "subshell", "compound_statement", "do_group", "if_statement", "elif_clause", "else_clause", "while_statement"}
 )
 _KEYWORDS = frozenset({"if", "then", "elif", "else", "fi", "while", "until", "do", "done", "{", "}", "(", ")"})
+_CLOSING = frozenset({"fi", "done", "}"})
 _WORDS = frozenset({"word", "number", "string", "raw_string", "concatenation"})
 _TEXTS = frozenset({"heredoc_body", "herestring_redirect"})
 
@@ -121,13 +122,20 @@ def _body(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...]]:
 
 
 def _keyword(node: Node, source: bytes, separated: bool) -> None:
-    if node.type == "(" and source[node.end_byte : node.end_byte + 1] == b"(":
-        raise Doubt("its `((` may be arithmetic")
-    if node.type not in {"(", ")"} and not separated:
+    if node.type in {"(", ")"}:
+        if node.type == "(" and source[node.end_byte : node.end_byte + 1] == b"(":
+            raise Doubt("its `((` may be arithmetic")
+        return
+    if not separated:
         raise Doubt(f"its `{node.type}` has no separator before it")
+    _reserved(node, source)
+
+
+def _reserved(node: Node, source: bytes) -> None:
+    """Raises Torn unless the word ends here: the grammar ends a reserved word at a quote; to bash `if"x"` is one name."""
     after = source[node.end_byte : node.end_byte + 1]
-    if node.type == "{" and after not in {b" ", b"\t", b"\n"}:
-        raise Doubt("its braces may stand for several words")
+    if after not in {b" ", b"\t", b"\n"} and not (node.type in _CLOSING and after in {b"", b";", b"&", b"|", b")"}):
+        raise Torn(f"its `{node.type}` may be the beginning of a longer word")
 
 
 def _comment(node: Node, source: bytes, gap: bytes) -> None:
@@ -145,6 +153,8 @@ def _joined(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...]]:
         if not child.is_named:
             if child.type not in {"&&", "||", "|", "|&", "!"} or not _GAP.fullmatch(gap):
                 raise Doubt(f"it has a `{child.type}` in an unusual place")
+            if child.type == "!":
+                _reserved(child, source)
             operator = True
         else:
             if not operator or not _LINES.fullmatch(gap):
@@ -175,7 +185,7 @@ def _redirect(node: Node, source: bytes) -> None:
     if re.fullmatch(r"(\d?>>?|&>>?)[ \t]*/dev/null|\d?[<>]&[ \t]*\d|\d?<[ \t]*/dev/null", text):
         return
     if re.match(r"\d?<[ \t]*[^<&(]", text) and len(_targets(node)) == 1:
-        if not re.match(r"/dev|//|\x01|.*\.\.", literal(_targets(node)[0], source), re.DOTALL):
+        if not re.match(rf"/dev|//|{MARK}|.*\.\.", literal(_targets(node)[0], source), re.DOTALL):
             return
         raise Doubt("it reads from a place that may be no file")
     raise Doubt("it writes to a file")
@@ -211,6 +221,6 @@ def _command(node: Node, source: bytes) -> tuple[str, ...]:
 
 def _name(node: Node, source: bytes) -> str:
     name = literal(node, source)
-    if not name or name.startswith("\x01") or "=" in name or re.search(r"\s", name):
+    if not name or name.startswith(MARK) or "=" in name or re.search(r"\s", name):
         raise Doubt("the name of a command is not plain")
     return name

@@ -5,10 +5,15 @@ import re
 from tree_sitter import Node
 
 MARK = "\x01"
-"""Begins a word that bash replaces by names of files (`*.py`, `~/x`): a pattern's `*` covers it, and nothing else does."""
+"""Begins a word that bash expands (`src/*.py`, `~/x`). After the mark stands the word as written, without its quotes.
+
+A marked word of a sure line stands for one or more words, none of which begins with `-`: no program takes one of them for an
+option that begins with a dash. Nothing else is known about those words. A check that needs one certain word (a subcommand, a
+script, the first argument) must refuse a marked one.
+"""
 
 _SPECIAL = frozenset("|&;()<>$`\"' \t\n")
-_GLOB = frozenset("*?[]")
+_GLOB = frozenset("*?[")
 _ESCAPED_IN_STRING = re.compile(r'\\([$`"\\\n])')
 _ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|(.))", re.DOTALL)
@@ -23,15 +28,31 @@ class Torn(Doubt):
 
 
 def literal(node: Node, source: bytes) -> str:
-    """The word that bash makes of this node, marked if it stands for names of files. Raises Doubt."""
-    pieces = _pieces(node, source)
-    value = "".join(text for text, _ in pieces)
-    first = next((text for text, _ in pieces if text), "")
-    tilde = first.startswith("~") and pieces[0][1]
-    marked = any(quoteless and _GLOB & set(_unescaped(text)) for text, quoteless in pieces)
-    if any(quoteless and re.search(r"[=:]~", text) for text, quoteless in pieces):
+    """The word that bash makes of this node, marked if bash expands it. Raises Doubt."""
+    pieces = [(text, unquoted) for text, unquoted in _pieces(node, source) if text]
+    if any(unquoted and re.search(r"[=:]~", text) for text, unquoted in pieces):
         raise Doubt("it has a `~` in the middle of a word")
-    return MARK + _bare(value) if tilde or marked else "".join(_bare(t) if q else t for t, q in pieces)
+    value = "".join(_bare(text) if unquoted else text for text, unquoted in pieces)
+    begin, begin_unquoted = pieces[0] if pieces else ("", False)
+    tilde = begin_unquoted and begin.startswith("~")
+    if tilde and value[1:2] not in {"", "/"}:
+        raise Doubt("its `~` may stand for any folder; write the path")
+    if not any(unquoted and _GLOB & set(_unescaped(text)) for text, unquoted in pieces):
+        return MARK + value if tilde else value
+    if value.startswith("-") or (begin_unquoted and begin[0] in _GLOB):
+        raise Doubt("a word of it may become an option that begins with `-`; write `./*` for `*`, or quote the word")
+    return MARK + value
+
+
+def fixed_beginning(word: str) -> str | None:
+    """The text with which every word begins that a marked word may stand for; None if the word is not marked."""
+    return re.split(r"[*?\[~]", word[1:], maxsplit=1)[0] if word.startswith(MARK) else None
+
+
+def may_begin(word: str, text: str) -> bool:
+    """True if the word, or any word that a marked word may stand for, may begin with the text."""
+    known = fixed_beginning(word)
+    return word.startswith(text) if known is None else known.startswith(text) or text.startswith(known)
 
 
 def text_of(node: Node, source: bytes) -> str:

@@ -5,17 +5,15 @@ A command of `RUNS` is never surely read. One of `HANDS_ON` (package runners, co
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from models.pure.shell.words import MARK
+from models.pure.shell import builtins
+from models.pure.shell.known_programs import program_of
+from models.pure.shell.words import MARK, may_begin
 
 RUNS = frozenset(
     name
     for names in (
-        # builtins and words of the shell that run, rename or prepare something else
-        ". source eval exec command builtin trap coproc alias unalias shopt set enable hash export declare typeset local readonly",
-        "unset let read mapfile readarray getopts bind complete compgen compopt fc history",
-        "function select case if then elif else fi for while until do done in time { } [[ ]] [ !",
         # shells, and what runs a command on another's behalf
         "bash sh dash ash zsh ksh mksh fish csh tcsh rbash busybox toybox xargs parallel ssh slogin rsh watch env nohup timeout",
         "gtimeout nice ionice renice chrt taskset setsid setpriv stdbuf unbuffer script expect sudo sudoedit doas su runuser",
@@ -40,16 +38,9 @@ HANDS_ON = frozenset(
     for name in names.split()
 )
 _INTERPRETER = re.compile(r"(python|pypy|perl|ruby|node|nodejs|deno|php|lua|luajit)[\d.]*")
-_SED = re.compile(
-    r"(\d+|\$|/[^/\\\n;{}]*/)?(,(\d+|\$|/[^/\\\n;{}]*/))?([pdq]|s/[^/\\\n]*/[^/\\\n]*/[gpIi\d]*|s\|[^|\\\n]*\|[^|\\\n]*\|[gpIi\d]*)"
-)
 _LONG: dict[str, str] = {
     "git": "--exec --exec-path --upload-pack --receive-pack --output --ext-diff --textconv --open-files-in-pager --extcmd --config "
-    "--config-env --template --tool --paginate",
-    "sort": "--output --compress-program",
-    "fd": "--exec --exec-batch",
-    "fdfind": "--exec --exec-batch",
-    "rg": "--pre --hostname-bin",
+    "--config-env --template --tool --paginate --output-directory --export-marks",
     "ag": "--pager",
     "ack": "--pager --output",
     "tar": "--checkpoint-action --to-command --use-compress-program --rsh-command --info-script --new-volume-script --rmt-command",
@@ -57,21 +48,17 @@ _LONG: dict[str, str] = {
     "zip": "--unzip-command --test",
     "split": "--filter",
     "wget": "--use-askpass --config --execute --output-document --output-file",
-    "curl": "--config --output --output-dir --remote-name --remote-name-all --engine --dump-header --trace --cookie-jar",
     "go": "--exec --toolexec --vettool",
     "cargo": "--config",
     "make": "--eval",
     "hg": "--config",
     "svn": "--config-option --editor-cmd --diff-cmd --diff3-cmd",
     "bat": "--pager",
-    "tree": "--output",
-    "diff": "--output",
     "openssl": "--engine --provider",
 }
 """Options, their beginnings included, that run a program or write where they are told."""
 _SHORT: dict[str, str] = {
-    "sort": "o", "fd": "xX", "fdfind": "xX", "tar": "IF", "rsync": "e", "scp": "SFo", "zip": "T", "wget": "eOoi", "curl": "KoOcDJ",
-    "tree": "o", "tcpdump": "zw", "date": "s", "hostname": "bF", "jobs": "x", "printf": "v", "test": "v",
+    "tar": "IF", "rsync": "e", "scp": "SFo", "zip": "T", "wget": "eOoi", "tcpdump": "zw",
 }  # fmt: skip
 _GIT_RUNS = frozenset(
     {
@@ -89,20 +76,24 @@ _GIT_RUNS = frozenset(
     }
     | {"submodule"}
 )
-_FIND = ("-exec", "-ok", "-delete", "-fprint", "-fls", "-files0")
+_GIT_SHORT = {
+    "rebase": "xi", "clone": "cu", "ls-remote": "u", "fetch": "u", "archive": "o", "format-patch": "o", "bugreport": "o",
+}  # fmt: skip
 
 
 def doubt(words: Sequence[str]) -> str | None:
     """Why running these words may run or write something that they do not name; None if it surely does not."""
     name, args = plain_name(words[0]), words[1:]
+    if name in builtins.NAMES:
+        return builtins.doubt(name, args)
     if name in RUNS or not name:
         return f"`{name}` runs or changes other commands"
     if _INTERPRETER.fullmatch(name) and not _script(args):
         return f"`{name}` takes its program from its arguments or its input"
-    options = [arg.lstrip(MARK) for arg in args]
-    if name in _MINDED and any(arg[:2] in {MARK + "*", MARK + "?", MARK + "["} for arg in args):
-        return f"`{name}` would take names of files for options"
-    if (name in _GUARDS and _GUARDS[name](options)) or _option(name, options):
+    known, rest = program_of(words)
+    if known and not known.writes:
+        return None if known.knows(rest) else f"`{name}` is not known to only read in this form"
+    if (name == "git" and _git(args)) or _option(name, args):
         return f"these options of `{name}` run other commands, or write files"
     return None
 
@@ -123,6 +114,8 @@ def _script(args: Sequence[str]) -> bool:
 
 def _option(name: str, args: Sequence[str]) -> bool:
     long, short = _LONG.get(name, "").split(), _SHORT.get(name, "")
+    if name == "tar" and args and args[0].startswith(MARK):
+        return True  # tar takes its first word for options, with a dash or without
     for arg in args:
         said = arg.partition("=")[0]
         if said.startswith("--"):
@@ -141,28 +134,9 @@ def _git(args: Sequence[str]) -> bool:
     if args[0].startswith("-") and args[0] != "--no-pager":
         return True
     rest = args[1:] if args[0] == "--no-pager" else args
-    if not rest or rest[0].startswith("-") or rest[0] in _GIT_RUNS or any(arg.startswith(("ext::", "fd::")) for arg in rest):
+    if not rest or rest[0].startswith(("-", MARK)) or rest[0] in _GIT_RUNS:
         return True
-    runs = {"rebase": "xi", "grep": "O", "clone": "cu", "ls-remote": "u", "fetch": "u", "archive": "o"}
-    shorts = runs.get(rest[0], "")
+    if any(may_begin(arg, transport) for arg in rest for transport in ("ext::", "fd::")):
+        return True
+    shorts = _GIT_SHORT.get(rest[0], "")
     return any(arg.startswith("-") and not arg.startswith("--") and any(sign in arg for sign in shorts) for arg in rest[1:])
-
-
-def _find(args: Sequence[str]) -> bool:
-    return any(arg.startswith(_FIND) for arg in args)
-
-
-def _awk(args: Sequence[str]) -> bool:
-    program = [arg for arg in args if not arg.startswith(("-F", "-v"))]
-    return any(arg.startswith("-") or re.search(r"system|getline|[|>@&]", arg) for arg in program)
-
-
-def _sed(args: Sequence[str]) -> bool:
-    scripts = [arg for arg in args if arg not in {"-n", "-E", "-r", "-s", "-z", "-u"}]
-    return not scripts or any(arg.startswith("-") for arg in scripts) or not _SED.fullmatch(scripts[0])
-
-
-_GUARDS: dict[str, Callable[[Sequence[str]], bool]] = {
-    "git": _git, "find": _find, "gfind": _find, "awk": _awk, "gawk": _awk, "mawk": _awk, "nawk": _awk, "sed": _sed, "gsed": _sed,
-}  # fmt: skip
-_MINDED = frozenset([*_GUARDS, *_LONG, *_SHORT])

@@ -1,0 +1,124 @@
+"""A word that bash may expand into an option makes a line unsure, and so does one that may expand into what a rule denies."""
+
+import pytest
+
+from models.pure.policy import Rule, Rulebook, match_of
+from models.pure.shell import read
+
+
+def _rule(effect: str, text: str) -> Rule:
+    return Rule(effect, match_of(text))  # type: ignore[arg-type]
+
+
+MAY_BECOME_OPTIONS = [
+    "find evil.sh -ex* sh evil.sh \\;", "find . -de*", "git log --outp*", "sort --compress-pr*", "tar xf a --to-com*", "rg --pr*",
+    "find *", "ls *", "ls -la *.py", "ls ?exec", "ls [a-z]*", "ls [!q]*", "ls ''*", 'ls ""?', "ls '-'exec*", 'ls "-"*', "ls \\-e*",
+    "ls -- *", "ls x *", "grep --include=*.py x", "if ls *; then ls; fi", "ls | sort -*", "(ls *)", "ls x; ls *", "ls ~-", "ls ~+",
+    "ls ~1", "ls ~someone/x", "ls ~-*", "ls $'-x'*", "ls {-exec,x}", "ls $X", "ls `cat x`", "ls < *",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", MAY_BECOME_OPTIONS)
+def test_a_word_that_may_become_an_option_is_asked(command: str) -> None:
+    """Where the program is allowed by a rule, and where everything is allowed and another program denied."""
+    allowed = [_rule("allow", f"bash({name} *)") for name in ("find", "git", "sort", "tar", "rg", "ls", "grep")]
+    assert read(command).doubt
+    assert Rulebook(allowed).decide("bash", {"command": command}).effect == "ask"
+    for effect in ("deny", "ask"):
+        rules = Rulebook([_rule("allow", "bash"), _rule(effect, "bash(curl *)")])
+        assert rules.decide("bash", {"command": command}).effect == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls ./*",
+        "ls src/*.py",
+        "ls a*",
+        "ls '*'",
+        "ls \\*x",
+        "ls 'a b'*",
+        "ls ~",
+        "ls ~/x",
+        "ls ~/*",
+        "ls x]",
+        "ls x?y[0-9]",
+    ],
+)
+def test_a_word_that_cannot_become_an_option_stays_sure(command: str) -> None:
+    """Because all that it may expand into begins with the same certain character."""
+    assert read(command).doubt is None
+    assert Rulebook([_rule("allow", "bash(ls *)")]).decide("bash", {"command": command}).effect == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git di* -x",
+        "git --no-pager d*",
+        "git fetch e*",
+        "tar x* sh a.tar",
+        "sed s* x",
+        "awk p* x",
+        "awk -F , p* x",
+        "awk -F p* x",
+        "python s* x",
+    ],
+)
+def test_where_a_program_reads_a_certain_word_an_expanded_one_is_asked(command: str) -> None:
+    """A subcommand, a script, or options without a dash. Files may be called `difftool`, `xIf` and `s;x;id;e`."""
+    assert read(command).doubt
+    assert Rulebook([_rule("allow", "bash(*)")]).decide("bash", {"command": command}).effect == "ask"
+
+
+@pytest.mark.parametrize(
+    ("denied", "command"),
+    [
+        ("git push *", "git p* origin"),
+        ("git push", "git pus[h]"),
+        ("git push *", "git --no-pager p*"),
+        ("cat secrets/*", "cat s*"),
+        ("cat secrets/*", "cat secret?/key"),
+        ("cat secrets/*", "ls | cat s*/key"),
+        ("cat */key", "cat src/*"),
+        ("rm *", "npx r* x"),
+        ("rm *", "npx b*/rm x"),
+        ("cat /home/me/*", "cat ~/key"),
+        ("* secrets/key", "head s*"),
+        ("npm run deploy", "npm run d*"),
+        ("npm run deploy", "/usr/bin/npm run d*"),
+    ],
+)
+def test_a_word_that_may_become_what_a_rule_names_is_asked(denied: str, command: str) -> None:
+    """Though everything is allowed; and the rule that might be met is named."""
+    for effect in ("deny", "ask"):
+        rule = _rule(effect, f"bash({denied})")
+        verdict = Rulebook([_rule("allow", "bash"), rule]).decide("bash", {"command": command})
+        assert (verdict.effect, verdict.rules) in {("ask", (rule,)), (effect, (rule,))}
+        assert effect == "ask" or verdict.effect == "deny" or verdict.doubt
+
+
+@pytest.mark.parametrize(
+    ("denied", "command"),
+    [("git push *", "git push origin main"), ("git * --force", "git push origin --force"), ("git push", "git push"),
+     ("* secrets/key", "cat a secrets/key"), ("npm run dep*", "npm run deploy x"), ("rm *", "npx rm x y")],
+)  # fmt: skip
+def test_however_much_of_a_denied_command_is_a_glob_it_is_not_allowed(denied: str, command: str) -> None:
+    """Any word but the first, cut at any place, with a star behind."""
+    rules = Rulebook([_rule("allow", "bash"), _rule("deny", f"bash({denied})")])
+    words = command.split()
+    for place, word in enumerate(words[1:], 1):
+        for cut in range(len(word)):
+            line = " ".join([*words[:place], f"{word[:cut]}*", *words[place + 1 :]])
+            assert rules.decide("bash", {"command": line}).effect in {"ask", "deny"}, line
+
+
+@pytest.mark.parametrize(
+    ("denied", "command"),
+    [("rm *", "ls src/*"), ("git push *", "git add src/*"), ("git push *", "git log p*"), ("cat secrets/*", "cat src/*"),
+     ("rm -rf *", "rm a*")],
+)  # fmt: skip
+def test_a_word_that_cannot_become_what_a_rule_names_stays_allowed(denied: str, command: str) -> None:
+    """Or rules that deny would ask for every line with a star."""
+    rules = Rulebook([*(_rule("allow", text) for text in ("bash", "bash(git *)")), _rule("deny", f"bash({denied})")])
+    assert rules.decide("bash", {"command": command}).effect == "allow"

@@ -1,0 +1,183 @@
+"""Beside a rule about commands that denies or asks, an allow for everything covers only programs known to run no others."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models.pure.canonical import digest
+from models.pure.policy import Effect, Match, Rule, Rulebook, grant, match_of, policy_of, rule_of, spelled
+from models.pure.shell import read, unknown
+from workers.tools.sandbox import PATH
+
+RUNNING_OTHERS = [
+    "linux64 rm x", "ssh-agent rm x", "/lib64/ld-linux-x86-64.so.2 /bin/rm x", "gcc -wrapper rm,x", "cmake -E rm x",
+    "systemd-cat rm x", "sshpass -p x rm y", "capsh -- -c 'rm x'", "ls; linux64 rm x", "ls | setlocal rm x", "make x", "git status",
+    "npm test", "./ls x", "/bin/ls x", "src/ls x", "/tmp/cat x", "never-heard-of rm x", "awk '{print}' x", "curl https://a.b",
+    "cp --context=x a b", "ip netns exec x rm y", "tar tf x", "zcat x", "pytest", "cargo test", "ldd ./x", "apt-get update",
+]  # fmt: skip
+RUNNING_NONE = [
+    "ls -la", "cat x | sort -u | uniq -c", "cd src && grep -rn x . | head -5", "mkdir -p a/b && cp -r c a/b; rm -f d", "echo make",
+    "find . -name '*.py' -type f | wc -l", "sed -n 1,5p x", "test -f x && cat x", "printf '%s\\n' a", "sleep 1; date +%F", "true",
+]  # fmt: skip
+WIDE = [
+    [Rule("allow", match_of("bash"))],
+    [Rule("allow", match_of("bash(*)"))],
+    [Rule("allow", match_of("*"))],
+    [Rule("allow", match_of("ba*"))],
+    [Rule("allow", match_of("bash(* *)")), Rule("allow", match_of("bash(* rm *)")), Rule("allow", match_of("bash"))],
+    [Rule("allow", Match("bash"), source="grant", id="grnt_1")],
+    [rule_of({"effect": "allow", "match": {"tool": "bash", "input": [{"path": "/command", "max_length": 1000}]}})],
+]
+PUSH = Rule("deny", match_of("bash(git push *)"))
+
+
+def answer(rules: list[Rule], command: str, default: Effect = "ask") -> str:
+    """What the rules say of a command."""
+    return Rulebook(rules, default).decide("bash", {"command": command}).effect
+
+
+@pytest.mark.parametrize("command", RUNNING_OTHERS)
+def test_a_program_that_may_run_others_is_asked(command: str) -> None:
+    """Whatever allows everything, and whichever rule about commands stands beside it."""
+    for strict in (PUSH, Rule("ask", match_of("bash(dd *)")), rule_of({"effect": "deny", "match": "bash:command=dd *"})):
+        for wide in WIDE:
+            assert answer([*wide, strict], command) == "ask"
+        assert answer([strict], command, "allow") == "ask"
+
+
+@pytest.mark.parametrize("command", RUNNING_NONE)
+def test_a_program_that_is_known_is_allowed(command: str) -> None:
+    for wide in WIDE:
+        assert answer([*wide, PUSH], command) == "allow"
+    assert answer([PUSH], command, "allow") == "allow"
+
+
+@pytest.mark.parametrize("command", RUNNING_OTHERS)
+def test_without_rules_about_commands_everything_is_everything(command: str) -> None:
+    for other in ([], [Rule("deny", match_of("read(secrets/**)"))], [Rule("deny", match_of("shell:cmd=rm *"))]):
+        assert answer([*WIDE[0], *other], command) == "allow"
+        assert answer(other, command, "allow") == "allow"
+
+
+@pytest.mark.parametrize("operator", [{"equals": "rm x"}, {"one_of": ["rm x"]}, {"glob": "rm *"}, {"regex": "rm"}])
+def test_a_rule_about_the_text_of_a_command_is_a_rule_about_commands(operator: dict[str, Any]) -> None:
+    strict = rule_of({"effect": "deny", "match": {"tool": "bash", "input": [{"path": "/command", **operator}]}})
+    assert answer([*WIDE[0], strict], "linux64 dd") == "ask"
+    assert answer([*WIDE[0], strict], "ls") == "allow"
+
+
+def test_no_program_of_this_machine_is_taken_for_known_but_those_in_the_table() -> None:
+    """Every program that the shell finds by its name."""
+    names = {
+        path.name for folder in PATH.split(":") if Path(folder).is_dir() for path in Path(folder).iterdir() if os.access(path, 1)
+    }
+    assert len(names) > 100
+    book = Rulebook([*WIDE[0], PUSH])
+    allowed = {name for name in names if book.decide("bash", {"command": f"{name} rm x"}).effect == "allow"}
+    assert allowed == {name for name in names if not read(f"{name} rm x").doubt and not unknown((name, "rm", "x"))}
+    assert not allowed & {"setarch", "linux64", "ssh-agent", "gcc", "git", "perl", "tar", "make", "ldd", "find.sh", "awk", "env"}
+    assert {"ls", "cat", "rm"} <= allowed
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command"),
+    [
+        ("bash(make *)", "make x"),
+        ("bash(make *)", "ls && make x | tail -5"),
+        ("bash(git status *)", "git status -s"),
+        ("bash('/usr/bin/make' *)", "/usr/bin/make x"),
+        ("bash(./run.sh)", "./run.sh"),
+    ],
+)
+def test_a_rule_that_names_the_program_covers_it(pattern: str, command: str) -> None:
+    """Beside an allow for everything else, or a default that allows."""
+    named = Rule("allow", match_of(pattern))
+    assert answer([*WIDE[0], PUSH, named], command) == "allow"
+    assert answer([PUSH, named], command, "allow") == "allow"
+    assert answer([*WIDE[0], PUSH, named], f"{command}; cargo test") == "ask"
+
+
+@pytest.mark.parametrize("pattern", ["bash(* x)", "bash(ma* x)", "bash(make y *)", "bash(m?ke *)", "bash(ls *)"])
+def test_a_rule_that_does_not_name_the_program_does_not_cover_it(pattern: str) -> None:
+    """A name that is a pattern names nothing."""
+    assert answer([*WIDE[0], PUSH, Rule("allow", match_of(pattern))], "make x") == "ask"
+
+
+def test_an_exact_rule_covers_its_line() -> None:
+    given = {"command": "make x"}
+    exact = Rule("allow", Match("bash", input_sha256=digest(given)))
+    assert Rulebook([*WIDE[0], PUSH, exact]).decide("bash", given).effect == "allow"
+    assert Rulebook([*WIDE[0], PUSH, exact]).decide("bash", given | {"timeout_ms": 5}).effect == "ask"
+
+
+@pytest.mark.parametrize("default", ["allow", "ask", "deny"])
+def test_a_grant_that_names_the_program_answers_the_question(default: Effect) -> None:
+    """And is a use. A grant for the whole tool names nothing."""
+    named = grant("bash", "bash(make *)", "", id="grnt_1")
+    verdict = Rulebook([*WIDE[0], PUSH, named], default).decide("bash", {"command": "ls; make x"})
+    assert (verdict.effect, [rule.id for rule in verdict.rules]) == ("allow", ["", "grnt_1"])
+    assert Rulebook([*WIDE[0], PUSH], default).with_grants([named]).decide("bash", {"command": "ls; make x"}) == verdict
+    assert Rulebook([*WIDE[0], PUSH, named], default).decide("bash", {"command": "ls"}).rules == (WIDE[0][0],)
+    assert answer([*WIDE[0], PUSH, grant("bash", "tool", "", id="grnt_1")], "make x", default) == "ask"
+
+
+def test_a_grant_opens_no_default_that_denies() -> None:
+    """Where nothing allows everything, there is no question that the grant could answer."""
+    assert answer([PUSH, grant("bash", "bash(make *)", "", id="grnt_1")], "make x", "deny") == "deny"
+
+
+def test_who_is_asked_is_told_the_program_and_the_rule_that_might_be_met() -> None:
+    verdict = Rulebook([*WIDE[0], PUSH]).decide("bash", {"command": "ls; linux64 rm x; make"})
+    assert verdict.rule == ("not sure what runs: `linux64` may run other programs; agent rule: deny bash(git push *) might be met")
+    assert verdict.doubt == "`linux64` may run other programs"
+    assert (verdict.rules, verdict.unknown) == ((PUSH,), ("linux64", "make"))
+
+
+def policy(*said: tuple[str, str], **more: Any) -> list[Rule]:
+    """The rules of a policy, as one level of several has them."""
+    rules = [{"effect": effect, "match": match} for effect, match in said]
+    return list(policy_of({"type": "rules", "rules": rules, "default": "ask"} | more).rules)
+
+
+def test_a_policy_may_say_that_its_rules_are_a_guard_rail() -> None:
+    """The verdict then says why the program runs; a command that is read is still denied, and an unsure line still asks."""
+    rules = policy(("allow", "bash"), ("deny", "bash(rm *)"), unknown_programs="allow")
+    verdict = Rulebook(rules).decide("bash", {"command": "linux64 rm x"})
+    assert (verdict.effect, verdict.unknown) == ("allow", ("linux64",))
+    assert verdict.rule == (
+        "tool rule: allow bash; `linux64` may run other programs, "
+        'and "unknown_programs" is "allow" beside tool rule: deny bash(rm *)'
+    )
+    assert answer(rules, "rm x") == "deny"
+    assert answer(rules, "$X x") == "ask"
+    assert Rulebook(rules).decide("bash", {"command": "ls"}).unknown == ()
+
+
+@pytest.mark.parametrize("strict", [("deny", "bash(rm *)"), ("ask", "bash(git push *)")])
+def test_no_level_loosens_the_rules_of_another(strict: tuple[str, str]) -> None:
+    """Every policy that has rules about commands must say so."""
+    loose = policy(("allow", "bash"), ("deny", "bash(dd *)"), unknown_programs="allow")
+    assert answer([*loose, *policy(strict)], "make x") == "ask"
+    assert answer([*loose, *policy(strict, unknown_programs="ask")], "make x") == "ask"
+    assert answer([*loose, *policy(strict, unknown_programs="allow")], "make x") == "allow"
+    assert answer([*policy(("allow", "bash"), unknown_programs="allow"), *policy(strict)], "make x") == "ask"
+    assert answer([*loose, *policy(("deny", "read(secrets/**)"))], "make x") == "allow"
+
+
+@pytest.mark.parametrize("rules", [[], [{"effect": "deny", "match": "bash(rm *)"}]])
+@pytest.mark.parametrize("default", ["allow", "ask", "deny"])
+def test_what_a_policy_says_of_unknown_programs_comes_back(rules: list[Any], default: str) -> None:
+    said = {"type": "auto", "rules": rules, "default": default, "unknown_programs": "allow"}
+    assert spelled(policy_of(said)) == said
+    assert policy_of(spelled(policy_of(said))) == policy_of(said)
+    assert "unknown_programs" not in spelled(policy_of(said | {"unknown_programs": "ask"}))
+
+
+@pytest.mark.parametrize("value", ["deny", None, True, "", []])
+def test_another_word_about_unknown_programs_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"^unknown_programs: .* use ask or allow"):
+        policy_of({"type": "rules", "rules": [], "default": "ask", "unknown_programs": value})
+    with pytest.raises(ValueError, match=r"^unknown_programs: is no field"):
+        policy_of({"type": "always_allow", "unknown_programs": "allow"})
