@@ -13,6 +13,7 @@ from gunicorn.workers.ggevent import GeventWorker
 
 from models import ids, process
 from models.settings import settings
+from models.variables import refuse_needless
 
 _STATUS: dict[type[Exception], tuple[int, str]] = {
     errors.LimitRequestLine: (414, "URI Too Long"),
@@ -63,6 +64,11 @@ def _words(status: int, exc: Exception) -> str:
     if status == 431:
         return f"At most {said.max_headers} headers are taken, each of at most {said.max_header_bytes} bytes."
     return f"This is no HTTP request that this server takes: {str(exc)[:200]}."
+
+
+def on_starting(_arbiter: Any) -> None:
+    """gunicorn's hook, before any process is forked: one that may not start would be forked again and again."""
+    refuse_needless("web")
 
 
 def post_worker_init(_worker: Any) -> None:

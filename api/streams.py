@@ -144,7 +144,7 @@ class Stream:
     def _deleted(self) -> dict[str, Any]:
         """Made up, as the events went with the session."""
         try:
-            with transaction(role="system") as db:
+            with transaction(self.workspace_id) as db:
                 now = wire.time(clock.now(db))
         except SQLAlchemyError:
             now = None

@@ -5,12 +5,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from models.agent import Agent, AgentVersion
+from models.api_key import ApiKey
 from models.approval import Approval
 from models.environment import Environment
 from models.event import Event
 from models.grant import Grant, rule_for
 from models.pure import masking, policy
 from models.pure.canonical import spelled
+from models.pure.key_secret import PREFIX
 from models.session import Session
 from models.work import Work
 
@@ -205,6 +207,26 @@ def grant(row: Grant, now: datetime) -> Json:
         "revoked_at": time(row.revoked_at),
         "revoked_by": row.revoked_by,
         "live": not over and (row.max_uses is None or row.uses < row.max_uses),
+    }
+
+
+def api_key(row: ApiKey, now: datetime) -> Json:
+    """An API key, as it is at `now`, without its secret."""
+    return {
+        "id": row.id,
+        "type": "api_key",
+        "name": row.name,
+        "partial_key_hint": f"{PREFIX}...{row.hint}",
+        "status": row.status(now),
+        "scope": {"type": "workspace", "workspace_id": row.workspace_id},
+        "principal": None,
+        "created_by": None,
+        "created_at": time(row.created_at),
+        "expires_at": time(row.expires_at),
+        "last_used_at": time(row.last_used_at),
+        "scopes": row.scopes,
+        "allowed_cidrs": row.allowed_cidrs,
+        "environment_id": row.environment_id,
     }
 
 

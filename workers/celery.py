@@ -5,12 +5,13 @@ import time
 from typing import Any
 
 from celery import Celery
-from celery.signals import celeryd_init, worker_process_init, worker_ready
+from celery.signals import beat_init, celeryd_after_setup, worker_process_init, worker_ready
 from kombu.utils import functional
 
 from models import process
-from models.roles import refuse_too_strong
+from models.roles import check_start
 from models.settings import settings
+from models.variables import refuse_needless
 from workers import broker  # noqa: F401 - Redis is spoken to by its rules
 from workers.schedule import BEAT
 from workers.task_events import Together
@@ -61,10 +62,17 @@ app.conf.update(
 app.steps["consumer"].add(Together)
 
 
-@celeryd_init.connect
-def check_roles(**_: Any) -> None:
-    """A worker does not start on a database role that no policy binds."""
-    refuse_too_strong()
+@celeryd_after_setup.connect
+def check_worker(instance: Any, **_: Any) -> None:
+    """A worker does not start on a database role that no policy binds, nor with another process's secrets. Its queues name it."""
+    kinds = {queue.partition(".")[0] for queue in instance.app.amqp.queues.consume_from}  # `tools.orders` is of the tools
+    check_start(*(name for name in ("turns", "tools", "sweeps") if name in kinds))
+
+
+@beat_init.connect
+def check_beat(**_: Any) -> None:
+    """Beat needs Redis alone."""
+    refuse_needless("beat")
 
 
 @worker_ready.connect
