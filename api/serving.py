@@ -11,7 +11,7 @@ from gunicorn import util
 from gunicorn.http import errors
 from gunicorn.workers.ggevent import GeventWorker
 
-from models import ids, process
+from models import garbage_collection, ids
 from models.settings import settings
 from models.variables import refuse_needless
 
@@ -73,7 +73,7 @@ def on_starting(_arbiter: Any) -> None:
 
 def post_worker_init(_worker: Any) -> None:
     """gunicorn's hook: a process has loaded the application."""
-    process.started()
+    garbage_collection.freeze()
 
 
 worker_class = Worker

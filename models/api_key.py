@@ -3,11 +3,11 @@
 | scope | allows |
 |---|---|
 | `read` | everything that changes nothing: lists, single rows, streams, waiting approvals |
-| `agents` | create, change and archive agents and environments |
+| `agents` | create, change and archive agents and environments; change the tools, policies and MCP servers of a session |
 | `sessions` | create, change, archive and delete sessions; send them messages, interrupts and results of client tools |
 | `environment` | poll for work of self-hosted environments, acknowledge, renew and stop it; post results of client tools |
-| `approvals` | decide: `user.tool_confirmation` events, `POST` under `/v1/approvals`; revoke grants |
-| `reveal` | see the secrets in an approval's input (`GET /v1/approvals/{id}?reveal=true`); audited |
+| `approvals` | decide: `user.tool_confirmation` events, `POST` under `/v1/approvals`; revoke grants; set `on_timeout: allow` |
+| `reveal` | see the secrets in approvals and events (`?reveal=true`), simulate policies over inputs with secrets; audited |
 | `admin` | change the workspace's policy; read, verify and export the audit |
 
 No scope contains another. A new key has `read`, `agents` and `sessions`: what a backend needs to run agents, and not
