@@ -163,6 +163,22 @@ class Approval(Base):
         """The hash of what may run once it is allowed."""
         return self.decided_sha256 or self.input_sha256
 
+    @property
+    def by_person(self) -> bool:
+        """True if a person or a key decided it, not a deadline, a sweep or a grant."""
+        return not (self.decided_by or "system:").startswith(("system:", "grant:"))
+
+    @property
+    def by_deadline(self) -> bool:
+        """True if its deadline decided it."""
+        return (self.decided_by or "").startswith("system:")
+
+    def lets_run(self, input_sha256: str) -> bool:
+        """True if it lets a call with this input run: allowed or, after an unknown outcome, to be run again."""
+        allowed = self.kind == "tool_call" and self.status == "allowed"
+        rerun = self.kind == "unknown_outcome" and self.status == "answered" and (self.decision or {}).get("outcome") == "rerun"
+        return (allowed or rerun) and self.runs == input_sha256
+
     def edit(self, edited: dict[str, Any]) -> None:
         """A person put another input in the place of the proposed one."""
         self.decided_input, self.decided_sha256 = spelled(edited), digest(edited)

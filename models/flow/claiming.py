@@ -10,12 +10,14 @@ from models.approval import Approval
 from models.attempt import Attempt
 from models.db import Db
 from models.flow.following import carry_on
-from models.flow.granting import ask_instead, still_allowed
+from models.flow.granting import ask_instead, asking_of, granted_now, ruling, still_allowed
 from models.principal import Principal, system
 from models.pure import words
 from models.pure.canonical import is_digest
 from models.pure.fitting import misfit
 from models.pure.naming import OURS
+from models.pure.policy import Verdict
+from models.ruling import Asking, Ruling
 from models.session import Session
 from models.stored_result import StoredResult
 from models.tool_call import CACHED, ToolCall, text
@@ -31,8 +33,8 @@ class Hands:
     """Of the workdirs that it sees."""
     has: Callable[[str], bool]
     """Whether it has what is behind an `assent:` address."""
-    entry: Callable[[str, str], Entry | None] = lambda _address, _tool: None
-    """What it knows itself of a tool of its toolsets, by address and name; None where only `models.toolset` does."""
+    entry: Callable[[str | None, str], Entry | None] = lambda _address, _tool: None
+    """The entry of a tool, by its toolset's address (None: built in) and its name; None where only `models.toolset` has it."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,26 @@ class Taken:
     """Of its tool, if it is a toolset's."""
     by: str
     """Who let it run: a principal, or `policy`."""
+
+
+@dataclass(frozen=True)
+class _Word:
+    """Who let a call run."""
+
+    approval: Approval | None
+    """What a person, a deadline or a grant allowed; None: nobody was asked."""
+
+    def by(self, call: ToolCall) -> str:
+        """A principal, or `policy`."""
+        if self.approval is not None:
+            return self.approval.decided_by or ""
+        return f"grant:{call.grants[0]}" if call.grants else "policy"
+
+    def stands(self, rules: Ruling, call: ToolCall, verdict: Verdict) -> bool:
+        """True if it holds although the policy asks now: a person's own decision, or a deadline that may still allow the call."""
+        if self.approval is None:
+            return False
+        return self.approval.by_person or (self.approval.by_deadline and rules.lets_on_timeout(call.name, verdict))
 
 
 def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | None:
@@ -60,14 +82,14 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
         call.held_back = lacking
     if lacking:
         return None
-    by = _let_by(db, call)
-    if by is None:
+    word = _word(db, call)
+    if word is None:
         session.note(_actor(session), "tool_call.input_changed", call.id, input_sha256=call.input_sha256)
         call.settle(db, session, "refused", text(words.changed_input()), is_error=True)
         carry_on(db, session)
         return None
     entry = _entry(db, call, hands)
-    if not _may_begin(db, session, call, entry) or _answered_before(db, session, call):
+    if not _may_begin(db, session, call, entry, word) or _answered_before(db, session, call):
         carry_on(db, session)
         return None
     call.claim(db, session, hands.worker, idempotent=call.idempotent and (entry is None or bool(entry["idempotent"])))
@@ -81,7 +103,7 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
         worker=hands.worker,
         input_sha256=call.input_sha256,
     )
-    return Taken(call, entry, by)
+    return Taken(call, entry, word.by(call))
 
 
 def _lacking(session: Session, call: ToolCall, hands: Hands) -> str | None:
@@ -96,30 +118,38 @@ def _lacking(session: Session, call: ToolCall, hands: Hands) -> str | None:
 
 
 def _entry(db: Db, call: ToolCall, hands: Hands) -> Entry | None:
-    if call.address is None or call.tool is None:
-        return None
-    return hands.entry(call.address, call.tool) or entry_of(db, call.address, call.tool)
+    known = hands.entry(call.address, call.tool or call.name)
+    return known or (entry_of(db, call.address, call.tool) if call.address and call.tool else None)
 
 
-def _may_begin(db: Db, session: Session, call: ToolCall, entry: Entry | None) -> bool:
-    """Whether no rule came that denies the call, the grants behind it stand, and its tool is what it was. If not, it is settled,
-    or put to a person."""
-    verdict = still_allowed(db, session, call)
+def _may_begin(db: Db, session: Session, call: ToolCall, entry: Entry | None, word: _Word) -> bool:
+    """True if the call is still allowed and still fits its tool. If not, the call is settled or put to a person."""
+    rules = ruling(db, session)
+    verdict = still_allowed(db, session, rules, call)
     if verdict.effect == "deny":
-        session.note(_actor(session), "tool_call.denied", call.id, rule=verdict.rule, input_sha256=call.input_sha256)
-        if call.attempt:
-            call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
-        else:
-            call.settle(db, session, "refused", text(words.denied_by_policy(verdict.rule)), is_error=True)
+        _refuse(db, session, call, verdict)
         return False
-    if call.grants and verdict.effect == "ask":
-        ask_instead(db, session, call)
+    if verdict.effect == "ask" and not word.stands(rules, call, verdict) and not granted_now(db, session, rules, call):
+        ask_instead(db, session, call, _asking(rules, call, entry), rule=verdict.rule)
         return False
     if entry and not call.attempt and misfit(entry["input_schema"], call.input):
         session.note(_actor(session), "tool_call.tool_changed", call.id, input_sha256=call.input_sha256)
-        ask_instead(db, session, call, input_schema=dict(entry["input_schema"]))
+        ask_instead(db, session, call, _asking(rules, call, entry), input_schema=dict(entry["input_schema"]))
         return False
     return True
+
+
+def _refuse(db: Db, session: Session, call: ToolCall, verdict: Verdict) -> None:
+    session.note(_actor(session), "tool_call.denied", call.id, rule=verdict.rule, input_sha256=call.input_sha256)
+    if call.attempt:
+        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
+    else:
+        call.settle(db, session, "refused", text(words.denied_by_policy(verdict.rule)), is_error=True)
+
+
+def _asking(rules: Ruling, call: ToolCall, entry: Entry | None) -> Asking:
+    """How people are asked about a call. A built-in tool's call that was allowed at once did not store it."""
+    return rules.asking(call.name, call.input, entry) if entry and call.asking is None else asking_of(call)
 
 
 def _answered_before(db: Db, session: Session, call: ToolCall) -> bool:
@@ -153,14 +183,14 @@ def _same_before(db: Db, session: Session, call: ToolCall) -> ToolCall | None:
     return db.scalars(found.order_by(ToolCall.settled_at.desc()).limit(1)).first()
 
 
-def _let_by(db: Db, call: ToolCall) -> str | None:
-    """Who let it run. None unless shown = decided = run: one hash, and where it was asked, an allowed approval that carries it."""
+def _word(db: Db, call: ToolCall) -> _Word | None:
+    """The latest word that lets the call run. None if its input is not the one that was judged or, where it was asked, decided."""
     if not is_digest(call.input, call.input_sha256):
         return None
-    if call.permission != "ask":
-        return f"grant:{call.grants[0]}" if call.grants else "policy"
-    asked = [a for a in Approval.of_call(db, call.id) if a.kind == "tool_call" and a.status == "allowed"]
-    return next((approval.decided_by for approval in reversed(asked) if approval.runs == call.input_sha256), None)
+    for approval in reversed(Approval.of_call(db, call.id)):
+        if approval.lets_run(call.input_sha256):
+            return _Word(approval)
+    return None if call.permission == "ask" else _Word(None)
 
 
 def _actor(session: Session) -> Principal:

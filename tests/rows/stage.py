@@ -25,6 +25,7 @@ from models.tool_call import ToolCall
 from models.turn import Turn
 from models.workspace import Workspace
 from workers.judging import Judge
+from workers.tools import sources
 
 T = TypeVar("T")
 
@@ -214,7 +215,7 @@ class Stage:
         self, found: ToolCall, storage_id: str = "stor_1", *, has: Callable[[str], bool] = lambda _address: True
     ) -> ToolCall | None:
         """Claim a tool call."""
-        hands = flow.Hands("worker", storage_id, has)
+        hands = flow.Hands("worker", storage_id, has, sources.entry_of)
         taken = self.locked(found.session_id, lambda db, session: flow.claim_call(db, session, found.id, hands))
         return taken.call if taken else None
 
