@@ -30,7 +30,7 @@ def _edit(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
         if len(changed) > FILE_BYTES:
             raise ToolError(f"{place.shown}: would have {len(changed)} bytes, more than the {FILE_BYTES} allowed")
         require_room(context, len(changed))
-        replace(place, changed, mode)
+        replace(context, place, changed, mode)
     return text_result(f"edited {place.shown}: {count} replacement{'s' if count > 1 else ''}")
 
 
