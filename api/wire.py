@@ -166,6 +166,7 @@ def approval(row: Approval, given: Json | None = None, *, reveal: bool = False) 
         "input_sha256": row.input_sha256,
         "rule": row.rule,
         "annotations": row.annotations,
+        "leads_to": row.leads_to if reveal or row.leads_to is None else masking.mask(row.leads_to, None).shown,
         "questions": row.questions,
         "attempt": row.attempt_told,
         "covers": _covers(row),

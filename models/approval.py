@@ -60,6 +60,8 @@ class Approval(Base):
     """What the tool's own side says of what it does: `Asking.annotations`."""
     questions: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """Of kind `question`: `{key: {"message": str, "schema": {...} | "url": str}}`."""
+    leads_to: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """By JSON Pointer, where paths in the input lead by symbolic links, if that is why it is asked; allowing it allows no other."""
     attempt_told: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """Of kind `unknown_outcome`: what is known of the attempt, `{"number", "worker", "started_at", "output"}`."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))

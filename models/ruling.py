@@ -24,6 +24,7 @@ from models.pure.masking import mask
 from models.pure.naming import OURS
 from models.pure.policy import Effect, Policy, Rule, Rulebook, Verdict
 from models.pure.policy.globs import tool_glob
+from models.pure.policy.rules import FILE_PATHS
 from models.settings import settings
 from models.toolset import Listed
 
@@ -122,6 +123,14 @@ class Ruling:
         found = self._tools.get(tool)
         known = found.identity if found else ""
         return "self_hosted" if self_hosted and known == "builtin" else known
+
+    def path_arguments(self, tool: str, grants: Iterable[Rule] = ()) -> set[str]:
+        """The arguments, as JSON Pointers, by whose paths the rules and grants may judge a call of the tool."""
+        found = self._tools.get(tool)
+        rules = [*(found.rules if found else ()), *grants]
+        own = FILE_PATHS.get(tool)
+        looks = {c.path for rule in rules for c in rule.match.conditions if c.operator == "path_glob" or c.path == own}
+        return looks | ({own} if own and any(rule.match.input_sha256 for rule in rules) else set())
 
     def is_at(self, tool: str, address: str | None) -> bool:
         """Whether the tool of that name is still where it was when it was called."""

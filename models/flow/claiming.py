@@ -1,7 +1,7 @@
 """A tool call's claim: whether it may begin, still may, and need; and on whose word."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import sqlalchemy as sa
@@ -10,7 +10,8 @@ from models.approval import Approval
 from models.attempt import Attempt
 from models.db import Db
 from models.flow.following import carry_on
-from models.flow.granting import ask_instead, asking_of, granted_now, ruling, still_allowed
+from models.flow.granting import ask_instead, asking_of, granted_now, ruling
+from models.flow.rejudging import Places, Rejudged, Unresolved, judge_again
 from models.principal import Principal, system
 from models.pure import words
 from models.pure.canonical import is_digest
@@ -35,6 +36,8 @@ class Hands:
     """Whether it has what is behind an `assent:` address."""
     entry: Callable[[str | None, str], Entry | None] = lambda _address, _tool: None
     """The entry of a tool, by its toolset's address (None: built in) and its name; None where only `models.toolset` has it."""
+    places: Places = field(default_factory=dict)
+    """Where paths lead that an earlier claim of the same call found Unresolved."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +64,18 @@ class _Word:
             return self.approval.decided_by or ""
         return f"grant:{call.grants[0]}" if call.grants else "policy"
 
-    def stands(self, rules: Ruling, call: ToolCall, verdict: Verdict) -> bool:
-        """True if it holds although the policy asks now: a person's own decision, or a deadline that may still allow the call."""
-        if self.approval is None:
+    def stands(self, rules: Ruling, call: ToolCall, judged: Rejudged) -> bool:
+        """True if it holds although the policy asks now: a person's own decision, or a deadline that may still allow the call.
+
+        Where the policy asks only as paths lead elsewhere than they say, the person must have been shown where they lead.
+        """
+        if self.approval is None or (judged.leads_to and judged.leads_to != self.approval.leads_to):
             return False
-        return self.approval.by_person or (self.approval.by_deadline and rules.lets_on_timeout(call.name, verdict))
+        return self.approval.by_person or (self.approval.by_deadline and rules.lets_on_timeout(call.name, judged.verdict))
 
 
-def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | None:
-    """Take a queued call, its attempt's row written.
+def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | Unresolved | None:
+    """Take a queued call, its attempt's row written. Unresolved: not yet, `hands.places` lacks some of its paths.
 
     None if it is not to be had, if this worker has not what it takes, or if it needs no worker: its result was cached. What is
     about to run must hash to what was judged and, if it was asked, to what was decided; otherwise it is refused for good.
@@ -88,8 +94,12 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
         call.settle(db, session, "refused", text(words.changed_input()), is_error=True)
         carry_on(db, session)
         return None
+    rules = ruling(db, session)
+    judged = judge_again(db, session, rules, call, hands.places)
+    if isinstance(judged, Unresolved):
+        return judged
     entry = _entry(db, call, hands)
-    if not _may_begin(db, session, call, entry, word) or _answered_before(db, session, call):
+    if not _may_begin(db, session, rules, call, entry, word, judged) or _answered_before(db, session, call):
         carry_on(db, session)
         return None
     call.claim(db, session, hands.worker, idempotent=call.idempotent and (entry is None or bool(entry["idempotent"])))
@@ -122,15 +132,15 @@ def _entry(db: Db, call: ToolCall, hands: Hands) -> Entry | None:
     return known or (entry_of(db, call.address, call.tool) if call.address and call.tool else None)
 
 
-def _may_begin(db: Db, session: Session, call: ToolCall, entry: Entry | None, word: _Word) -> bool:
+def _may_begin(db: Db, session: Session, rules: Ruling, call: ToolCall, entry: Entry | None, word: _Word, judged: Rejudged) -> bool:
     """True if the call is still allowed and still fits its tool. If not, the call is settled or put to a person."""
-    rules = ruling(db, session)
-    verdict = still_allowed(db, session, rules, call)
+    verdict, leads_to = judged.verdict, judged.leads_to
     if verdict.effect == "deny":
         _refuse(db, session, call, verdict)
         return False
-    if verdict.effect == "ask" and not word.stands(rules, call, verdict) and not granted_now(db, session, rules, call):
-        ask_instead(db, session, call, _asking(rules, call, entry), rule=verdict.rule)
+    stands = verdict.effect == "allow" or word.stands(rules, call, judged)
+    if not stands and (leads_to or not granted_now(db, session, rules, call)):
+        ask_instead(db, session, call, _asking(rules, call, entry), rule=verdict.rule, leads_to=leads_to)
         return False
     if entry and not call.attempt and misfit(entry["input_schema"], call.input):
         session.note(_actor(session), "tool_call.tool_changed", call.id, input_sha256=call.input_sha256)

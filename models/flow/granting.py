@@ -11,7 +11,7 @@ from models.flow.following import carry_on
 from models.grant import Grant
 from models.principal import Principal
 from models.proposal import Proposal
-from models.pure import words
+from models.pure import masking, words
 from models.pure.fitting import misfit
 from models.pure.policy import Rule, Verdict
 from models.ruling import NOT_GIVEN, Asking, Ruling
@@ -77,12 +77,6 @@ def swept(workspace_id: str, grant_id: str, to: str | None, *, over: bool) -> No
             grant.swept_to, grant.swept_at = to, clock.now(db) if over else None
 
 
-def still_allowed(db: Db, session: Session, rules: Ruling, call: ToolCall) -> Verdict:
-    """The verdict on a call that was allowed and is about to begin: a rule may have come, or a grant gone, since."""
-    grants = Grant.standing(db, session, call.grants or ())
-    return verdict_on(rules, call, call.input, [grant.rule for grant in grants])
-
-
 def granted_now(db: Db, session: Session, rules: Ruling, call: ToolCall) -> bool:
     """True if grants cover a call that nothing else allows any more, as they would a new one. Their use is counted."""
     if identity_of(rules, session, call) != rules.identity(call.name, self_hosted=session.self_hosted):
@@ -113,16 +107,21 @@ def ask_instead(
     *,
     rule: str | None = None,
     input_schema: dict[str, Any] | None = None,
+    leads_to: dict[str, str] | None = None,
 ) -> None:
     """Put a queued call to a person, as it may not run on the word that had allowed it.
 
-    `asking` is used if nobody was asked before. `rule` asks now; `input_schema` is what the call's tool takes by now.
+    `asking` is used if nobody was asked before. `rule` asks now; `input_schema` is what the call's tool takes by now; `leads_to`
+    is where paths in its input lead, by JSON Pointer, and what the decision is bound to.
     """
     before = [approval for approval in Approval.of_call(db, call.id) if approval.kind == "tool_call"]
     call.ask_again(db, rule or call.rule)
     approval = before[-1].again(session, call) if before else Approval.ask(session, call, asking)
     if input_schema is not None:
         approval.input_schema, approval.prompt = input_schema, words.tool_changed(approval.prompt)
+    approval.leads_to = leads_to or None
+    shown = masking.mask(approval.leads_to or {}, None).shown
+    approval.prompt = words.leads_to(approval.prompt, [str(place) for place in shown.values()])
     approval.put(db, session, Principal("system", "tool.run", session.workspace_id))
 
 

@@ -114,7 +114,7 @@ def _switched(repository: _Repository, *words: str) -> None:
 
 def _directory(context: ToolContext, path: str) -> Path:
     """Where a path leads, with no link in it."""
-    with paths.located(context.workdir, path) as place:
+    with paths.located(context.workdir, path, context.judged) as place:
         folder = paths.open_folder(place)
         try:
             real = (context.workdir / path).resolve()

@@ -13,7 +13,7 @@ def _edit(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     if not old or old == new:
         raise ToolError("old_string must not be empty" if not old else "old_string and new_string are the same")
     everywhere = bool(fields.get("replace_all"))
-    with only_writer(context), paths.located(context.workdir, fields["file_path"]) as place:
+    with only_writer(context), paths.located(context.workdir, fields["file_path"], context.judged) as place:
         data, mode = _content(place)
         if _all_crlf(data):
             old, new = _to_crlf(old), _to_crlf(new)

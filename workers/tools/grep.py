@@ -20,7 +20,7 @@ _LIMITS = {"RLIMIT_CORE": 0, "RLIMIT_AS": 1 << 30}
 
 
 def _grep(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
-    with paths.located(context.workdir, fields.get("path") or ".") as place, contextlib.ExitStack() as stack:
+    with paths.located(context.workdir, fields.get("path") or ".", context.judged) as place, contextlib.ExitStack() as stack:
         folder = stat.S_ISDIR(place.kind() or 0)
         found = paths.open_folder(place) if folder else paths.open_file(place)
         stack.callback(os.close, found)

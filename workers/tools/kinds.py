@@ -74,6 +74,8 @@ class ToolContext:
     """To the question that an earlier attempt ended in."""
     stored: Callable[[str], bytes | None] = lambda _call_id: None
     """The whole result of an earlier call of this session, where it was too long for the model; None if there is none."""
+    judged: "Mapping[str, str | ToolError]" = field(default_factory=dict)
+    """Where paths of the input led when the call was judged: `paths.Judged`. There, and nowhere else, they may lead now."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Set by the worker, from any thread, to have the tool end early."""
     output: OutputSoFar = field(default_factory=OutputSoFar)

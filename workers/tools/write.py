@@ -23,7 +23,7 @@ def _write(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     data = encode(fields["content"], "content")
     with (
         only_writer(context),
-        paths.located(context.workdir, fields["file_path"], make_folders=True) as place,
+        paths.located(context.workdir, fields["file_path"], context.judged, make_folders=True) as place,
     ):
         mode = place.kind()
         if mode is not None and not stat.S_ISREG(mode):
