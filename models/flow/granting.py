@@ -129,7 +129,7 @@ def _release(db: Db, session: Session, rules: Ruling, grants: list[Grant], appro
     call = db.get_one(ToolCall, approval.tool_call_id)
     if identity_of(rules, session, call) != rules.identity(call.name, self_hosted=session.self_hosted):
         return False
-    if approval.input_schema is not None and misfit(approval.input_schema, call.input):
+    if approval.leads_to or (approval.input_schema is not None and misfit(approval.input_schema, call.input)):
         return False
     verdict = _granted(db, session, rules, grants, call.name, call.input)
     used = [rule.id for rule in verdict.rules if rule.source == "grant"]

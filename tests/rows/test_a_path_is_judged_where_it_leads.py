@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, entry, rules
 
-from models import toolset
+from models import flow, toolset
 from models.approval import Approval
 from models.settings import settings
 from models.tool_call import ToolCall
@@ -152,6 +152,19 @@ def test_a_search_begins_where_its_folder_leads(house: Callable[..., House], too
     one = house(**{tool: rules(("allow", f"{tool}(src/**)"))})
     assert one.run(tool, **fields).status == "asked"
     assert one.asked.leads_to == {"/path": "secrets"}
+
+
+def test_no_grant_releases_what_is_asked_for_where_its_path_leads(house: Callable[..., House]) -> None:
+    one = house(write=WRITES)
+    one.stage.message(one.session)
+    linked, other = one.stage.reply(
+        one.session, call("write", file_path="src/l/new", content="effect"), call("write", file_path="other", content="effect")
+    )
+    assert one.again(linked).status == "asked"
+    asked = {approval.tool_call_id: approval for approval in one.stage.approvals(one.session)}
+    one.stage.decide(asked[other.id], result="allow", scope="session", match="write(src/**)")
+    assert flow.release_waiting(one.stage.workspace_id, one.session) == 0
+    assert one.again(linked).status == "asked"
 
 
 def test_an_edit_is_judged_where_it_leads(house: Callable[..., House]) -> None:
