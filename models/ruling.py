@@ -20,7 +20,6 @@ from models.effective_tool import EffectiveTool, effective_tools
 from models.json_codec import decode, encode
 from models.pure import policy, prompting
 from models.pure.canonical import digest
-from models.pure.masking import mask
 from models.pure.naming import OURS
 from models.pure.policy import Effect, Policy, Rule, Rulebook, Verdict
 from models.pure.policy.globs import tool_glob
@@ -143,13 +142,13 @@ class Ruling:
         configured = found is not None and found.timeouts.get("on_timeout") == "allow"
         return configured and (verdict.effect == "allow" or (verdict.effect == "ask" and not verdict.rules))
 
-    def asking(self, tool: str, given: dict[str, Any], entry: Mapping[str, Any]) -> Asking:
-        """How people are asked about a call of the tool with this input. `entry` describes the tool, as in `models.toolset`."""
+    def asking(self, tool: str, shown: dict[str, Any], entry: Mapping[str, Any]) -> Asking:
+        """How people are asked about a call. `shown` is its masked input; `entry` describes its tool, as in `models.toolset`."""
         found = self._tools[tool]
         schema = entry["input_schema"]
         template = found.prompt or entry.get("prompt") or "Run {tool}"
         return Asking(
-            prompt=prompting.fill(template, tool, mask(given, schema).shown),
+            prompt=prompting.fill(template, tool, shown),
             seconds=found.timeouts.get("timeout_seconds") or settings().approval_seconds,
             on_timeout=found.timeouts.get("on_timeout") or "deny",
             remind_after_seconds=found.timeouts.get("remind_after_seconds") or settings().remind_after_seconds,

@@ -10,6 +10,7 @@ from models.proposal import MAX_INPUT_BYTES, Origin, Proposal
 from models.pure import words
 from models.pure.canonical import canonical
 from models.pure.fitting import misfit
+from models.pure.masking import mask
 from models.pure.storable import DEPTH, is_deep, storable
 from models.ruling import Ruling
 from models.settings import settings
@@ -52,6 +53,7 @@ class Judge:
             problem = words.unknown_tool(name)
         elif fault := misfit(_entry(tool)["input_schema"], arguments):
             problem = words.invalid_input(fault)
+        masked = mask(arguments, _entry(tool)["input_schema"] if tool else None)
         return Proposal(
             id=ids.new("sevt"),
             provider_id=storable(block["id"]),
@@ -60,7 +62,8 @@ class Judge:
             input=arguments,
             problem=problem,
             idempotent=bool(tool and _entry(tool).get("idempotent")),
-            asking=self.ruling.asking(name, arguments, _entry(tool)) if tool else None,
+            asking=self.ruling.asking(name, masked.shown, _entry(tool)) if tool else None,
+            masked=masked,
             answer_seconds=(tool and tool.answer_seconds) or settings().client_tool_seconds,
             origin=self._origin(tool) if tool else None,
         )

@@ -16,6 +16,7 @@ from models.principal import Principal, system
 from models.pure import words
 from models.pure.canonical import is_digest
 from models.pure.fitting import misfit
+from models.pure.masking import mask
 from models.pure.naming import OURS
 from models.pure.policy import Verdict
 from models.ruling import Asking, Ruling
@@ -159,7 +160,9 @@ def _refuse(db: Db, session: Session, call: ToolCall, verdict: Verdict) -> None:
 
 def _asking(rules: Ruling, call: ToolCall, entry: Entry | None) -> Asking:
     """How people are asked about a call. A built-in tool's call that was allowed at once did not store it."""
-    return rules.asking(call.name, call.input, entry) if entry and call.asking is None else asking_of(call)
+    if entry is None or call.asking is not None:
+        return asking_of(call)
+    return rules.asking(call.name, mask(call.input, entry["input_schema"]).shown, entry)
 
 
 def _answered_before(db: Db, session: Session, call: ToolCall) -> bool:

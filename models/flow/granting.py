@@ -1,6 +1,7 @@
 """Verdicts that take grants into account, and what grants do to calls that wait already."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from models import clock
@@ -11,8 +12,9 @@ from models.flow.following import carry_on
 from models.grant import Grant
 from models.principal import Principal
 from models.proposal import Proposal
-from models.pure import masking, words
+from models.pure import words
 from models.pure.fitting import misfit
+from models.pure.masking import Echoes, mask
 from models.pure.policy import Rule, Verdict
 from models.ruling import NOT_GIVEN, Asking, Ruling
 from models.session import Session
@@ -90,7 +92,10 @@ def granted_now(db: Db, session: Session, rules: Ruling, call: ToolCall) -> bool
 
 def verdict_on(rules: Ruling, call: ToolCall, given: dict[str, Any], grants: Sequence[Rule] = ()) -> Verdict:
     """The verdict on a call that was made before: one whose server's name is another server's by now is nobody's."""
-    return rules.verdict(call.name, given, grants) if rules.is_at(call.name, call.address) else NOT_GIVEN
+    if not rules.is_at(call.name, call.address):
+        return NOT_GIVEN
+    verdict = rules.verdict(call.name, given, grants)
+    return replace(verdict, rule=Echoes(call.secrets or (), quoted=True).text(verdict.rule))  # it may quote the input
 
 
 def identity_of(rules: Ruling, session: Session, call: ToolCall) -> str:
@@ -118,10 +123,11 @@ def ask_instead(
     call.ask_again(db, rule or call.rule)
     approval = before[-1].again(session, call) if before else Approval.ask(session, call, asking)
     if input_schema is not None:
+        call.secrets = sorted({*(call.secrets or ()), *mask(call.input, input_schema).hidden}) or None
         approval.input_schema, approval.prompt = input_schema, words.tool_changed(approval.prompt)
     approval.leads_to = leads_to or None
-    shown = masking.mask(approval.leads_to or {}, None).shown
-    approval.prompt = words.leads_to(approval.prompt, [str(place) for place in shown.values()])
+    echoes = Echoes(call.secrets or (), quoted=True)
+    approval.prompt = words.leads_to(approval.prompt, [echoes.text(place) for place in (leads_to or {}).values()])
     approval.put(db, session, Principal("system", "tool.run", session.workspace_id))
 
 
