@@ -12,6 +12,7 @@ from models.idempotency import Answer
 from models.seal import Seal, Sealed
 from models.session import Session
 from models.stored_result import StoredResult
+from models.sweep_failure import SweepFailure
 from models.tool_call import ToolCall
 from models.toolset import Listing, Toolset
 from models.turn import Turn
@@ -19,4 +20,18 @@ from models.work import Work
 from models.workspace import Workspace
 
 _OF_SESSIONS = (Session, Turn, ToolCall, StoredResult, Attempt, Approval, Event, Work, Grant)
-TABLES = (Workspace, ApiKey, Agent, AgentVersion, Environment, Toolset, Listing, *_OF_SESSIONS, Audit, Seal, Sealed, Answer)
+TABLES = (
+    Workspace,
+    ApiKey,
+    Agent,
+    AgentVersion,
+    Environment,
+    Toolset,
+    Listing,
+    *_OF_SESSIONS,
+    Audit,
+    Seal,
+    Sealed,
+    Answer,
+    SweepFailure,
+)

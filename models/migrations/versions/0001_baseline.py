@@ -48,6 +48,7 @@ APP_RIGHTS = {
     "sealed": CHANGE,
     "session": ALL,
     "stored_result": ALL,
+    "sweep_failure": ALL,
     "tool_call": ALL,
     "turn": ALL,
     "work": ALL,
@@ -62,6 +63,7 @@ SYSTEM_COLUMNS = {
     "audit": "chain, seq, workspace_id, at",
     "sealed": "chain, seq, workspace_id",
     "session": "id, workspace_id, audit_seq",
+    "sweep_failure": "sweep, subject_id, workspace_id, failures, not_before",
     "tool_call": "id, workspace_id, session_id, status, due_at, hinted_at, lease_until, queue, answer_by",
     "turn": "id, workspace_id, session_id, status, due_at, hinted_at, lease_until, ended_at",
     "workspace": "id, workspace_id, name, audit_seq",
@@ -70,6 +72,7 @@ SYSTEM_COLUMNS = {
 
 SYSTEM_WRITES = {
     "answer": "DELETE",
+    "sweep_failure": "DELETE",
     "tool_call": "UPDATE (hinted_at)",
     "turn": "UPDATE (hinted_at)",
 }
@@ -287,6 +290,15 @@ def create_tables() -> None:
         sa.PrimaryKeyConstraint("chain"),
     )
     op.create_table(
+        "sweep_failure",
+        sa.Column("sweep", STRING, nullable=False),
+        sa.Column("subject_id", STRING, nullable=False),
+        sa.Column("workspace_id", STRING, nullable=False),
+        sa.Column("failures", INTEGER, nullable=False),
+        sa.Column("not_before", TIME, nullable=False),
+        sa.PrimaryKeyConstraint("sweep", "subject_id"),
+    )
+    op.create_table(
         "toolset",
         sa.Column("name", STRING, nullable=False),
         sa.Column("tools", JSON, nullable=False),
@@ -403,6 +415,7 @@ def create_tables() -> None:
         sa.Column("unread", INTEGER, nullable=False),
         sa.Column("status", STRING, nullable=False),
         sa.Column("last_seq", BIG, nullable=False),
+        sa.Column("stream_positions", JSON, nullable=False),
         sa.Column("updated_at", TIME, nullable=False),
         sa.Column("audit_seq", BIG, nullable=False),
         sa.Column("audit_head", STRING, nullable=False),
