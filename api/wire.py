@@ -176,6 +176,7 @@ def approval(row: Approval, given: Json | None = None, *, reveal: bool = False) 
         "input_sha256": row.input_sha256,
         "rule": row.rule,
         "annotations": row.annotations,
+        "leads_to": echoes.value(row.leads_to),
         "questions": echoes.value(row.questions),
         "attempt": echoes.value(row.attempt_told),
         "covers": _covers(row),

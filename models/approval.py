@@ -60,6 +60,8 @@ class Approval(Base):
     """What the tool's own side says of what it does: `Asking.annotations`."""
     questions: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """Of kind `question`: `{key: {"message": str, "schema": {...} | "url": str}}`."""
+    leads_to: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """By JSON Pointer, where paths in the input lead by symbolic links, if that is why it is asked; allowing it allows no other."""
     attempt_told: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """Of kind `unknown_outcome`: what is known of the attempt, `{"number", "worker", "started_at", "output"}`."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
@@ -164,6 +166,22 @@ class Approval(Base):
     def runs(self) -> str:
         """The hash of what may run once it is allowed."""
         return self.decided_sha256 or self.input_sha256
+
+    @property
+    def by_person(self) -> bool:
+        """True if a person or a key decided it, not a deadline, a sweep or a grant."""
+        return not (self.decided_by or "system:").startswith(("system:", "grant:"))
+
+    @property
+    def by_deadline(self) -> bool:
+        """True if its deadline decided it."""
+        return (self.decided_by or "").startswith("system:")
+
+    def lets_run(self, input_sha256: str) -> bool:
+        """True if it lets a call with this input run: allowed or, after an unknown outcome, to be run again."""
+        allowed = self.kind == "tool_call" and self.status == "allowed"
+        rerun = self.kind == "unknown_outcome" and self.status == "answered" and (self.decision or {}).get("outcome") == "rerun"
+        return (allowed or rerun) and self.runs == input_sha256
 
     @property
     def echoes(self) -> masking.Echoes:

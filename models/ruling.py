@@ -18,11 +18,12 @@ from typing import Any, Literal
 
 from models.effective_tool import EffectiveTool, effective_tools
 from models.json_codec import decode, encode
-from models.pure import policy
+from models.pure import policy, prompting
 from models.pure.canonical import digest
 from models.pure.naming import OURS
 from models.pure.policy import Effect, Policy, Rule, Rulebook, Verdict
 from models.pure.policy.globs import tool_glob
+from models.pure.policy.rules import FILE_PATHS
 from models.settings import settings
 from models.toolset import Listed
 
@@ -63,6 +64,8 @@ class _Tool:
     address: str | None
     default: Effect
     words: str
+    prompt: str | None
+    """The template of its own configuration."""
     timeouts: dict[str, Any]
 
     @cached_property
@@ -120,28 +123,37 @@ class Ruling:
         known = found.identity if found else ""
         return "self_hosted" if self_hosted and known == "builtin" else known
 
+    def path_arguments(self, tool: str, grants: Iterable[Rule] = ()) -> set[str]:
+        """The arguments, as JSON Pointers, by whose paths the rules and grants may judge a call of the tool."""
+        found = self._tools.get(tool)
+        rules = [*(found.rules if found else ()), *grants]
+        own = FILE_PATHS.get(tool)
+        looks = {c.path for rule in rules for c in rule.match.conditions if c.operator == "path_glob" or c.path == own}
+        return looks | ({own} if own and any(rule.match.input_sha256 for rule in rules) else set())
+
     def is_at(self, tool: str, address: str | None) -> bool:
         """Whether the tool of that name is still where it was when it was called."""
         found = self._tools.get(tool)
         return found is None or found.address == address
 
-    def allows_on_timeout(self, tool: str) -> bool:
-        """Whether the tool's own configuration says that a passed deadline allows its calls. No wider one can say that."""
+    def lets_on_timeout(self, tool: str, verdict: Verdict) -> bool:
+        """True if a passed deadline allows a call with this verdict: the tool's own configuration says so, and no rule asks."""
         found = self._tools.get(tool)
-        return found is not None and found.timeouts.get("on_timeout") == "allow"
+        configured = found is not None and found.timeouts.get("on_timeout") == "allow"
+        return configured and (verdict.effect == "allow" or (verdict.effect == "ask" and not verdict.rules))
 
-    def asking(
-        self, tool: str, prompt: str, input_schema: dict[str, Any] | None, annotations: dict[str, Any] | None = None
-    ) -> Asking:
-        """How people are asked about a call of the tool."""
-        said = self._tools[tool].timeouts
+    def asking(self, tool: str, shown: dict[str, Any], entry: Mapping[str, Any]) -> Asking:
+        """How people are asked about a call. `shown` is its masked input; `entry` describes its tool, as in `models.toolset`."""
+        found = self._tools[tool]
+        schema = entry["input_schema"]
+        template = found.prompt or entry.get("prompt") or "Run {tool}"
         return Asking(
-            prompt=prompt,
-            seconds=said.get("timeout_seconds") or settings().approval_seconds,
-            on_timeout=said.get("on_timeout") or "deny",
-            remind_after_seconds=said.get("remind_after_seconds") or settings().remind_after_seconds,
-            input_schema=input_schema,
-            annotations=annotations or None,
+            prompt=prompting.fill(template, tool, shown),
+            seconds=found.timeouts.get("timeout_seconds") or settings().approval_seconds,
+            on_timeout=found.timeouts.get("on_timeout") or "deny",
+            remind_after_seconds=found.timeouts.get("remind_after_seconds") or settings().remind_after_seconds,
+            input_schema=schema,
+            annotations=entry.get("annotations") or None,
             identity=self.identity(tool, self_hosted=False),
         )
 
@@ -162,7 +174,7 @@ def _ready(tool: EffectiveTool, over: list[Policy | None], approvals: list[Mappi
         # Only a tool's own configuration can have a deadline allow: it says so by name.
         said |= {key: value for key, value in level.items() if value is not None and value != "allow"}
     said |= {key: value for key, value in tool.approval.items() if value is not None}
-    return _Tool(rules, _identity(tool), tool.address, default, words, said)
+    return _Tool(rules, _identity(tool), tool.address, default, words, tool.approval.get("prompt"), said)
 
 
 def _identity(tool: EffectiveTool) -> str:

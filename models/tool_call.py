@@ -158,9 +158,9 @@ class ToolCall(Base):
         move(db, self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None, **changed)
         outbox(db).hints.append(self.hint)
 
-    def ask_again(self, db: Db) -> None:
-        """What had allowed it is gone: a person is needed."""
-        move(db, self, "asked", permission="ask", grants=None)
+    def ask_again(self, db: Db, rule: str) -> None:
+        """The call may not run on the word that had allowed it: a person is needed, as `rule` says."""
+        move(db, self, "asked", permission="ask", grants=None, rule=rule)
 
     def replace(self, db: Db, session: Session, edited: dict[str, Any], shown: dict[str, Any], secrets: list[str]) -> None:
         """The client has seen this call's event already: settle it, and let another call with the edited input go to the client.

@@ -7,12 +7,12 @@ from typing import Any
 from models import ids
 from models.effective_tool import EffectiveTool, effective_tools
 from models.proposal import MAX_INPUT_BYTES, Origin, Proposal
-from models.pure import prompting, words
+from models.pure import words
 from models.pure.canonical import canonical
 from models.pure.fitting import misfit
 from models.pure.masking import mask
 from models.pure.storable import DEPTH, is_deep, storable
-from models.ruling import Asking, Ruling
+from models.ruling import Ruling
 from models.settings import settings
 from models.toolset import Listed
 from workers.tools import registry
@@ -62,17 +62,11 @@ class Judge:
             input=arguments,
             problem=problem,
             idempotent=bool(tool and _entry(tool).get("idempotent")),
-            asking=self._asking(tool, masked.shown) if tool else None,
+            asking=self.ruling.asking(name, masked.shown, _entry(tool)) if tool else None,
             masked=masked,
             answer_seconds=(tool and tool.answer_seconds) or settings().client_tool_seconds,
             origin=self._origin(tool) if tool else None,
         )
-
-    def _asking(self, tool: EffectiveTool, shown: dict[str, Any]) -> Asking:
-        entry = _entry(tool)
-        template = tool.approval.get("prompt") or entry.get("prompt") or "Run {tool}"
-        prompt = prompting.fill(template, tool.name, shown)
-        return self.ruling.asking(tool.name, prompt, entry["input_schema"], entry.get("annotations"))
 
     def _origin(self, tool: EffectiveTool) -> Origin | None:
         if tool.entry is None or tool.server is None or tool.address is None:

@@ -18,6 +18,7 @@ from models import lease
 from models.attempt import Attempt
 from models.settings import settings
 from models.tool_call import ToolCall
+from workers.tools import lease_clock
 from workers.tools.output import OutputSoFar
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class _Heartbeat:
         self.telling: dict[str, Callable[[], None]] = {}
         self.lag = 0.0
         self.woke = time.monotonic()
-        self.renewed = time.monotonic()
+        self._renew(lease_clock.now())
         threading.Thread(target=self._beat, name="leases", daemon=True).start()
 
     def _beat(self) -> None:
@@ -63,7 +64,12 @@ class _Heartbeat:
             if self.held:
                 self._tick()
             else:
-                self.renewed = time.monotonic()
+                self._renew(lease_clock.now())
+
+    def _renew(self, at: float) -> None:
+        """Note that all leases were renewed at `at`; with none held, there is none to renew."""
+        self.renewed = at
+        lease_clock.extend(at + settings().lease_seconds)
 
     @property
     def late(self) -> float:
@@ -72,7 +78,7 @@ class _Heartbeat:
 
     def _tick(self) -> None:
         held = dict(self.held)
-        started = time.monotonic()
+        started = lease_clock.now()  # before the statement, so that no lease ends earlier than this process believes
         due = started - self.renewed >= settings().heartbeat_seconds
         try:
             still = (lease.renew if due else lease.look)(held)
@@ -82,7 +88,8 @@ class _Heartbeat:
                 for one in held.values():
                     one.lose()
             return
-        self.renewed = started if due else self.renewed
+        if due:
+            self._renew(started)
         for tell in list(self.telling.values()) if due else ():
             tell()
         for key, one in held.items():

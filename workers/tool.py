@@ -1,13 +1,14 @@
 """tool.run: claim with an attempt row, carry out the effect, record the result, exit."""
 
 import logging
+from collections.abc import Iterable
 from functools import partial
 
 from models import due, flow, toolset
 from models.approval import Approval
 from models.db import Db, transaction
 from models.errors import NotFound
-from models.flow import Hands, Outcome, Taken
+from models.flow import Hands, Outcome, Taken, Unresolved
 from models.pipeline import read_ahead
 from models.pure import words
 from models.pure.canonical import is_digest
@@ -22,8 +23,8 @@ from workers import leases
 from workers.celery import app
 from workers.keeping import keep
 from workers.leases import Lease
-from workers.tools import registry, sources, workdir
-from workers.tools.kinds import Answers, OutcomeUnknown, ToolContext
+from workers.tools import paths, registry, sources, workdir
+from workers.tools.kinds import Answers, OutcomeUnknown, ToolContext, ToolError
 
 log = logging.getLogger(__name__)
 
@@ -34,11 +35,12 @@ _UNKEPT = Outcome(text(words.stopped("it ran to its end, but its result could no
 @app.task(name="tool.run")
 def run(call_id: str, session_id: str, workspace_id: str) -> None:
     """One attempt at one call. A message that is late, doubled or wrong finds nothing to claim."""
-    claimed = _claim(call_id, session_id, workspace_id)
+    judged: dict[str, str | ToolError] = {}
+    claimed = _claim(call_id, session_id, workspace_id, judged)
     if claimed is None:
         return
     call = claimed.call
-    context = _context(call, claimed.by)
+    context = _context(call, claimed.by, judged)
     with leases.hold(call.id, call.fence) as lease, leases.telling(call, context.output):
         context.cancelled = lease.cancelled
         try:
@@ -67,11 +69,21 @@ def list_changed(address: str) -> None:
 sources.listen(list_changed)
 
 
-def _claim(call_id: str, session_id: str, workspace_id: str) -> Taken | None:
+def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, str | ToolError]) -> Taken | None:
+    """The claimed call. Where the claim needs to know where paths lead, `judged` gets them and the call is claimed again."""
     if not leases.ready():
         return None
     storage_id = workdir.storage_id(settings().workdir_root)
-    hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of)
+    claimed = _claim_once(call_id, session_id, workspace_id, Hands(leases.worker(), storage_id, sources.has, sources.entry_of))
+    if isinstance(claimed, Unresolved):
+        judged |= _resolved(session_id, claimed.paths)  # with no transaction open: the files may be far away
+        places = {path: None if isinstance(place, ToolError) else place for path, place in judged.items()}
+        hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of, places)
+        claimed = _claim_once(call_id, session_id, workspace_id, hands)
+    return None if isinstance(claimed, Unresolved) else claimed  # its rules changed meanwhile: a later hint claims it
+
+
+def _claim_once(call_id: str, session_id: str, workspace_id: str, hands: Hands) -> Taken | Unresolved | None:
     with transaction(workspace_id) as db:
         read_ahead(db, Approval.about(call_id))
         try:
@@ -81,7 +93,19 @@ def _claim(call_id: str, session_id: str, workspace_id: str) -> Taken | None:
         return flow.claim_call(db, session, call_id, hands)
 
 
-def _context(call: ToolCall, by: str) -> ToolContext:
+def _resolved(session_id: str, written: Iterable[str]) -> dict[str, str | ToolError]:
+    """Where paths lead in the session's files, by their text; or why they lead nowhere."""
+    files = workdir.session_root(session_id) / "files"
+    found: dict[str, str | ToolError] = {}
+    for path in written:
+        try:
+            found[path] = paths.resolve(files, path)
+        except ToolError as error:
+            found[path] = error
+    return found
+
+
+def _context(call: ToolCall, by: str, judged: dict[str, str | ToolError]) -> ToolContext:
     return ToolContext(
         call_id=call.id,
         session_id=call.session_id,
@@ -91,6 +115,7 @@ def _context(call: ToolCall, by: str) -> ToolContext:
         seconds=settings().tool_seconds,
         attempt=call.attempt,
         answers=Answers(call.answers, (call.question or {}).get("state")) if call.answers else None,
+        judged=judged,
         stored=partial(StoredResult.read, call.workspace_id, call.session_id),
     )
 
@@ -102,11 +127,18 @@ def _execute(call: ToolCall, entry: Entry | None, context: ToolContext) -> Outco
     if tool is None or not is_digest(call.input, call.input_sha256):
         why = words.changed_input() if tool else words.stopped(f"this worker has no tool {call.name!r}")
         return Outcome(text(why), is_error=True)
+    if call.address and _resolved(call.session_id, led := _led(context)) != led:
+        return Outcome(text(words.stopped("a path in its input leads elsewhere than when it was judged")), is_error=True)
     context.seconds = tool.time_limit
     result = registry.execute(tool, context, call.input)
     asked = result.question
     question = {"requests": asked.requests, "state": asked.state} if asked else None
     return Outcome(result.content, result.is_error, result.structured, question, result.whole)
+
+
+def _led(context: ToolContext) -> dict[str, str | ToolError]:
+    """The paths that a toolset's function may follow by itself: they are looked at once more right before."""
+    return {path: place for path, place in context.judged.items() if not isinstance(place, ToolError)}
 
 
 def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> None:

@@ -89,6 +89,8 @@ class Approval(Answer):
     rule: str
     annotations: dict[str, Any] | None
     """What the tool's own side says that it does, as MCP's `readOnlyHint`: nobody has made sure of it."""
+    leads_to: dict[str, str] | None
+    """By JSON Pointer, where paths of the input lead by symbolic links, if that is why it is asked. Allowing it allows no other."""
     questions: dict[str, FormAsked | VisitAsked] | None
     """Of kind `question`: what the tool must be told before it goes on. Decide with `answers`, by the same keys."""
     attempt: AttemptTold | None

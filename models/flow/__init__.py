@@ -11,6 +11,7 @@
     granting   verdicts, with what people granted; what a grant does to calls that wait
     updating   title, metadata, and the agent's tools
     claiming   a tool call's claim: whether it may begin
+    rejudging  the verdict on it then, by where its paths lead
     working    its result, its loss, and what it asks back
     following  what comes next, after any of these
     hosting    work for the workers of self-hosted environments
@@ -24,6 +25,7 @@ from models.flow.deciding import decide, expire_due, remind_due, too_late
 from models.flow.granting import policies, release_waiting, ruling, swept
 from models.flow.hosting import offer_work, stop_work
 from models.flow.locking import lock
+from models.flow.rejudging import Unresolved
 from models.flow.talking import archive, create, delete, receive
 from models.flow.turning import checkpoint, claim_turn, fail_turn, history, reads_of_claim, rescue_turn
 from models.flow.updating import update
@@ -33,6 +35,7 @@ __all__ = [
     "Hands",
     "Outcome",
     "Taken",
+    "Unresolved",
     "archive",
     "checkpoint",
     "claim_call",

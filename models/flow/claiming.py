@@ -1,7 +1,7 @@
 """A tool call's claim: whether it may begin, still may, and need; and on whose word."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import sqlalchemy as sa
@@ -10,12 +10,16 @@ from models.approval import Approval
 from models.attempt import Attempt
 from models.db import Db
 from models.flow.following import carry_on
-from models.flow.granting import ask_instead, still_allowed
+from models.flow.granting import ask_instead, asking_of, granted_now, ruling
+from models.flow.rejudging import Places, Rejudged, Unresolved, judge_again
 from models.principal import Principal, system
 from models.pure import words
 from models.pure.canonical import is_digest
 from models.pure.fitting import misfit
+from models.pure.masking import mask
 from models.pure.naming import OURS
+from models.pure.policy import Verdict
+from models.ruling import Asking, Ruling
 from models.session import Session
 from models.stored_result import StoredResult
 from models.tool_call import CACHED, ToolCall, text
@@ -31,8 +35,10 @@ class Hands:
     """Of the workdirs that it sees."""
     has: Callable[[str], bool]
     """Whether it has what is behind an `assent:` address."""
-    entry: Callable[[str, str], Entry | None] = lambda _address, _tool: None
-    """What it knows itself of a tool of its toolsets, by address and name; None where only `models.toolset` does."""
+    entry: Callable[[str | None, str], Entry | None] = lambda _address, _tool: None
+    """The entry of a tool, by its toolset's address (None: built in) and its name; None where only `models.toolset` has it."""
+    places: Places = field(default_factory=dict)
+    """Where paths lead that an earlier claim of the same call found Unresolved."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +52,31 @@ class Taken:
     """Who let it run: a principal, or `policy`."""
 
 
-def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | None:
-    """Take a queued call, its attempt's row written.
+@dataclass(frozen=True)
+class _Word:
+    """Who let a call run."""
+
+    approval: Approval | None
+    """What a person, a deadline or a grant allowed; None: nobody was asked."""
+
+    def by(self, call: ToolCall) -> str:
+        """A principal, or `policy`."""
+        if self.approval is not None:
+            return self.approval.decided_by or ""
+        return f"grant:{call.grants[0]}" if call.grants else "policy"
+
+    def stands(self, rules: Ruling, call: ToolCall, judged: Rejudged) -> bool:
+        """True if it holds although the policy asks now: a person's own decision, or a deadline that may still allow the call.
+
+        Where the policy asks only as paths lead elsewhere than they say, the person must have been shown where they lead.
+        """
+        if self.approval is None or (judged.leads_to and judged.leads_to != self.approval.leads_to):
+            return False
+        return self.approval.by_person or (self.approval.by_deadline and rules.lets_on_timeout(call.name, judged.verdict))
+
+
+def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | Unresolved | None:
+    """Take a queued call, its attempt's row written. Unresolved: not yet, `hands.places` lacks some of its paths.
 
     None if it is not to be had, if this worker has not what it takes, or if it needs no worker: its result was cached. What is
     about to run must hash to what was judged and, if it was asked, to what was decided; otherwise it is refused for good.
@@ -60,14 +89,18 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
         call.held_back = lacking
     if lacking:
         return None
-    by = _let_by(db, call)
-    if by is None:
+    word = _word(db, call)
+    if word is None:
         session.note(_actor(session), "tool_call.input_changed", call.id, input_sha256=call.input_sha256)
         call.settle(db, session, "refused", text(words.changed_input()), is_error=True)
         carry_on(db, session)
         return None
+    rules = ruling(db, session)
+    judged = judge_again(db, session, rules, call, hands.places)
+    if isinstance(judged, Unresolved):
+        return judged
     entry = _entry(db, call, hands)
-    if not _may_begin(db, session, call, entry) or _answered_before(db, session, call):
+    if not _may_begin(db, session, rules, call, entry, word, judged) or _answered_before(db, session, call):
         carry_on(db, session)
         return None
     call.claim(db, session, hands.worker, idempotent=call.idempotent and (entry is None or bool(entry["idempotent"])))
@@ -81,7 +114,7 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
         worker=hands.worker,
         input_sha256=call.input_sha256,
     )
-    return Taken(call, entry, by)
+    return Taken(call, entry, word.by(call))
 
 
 def _lacking(session: Session, call: ToolCall, hands: Hands) -> str | None:
@@ -96,30 +129,40 @@ def _lacking(session: Session, call: ToolCall, hands: Hands) -> str | None:
 
 
 def _entry(db: Db, call: ToolCall, hands: Hands) -> Entry | None:
-    if call.address is None or call.tool is None:
-        return None
-    return hands.entry(call.address, call.tool) or entry_of(db, call.address, call.tool)
+    known = hands.entry(call.address, call.tool or call.name)
+    return known or (entry_of(db, call.address, call.tool) if call.address and call.tool else None)
 
 
-def _may_begin(db: Db, session: Session, call: ToolCall, entry: Entry | None) -> bool:
-    """Whether no rule came that denies the call, the grants behind it stand, and its tool is what it was. If not, it is settled,
-    or put to a person."""
-    verdict = still_allowed(db, session, call)
+def _may_begin(db: Db, session: Session, rules: Ruling, call: ToolCall, entry: Entry | None, word: _Word, judged: Rejudged) -> bool:
+    """True if the call is still allowed and still fits its tool. If not, the call is settled or put to a person."""
+    verdict, leads_to = judged.verdict, judged.leads_to
     if verdict.effect == "deny":
-        session.note(_actor(session), "tool_call.denied", call.id, rule=verdict.rule, input_sha256=call.input_sha256)
-        if call.attempt:
-            call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
-        else:
-            call.settle(db, session, "refused", text(words.denied_by_policy(verdict.rule)), is_error=True)
+        _refuse(db, session, call, verdict)
         return False
-    if call.grants and verdict.effect == "ask":
-        ask_instead(db, session, call)
+    stands = verdict.effect == "allow" or word.stands(rules, call, judged)
+    if not stands and (leads_to or not granted_now(db, session, rules, call)):
+        ask_instead(db, session, call, _asking(rules, call, entry), rule=verdict.rule, leads_to=leads_to)
         return False
     if entry and not call.attempt and misfit(entry["input_schema"], call.input):
         session.note(_actor(session), "tool_call.tool_changed", call.id, input_sha256=call.input_sha256)
-        ask_instead(db, session, call, input_schema=dict(entry["input_schema"]))
+        ask_instead(db, session, call, _asking(rules, call, entry), input_schema=dict(entry["input_schema"]))
         return False
     return True
+
+
+def _refuse(db: Db, session: Session, call: ToolCall, verdict: Verdict) -> None:
+    session.note(_actor(session), "tool_call.denied", call.id, rule=verdict.rule, input_sha256=call.input_sha256)
+    if call.attempt:
+        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
+    else:
+        call.settle(db, session, "refused", text(words.denied_by_policy(verdict.rule)), is_error=True)
+
+
+def _asking(rules: Ruling, call: ToolCall, entry: Entry | None) -> Asking:
+    """How people are asked about a call. A built-in tool's call that was allowed at once did not store it."""
+    if entry is None or call.asking is not None:
+        return asking_of(call)
+    return rules.asking(call.name, mask(call.input, entry["input_schema"]).shown, entry)
 
 
 def _answered_before(db: Db, session: Session, call: ToolCall) -> bool:
@@ -153,14 +196,14 @@ def _same_before(db: Db, session: Session, call: ToolCall) -> ToolCall | None:
     return db.scalars(found.order_by(ToolCall.settled_at.desc()).limit(1)).first()
 
 
-def _let_by(db: Db, call: ToolCall) -> str | None:
-    """Who let it run. None unless shown = decided = run: one hash, and where it was asked, an allowed approval that carries it."""
+def _word(db: Db, call: ToolCall) -> _Word | None:
+    """The latest word that lets the call run. None if its input is not the one that was judged or, where it was asked, decided."""
     if not is_digest(call.input, call.input_sha256):
         return None
-    if call.permission != "ask":
-        return f"grant:{call.grants[0]}" if call.grants else "policy"
-    asked = [a for a in Approval.of_call(db, call.id) if a.kind == "tool_call" and a.status == "allowed"]
-    return next((approval.decided_by for approval in reversed(asked) if approval.runs == call.input_sha256), None)
+    for approval in reversed(Approval.of_call(db, call.id)):
+        if approval.lets_run(call.input_sha256):
+            return _Word(approval)
+    return None if call.permission == "ask" else _Word(None)
 
 
 def _actor(session: Session) -> Principal:

@@ -83,9 +83,8 @@ def too_late(late: DeadlinePassed) -> Conflict:
 
 def _repeated(approval: Approval, decision: Decision) -> str:
     seen = decision.expected_input_sha256 in {None, approval.input_sha256}
-    by_person = not (approval.decided_by or "").startswith(("system:", "grant:"))
     same = approval.decision == decision.said and approval.status not in {"expired", "cancelled"}
-    if same and seen and by_person and approval.event_id:
+    if same and seen and approval.by_person and approval.event_id:
         return approval.event_id
     raise _taken(approval)
 
@@ -252,4 +251,4 @@ def _lets(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:
     verdict = verdict_on(rules, call, call.input)
     if approval.input_schema is not None and misfit(approval.input_schema, call.input):
         return False
-    return rules.allows_on_timeout(call.name) and (verdict.effect == "allow" or (verdict.effect == "ask" and not verdict.rules))
+    return rules.lets_on_timeout(call.name, verdict)

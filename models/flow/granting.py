@@ -79,11 +79,15 @@ def swept(workspace_id: str, grant_id: str, to: str | None, *, over: bool) -> No
             grant.swept_to, grant.swept_at = to, clock.now(db) if over else None
 
 
-def still_allowed(db: Db, session: Session, call: ToolCall) -> Verdict:
-    """The verdict on a call that was allowed and is about to begin: a rule may have come, or a grant gone, since."""
-    rules = ruling(db, session)
-    grants = Grant.standing(db, session, call.grants or ())
-    return verdict_on(rules, call, call.input, [grant.rule for grant in grants])
+def granted_now(db: Db, session: Session, rules: Ruling, call: ToolCall) -> bool:
+    """True if grants cover a call that nothing else allows any more, as they would a new one. Their use is counted."""
+    if identity_of(rules, session, call) != rules.identity(call.name, self_hosted=session.self_hosted):
+        return False
+    grants = _about(session, rules, Grant.to_use(db, session.id, {call.name}))
+    verdict = _granted(db, session, rules, grants, call.name, call.input)
+    if verdict.effect == "allow":
+        call.grants = [rule.id for rule in verdict.rules if rule.source == "grant"]
+    return verdict.effect == "allow"
 
 
 def verdict_on(rules: Ruling, call: ToolCall, given: dict[str, Any], grants: Sequence[Rule] = ()) -> Verdict:
@@ -100,14 +104,30 @@ def identity_of(rules: Ruling, session: Session, call: ToolCall) -> str:
     return asked if call.kind == "mcp" and asked else rules.identity(call.name, self_hosted=session.self_hosted)
 
 
-def ask_instead(db: Db, session: Session, call: ToolCall, input_schema: dict[str, Any] | None = None) -> None:
-    """What had allowed the call is gone: it is put to a person. `input_schema`: its tool has changed, and takes this now."""
+def ask_instead(
+    db: Db,
+    session: Session,
+    call: ToolCall,
+    asking: Asking,
+    *,
+    rule: str | None = None,
+    input_schema: dict[str, Any] | None = None,
+    leads_to: dict[str, str] | None = None,
+) -> None:
+    """Put a queued call to a person, as it may not run on the word that had allowed it.
+
+    `asking` is used if nobody was asked before. `rule` asks now; `input_schema` is what the call's tool takes by now; `leads_to`
+    is where paths in its input lead, by JSON Pointer, and what the decision is bound to.
+    """
     before = [approval for approval in Approval.of_call(db, call.id) if approval.kind == "tool_call"]
-    approval = before[-1].again(session, call) if before else Approval.ask(session, call, asking_of(call))
+    call.ask_again(db, rule or call.rule)
+    approval = before[-1].again(session, call) if before else Approval.ask(session, call, asking)
     if input_schema is not None:
         call.secrets = sorted({*(call.secrets or ()), *mask(call.input, input_schema).hidden}) or None
         approval.input_schema, approval.prompt = input_schema, words.tool_changed(approval.prompt)
-    call.ask_again(db)
+    approval.leads_to = leads_to or None
+    echoes = Echoes(call.secrets or (), quoted=True)
+    approval.prompt = words.leads_to(approval.prompt, [echoes.text(place) for place in (leads_to or {}).values()])
     approval.put(db, session, Principal("system", "tool.run", session.workspace_id))
 
 
@@ -115,7 +135,7 @@ def _release(db: Db, session: Session, rules: Ruling, grants: list[Grant], appro
     call = db.get_one(ToolCall, approval.tool_call_id)
     if identity_of(rules, session, call) != rules.identity(call.name, self_hosted=session.self_hosted):
         return False
-    if approval.input_schema is not None and misfit(approval.input_schema, call.input):
+    if approval.leads_to or (approval.input_schema is not None and misfit(approval.input_schema, call.input)):
         return False
     verdict = _granted(db, session, rules, grants, call.name, call.input)
     used = [rule.id for rule in verdict.rules if rule.source == "grant"]

@@ -22,7 +22,7 @@ TURN = {
 
 TOOL_CALL = {
     "asked": "An approval is pending, before it runs or since it asked something; left by a decision, a grant, an expiry, an end.",
-    "queued": "Allowed, for a worker to claim; asked again if what allowed it is gone by then, done at once if cached.",
+    "queued": "Allowed, for a worker to claim, who judges it again: asked if a policy asks by then, done at once if cached.",
     "with_client": "Allowed, for the client to run; left by its result, its deadline or a cancellation.",
     "running": "A worker holds its lease; its attempt row was committed before the effect.",
     "unknown": "It began and nobody can say how it ended; a person settles it.",

@@ -1,6 +1,9 @@
 """What the model is told after each kind of outcome: one place, so that each can be held to not inviting a retry."""
 
+from models.pure.prompting import visible
+
 _ELSE = "Do not repeat it; take another way, or ask the user what they want."
+_LEADS = " (a symbolic link leads to: "
 _MAYBE = "it may or may not have taken effect. Do not repeat it."
 
 
@@ -66,6 +69,12 @@ def tool_changed(prompt: str) -> str:
     """People: what is asked again, as the tool takes another input by now."""
     note = " (the tool has changed since this was asked: its input no longer fits; edit it or deny)"
     return prompt.removesuffix(note) + note
+
+
+def leads_to(prompt: str, places: list[str]) -> str:
+    """People: where the paths of a call lead by symbolic links."""
+    start = prompt.partition(_LEADS)[0]
+    return start + (_LEADS + ", ".join(map(visible, places)) + ")" if places else "")
 
 
 def question_denied(message: str | None) -> str:

@@ -32,7 +32,7 @@ def effect(said: dict[str, Any], tool: str, **given: Any) -> str:
 
 def asking(said: dict[str, Any], tool: str) -> Asking:
     """How people are asked about a call."""
-    return Ruling(said, NOTHING, "ask").asking(tool, "", None)
+    return Ruling(said, NOTHING, "ask").asking(tool, {}, {"input_schema": {"type": "object"}})
 
 
 def test_a_plain_toolset_is_six_tools_without_a_policy_of_their_own() -> None:

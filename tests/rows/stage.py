@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -25,6 +25,7 @@ from models.tool_call import ToolCall
 from models.turn import Turn
 from models.workspace import Workspace
 from workers.judging import Judge
+from workers.tools import sources
 
 T = TypeVar("T")
 
@@ -211,12 +212,20 @@ class Stage:
         return Judge.of(agent, Workspace.policies(db), toolset.listed(db, agent))
 
     def claim_call(
-        self, found: ToolCall, storage_id: str = "stor_1", *, has: Callable[[str], bool] = lambda _address: True
+        self,
+        found: ToolCall,
+        storage_id: str = "stor_1",
+        *,
+        has: Callable[[str], bool] = lambda _address: True,
+        links: dict[str, str] | None = None,
     ) -> ToolCall | None:
-        """Claim a tool call."""
-        hands = flow.Hands("worker", storage_id, has)
-        taken = self.locked(found.session_id, lambda db, session: flow.claim_call(db, session, found.id, hands))
-        return taken.call if taken else None
+        """Claim a tool call. `links`: where paths lead; all others lead where they say."""
+        hands = flow.Hands("worker", storage_id, has, sources.entry_of)
+        while True:
+            taken = self.locked(found.session_id, lambda db, session, hands=hands: flow.claim_call(db, session, found.id, hands))
+            if not isinstance(taken, flow.Unresolved):
+                return taken.call if taken else None
+            hands = replace(hands, places={path: (links or {}).get(path, path) for path in taken.paths})
 
     def run_call(self, found: ToolCall, output: str = "ok", *, is_error: bool = False) -> None:
         """A tool's whole run."""

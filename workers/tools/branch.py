@@ -7,7 +7,7 @@ from typing import Any
 
 from workers.tools import paths, sandbox
 from workers.tools.clean import visible
-from workers.tools.kinds import Tool, ToolContext, ToolError, ToolResult, text_result
+from workers.tools.kinds import LAPSED, Tool, ToolContext, ToolError, ToolResult, text_result
 from workers.tools.leash import run_kept
 from workers.tools.output import OutputSoFar
 from workers.tools.shell import confined, shell_ready, walls_of
@@ -50,7 +50,11 @@ class _Repository:
         command = confined(self._context, [git, *_QUIET, *self._more, *words], self._directory, walls, {})
         ended = run_kept(command, max(self._deadline - time.monotonic(), 0), self._context.cancelled, output)
         if ended.how != "exited":
-            why = {"timeout": f"timed out after {self._context.seconds:g} s", "cancelled": "cancelled"}
+            why = {
+                "timeout": f"timed out after {self._context.seconds:g} s",
+                "cancelled": "cancelled",
+                "lapsed": f"was ended, as {LAPSED}",
+            }
             raise ToolError(f"{why.get(ended.how, ended.why)}; see `git status` for what was done")
         texts = output.texts()
         return ended.code, texts.get("stdout", ""), texts.get("stderr", "")
@@ -110,7 +114,7 @@ def _switched(repository: _Repository, *words: str) -> None:
 
 def _directory(context: ToolContext, path: str) -> Path:
     """Where a path leads, with no link in it."""
-    with paths.located(context.workdir, path) as place:
+    with paths.located(context.workdir, path, context.judged) as place:
         folder = paths.open_folder(place)
         try:
             real = (context.workdir / path).resolve()

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import logging
+import math
 import os
 import re
 import selectors
@@ -14,10 +15,10 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from workers.tools import keeper
+from workers.tools import keeper, lease_clock
 from workers.tools.discovery import HOME, Place
 from workers.tools.frames import Frame, Unpacker, packed
-from workers.tools.kinds import OutcomeUnknown, ToolContext
+from workers.tools.kinds import LAPSED, OutcomeUnknown, ToolContext
 from workers.tools.output import OutputSoFar
 from workers.tools.program import Program
 
@@ -108,7 +109,9 @@ class Child:
     def call(self, tool: str, given: dict[str, Any], context: ToolContext) -> Frame:
         """Run one call; the frame of its end. Errors: OutcomeUnknown and NotBegun, after which the runner is ended."""
         try:
-            return self._call(tool, given, context)
+            end = self._call(tool, given, context)
+            self._program.renew(math.inf)  # until the next call, there is no lease
+            return end
         except (OutcomeUnknown, NotBegun):
             self.close()
             raise
@@ -121,8 +124,12 @@ class Child:
     def _call(self, tool: str, given: dict[str, Any], context: ToolContext) -> Frame:
         self._listen(0, None)  # what was printed since the last call belongs to none
         limit, begun, told = time.monotonic() + context.seconds, False, False
-        self._say({"call": _spelled(context), "tool": tool, "input": given})
+        self._program.renew()
+        if lease_clock.lapsed():
+            raise NotBegun(LAPSED)
+        self._say({"call": _spelled(context), "tool": tool, "input": given, "until": lease_clock.until()})
         while True:
+            self._program.renew()
             while self._frames:
                 frame = self._frames.popleft()
                 begun = begun or "begun" in frame

@@ -13,7 +13,7 @@ def _edit(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     if not old or old == new:
         raise ToolError("old_string must not be empty" if not old else "old_string and new_string are the same")
     everywhere = bool(fields.get("replace_all"))
-    with only_writer(context), paths.located(context.workdir, fields["file_path"]) as place:
+    with only_writer(context), paths.located(context.workdir, fields["file_path"], context.judged) as place:
         data, mode = _content(place)
         if _all_crlf(data):
             old, new = _to_crlf(old), _to_crlf(new)
@@ -30,7 +30,7 @@ def _edit(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
         if len(changed) > FILE_BYTES:
             raise ToolError(f"{place.shown}: would have {len(changed)} bytes, more than the {FILE_BYTES} allowed")
         require_room(context, len(changed))
-        replace(place, changed, mode)
+        replace(context, place, changed, mode)
     return text_result(f"edited {place.shown}: {count} replacement{'s' if count > 1 else ''}")
 
 

@@ -26,7 +26,7 @@ States = frozenset[tuple[int, int]]
 
 def _glob(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     patterns = _patterns(fields["pattern"])
-    with paths.located(context.workdir, fields.get("path") or ".") as place:
+    with paths.located(context.workdir, fields.get("path") or ".", context.judged) as place:
         folder = paths.open_folder(place)
         try:
             found, whole = _search(context, folder, patterns)

@@ -10,7 +10,7 @@ from typing import Any
 
 from workers.tools import paths, searcher
 from workers.tools.interpreter import compiled, environment, python
-from workers.tools.kinds import Tool, ToolContext, ToolError, ToolResult, text_result
+from workers.tools.kinds import LAPSED, Tool, ToolContext, ToolError, ToolResult, text_result
 from workers.tools.leash import Command, run_kept
 from workers.tools.searcher import ORDER_FD
 
@@ -20,7 +20,7 @@ _LIMITS = {"RLIMIT_CORE": 0, "RLIMIT_AS": 1 << 30}
 
 
 def _grep(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
-    with paths.located(context.workdir, fields.get("path") or ".") as place, contextlib.ExitStack() as stack:
+    with paths.located(context.workdir, fields.get("path") or ".", context.judged) as place, contextlib.ExitStack() as stack:
         folder = stat.S_ISDIR(place.kind() or 0)
         found = paths.open_folder(place) if folder else paths.open_file(place)
         stack.callback(os.close, found)
@@ -38,7 +38,7 @@ def _grep(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
         ended = run_kept(command, context.seconds, context.cancelled, context.output)
     texts = context.output.whole()
     if ended.how != "exited":
-        why = f"timed out after {context.seconds:g} s" if ended.how == "timeout" else "cancelled"
+        why = {"timeout": f"timed out after {context.seconds:g} s", "lapsed": f"ended: {LAPSED}"}.get(ended.how, "cancelled")
         return text_result(*texts.values(), f"{why}; narrow the pattern or the path", is_error=True)
     if ended.code != 0:
         raise ToolError(texts.get("stderr", "").strip() or f"the search failed with code {ended.code}")

@@ -1,12 +1,14 @@
 """Holds one command on a leash: a program of its own, run by path as `python -I -S keeper.py REPORT_FD`.
 
 It starts the command in a new session and ends everything that came of it, however deep or detached, when the
-command exits, when its time is over, when it runs into a wall, when the worker says so, and when the worker is gone.
+command exits, when its time is over, when it runs into a wall, when the worker says so, when the worker is gone, and
+when the worker does not renew its lease in time, frozen as it may be.
 
 Standard input is the leash: first the order (8 bytes of length, then marshal: both ends are the same Python), later
-one byte to cancel; end of file means that the worker is dead. Standard output and error are the command's. REPORT_FD
-gets one byte before the command is started, its pid in 10 digits after, and at the end, once nothing is alive that
-could be killed, marshal of `(ended, wait status, left alive, directory)`. Without that end nobody knows.
+what `lease_clock.Lease` hears: a cancel, or a renewed lease. End of file means that the worker is dead. Standard output
+and error are the command's. REPORT_FD gets one byte before the command is started, its pid in 10 digits after, and at
+the end, once nothing is alive that could be killed, marshal of `(ended, wait status, left alive, directory)`. Without
+that end nobody knows.
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 if TYPE_CHECKING or __package__:
-    from workers.tools import processes, watch
+    from workers.tools import lease_clock, processes, watch
 else:
     # As the last place, so that nothing there stands in for the standard library.
     sys.path.append(os.path.dirname(__file__).removesuffix("/__pycache__"))  # noqa: PTH120 - pathlib is slow to import
+    import lease_clock
     import processes
     import watch
 
@@ -55,12 +58,15 @@ def main() -> None:
     # Orphans below become children of this process, so that none is out of reach.
     if order is None or not prctl(SET_SUBREAPER, 1):
         return
+    lease = lease_clock.Lease(0, order["until"])
+    if lease.lapsed:
+        return
     prctl(SET_DUMPABLE, 0)  # the command, being the same user, must not write the report by way of /proc
     directory_end, command_end = os.pipe()
     if order.get("walls"):
         quietly(hurry, 0)
     os.write(report, b"s")
-    command = start(order, command_end)
+    command = start(order, command_end, lease)
     ended = "orphaned"
     try:
         nothing = os.open("/dev/null", os.O_WRONLY)
@@ -68,11 +74,11 @@ def main() -> None:
             os.dup2(nothing, fd)
         os.write(report, b"%10d" % command)
         walls = watch.Watch(order["walls"]) if order.get("walls") else None
-        ended = look_after(command, time.monotonic() + order["seconds"], walls)
+        ended = look_after(command, time.monotonic() + order["seconds"], walls, lease)
         if ended in ("timeout", "cancelled") and (grace := order.get("grace")):
             tell(command, order["tell_itself"])
-            if look_after(command, time.monotonic() + grace, walls) == "orphaned":
-                ended = "orphaned"
+            again = look_after(command, time.monotonic() + grace, walls, lease)
+            ended = again if again in ("orphaned", "lapsed") else ended
     finally:
         status, left = end_all(command)
     if ended != "orphaned":
@@ -105,19 +111,19 @@ def read_order() -> dict[str, Any] | None:
     return order
 
 
-def start(order: dict[str, Any], directory: int) -> int:
+def start(order: dict[str, Any], directory: int, lease: lease_clock.Lease) -> int:
     """Fork and execute the command; its pid. A command that cannot be started exits with 127 and says why."""
     pid = os.fork()
     if pid == 0:
         try:
-            become(order, directory)
+            become(order, directory, lease)
         except BaseException as error:  # noqa: BLE001 - this is the child: it must never return
             os.write(2, f"cannot start {order['argv'][0]}: {error}\n".encode())
         os._exit(127)
     return pid
 
 
-def become(order: dict[str, Any], directory: int) -> NoReturn:
+def become(order: dict[str, Any], directory: int, lease: lease_clock.Lease) -> NoReturn:
     """In the child: leave the keeper's ways behind and become the command."""
     prctl(SET_DUMPABLE, 1)
     prctl(SET_PDEATHSIG, signal.SIGKILL)
@@ -142,6 +148,8 @@ def become(order: dict[str, Any], directory: int) -> NoReturn:
     # A machine out of memory shall kill the command, not the worker.
     quietly(lambda: os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), b"1000"))
     os.chdir(order["cwd"])
+    if lease.lapsed:
+        raise TimeoutError("the lease of its worker has run out")
     os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - no shell between is what we want
 
 
@@ -162,19 +170,21 @@ def give_files(files: dict[int, bytes]) -> None:
         os.dup2(file, fd)
 
 
-def look_after(command: int, deadline: float, walls: watch.Watch | None) -> str:
-    """Wait until the command's time has come, and say how: exited, timeout, cancelled, orphaned, or `over:` and a sentence."""
+def look_after(command: int, deadline: float, walls: watch.Watch | None, lease: lease_clock.Lease) -> str:
+    """Wait until the command has to end, and say why: exited, timeout, cancelled, orphaned, lapsed, or `over:` and a sentence."""
     try:
         wanted, pause = [0, os.pidfd_open(command)], LOOK_SECONDS if walls else ORPHANS_SECONDS
     except (AttributeError, OSError):  # macOS, an old kernel
         wanted, pause = [0], 0.01
     while True:
         left = deadline - time.monotonic()
-        ready = select.select(wanted, [], [], max(min(left, pause), 0))[0]
+        ready = select.select(wanted, [], [], max(min(left, pause, lease.until - lease_clock.now()), 0))[0]
         if has_exited(command):
             return "exited"
-        if 0 in ready:
-            return "cancelled" if os.read(0, 1) else "orphaned"
+        if 0 in ready and (said := lease.hear()):
+            return said
+        if lease.lapsed:
+            return "lapsed"
         if left <= 0:
             return "timeout"
         if walls and (why := walls.problem()):

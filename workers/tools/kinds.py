@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from models.settings import settings
+from workers.tools import lease_clock
 from workers.tools.output import OutputSoFar
 
 
 class ToolError(Exception):
     """The tool says no, in plain words for the model. Its effect has ended or never began."""
+
+
+LAPSED = "its worker did not renew its lease in time, so that others may have the call by now"
 
 
 class OutcomeUnknown(Exception):
@@ -70,10 +74,17 @@ class ToolContext:
     """To the question that an earlier attempt ended in."""
     stored: Callable[[str], bytes | None] = lambda _call_id: None
     """The whole result of an earlier call of this session, where it was too long for the model; None if there is none."""
+    judged: "Mapping[str, str | ToolError]" = field(default_factory=dict)
+    """Where paths of the input led when the call was judged: `paths.Judged`. There, and nowhere else, they may lead now."""
     cancelled: threading.Event = field(default_factory=threading.Event)
     """Set by the worker, from any thread, to have the tool end early."""
     output: OutputSoFar = field(default_factory=OutputSoFar)
     """What the tool has printed until now; may be read from any thread while it runs."""
+
+    def require_lease(self) -> None:
+        """Look at the lease, right before an effect begins. Errors: ToolError if it has run out, as in a worker that was frozen."""
+        if lease_clock.lapsed():
+            raise ToolError(f"not done: {LAPSED}")
 
     @property
     def workdir(self) -> Path:

@@ -5,6 +5,7 @@
 
 import contextlib
 import marshal
+import math
 import os
 import selectors
 import signal
@@ -16,10 +17,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from workers.tools import keeper
+from workers.tools import keeper, lease_clock
 from workers.tools.interpreter import compiled, environment, python
 from workers.tools.keeper import END_SECONDS
-from workers.tools.kinds import OutcomeUnknown, ToolError
+from workers.tools.kinds import LAPSED, OutcomeUnknown, ToolError
 from workers.tools.output import OutputSoFar
 
 _KEEPER = compiled(keeper.__file__)
@@ -105,6 +106,7 @@ class Leash:
             "stderr": self._keeper.stderr,
             "report": os.fdopen(report, "rb", buffering=0),
         }
+        self._until = math.inf
         self._reported = bytearray()
         self.over = False
         """Whether the keeper is gone, and with it all that it could end."""
@@ -114,13 +116,21 @@ class Leash:
         """The descriptors to be read, by name: `stdout` and `stderr`, and `report`, which is for `look`."""
         return {name: pipe.fileno() for name, pipe in self._pipes.items()}
 
-    def order(self, command: Command, seconds: float) -> None:
-        """Have it run the command, once."""
-        order = asdict(command) | {"cwd": str(command.cwd), "seconds": seconds}
+    def order(self, command: Command, seconds: float, until: float = math.inf) -> None:
+        """Have it run the command, once. `until`: the lease that it begins under, as `renew` takes it."""
+        self._until = until
+        order = asdict(command) | {"cwd": str(command.cwd), "seconds": seconds, "until": until}
         if sys.platform != "linux":  # macOS refuses some limits that it names
             order |= {"limits": {}, "walls": None}
         data = marshal.dumps(order)
         self._say(len(data).to_bytes(8, "big") + data)
+
+    def renew(self, until: float | None = None) -> None:
+        """Tell it until when the lease holds, if that has changed: it ends all when that has passed. `math.inf`: no lease."""
+        until = lease_clock.until() if until is None else until
+        if until != self._until:
+            self._until = until
+            self._say(lease_clock.renewed(until))
 
     def cancel(self) -> None:
         """Have it end all, after the command's grace."""
@@ -179,7 +189,7 @@ class Leash:
 class Ended:
     """How a command ended, with the proof that nothing of it is alive."""
 
-    how: Literal["exited", "timeout", "cancelled", "over"]
+    how: Literal["exited", "timeout", "cancelled", "lapsed", "over"]
     code: int
     """Exit code; 128 + n for a command killed by signal n."""
     directory: str
@@ -198,7 +208,7 @@ def run_kept(command: Command, seconds: float, cancelled: threading.Event, outpu
     except OSError as error:
         raise ToolError(f"could not be started: {error.strerror}") from error
     with contextlib.closing(leash):
-        leash.order(command, seconds)
+        leash.order(command, seconds, lease_clock.until())
         _pump(leash, time.monotonic() + seconds + command.grace + END_SECONDS + SLACK_SECONDS, cancelled, output)
         return _ended(leash)
 
@@ -218,6 +228,7 @@ def _pump(leash: Leash, deadline: float, cancelled: threading.Event, output: Out
                     output.add(key.data, data)
                 elif not data:  # what is still alive now may hold the output open for ever
                     deadline = min(deadline, time.monotonic() + 1)
+            leash.renew()
             if cancelled.is_set() and not told:
                 told = True
                 leash.cancel()
@@ -225,7 +236,7 @@ def _pump(leash: Leash, deadline: float, cancelled: threading.Event, output: Out
 
 def _ended(leash: Leash) -> Ended:
     if not leash.started:
-        raise ToolError("could not be started: its keeper failed")
+        raise ToolError("not begun: " + LAPSED if lease_clock.lapsed() else "could not be started: its keeper failed")
     if leash.report is None:
         raise OutcomeUnknown("the shell's keeper died; its processes may be alive")
     how, status, left, directory = leash.report

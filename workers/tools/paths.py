@@ -8,7 +8,7 @@ import contextlib
 import os
 import stat
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,29 +39,41 @@ class Place:
             return None
 
 
+Judged = Mapping[str, "str | ToolError"]
+"""Where paths led when their call was judged, by their text, as `resolve` says; or why they led nowhere."""
+
+
 @contextlib.contextmanager
-def located(workdir: Path, path: str, *, make_folders: bool = False) -> Iterator[Place]:
+def located(workdir: Path, path: str, judged: Judged | None = None, *, make_folders: bool = False) -> Iterator[Place]:
     """Where a path leads, relative or absolute. Errors: ToolError if it leads outside, or nowhere before its last name.
 
-    Also turns every OSError of the block into a ToolError that names the path.
+    A path in `judged` must still lead where it led then: no link is followed any more. Also turns every OSError of the block into a
+    ToolError that names the path.
     """
     shown = visible(path[:200])
     with contextlib.ExitStack() as stack, _as_tool_error(shown):
-        todo = deque(_components(workdir, path, shown))
+        place = (judged or {}).get(path)
+        if isinstance(place, ToolError):
+            raise place
+        walk = _Walk(workdir, shown, follows=place is None)
+        stack.callback(walk.close)
+        name = walk.go(_components(workdir, path if place is None else place, shown), make_folders)
+        yield Place(walk.here, name, shown)
+
+
+def resolve(workdir: Path, path: str) -> str:
+    """Where a path leads: relative to the workdir, without links. What is not there yet is no link. Errors: ToolError."""
+    shown = visible(path[:200])
+    with contextlib.ExitStack() as stack, _as_tool_error(shown):
         walk = _Walk(workdir, shown)
         stack.callback(walk.close)
-        while todo:
-            name = todo.popleft()
-            if name == "..":
-                walk.leave()
-            elif (target := _link(name, walk.here)) is not None:
-                todo.extendleft(reversed(walk.follow(target)))
-            elif not todo:
-                yield Place(walk.here, name, shown)
-                return
-            else:
-                walk.enter(name, make_folders)
-        yield Place(walk.here, ".", shown)
+        try:
+            name = walk.go(_components(workdir, path, shown), make=False)
+        except FileNotFoundError:
+            if ".." in walk.todo:
+                raise
+            name = "/".join(walk.todo)
+        return "/".join([*walk.names, *([] if name == "." else [name])]) or "."
 
 
 def open_file(place: Place) -> int:
@@ -92,26 +104,53 @@ def _require_file(mode: int, shown: str) -> None:
 class _Walk:
     """The folders from the workdir down to where we are, all held open."""
 
-    def __init__(self, workdir: Path, shown: str) -> None:
+    def __init__(self, workdir: Path, shown: str, *, follows: bool = True) -> None:
         self._workdir = workdir
         self._shown = shown
+        self._follows = follows
         self._links = 0
         self._open = [os.open(workdir, _FOLDER)]
+        self.names: list[str] = []
+        """Of the folders below the workdir."""
+        self.todo: deque[str] = deque()
+        """The names that are still to go, the present one first."""
 
     @property
     def here(self) -> int:
         return self._open[-1]
+
+    def go(self, names: list[str], make: bool) -> str:
+        """Walk to the folder of the last name. Returns that name, which is no link, or `.` for the folder itself."""
+        self.todo.extend(names)
+        while self.todo:
+            name = self.todo[0]
+            if name == "..":
+                self.leave()
+            elif (target := _link(name, self.here)) is not None:
+                if not self._follows:
+                    raise ToolError(f"{self._shown}: leads elsewhere than when this call was judged; nothing was done")
+                self.todo.popleft()
+                self.todo.extendleft(reversed(self.follow(target)))
+                continue
+            elif len(self.todo) == 1:
+                return name
+            else:
+                self.enter(name, make)
+            self.todo.popleft()
+        return "."
 
     def enter(self, name: str, make: bool) -> None:
         if make:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(name, 0o755, dir_fd=self.here)
         self._open.append(os.open(name, _FOLDER, dir_fd=self.here))
+        self.names.append(name)
 
     def leave(self) -> None:
         if len(self._open) == 1:
             raise _outside(self._shown)
         os.close(self._open.pop())
+        self.names.pop()
 
     def follow(self, target: str) -> list[str]:
         """The components to go on with after a link."""

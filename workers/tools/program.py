@@ -40,4 +40,6 @@ class Program(Leash):
         if left:
             return f"{left} of its processes could not be killed"
         code = os.waitstatus_to_exitcode(status)
+        if ended == "lapsed":
+            return "killed, as its worker did not renew its lease in time"
         return "killed by the worker" if ended == "cancelled" else f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -13,7 +13,10 @@ _SNIFF = 8_192
 
 
 def _read(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
-    with paths.located(context.workdir, fields["file_path"]) as place, os.fdopen(paths.open_file(place), "rb") as file:
+    with (
+        paths.located(context.workdir, fields["file_path"], context.judged) as place,
+        os.fdopen(paths.open_file(place), "rb") as file,
+    ):
         if b"\0" in file.read(_SNIFF):
             raise ToolError(f"{place.shown}: is a binary file ({_size(file)} bytes); only text can be read")
         file.seek(0)

@@ -84,6 +84,7 @@ def _run(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResult:
     if context.cancelled.is_set():
         return text_result(f"{tool.name}: cancelled before it began", is_error=True)
     try:
+        context.require_lease()
         return tool.run(context, input)
     except OutcomeUnknown:
         raise

@@ -2,7 +2,7 @@
 
 On the socket FD, in frames:
   the worker   {"path", "cwd", "idle_seconds"}           once, before anything of the toolset is imported
-               {"call": {...}, "tool", "input"}          run this
+               {"call": {...}, "tool", "input", "until"} run this, if the lease has not run out by then
                {"cancel": true}                          tell the function that runs
   the runner   {"ready": {...}} or {"unusable": words}   what the toolset has, or why it cannot be used
                {"begun": true}                           from here on the outcome may be unknown
@@ -24,9 +24,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from workers.tools import lease_clock
 from workers.tools.discovery import Refused, load
 from workers.tools.frames import MOST_BYTES, Frame, Unpacker, packed
-from workers.tools.kinds import Tool, ToolContext, ToolError, ToolResult
+from workers.tools.kinds import LAPSED, Tool, ToolContext, ToolError, ToolResult
 from workers.tools.output import OutputSoFar
 
 _LOG_TEXT = 10_000
@@ -89,6 +90,9 @@ class Runner:
             except queue.Empty:
                 return
             cancelled = self._cancelled
+            if lease_clock.now() >= order["until"]:
+                self._channel.say({"says": f"not begun: {LAPSED}"})
+                continue
             self._channel.say({"begun": True})
             ended = self._run(order, cancelled)
             for stream in (sys.stdout, sys.stderr):

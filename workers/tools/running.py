@@ -103,6 +103,7 @@ def _call(toolset: str, entry: dict[str, Any], context: ToolContext, given: dict
         except NotBegun:
             if context.cancelled.is_set():
                 raise ToolError("cancelled before it began") from None
+            context.require_lease()
             if last:
                 raise ToolError("its process ended before the call began") from None
         else:

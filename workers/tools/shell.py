@@ -9,7 +9,7 @@ from typing import Any
 from models.settings import settings
 from workers.tools import quota, sandbox, workdir
 from workers.tools.keeper import DIRECTORY_FD
-from workers.tools.kinds import Tool, ToolContext, ToolError, ToolResult, text_result
+from workers.tools.kinds import LAPSED, Tool, ToolContext, ToolError, ToolResult, text_result
 from workers.tools.leash import Command, Ended, Walls, run_kept
 from workers.tools.sandbox import shell_ready
 
@@ -130,6 +130,8 @@ def _result(context: ToolContext, ended: Ended, seconds: float, moved: str | Non
         texts.append(f"timed out after {seconds:g} s; its processes were killed")
     elif ended.how == "cancelled":
         texts.append("cancelled; its processes were killed")
+    elif ended.how == "lapsed":
+        texts.append(f"ended: {LAPSED}; its processes were killed")
     elif ended.how == "over":
         texts.append(f"ended: {ended.why}; its processes were killed")
     else:

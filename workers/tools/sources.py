@@ -52,11 +52,16 @@ def serves(address: str | None, workspace_id: str) -> bool:
     return allowed is None or workspace_id in allowed
 
 
-def entry_of(address: str, tool: str) -> Entry | None:
-    """What this worker itself knows of a tool of its toolsets; of MCP servers' tools, nothing."""
+def entry_of(address: str | None, tool: str) -> Entry | None:
+    """The entry of a tool that is built in (no address) or of a toolset that this worker has; None for tools of MCP servers."""
+    if address is None:
+        builtin = registry.look_up(tool)
+        return builtin.described if builtin else None
+    if not address.startswith(OURS):
+        return None
     toolset = address.removeprefix(OURS)
     tools = [known.described for known in OF_THE_HOUSE.get(toolset, ())] + described()[0].get(toolset, [])
-    return next((entry for entry in tools if entry["name"] == tool), None) if address.startswith(OURS) else None
+    return next((entry for entry in tools if entry["name"] == tool), None)
 
 
 @cache

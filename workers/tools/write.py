@@ -23,13 +23,13 @@ def _write(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     data = encode(fields["content"], "content")
     with (
         only_writer(context),
-        paths.located(context.workdir, fields["file_path"], make_folders=True) as place,
+        paths.located(context.workdir, fields["file_path"], context.judged, make_folders=True) as place,
     ):
         mode = place.kind()
         if mode is not None and not stat.S_ISREG(mode):
             raise ToolError(f"{place.shown}: is {'a directory' if stat.S_ISDIR(mode) else 'not a regular file'}")
         require_room(context, len(data))
-        replace(place, data, 0o644 if mode is None else mode)
+        replace(context, place, data, 0o644 if mode is None else mode)
     return text_result(f"{'created' if mode is None else 'replaced'} {place.shown} ({len(data)} bytes)")
 
 
@@ -50,7 +50,7 @@ def require_room(context: ToolContext, size: int) -> None:
         raise ToolError(f"{problem}; nothing was changed")
 
 
-def replace(place: paths.Place, data: bytes, mode: int) -> None:
+def replace(context: ToolContext, place: paths.Place, data: bytes, mode: int) -> None:
     """Put a file in its place in one move: others see the old or the new, never a part."""
     temporary = f"{TEMPORARY}{secrets.token_hex(8)}.tmp"
     fd = os.open(temporary, _NEW_FILE, 0o600, dir_fd=place.folder)
@@ -60,6 +60,7 @@ def replace(place: paths.Place, data: bytes, mode: int) -> None:
             file.flush()
             os.fchmod(file.fileno(), mode & 0o777)
             os.fsync(file.fileno())
+        context.require_lease()
         os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
     except BaseException:
         with contextlib.suppress(OSError):

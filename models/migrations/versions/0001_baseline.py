@@ -613,6 +613,7 @@ def create_tables() -> None:
         sa.Column("reminded_at", TIME),
         sa.Column("annotations", JSON),
         sa.Column("questions", JSON),
+        sa.Column("leads_to", JSON),
         sa.Column("attempt_told", JSON),
         sa.Column("decision", JSON),
         sa.Column("decided_by", STRING),

@@ -16,7 +16,8 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
-from workers.tools.kinds import OutcomeUnknown, Tool, ToolContext, ToolResult, text_result
+from workers.tools import lease_clock
+from workers.tools.kinds import LAPSED, OutcomeUnknown, Tool, ToolContext, ToolResult, text_result
 from workers.tools.mcp.connecting import Link
 from workers.tools.mcp.connections import Connections, call_in_thread, in_thread
 from workers.tools.mcp.flights import Flight, current
@@ -174,6 +175,8 @@ class _Call:
         )
         try:
             request = types.CallToolRequest(params=params)
+            if lease_clock.lapsed():
+                raise Unreachable("connection", LAPSED)
             return Sent(link, await link.session.send_request(request, _ANSWER, progress_callback=self._progress))
         except (MCPError, ValidationError, RuntimeError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             return Sent(link, error=error)

@@ -1,12 +1,14 @@
 """Starts one MCP server and ends all of it: a program of its own, `python -I -S launcher.py LEASH PARENT FOLDER command ...`.
 
 The server has our standard input, output and error. It ends, with everything that came of it, when it exits, when the worker
-closes LEASH (a descriptor), and when the worker is dead: then the kernel closes LEASH, and sends SIGTERM besides, for the case that
-another process got a copy of it. FOLDER is where `keeper.py` is.
+closes LEASH (a descriptor), when the worker does not renew there, as `lease_clock.Lease` hears it, the lease that it had, and when
+the worker is dead: then the kernel closes LEASH, and sends SIGTERM besides, for the case that another process got a copy of it.
+FOLDER is where `keeper.py` is.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
@@ -16,10 +18,11 @@ TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from workers.tools import keeper
+    from workers.tools import keeper, lease_clock
 else:
     sys.path.append(sys.argv[3])
     import keeper
+    import lease_clock
 
 
 def main() -> None:
@@ -75,9 +78,10 @@ def watch(server: int, leash: int, told: int) -> None:
         wanted, pause = [leash, told, os.pidfd_open(server)], keeper.ORPHANS_SECONDS
     except (AttributeError, OSError):  # macOS, an old kernel
         wanted, pause = [leash, told], 0.01
+    lease = lease_clock.Lease(leash, math.inf)
     while not keeper.has_exited(server):
-        ready = select.select(wanted, [], [], pause)[0]
-        if leash in ready or told in ready:
+        ready = select.select(wanted, [], [], max(min(pause, lease.until - lease_clock.now()), 0))[0]
+        if (leash in ready and lease.hear()) or told in ready or lease.lapsed:
             return
 
 

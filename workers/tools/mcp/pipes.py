@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import subprocess
 from collections.abc import AsyncIterator, Coroutine
@@ -16,7 +17,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from models.settings import settings
-from workers.tools import keeper
+from workers.tools import keeper, lease_clock
 from workers.tools.clean import decode, visible
 from workers.tools.interpreter import compiled, environment, python
 from workers.tools.keeper import END_SECONDS
@@ -30,6 +31,7 @@ _INHERITED = ("PATH", "HOME", "LANG")
 _LEAVE_SECONDS = 2.0
 """How long a server may take to go by itself once its input has ended."""
 _LOOK_SECONDS = 0.005
+_RENEW_SECONDS = 0.5
 _LOGGED_LINES, _LOGGED = 200, 500
 
 
@@ -126,6 +128,15 @@ class Pipes:
         elif self._lines == _LOGGED_LINES + 1:
             log.info("MCP server %s says more, which is not logged", self._server.name)
 
+    async def renew(self) -> None:
+        """Tell the launcher until when the leases hold, with each renewal: it ends the server of a worker that is frozen."""
+        told = math.inf
+        while True:
+            if (until := lease_clock.until()) != told:
+                os.write(self._leash, lease_clock.renewed(until))
+                told = until
+            await asyncio.sleep(_RENEW_SECONDS)
+
     async def close(self) -> None:
         """Let it go, or make it. Its input has been closed."""
         await self._gone(self.patience)
@@ -151,7 +162,7 @@ async def started(server: Server) -> AsyncIterator[tuple[Pipes, Streams]]:
     pipes = Pipes(server)
     read_in, read_out = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write_in, write_out = anyio.create_memory_object_stream[SessionMessage](0)
-    reading, listening = _task(pipes.read(read_in)), _task(pipes.listen())
+    reading, listening, renewing = _task(pipes.read(read_in)), _task(pipes.listen()), _task(pipes.renew())
     writing = _task(pipes.write(write_out, reading))
     try:
         yield pipes, (read_out, write_in)
@@ -161,6 +172,7 @@ async def started(server: Server) -> AsyncIterator[tuple[Pipes, Streams]]:
             write_in.close()  # the writer sends what it has, and closes the server's input
             await asyncio.wait({writing}, timeout=0.5)
             await _end(writing)
+            await _end(renewing)
             await pipes.close()
             await _end(reading)
             await _end(listening)

@@ -1,0 +1,71 @@
+"""A call that a worker is about to begin is judged once more: by its input, and by where the paths in the input lead.
+
+Only tools workers have the files. So a claim first says which paths it has to know (`Unresolved`); the worker follows them, with no
+transaction open, and claims again.
+"""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+
+from jsonpointer import set_pointer
+
+from models.db import Db
+from models.flow.granting import verdict_on
+from models.grant import Grant
+from models.pure.policy import Verdict
+from models.pure.policy.conditions import look_up, pointer
+from models.ruling import Ruling
+from models.session import Session
+from models.tool_call import ToolCall
+
+_STRICT = {"allow": 0, "ask": 1, "deny": 2}
+
+Places = Mapping[str, str | None]
+"""Where paths lead, by their text: relative to the workdir and without links; None for what leads nowhere in there."""
+
+
+@dataclass(frozen=True)
+class Unresolved:
+    """A claim that cannot be judged before the worker has said where these paths lead."""
+
+    paths: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Rejudged:
+    """What holds for a call now."""
+
+    verdict: Verdict
+    """The stricter of the verdicts on the input as it is written, and as its paths lead."""
+    leads_to: dict[str, str] = field(default_factory=dict)
+    """By JSON Pointer, where paths lead elsewhere than they say, if only this made the verdict as strict as it is."""
+
+
+def judge_again(db: Db, session: Session, rules: Ruling, call: ToolCall, places: Places) -> Rejudged | Unresolved:
+    """The verdict on a call that was allowed: a rule may have come, a grant may have gone, a link may have been made since."""
+    grants = [grant.rule for grant in Grant.standing(db, session, call.grants or ())]
+    written = verdict_on(rules, call, call.input, grants)
+    paths = _paths(call, rules.path_arguments(call.name, grants)) if call.workdir else {}
+    if unknown := paths.values() - places.keys():
+        return Unresolved(frozenset(unknown))
+    leads_to = {at: place for at, path in paths.items() if (place := places[path]) is not None and _elsewhere(path, place)}
+    if not leads_to:
+        return Rejudged(written)
+    resolved = deepcopy(call.input)
+    for at, place in leads_to.items():
+        set_pointer(resolved, at, place)
+    actual = verdict_on(rules, call, resolved, grants)
+    if _STRICT[actual.effect] < _STRICT[written.effect] or (actual.effect, actual.rule) == (written.effect, written.rule):
+        return Rejudged(written)
+    return Rejudged(written) if actual.effect == "allow" else Rejudged(actual, leads_to)
+
+
+def _paths(call: ToolCall, arguments: set[str]) -> dict[str, str]:
+    """The paths in a call's input, by JSON Pointer."""
+    found = {at: look_up(call.input, pointer(at)) for at in sorted(arguments)}
+    return {at: path for at, path in found.items() if isinstance(path, str) and path}
+
+
+def _elsewhere(path: str, place: str) -> bool:
+    return ("/".join(name for name in path.split("/") if name not in {"", "."}) or ".") != place

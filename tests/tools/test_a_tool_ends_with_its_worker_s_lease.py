@@ -1,0 +1,180 @@
+"""A worker that is frozen past its lease has no effect any more, neither meanwhile nor when it is woken (I2)."""
+
+import fcntl
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from looking import alive, text, until
+from written import Caller, House
+
+from models.settings import settings
+from workers.tools import lease_clock, running
+from workers.tools.kinds import OutcomeUnknown, ToolContext
+
+pytestmark = [pytest.mark.crash]
+
+LEASE = 2.0
+WORKER = f"""
+import json, sys
+from workers.tools import lease_clock, registry, workdir
+root = workdir.session_root("sesn_1")
+tool, fields = json.loads(sys.stdin.read())
+lease_clock.extend(lease_clock.now() + {LEASE})
+registry.execute(registry.look_up(tool), registry.ToolContext("sevt_call", "sesn_1", root, 60), fields)
+"""
+WAITS = "until [ -e go ]; do sleep 0.01; done; echo effect >> effects"
+
+
+SLOW = """
+    import time
+    from pathlib import Path
+    kit = Toolset("kit")
+
+    @kit.tool(effect="write")
+    def act(begun: str, go: str, effect: str) -> str:
+        "Wait, and have an effect."
+        Path(begun).touch()
+        while not Path(go).exists():
+            time.sleep(0.01)
+        Path(effect).touch()
+        return "acted"
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_lease() -> Iterator[None]:
+    """Other tests have none."""
+    yield
+    lease_clock.extend(math.inf)
+
+
+@pytest.fixture
+def mark() -> str:
+    """A word in the command lines of a test's own processes."""
+    return f"mark-{os.urandom(6).hex()}"
+
+
+def worker(told: str) -> "subprocess.Popen[bytes]":
+    """A process of its own in the middle of a call, which does not renew its lease."""
+    process = subprocess.Popen([sys.executable, "-c", WORKER], start_new_session=True, stdin=subprocess.PIPE)
+    assert process.stdin
+    process.stdin.write(told.encode())
+    process.stdin.close()
+    return process
+
+
+def frozen_shell(files: Path, mark: str, freeze: Callable[[int], None]) -> None:
+    """A command and a detached one wait for a file; their worker is frozen past its lease, the file is made, the worker wakes."""
+    waits = f"bash -c '{WAITS}' {mark}"
+    process = worker(json.dumps(["bash", {"command": f"(setsid {waits} &); {waits}"}]))
+    until(lambda: len(alive(mark)) >= 2)
+    freeze(process.pid)
+    until(lambda: not alive(mark), seconds=LEASE + 5)
+    (files / "go").touch()
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(10) == 0
+    assert not (files / "effects").exists()
+
+
+def test_a_command_is_killed_when_the_lease_of_its_frozen_worker_ends(files: Path, each_shell: str, mark: str) -> None:
+    frozen_shell(files, mark, lambda pid: os.kill(pid, signal.SIGSTOP))
+
+
+def test_so_is_one_whose_worker_is_frozen_with_its_whole_process_group(files: Path, mark: str) -> None:
+    frozen_shell(files, mark, lambda pid: os.killpg(pid, signal.SIGSTOP))
+
+
+def test_so_is_one_that_is_frozen_itself(files: Path, mark: str) -> None:
+    def freeze(pid: int) -> None:
+        for frozen in [pid, *alive(mark)]:
+            os.kill(frozen, signal.SIGSTOP)
+
+    frozen_shell(files, mark, freeze)
+
+
+def test_a_frozen_worker_writes_no_file_when_it_wakes(files: Path, root: Path) -> None:
+    """It waits for another write of its session, and would be next."""
+    with (root / "state" / "files.lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = worker(json.dumps(["write", {"file_path": "a", "content": "effect"}]))
+        opened = str(root / "state" / "files.lock")
+        until(lambda: opened in {file.path for file in psutil.Process(process.pid).open_files()})
+        ends = lease_clock.now() + LEASE
+        process.send_signal(signal.SIGSTOP)
+        until(lambda: lease_clock.now() > ends)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(10) == 0
+    assert not list(files.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("tool", "fields"),
+    [
+        ("bash", {"command": "echo effect > effects"}),
+        ("write", {"file_path": "effects", "content": "effect"}),
+        ("edit", {"file_path": "kept", "old_string": "kept", "new_string": "effect"}),
+    ],
+)
+def test_nothing_begins_once_the_lease_has_ended(call, files: Path, tool: str, fields: dict[str, str]) -> None:
+    (files / "kept").write_text("kept")
+    lease_clock.extend(lease_clock.now() - 0.001)
+    result = call(tool, **fields)
+    assert result.is_error
+    assert "did not renew its lease" in text(result)
+    assert [(file.name, file.read_text()) for file in files.iterdir()] == [("kept", "kept")]
+
+
+def test_a_keeper_that_starts_too_late_starts_nothing(call, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker was frozen between its own look at the lease and its order."""
+    monkeypatch.setattr(ToolContext, "require_lease", lambda _context: None)
+    lease_clock.extend(lease_clock.now() - 0.001)
+    assert "did not renew its lease" in text(call("bash", command="echo effect > effects"))
+    assert not list(files.iterdir())
+
+
+def test_a_command_goes_on_while_the_lease_is_renewed(call, files: Path) -> None:
+    lease_clock.extend(lease_clock.now() + 1)
+    done = threading.Event()
+
+    def renew() -> None:
+        while not done.wait(0.05):
+            lease_clock.extend(lease_clock.now() + 1)
+
+    threading.Thread(target=renew).start()
+    result = call("bash", command="sleep 2; echo effect")
+    done.set()
+    assert "effect" in text(result)
+
+
+def test_a_function_of_a_toolset_is_killed_with_the_lease_and_the_next_call_finds_another(
+    context: Callable[..., ToolContext], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = House(tmp_path / "theirs", monkeypatch)
+    monkeypatch.syspath_prepend(str(house.folder))
+    house.write("slow", SLOW)
+    house.name("slow:kit")
+    act = Caller({entry["name"]: entry for entry in running.describe()[0]["kit"]}, "kit", context)
+    paths = {name: str(tmp_path / name) for name in ("begun", "go", "effect")}
+    (tmp_path / "go").touch()
+    assert "acted" in text(act("act", **paths)), "its process is there"
+    for path in paths.values():
+        Path(path).unlink()
+    lease_clock.extend(lease_clock.now() + LEASE)
+    with pytest.raises(OutcomeUnknown, match="did not renew its lease"):
+        act("act", **paths)
+    assert (tmp_path / "begun").exists()
+    (tmp_path / "go").touch()
+    assert not (tmp_path / "effect").exists()
+    lease_clock.extend(math.inf)
+    assert "acted" in text(act("act", **paths))
+    running.end_idle()
+    settings.cache_clear()
