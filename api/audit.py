@@ -81,10 +81,11 @@ def verify() -> Response:
     """Whether the audit is what was written: what was changed, removed or cut off, and since when that could not be found."""
     principal = auth.authenticate()
     auth.require(principal, SCOPE)
-    only = parsing.query(AuditVerify).session_id
+    query = parsing.query(AuditVerify)
     # The acts are read in transactions of their own.
-    some = _at_most(VERIFIED_AT_ONCE, auditing.walk(principal.workspace_id, only))
-    return respond(dumps(_report(auditing.verify(principal.workspace_id, some, seal_key.known(), only=only))))
+    some = _at_most(VERIFIED_AT_ONCE, auditing.walk(principal.workspace_id, query.session_id))
+    report = auditing.verify(principal.workspace_id, some, seal_key.known(), only=query.session_id, signed_since=query.signed_since)
+    return respond(dumps(_report(report)))
 
 
 @audit.get("/export")

@@ -98,7 +98,7 @@ def workspaces_create(name: str, data_dir: Path) -> None:
 
     workspace_id = ids.new("wrkspc")
     with database_errors(), transaction(workspace_id) as db:
-        Workspace.create(db, name, by=_caller(workspace_id))
+        Workspace.create(db, name, by=caller(workspace_id))
     click.echo(workspace_id)
 
 
@@ -137,7 +137,7 @@ def keys_create(name: str, workspace: str, scopes: str | None, environment: str 
     with database_errors():
         workspace_id = find_workspace(workspace)
         with transaction(workspace_id) as db:
-            by = _caller(workspace_id)
+            by = caller(workspace_id)
             row, secret = ApiKey.create(db, workspace_id=workspace_id, name=name, scopes=wanted, environment_id=environment, by=by)
     bond = f", in {environment} only" if environment else ""
     click.echo(f"{row.id}: {', '.join(row.scopes)}{bond}. This is shown once:", err=True)
@@ -173,7 +173,7 @@ def keys_revoke(key_id: str, workspace: str, data_dir: Path) -> None:
     with database_errors():
         workspace_id = find_workspace(workspace)
         with transaction(workspace_id) as db:
-            ApiKey.revoke(db, key_id, by=_caller(workspace_id))
+            ApiKey.revoke(db, key_id, by=caller(workspace_id))
     click.echo(f"{key_id} is revoked.")
 
 
@@ -218,7 +218,7 @@ def find_workspace(named: str) -> str:
     return str(found[0])
 
 
-def _caller(workspace_id: str) -> "Principal":
+def caller(workspace_id: str) -> "Principal":
     """Who sits at the keyboard, for the audit."""
     from models.principal import Principal
 

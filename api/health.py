@@ -13,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 import models
 from api.answers.health import Alive, Ready
 from api.door import Door, opens
-from models import due
+from models import due, signer
 from models.db import transaction
 from models.settings import settings
 
@@ -38,6 +38,7 @@ def ready() -> Response:
         "database": database,
         "redis": hints,
         "held_back": _held_back() if good else [],
+        "audit": signer.alarms() if good else [],
     }
     return _answer(200 if good else 503, said)
 

@@ -174,9 +174,10 @@ class Local:
         if self.env.get("ASSENT_AUDIT_KEY") or self.env.get("ASSENT_AUDIT_KEY_FILE"):
             return
         if self.folder.read(AUDIT_KEY) is None:
-            from models import seal_key
+            from models import seal_key, signed_heads
 
             self.folder.write(AUDIT_KEY, seal_key.make())
+            signed_heads.make(signed_heads.beside(self.folder.path / AUDIT_KEY))
         self.env["ASSENT_AUDIT_KEY_FILE"] = str(self.folder.path / AUDIT_KEY)
 
     def _use_own_settings(self) -> None:

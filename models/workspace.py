@@ -30,6 +30,8 @@ class Workspace(Base):
     """How people are asked where neither tool nor agent says it."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     audit_head: Mapped[str] = mapped_column(default="")
+    seal_alarm: Mapped[str | None]
+    """Why the sealer refuses to sign the workspace's audit, if so: for `/readyz`."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (sa.CheckConstraint("workspace_id = id", name="workspace_is_its_own"),)

@@ -18,3 +18,5 @@ class Ready(Answer):
     database: str
     redis: str
     held_back: list[str]
+    audit: list[str]
+    """Why workspaces are not sealed: somebody may have rewritten the audit."""

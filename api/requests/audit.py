@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from api.requests.base import Created, Query
+from api.requests.base import Created, Moment, Query
 
 
 class AuditList(Created):
@@ -21,3 +21,5 @@ class AuditVerify(Query):
 
     session_id: str | None = Field(None, max_length=128)
     """Only this session's acts, beside the workspace's own."""
+    signed_since: Moment | None = None
+    """When the first key was configured: seals that are older, and speak of nothing younger, may be unsigned."""

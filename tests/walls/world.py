@@ -11,7 +11,7 @@ from psycopg import sql
 from rows.stage import Stage, call
 from werkzeug.test import TestResponse
 
-from models import schema, seal, toolset  # noqa: F401 - every table is imported
+from models import schema, seal, signer, toolset  # noqa: F401 - every table is imported
 from models.db import Base, transaction
 from models.environment import Environment
 from models.tool_call import ToolCall
@@ -54,7 +54,8 @@ class World:
         self.ids["agent_id"] = answer.get_json()["id"]
         self.ids["grant_id"] = self._first("/v1/grants")
         self.ids["work_id"] = self._first(f"/v1/environments/{self.ids['environment_id']}/work")
-        assert seal.seal(self.workspace_id, [self.session_id, self.workspace_id])
+        with signer.signer() as by:
+            assert seal.seal(self.workspace_id, [self.session_id, self.workspace_id], by)
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> TestResponse:

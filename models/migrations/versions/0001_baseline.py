@@ -109,6 +109,14 @@ def create_functions() -> None:
         END
         $$
     """)
+    # Any process may ask for the sealer's alarms of all workspaces, and learns nothing else.
+    op.execute("""
+        CREATE FUNCTION assent_seal_alarms() RETURNS TABLE (reason text, count bigint)
+        LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+            SELECT seal_alarm, count(*) FROM public.workspace WHERE seal_alarm IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 10
+        $$
+    """)
+    op.execute("REVOKE ALL ON FUNCTION assent_seal_alarms() FROM PUBLIC")
     for table in APPEND_ONLY:
         op.execute(
             f"CREATE TRIGGER only_added_to BEFORE UPDATE OR DELETE OR TRUNCATE ON {table}"
@@ -124,6 +132,7 @@ def grant_app_rights() -> None:
             f"CREATE POLICY one_workspace ON {table} TO assent_app USING (workspace_id = current_setting('assent.workspace', true))"
         )
     op.execute("GRANT SELECT ON alembic_version TO assent_app, assent_system")
+    op.execute("GRANT EXECUTE ON FUNCTION assent_seal_alarms() TO assent_app")
     # Toolsets are the operator's and belong to no workspace: workers announce them, every workspace reads them.
     op.execute("GRANT SELECT ON toolset TO assent_app")
     op.execute("GRANT SELECT, INSERT, UPDATE ON toolset TO assent_system")
@@ -203,6 +212,7 @@ def create_tables() -> None:
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("policy", JSON),
         sa.Column("approval", JSON),
+        sa.Column("seal_alarm", STRING),
         sa.CheckConstraint("workspace_id = id", name="workspace_is_its_own"),
         sa.PrimaryKeyConstraint("id"),
     )
