@@ -72,9 +72,10 @@ def audit_verify(
 
 @audit.command("export")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: standard output.")
+@click.option("--without-texts", is_flag=True, help="Leave out what people wrote: names, messages, rules. Their digests stay.")
 @workspace
 @data_dir
-def audit_export(output: Path | None, workspace: str, data_dir: Path) -> None:
+def audit_export(output: Path | None, without_texts: bool, workspace: str, data_dir: Path) -> None:
     """Write all acts, one JSON object per line, for `assent audit verify --file`."""
     use(data_dir)
     from models import auditing, clock
@@ -85,8 +86,33 @@ def audit_export(output: Path | None, workspace: str, data_dir: Path) -> None:
         with transaction(workspace_id) as db:
             now = clock.now(db)
         with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
-            for line in auditing.export(workspace_id, now):
+            for line in auditing.export(workspace_id, now, texts=not without_texts):
                 file.write(line)
+
+
+@audit.command("erase")
+@click.option("--chain", help="Acts of this session, or of the workspace by its id.")
+@click.option("--seq", type=click.IntRange(1), help="Only this act of the chain.")
+@click.option("--principal", help="Acts of this principal only, such as person:anna.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@workspace
+@data_dir
+def audit_erase(chain: str | None, seq: int | None, principal: str | None, yes: bool, workspace: str, data_dir: Path) -> None:
+    """Erase what people wrote from the audit: names, messages, rules. The audit says who erased it, and still verifies."""
+    use(data_dir)
+    from models import audit as acts
+    from models.db import transaction
+
+    if not yes:
+        click.confirm("What is erased cannot be had back. Erase it?", abort=True)
+    texts, has_more = 0, True
+    with database_errors():
+        workspace_id = find_workspace(workspace)
+        while has_more:
+            with transaction(workspace_id) as db:
+                erasure = acts.erase(db, caller(workspace_id), chain=chain, seq=seq, by=principal)
+            texts, has_more = texts + erasure.texts, erasure.has_more
+    click.echo(f"{texts} text(s) erased.")
 
 
 @audit.command("head")

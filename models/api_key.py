@@ -29,6 +29,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import audit, clock, ids
+from models.audit_text import Text
 from models.db import Base, Db, transaction
 from models.environment import Environment
 from models.errors import Invalid, NotFound
@@ -113,7 +114,7 @@ class ApiKey(Base):
         db.add(row)
         by = by or system("api_key.create", workspace_id)
         bond = {"environment_id": environment_id} if environment_id else {}
-        audit.record(db, by, "api_key.created", row.id, {"name": name, "scopes": row.scopes} | bond)
+        audit.record(db, by, "api_key.created", row.id, {"name": Text(name), "scopes": row.scopes} | bond)
         return row, secret
 
     @classmethod
@@ -165,7 +166,7 @@ class ApiKey(Base):
             raise NotFound("api_key", key_id)
         if row.revoked_at is None:
             row.revoked_at = clock.now(db)
-            audit.record(db, by, "api_key.revoked", row.id, {"name": row.name})
+            audit.record(db, by, "api_key.revoked", row.id, {"name": Text(row.name)})
         return row
 
     @classmethod

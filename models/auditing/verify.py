@@ -13,6 +13,7 @@ from models.audit import spelled
 from models.auditing.chain import Chain
 from models.auditing.points import Points
 from models.auditing.signing import Signing
+from models.auditing.texts import Texts
 from models.auditing.verdict import Report
 from models.auditing.walk import Act, Head, Item
 from models.seal import SEALED
@@ -54,6 +55,7 @@ class _Checking:
         self.outside = Chain(report.workspace_id, report, {kept.seq: [(kept.hash, 0)]} if kept else {})
         self.inside: Chain | None = None
         self.points, self.signing, self.only = points, signing, only
+        self.texts = Texts(report, points)
         self.late = False
         """Whether sessions have begun to come by: later seals speak of acts that were not read."""
         self.open = _Open()
@@ -63,6 +65,7 @@ class _Checking:
         """The next act."""
         row = act.row
         self.report.acts += 1
+        self.texts.act(act)
         if row["chain"] == self.outside.id:
             self.outside.take(row)
             self._read(act)
@@ -95,6 +98,7 @@ class _Checking:
                 said = f"chain {chain} is no session's, and no seal knows of it: it was put in, or its session was removed"
             self.report.found("session_gone" if sealed else "inserted", chain, 1, last, said)
         self.signing.end(self.outside.seq)
+        self.texts.end()
         if self.open.since:
             self.report.leave_open(self.open.acts, self.open.since)
         self.report.notes = list(self._notes())
@@ -151,6 +155,7 @@ class _Checking:
         elif report.signed and report.signed.seq not in self.outside.points:
             yield "Only a head kept elsewhere shows whether all of it was put back to an earlier state: `assent audit head`."
         yield from self.signing.notes()
+        yield from self.texts.notes()
         if report.unsealed_since:
             acts = "1 act is" if report.unsealed == 1 else f"{report.unsealed} acts are"
             since = spelled(report.unsealed_since)

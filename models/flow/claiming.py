@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from models.approval import Approval
 from models.attempt import Attempt
+from models.audit_text import Text
 from models.db import Db
 from models.flow.following import carry_on
 from models.flow.granting import ask_instead, still_allowed
@@ -106,7 +107,7 @@ def _may_begin(db: Db, session: Session, call: ToolCall, entry: Entry | None) ->
     or put to a person."""
     verdict = still_allowed(db, session, call)
     if verdict.effect == "deny":
-        session.note(_actor(session), "tool_call.denied", call.id, rule=verdict.rule, input_sha256=call.input_sha256)
+        session.note(_actor(session), "tool_call.denied", call.id, rule=Text(verdict.rule), input_sha256=call.input_sha256)
         if call.attempt:
             call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
         else:

@@ -28,6 +28,7 @@ STRINGS = postgresql.ARRAY(sa.Text())
 
 READ = "SELECT"
 ADD = "SELECT, INSERT"
+ERASE = "SELECT, INSERT, DELETE"
 CHANGE = "SELECT, INSERT, UPDATE"
 ALL = "SELECT, INSERT, UPDATE, DELETE"
 
@@ -40,6 +41,7 @@ APP_RIGHTS = {
     "approval_grant": ALL,
     "attempt": ALL,
     "audit": ADD,
+    "audit_text": ERASE,
     "environment": ALL,
     "event": ALL,
     "listing": ALL,
@@ -177,6 +179,16 @@ def create_tables() -> None:
     )
     op.create_index(
         "audit_at", "audit", ["at"], postgresql_with={"pages_per_range": "16", "autosummarize": "true"}, postgresql_using="brin"
+    )
+    op.create_table(
+        "audit_text",
+        sa.Column("chain", STRING, nullable=False),
+        sa.Column("seq", BIG, nullable=False),
+        sa.Column("name", STRING, nullable=False),
+        sa.Column("workspace_id", STRING, nullable=False),
+        sa.Column("salt", STRING, nullable=False),
+        sa.Column("text", STRING, nullable=False),
+        sa.PrimaryKeyConstraint("chain", "seq", "name"),
     )
     op.create_table(
         "seal",
