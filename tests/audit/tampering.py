@@ -61,6 +61,11 @@ class Intruder:
         """How many acts a chain has."""
         return len(self.rows(chain))
 
+    def move(self, chain: str, seq: int, to: int) -> None:
+        """Give an act, with its texts, another number."""
+        self.do("UPDATE audit SET seq = %s WHERE chain = %s AND seq = %s", to, chain, seq)
+        self.db.execute("UPDATE audit_text SET seq = %s WHERE chain = %s AND seq = %s", [to, chain, seq])
+
     def chain_anew(self, chain: str) -> None:
         """Make the hashes of all of a chain's rows fit again, and the head on its session's or workspace's row."""
         head = GENESIS

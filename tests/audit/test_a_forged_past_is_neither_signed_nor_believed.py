@@ -49,7 +49,7 @@ def alarm(stage: Stage) -> str | None:
 def put_back(stage: Stage, intruder: Intruder) -> int:
     """The workspace's chain as it was after its first seal. Returns that act."""
     first = signatures(stage)[0]
-    for table in ("audit WHERE chain", "seal WHERE workspace_id"):
+    for table in ("audit WHERE chain", "audit_text WHERE chain", "seal WHERE workspace_id"):
         intruder.do(f"DELETE FROM {table} = %s AND seq > {first}", stage.workspace_id)
     intruder.do("DELETE FROM sealed")
     intruder.chain_anew(stage.workspace_id)

@@ -80,7 +80,7 @@ def test_a_removed_act_is_named(stage: Stage, session_id: str, intruder: Intrude
 def test_the_acts_before_it_moved_up_are_found(stage: Stage, session_id: str, intruder: Intruder) -> None:
     intruder.do("DELETE FROM audit WHERE chain = %s AND seq = 3", session_id)
     for seq in range(4, intruder.length(session_id) + 2):
-        intruder.do("UPDATE audit SET seq = seq - 1 WHERE chain = %s AND seq = %s", session_id, seq)
+        intruder.move(session_id, seq, seq - 1)
     intruder.chain_anew(session_id)
     [(kind, chain, *_)] = named(verified(stage))
     assert (kind, chain) == ("cut", session_id)
@@ -89,7 +89,7 @@ def test_the_acts_before_it_moved_up_are_found(stage: Stage, session_id: str, in
 def test_an_act_put_in_is_found(stage: Stage, session_id: str, intruder: Intruder) -> None:
     length = intruder.length(session_id)
     for seq in range(length, 3, -1):
-        intruder.do("UPDATE audit SET seq = seq + 1 WHERE chain = %s AND seq = %s", session_id, seq)
+        intruder.move(session_id, seq, seq + 1)
     intruder.insert(session_id, 4, intruder.rows(session_id)[2]["hash"])
     intruder.chain_anew(session_id)
     assert named(verified(stage)) == [("rewritten", session_id, 1, length)]

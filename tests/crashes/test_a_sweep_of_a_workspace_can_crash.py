@@ -11,7 +11,7 @@ from crashes.journey import Journey
 from crashes.processes import wait_for
 from rows.stage import Stage
 
-from models import db, due, seal
+from models import db, due, seal, signed_heads
 from models.audit import Audit
 from models.db import transaction
 from models.idempotency import KEY_SECONDS, Answer, Slip
@@ -27,6 +27,8 @@ def test_a_sealing_may_die_too(
     monkeypatch.setattr(db, "_send", lambda _: None)
     monkeypatch.setenv("ASSENT_AUDIT_KEY", audit_key)
     monkeypatch.setenv("ASSENT_AUDIT_HEADS_FILE", str(audit_heads))
+    audit_heads.unlink()  # of workspaces that other tests had
+    signed_heads.make(audit_heads)
     settings.cache_clear()
     stages, living = [journey.stage, Stage()], Sweep()
     living.run()

@@ -26,6 +26,7 @@ def bodies(world: World) -> dict[str, Any]:
         "POST /v1/approvals/<approval_id>/preview": {"scope": "session"},
         "POST /v1/approvals/decisions": {"decisions": [{"approval_id": world.ids["approval_id"], "result": "allow"}]},
         "POST /v1/policy": {"permission_policy": {"type": "always_deny"}},
+        "POST /v1/audit/erase": {"chain": world.session_id},
         "POST /v1/policy/explain": {"session_id": world.session_id, "tool": "bash", "input": {"command": "true"}},
         "POST /v1/policy/simulate": {"rule": {"effect": "deny", "match": "bash"}, "agent_id": world.ids["agent_id"]},
     }
