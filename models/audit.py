@@ -15,7 +15,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models import clock
 from models.audit_text import ERASED, AuditText, Erasure, remove, split
 from models.db import Base, Db
-from models.errors import Invalid
+from models.errors import Invalid, NotFound
 from models.principal import Principal
 from models.pure.canonical import canonical
 from models.workspace import Workspace
@@ -97,12 +97,15 @@ def entry(
 def erase(db: Db, principal: Principal, *, chain: str | None = None, seq: int | None = None, by: str | None = None) -> Erasure:
     """Erase the texts of acts and say so in the audit: those of a chain, of one act in it, of a principal, or of both together.
 
-    One call erases those of up to 1000 acts. Raises Invalid if neither `chain` nor `by` is given, or `seq` without `chain`.
+    One call erases those of up to 1000 acts. Raises Invalid if neither `chain` nor `by` is given, or `seq` without
+    `chain`; NotFound for a chain without acts.
     """
     if chain is None and by is None:
         raise Invalid("chain", "name a chain or a principal: what is erased is gone.")
     if chain is None and seq is not None:
         raise Invalid("seq", "is the number of an act in a chain: name the chain.")
+    if chain is not None and db.scalar(sa.select(Audit.seq).where(Audit.chain == chain).limit(1)) is None:
+        raise NotFound("chain", chain)
     erasure = remove(db, chain, seq, by)
     if erasure.acts:
         record(db, principal, ERASED, principal.workspace_id, {"acts": erasure.acts, "texts_erased": erasure.texts})
