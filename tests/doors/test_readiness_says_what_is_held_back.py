@@ -4,6 +4,9 @@ import httpx
 from doors.served import good
 from rows.stage import Stage, call
 
+from models.db import transaction
+from models.workspace import Workspace
+
 
 def test_a_call_that_no_worker_here_can_take(api: str, stage: Stage) -> None:
     """The API is ready, and says what waits and why."""
@@ -16,3 +19,11 @@ def test_a_call_that_no_worker_here_can_take(api: str, stage: Stage) -> None:
     assert said["status"] == "ok"
     assert len(said["held_back"]) == 1
     assert "stor_1" in said["held_back"][0]
+
+
+def test_a_workspace_whose_audit_is_not_signed(api: str, stage: Stage) -> None:
+    """The sealer refused it: somebody may have rewritten its past."""
+    with transaction(stage.workspace_id) as db:
+        db.get_one(Workspace, stage.workspace_id).seal_alarm = "the chain was signed before"
+    said = good(httpx.get(f"{api}/readyz", trust_env=False))
+    assert said["audit"] == ["the audit of 1 workspace(s) is NOT SEALED: the chain was signed before"]
