@@ -113,7 +113,7 @@ def goes_through(db: Db, workspace: Workspace, kept: Head) -> bool:
 def alarms() -> list[str]:
     """Workspaces that are not sealed, over all of them: a sentence for each reason, for operators."""
     with transaction() as db:
-        rows = db.execute(sa.text("SELECT reason, count FROM assent_seal_alarms()")).all()
+        rows = db.execute(sa.text("SELECT reason, workspaces FROM assent_seal_alarms()")).all()
     return [f"the audit of {count} workspace(s) is NOT SEALED: {reason}" for reason, count in rows]
 
 

@@ -172,7 +172,8 @@ def test_a_key_comes_with_a_file_for_the_sealer_which_only_an_operator_makes_ane
     heads.unlink()
     assert run("key", str(file)).exit_code == 1
     assert not heads.exists()
-    monkeypatch.delenv("ASSENT_AUDIT_KEY", raising=False)
+    for name in ("ASSENT_AUDIT_KEY", "ASSENT_AUDIT_HEADS_FILE"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ASSENT_AUDIT_KEY_FILE", str(file))
     settings.cache_clear()
     act(stage)
