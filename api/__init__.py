@@ -16,6 +16,7 @@ def create_app() -> "Flask":
         api_keys,
         approvals,
         audit,
+        client,
         environments,
         errors,
         events,
@@ -48,6 +49,7 @@ def create_app() -> "Flask":
 
     errors.install(app)
     limits.install(app)
+    client.install(app)
     app.register_blueprint(agents.agents)
     app.register_blueprint(environments.environments)
     app.register_blueprint(work.work)

@@ -30,7 +30,12 @@ _NO_LONGER_WRITES = getattr(select, "POLLRDHUP", 0)
 def hung_up() -> bool:
     """Whether the request's client has given up. False where the server does not say."""
     client = _client()
-    return client is not None and _is(client, _GONE | _NO_LONGER_WRITES)
+    return client is not None and has_closed(client)
+
+
+def has_closed(client: socket.socket) -> bool:
+    """True if the client has closed its end of the connection."""
+    return _is(client, _GONE | _NO_LONGER_WRITES)
 
 
 def watch(response: Response, answer_id: str) -> None:

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 from flask import request
 
-from api import limits
+from api import client, limits
 from api.errors import Denied
 from models import key_lookup
 from models.db import transaction
 from models.errors import NotFound
 from models.principal import Principal
+from models.pure.key_secret import well_formed
 from models.session import Session
 
 _ASK = "Send an API key as `x-api-key` or as `authorization: Bearer`; `assent keys create` makes one."
@@ -28,12 +29,12 @@ def authenticate() -> Principal:
     Raises Denied (401 without a good key, 403 for another workspace or environment), NotFound (another environment's session),
     TooMany.
     """
-    secret = _secret()
-    if not secret:
+    found = secret()
+    if not found:
         raise Denied(401, _ASK)
-    address = client_address()
+    address = client.address()
     try:
-        principal = key_lookup.authenticate(secret, address)
+        principal = _known(found, address)
     except key_lookup.AddressRefused:
         raise Denied(403, f"This API key may not be used from {address}: its `allowed_cidrs` do not name that address.") from None
     if principal is None:
@@ -47,15 +48,15 @@ def authenticate() -> Principal:
     return replace(principal, address=address)
 
 
-def client_address() -> str | None:
-    """The address that the request came from."""
-    return request.remote_addr
-
-
-def administrator() -> Principal | None:
-    """The principal behind the request's key if it has the scope `admin`; for routes that need no key."""
-    principal = authenticate() if _secret() else None
-    return principal if principal and "admin" in principal.scopes else None
+def _known(given: str, address: str | None) -> Principal | None:
+    """The holder of this key. Raises TooMany, without a look-up, if too many unknown keys came from the client's address."""
+    if key_lookup.seen(given) or not well_formed(given):
+        return key_lookup.authenticate(given, address)
+    limits.take_guess(address)
+    principal = key_lookup.authenticate(given, address)
+    if principal is not None:
+        limits.give_guess_back(address)
+    return principal
 
 
 def _keep_inside(principal: key_lookup.Bound, environment_id: str = "", session_id: str = "", **_others: str) -> None:
@@ -80,7 +81,8 @@ def require(principal: Principal, *scopes: str) -> None:
         raise Denied(403, f"This API key lacks the scope {missing[0]!r}; `assent keys create --scopes` makes one that has it.")
 
 
-def _secret() -> str:
+def secret() -> str:
+    """The API key that the request carries; empty if it has none."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()

@@ -78,7 +78,7 @@ def runs_tools(principal: Principal) -> bool:
 @events.get("/stream")
 @opens(Door(answers.StreamFrame, EventStream, scopes=("read",), media_type=EVENT_STREAM, headers=("Last-Event-ID",)))
 def stream(session_id: str) -> Response:
-    """The session's events from now on, or behind `Last-Event-ID`, as server-sent events."""
+    """The session's events as server-sent events: behind `Last-Event-ID`, behind what this principal just sent, or from now on."""
     principal = auth.authenticate()
     auth.require(principal, "read")
     check_ids({"session_id": session_id})
@@ -107,19 +107,25 @@ def _take_position(principal: Principal, reader: Reader) -> bool:
     """Where the stream begins. What comes after this look, the hub announces. Returns whether nothing will come."""
     with transaction(principal.workspace_id) as db:
         session = find(db, reader.session_id)
-        reader.seq = _position(db, session)
+        reader.seq = _position(db, session, principal)
         if reader.seq < session.last_seq:
             reader.look = True
         return session.status == "terminated"
 
 
-def _position(db: Db, session: Session) -> int:
-    """The number of the event that the stream begins behind: now, or where the client says it was."""
+def _position(db: Db, session: Session, principal: Principal) -> int:
+    """The number of the event that the stream begins behind.
+
+    The client names the event by `Last-Event-ID`. Without one, a principal who sent events and was not streamed the end of their
+    run begins behind the last of those events; any other principal begins at the newest event.
+    """
     said = request.headers.get("last-event-id", "")
     if said:
         if not said.isascii() or not said.isdecimal() or len(said) > 18:
             raise Invalid("Last-Event-ID", "must be the `id` of an event of this stream, a number.")
         return min(int(said), session.last_seq)
+    if principal.id in session.stream_positions:
+        return session.stream_positions[principal.id]
     if session.status == "terminated":
         ends = sa.select(sa.func.max(Event.seq)).where(Event.type == "session.status_terminated")
         return (db.scalar(ends.where(Event.session_id == session.id)) or 1) - 1

@@ -1,5 +1,6 @@
-"""For operators and balancers: is the process alive, and can it do its work? Neither asks for a key, neither tells secrets."""
+"""For operators and balancers: is the process alive, and can it do its work? Only administrators are told why not."""
 
+import logging
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,8 @@ from models import due, signer
 from models.db import transaction
 from models.settings import settings
 
+log = logging.getLogger("assent.api")
+
 health = Blueprint("health", __name__)
 
 
@@ -29,18 +32,22 @@ def alive() -> Response:
 
 
 @health.get("/readyz")
-@opens(Door(Ready, key=False, statuses=(200, 503)))
+@opens(Door(Ready, key=False, statuses=(200, 503), errors=(401, 403, 429)))
 def ready() -> Response:
-    """503 unless the database is there with this release's schema. Redis is reported: nothing here needs it to be right."""
-    database, hints = _database(), _redis()
+    """503 unless the database is there with this release's schema. A key with the scope `admin` is also told what waits, and why.
+
+    Redis is reported: nothing here needs it to be right.
+    """
+    database = _database()
     good = database == "ok"
-    said = {
-        "status": "ok" if good else "not ready",
-        "database": database,
-        "redis": hints,
-        "held_back": _held_back() if good else [],
-        "audit": signer.alarms() if good else [],
-    }
+    if not good:
+        log.warning("not ready: the database is %s", database)
+    said: dict[str, object] = {"status": "ok" if good else "not ready"}
+    if good and auth.secret():  # without the database, nobody knows whose key it is
+        principal = auth.authenticate()
+        auth.require(principal, "admin")
+        said |= {"database": database, "redis": _redis(), "held_back": _held_back(principal.workspace_id)}
+        said["audit"] = signer.alarm(principal.workspace_id) or "ok"
     return _answer(200 if good else 503, said)
 
 
@@ -61,11 +68,10 @@ def _revisions() -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(s.revision for s in scripts.walk_revisions()), frozenset(scripts.get_heads())
 
 
-def _held_back() -> list[str]:
-    """Why workers leave queued tool calls of the workspace whose key with the scope `admin` asks; without one, nothing."""
+def _held_back(workspace_id: str) -> list[str]:
+    """Why workers leave queued tool calls of the workspace."""
     try:
-        principal = auth.administrator()
-        return due.held_back(principal.workspace_id) + due.without_a_worker(principal.workspace_id) if principal else []
+        return due.held_back(workspace_id) + due.without_a_worker(workspace_id)
     except SQLAlchemyError:
         return ["unknown: the database did not say in time"]
 

@@ -1,4 +1,6 @@
-"""How often a key may ask, and how many streams it may have open. Counted in this process's memory: that holds without Redis.
+"""How often a key may ask, how many streams it may have open, how many unknown keys an address may send.
+
+Counted in this process's memory: that holds without Redis.
 
     anthropic-ratelimit-requests-limit: 2000                       what the bucket holds
     anthropic-ratelimit-requests-remaining: 1999                   what is in it
@@ -13,6 +15,7 @@ import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from ipaddress import IPv6Interface
 
 from flask import Flask, Response, g
 
@@ -49,13 +52,24 @@ class Buckets:
         """Take a token from the bucket of `key` at `now`, in seconds of any steady clock."""
         with self._lock:
             if len(self._full_at) >= _SIZE:
-                self._full_at = {k: at for k, at in self._full_at.items() if at > now}
+                self._make_room(now)
             missing = max(self._full_at.get(key, now) - now, 0.0) + 1 / self.rate
             wait = missing - self.burst / self.rate
             if wait > 1e-9:  # what floating point leaves is no debt
                 return Taken(False, 0, wait, missing - 1 / self.rate)
             self._full_at[key] = now + missing
         return Taken(True, math.floor(self.burst - missing * self.rate + 1e-6), 0.0, missing)
+
+    def give_back(self, key: str) -> None:
+        """Put one token back into the bucket of `key`."""
+        with self._lock:
+            if key in self._full_at:
+                self._full_at[key] -= 1 / self.rate
+
+    def _make_room(self, now: float) -> None:
+        """Forget the full buckets and, where all are in use, the fuller half: memory is bounded however many keys there are."""
+        emptiest = sorted((item for item in self._full_at.items() if item[1] > now), key=lambda item: item[1], reverse=True)
+        self._full_at = dict(emptiest[: _SIZE // 2])
 
 
 def take(principal: Principal) -> None:
@@ -75,6 +89,37 @@ def take(principal: Principal) -> None:
             "times at once); come back after `retry-after`. The server's settings are ASSENT_REQUESTS_PER_SECOND and _BURST.",
             **{"retry-after": str(math.ceil(taken.wait)), "retry-after-ms": str(math.ceil(taken.wait * 1000))},
         )
+
+
+def take_guess(address: str | None) -> None:
+    """Count one look-up of a key that may be unknown, from this client's address. Raises TooMany."""
+    said = settings()
+    if not said.unknown_keys_per_second:
+        return
+    taken = _guesses().take(_neighbourhood(address), time.monotonic())
+    if not taken.good:
+        raise TooMany(
+            f"Too many unknown API keys came from {address}; come back after `retry-after`, with a key that is known. The server's "
+            "settings are ASSENT_UNKNOWN_KEYS_PER_SECOND and _BURST.",
+            **{"retry-after": str(math.ceil(taken.wait)), "retry-after-ms": str(math.ceil(taken.wait * 1000))},
+        )
+
+
+def give_guess_back(address: str | None) -> None:
+    """Take back `take_guess`: the key is known."""
+    if settings().unknown_keys_per_second:
+        _guesses().give_back(_neighbourhood(address))
+
+
+def _guesses() -> Buckets:
+    return _buckets(settings().unknown_keys_per_second, settings().unknown_keys_burst)
+
+
+def _neighbourhood(address: str | None) -> str:
+    """Whose bucket it is: an IPv4 address's own, or that of the /64 of an IPv6 address, all of which one client may have."""
+    if address and ":" in address:
+        return "guess " + str(IPv6Interface(f"{address.partition('%')[0]}/64").network)
+    return f"guess {address}"
 
 
 class Streams:

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 
+from api.requests.base import EARLIEST, LATEST
 from models.db import Db
 from models.errors import Invalid
 
@@ -92,7 +93,7 @@ def _decode(order: Order[R], cursor: str) -> Key:
 def _value(kind: Any, value: Any) -> Any:
     if kind is datetime:
         at = datetime.fromisoformat(value)
-        if at.tzinfo is None:
+        if at.tzinfo is None or not EARLIEST <= at <= LATEST:
             raise ValueError(value)
         return at
     if type(value) is not kind or (kind is str and ("\0" in value or not value.isascii())):

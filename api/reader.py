@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from api import arrival
+
 Frame = dict[str, Any]
 """A delta as the wire has it."""
 
@@ -50,6 +52,10 @@ class Reader:
             self.frames.append(frame)
         if self.look or self.frames:
             self.wake.set()
+
+    def hung_up(self) -> bool:
+        """True if the client has closed its connection. False where the server does not say."""
+        return self.connection is not None and arrival.has_closed(self.connection)
 
     def cut(self) -> None:
         """End the connection under whoever waits to write to it; what the client did not take is thrown away."""

@@ -77,6 +77,9 @@ def post_worker_init(_worker: Any) -> None:
 
 
 worker_class = Worker
+# Who is a proxy, `api.client` decides by ASSENT_TRUSTED_PROXIES. gunicorn's own rule would believe any process of this machine.
+secure_scheme_headers: dict[str, str] = {}
+forwarder_headers = ""
 limit_request_line = settings().max_request_line_bytes
 limit_request_fields = settings().max_headers
 limit_request_field_size = settings().max_header_bytes

@@ -26,6 +26,7 @@ from api.requests.events import OURS
 from models import clock, ids
 from models.db import transaction
 from models.event import Event
+from models.session import streamed
 from models.settings import settings
 
 log = logging.getLogger("assent.api")
@@ -38,6 +39,7 @@ PIECE = 65_536
 """Bytes that are sent at once: a client that takes so many in `stream_write_seconds` is slow, not gone."""
 
 COMMENT = b": \n\n"
+_RESTS = ("session.status_idle", "session.status_terminated")
 
 
 @dataclass
@@ -106,6 +108,8 @@ class Stream:
             return
         while events:
             event = events.popleft()
+            if event.type in _RESTS and not self._recorded(event):
+                return
             self.reader.seq = event.seq
             if self.approvals or not event.type.startswith(OURS):
                 yield _frame(event.type, wire.event(event, whole=self.whole), event.seq)
@@ -116,6 +120,23 @@ class Stream:
                 self.over = True
                 return
         self.reader.look = self.reader.look or more
+
+    def _recorded(self, event: Event) -> bool:
+        """Record that this client is streamed the event with which the run ends or waits. False: the database did not answer.
+
+        Recorded before the event is sent: a client that has read it and opens its next stream, in any process, must not get the run
+        again. A client that hung up reads no more, so nothing is recorded for it.
+        """
+        if self.reader.hung_up():
+            return True
+        ended = event.body.get("stop_reason", {}).get("type") != "requires_action"
+        try:
+            with transaction(self.workspace_id) as db:
+                streamed(db, self.reader.session_id, self.reader.key_id, event.seq, ended=ended)
+        except SQLAlchemyError as error:
+            log.warning("stream of %s: %s", self.reader.session_id, type(error).__name__)
+            return False
+        return True
 
     def _read(self) -> tuple[deque[Event], bool]:
         """The next events, as many as are read at once, and whether there may be more."""

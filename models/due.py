@@ -1,11 +1,13 @@
 """What is due, over all workspaces: each function finds a bounded number of ids, for a sweep to act on one by one.
 
 They run as `assent_system`, without locks, in the sweeps' process alone. The acting transaction locks the session and looks again.
-Other processes call only `gone`, which asks a function of the database, and what readiness says of one workspace.
+What a sweep failed at steps back (`models.sweep_failure`): it is left out until its pause is over, so that rows that always fail do
+not hold up the rest. Other processes call only `gone`, which asks a function of the database, and what readiness says of one workspace.
 """
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -16,6 +18,7 @@ from models.grant import Grant
 from models.idempotency import Answer
 from models.pure.naming import OURS
 from models.settings import settings
+from models.sweep_failure import steps_back
 from models.tool_call import ToolCall
 from models.toolset import missing
 from models.turn import Turn
@@ -78,35 +81,28 @@ def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH, *, queue: str 
         return [Hint(task, tuple(row), queue) for row in rows]
 
 
-def lapsed(table: type[Turn] | type[ToolCall], limit: int = BATCH) -> list[Due]:
+def lapsed(table: type[Turn] | type[ToolCall], limit: int | None = None) -> list[Due]:
     """Rows whose worker stopped renewing."""
-    return _find(
-        sa.select(table.id, table.session_id, table.workspace_id)
-        .where(table.status == "running", _live(table), table.lease_until <= STARTED)
-        .order_by(table.lease_until)
-        .limit(limit)
-    )
+    lapsed_now = (table.status == "running", _live(table), table.lease_until <= STARTED)
+    return _overdue(table, "rescue", table.lease_until, *lapsed_now, limit=limit)
 
 
-def overdue_approvals(limit: int = BATCH) -> list[Due]:
+def overdue_approvals(limit: int | None = None) -> list[Due]:
     """Pending approvals whose deadline passed, the longest overdue first."""
-    columns = (Approval.id, Approval.session_id, Approval.workspace_id)
-    where = (Approval.status == "pending", Approval.expires_at <= STARTED)
-    return _find(sa.select(*columns).where(*where).order_by(Approval.expires_at).limit(limit))
+    overdue = (Approval.status == "pending", Approval.expires_at <= STARTED)
+    return _overdue(Approval, "expire_approvals", Approval.expires_at, *overdue, limit=limit)
 
 
-def unanswered_calls(limit: int = BATCH) -> list[Due]:
+def unanswered_calls(limit: int | None = None) -> list[Due]:
     """Calls whose client gave no result in time, the longest overdue first."""
-    columns = (ToolCall.id, ToolCall.session_id, ToolCall.workspace_id)
-    where = (ToolCall.status == "with_client", ToolCall.answer_by <= STARTED)
-    return _find(sa.select(*columns).where(*where).order_by(ToolCall.answer_by).limit(limit))
+    overdue = (ToolCall.status == "with_client", ToolCall.answer_by <= STARTED)
+    return _overdue(ToolCall, "expire_calls", ToolCall.answer_by, *overdue, limit=limit)
 
 
-def approvals_to_remind(limit: int = BATCH) -> list[Due]:
+def approvals_to_remind(limit: int | None = None) -> list[Due]:
     """Pending approvals whose reminder is due, the longest overdue first."""
-    columns = (Approval.id, Approval.session_id, Approval.workspace_id)
-    where = (Approval.status == "pending", Approval.remind_at <= STARTED)
-    return _find(sa.select(*columns).where(*where).order_by(Approval.remind_at).limit(limit))
+    overdue = (Approval.status == "pending", Approval.remind_at <= STARTED)
+    return _overdue(Approval, "remind_approvers", Approval.remind_at, *overdue, limit=limit)
 
 
 @dataclass(frozen=True)
@@ -120,17 +116,17 @@ class NewGrant:
     """Whether it is so old that nothing can be asked any more without seeing it."""
 
 
-def new_grants(grant_id: str | None = None, limit: int = BATCH) -> list[NewGrant]:
+def new_grants(grant_id: str | None = None, limit: int | None = None) -> list[NewGrant]:
     """Those that sweeps have not done with, the oldest first; or one of them."""
     wanted = sa.select(Grant.id, Grant.workspace_id, Grant.swept_to, Grant.created_at < ahead(-YOUNG_SECONDS))
-    wanted = wanted.where(Grant.revoked_at.is_(None), Grant.swept_at.is_(None))
+    wanted = wanted.where(Grant.revoked_at.is_(None), Grant.swept_at.is_(None), ~steps_back("release_granted", Grant.id))
     if grant_id:
         wanted = wanted.where(Grant.id == grant_id)
     with transaction(role="system") as db:
-        return [NewGrant(*row) for row in db.execute(wanted.order_by(Grant.created_at).limit(limit))]
+        return [NewGrant(*row) for row in db.execute(wanted.order_by(Grant.created_at).limit(limit or BATCH))]
 
 
-def waiting_for(grant: NewGrant, limit: int = BATCH) -> list[Due]:
+def waiting_for(grant: NewGrant, limit: int | None = None) -> list[Due]:
     """Sessions in which calls of the grant's tool wait, behind the one that the sweeps have come to."""
     columns = (Approval.session_id, Approval.workspace_id)
     same = sa.and_(Approval.tool == Grant.tool, Approval.workspace_id == Grant.workspace_id)
@@ -141,7 +137,9 @@ def waiting_for(grant: NewGrant, limit: int = BATCH) -> list[Due]:
     always = sa.and_(Grant.session_id.is_(None), Grant.agent_id == Approval.agent_id, same)
     of_agent = sa.select(*columns).join(Grant, always).where(*where)
     both = of_session.union(of_agent).subquery()
-    return _find(sa.select(both.c.session_id, both.c.session_id, both.c.workspace_id).order_by(both.c.session_id).limit(limit))
+    return _find(
+        sa.select(both.c.session_id, both.c.session_id, both.c.workspace_id).order_by(both.c.session_id).limit(limit or BATCH)
+    )
 
 
 _GONE = sa.text("SELECT assent_gone_sessions(CAST(:ids AS text[]))")
@@ -179,6 +177,14 @@ def forget_answers(limit: int = 10_000) -> None:
 def _live(table: type[Turn] | type[ToolCall]) -> sa.ColumnElement[bool]:
     """What the index that finds a turn is conditioned on. Queued or running, it has not ended; Postgres cannot know."""
     return Turn.ended_at.is_(None) if table is Turn else sa.true()
+
+
+def _overdue(
+    table: "type[Turn | ToolCall | Approval]", sweep: str, since: Any, *overdue: "sa.ColumnElement[bool]", limit: int | None
+) -> list[Due]:
+    """The rows that a sweep is to deal with, the longest overdue first; none of a session at which the sweep failed just now."""
+    wanted = sa.select(table.id, table.session_id, table.workspace_id).where(*overdue, ~steps_back(sweep, table.session_id))
+    return _find(wanted.order_by(since).limit(limit or BATCH))
 
 
 def _find(query: sa.Select[str, str, str] | sa.CompoundSelect[str, str, str]) -> list[Due]:

@@ -74,6 +74,11 @@ def authenticate(secret: str, address: str | None) -> Principal | None:
     return principal
 
 
+def seen(secret: str) -> bool:
+    """True if this process has known the secret as a key's, even if that is too long ago to trust it without a look-up."""
+    return sha256(secret) in _known
+
+
 def _remembered(digest: str) -> tuple[Principal, tuple[str, ...]] | None:
     known = _known.get(digest)
     return known[:2] if known and known[2] > time.monotonic() else None

@@ -13,6 +13,7 @@ from models.idempotency import Answer
 from models.seal import Seal, Sealed
 from models.session import Session
 from models.stored_result import StoredResult
+from models.sweep_failure import SweepFailure
 from models.tool_call import ToolCall
 from models.toolset import Listing, Toolset
 from models.turn import Turn
@@ -21,4 +22,16 @@ from models.workspace import Workspace
 
 _OF_SESSIONS = (Session, Turn, ToolCall, StoredResult, Attempt, Approval, Event, Work, Grant)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
-TABLES = (Workspace, ApiKey, Agent, AgentVersion, Environment, Toolset, Listing, *_OF_SESSIONS, *_OF_THE_AUDIT, Answer)
+TABLES = (
+    Workspace,
+    ApiKey,
+    Agent,
+    AgentVersion,
+    Environment,
+    Toolset,
+    Listing,
+    *_OF_SESSIONS,
+    *_OF_THE_AUDIT,
+    Answer,
+    SweepFailure,
+)

@@ -71,6 +71,11 @@ class Session(Base):
     """Tokens so far, by the names in `USAGE`."""
     long_results: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
     """Whether a result was too long for the model and is stored whole: its agent is given a tool to read it."""
+    stream_positions: Mapped[dict[str, int]] = mapped_column(JSONB(none_as_null=True))
+    """Where a stream that names no position begins, by principal: behind the last event that the principal sent in this run.
+
+    A principal who was streamed the run's end is no longer in it. Whoever is not in it begins at the newest event.
+    """
     storage_id: Mapped[str | None]
     """The workdir root that holds this session's files; set by the first tools worker that made them."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
@@ -155,6 +160,10 @@ class Session(Base):
         outbox(db).sessions[self.id] = self.last_seq
         return event
 
+    def stream_behind(self, principal: Principal, seq: int) -> None:
+        """Have the principal's next stream begin behind the event `seq`, which the principal sent."""
+        self.stream_positions = self.stream_positions | {principal.id: seq}
+
     def note(self, principal: Principal, action: str, subject_id: str, **details: Any) -> None:
         """Append an act to the session's audit chain. A detail that somebody wrote is given as `Text`, so that it can be erased."""
         act, texts = audit.entry(self, principal, action, subject_id, details, self.now)
@@ -201,6 +210,24 @@ class Session(Base):
     def live(self) -> bool:
         """Whether work goes on, so that archiving and deleting must wait."""
         return self.status in {"running", "rescheduling", "stopping"}
+
+
+def streamed(db: Db, session_id: str, principal_id: str, seq: int, *, ended: bool) -> None:
+    """Record that the principal is streamed the `session.status_idle` or `session.status_terminated` event `seq`.
+
+    `ended`: the run is over, so the principal's next stream begins at the newest event; else the next stream begins behind `seq`.
+    No-op if the principal sent nothing in this run, or sent something after `seq`.
+    """
+    values = {"id": session_id, "principal": principal_id, "seq": seq}
+    write(db, _RUN_ENDED if ended else _RUN_WAITS, values)
+
+
+_SENT_BEFORE = "WHERE id = %(id)s AND (stream_positions ->> %(principal)s)::bigint < %(seq)s"
+_RUN_ENDED = f"UPDATE session SET stream_positions = stream_positions - %(principal)s::text {_SENT_BEFORE}"  # noqa: S608 - our own names
+_RUN_WAITS = f"""
+    UPDATE session SET stream_positions = stream_positions || jsonb_build_object(%(principal)s::text, %(seq)s::bigint)
+    {_SENT_BEFORE}
+"""  # noqa: S608 - our own names
 
 
 def locking(session_id: str, how: str = "") -> Statement:

@@ -1,10 +1,11 @@
 """The environment, read once. Every knob of Assent is a field here, with its unit in its name."""
 
-from functools import cache
+from functools import cache, cached_property
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -132,6 +133,12 @@ class Settings(BaseSettings):
     """Public keys that signed before, in base64, with spaces between them: their seals stay good."""
 
     # Doors. What counts per API key counts in each web process by itself: no limit needs Redis, or any other process, to hold.
+    trusted_proxies: str = ""
+    """Addresses of the proxies in front of us, as CIDRs with spaces or commas between: their X-Forwarded-* headers are believed."""
+    unknown_keys_per_second: float = Field(1, ge=0)
+    """API keys that nobody knows, per client address (of IPv6: per /64), in the long run; 0 is no limit."""
+    unknown_keys_burst: int = Field(50, ge=1)
+    """How many of them an address may send at once after a rest."""
     max_body_bytes: int = Field(4_000_000, ge=1)
     body_seconds: float = Field(60, gt=0)
     """How long a body may take to arrive. Headers have gunicorn's 2 s."""
@@ -159,6 +166,21 @@ class Settings(BaseSettings):
     publish_seconds: float = 0.25
     """Limit of one publish to Redis; after a failure none is tried for `publish_pause_seconds`."""
     publish_pause_seconds: float = 5
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, value: str) -> str:
+        for text in value.replace(",", " ").split():
+            try:
+                ip_network(text)
+            except ValueError as error:
+                raise ValueError(f"ASSENT_TRUSTED_PROXIES: {error}. Give networks such as 10.0.0.0/8 or 2001:db8::/32.") from None
+        return value
+
+    @cached_property
+    def proxy_networks(self) -> list[IPv4Network | IPv6Network]:
+        """`trusted_proxies`, to look addresses up in."""
+        return [ip_network(text) for text in self.trusted_proxies.replace(",", " ").split()]
 
 
 @cache

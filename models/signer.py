@@ -110,11 +110,10 @@ def goes_through(db: Db, workspace: Workspace, kept: Head) -> bool:
     return (seq, head) == (workspace.audit_seq, workspace.audit_head)
 
 
-def alarms() -> list[str]:
-    """Workspaces that are not sealed, over all of them: a sentence for each reason, for operators."""
-    with transaction() as db:
-        rows = db.execute(sa.text("SELECT reason, workspaces FROM assent_seal_alarms()")).all()
-    return [f"the audit of {count} workspace(s) is NOT SEALED: {reason}" for reason, count in rows]
+def alarm(workspace_id: str) -> str | None:
+    """Why the workspace is not sealed, if the sealer refuses it."""
+    with transaction(workspace_id) as db:
+        return db.scalar(sa.select(Workspace.seal_alarm).where(Workspace.id == workspace_id))
 
 
 def workspaces() -> list[str]:

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from api.answers.base import Answer
 
 
@@ -12,11 +14,11 @@ class Alive(Answer):
 
 
 class Ready(Answer):
-    """Whether it can do its work, and what waits for which reason."""
+    """Whether it can do its work. The rest is for a key with the scope `admin`: what it stands on, and why work waits."""
 
     status: Literal["ok", "not ready"]
-    database: str
-    redis: str
-    held_back: list[str]
-    audit: list[str]
-    """Why workspaces are not sealed: somebody may have rewritten the audit."""
+    database: str = ""
+    redis: str = ""
+    held_back: list[str] = Field(default_factory=list)
+    audit: str = ""
+    """`ok`, or why the workspace's audit is not sealed: somebody may have rewritten it."""

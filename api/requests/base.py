@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import (
@@ -82,14 +82,23 @@ class Paged(Query):
     page: str | None = Field(None, max_length=1000)
 
 
-def _moment(value: Any) -> Any:
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+"""No row is older or newer. Between these two, a time can be moved by months and to any offset."""
+
+
+def _check_format(value: Any) -> Any:
     # pydantic would also read a number, as seconds since 1970.
     if isinstance(value, str) and not _DATE.match(value):
         raise ValueError("must be an RFC 3339 time with an offset, such as 2026-01-31T12:00:00Z.")
     return value
 
 
-Moment = Annotated[AwareDatetime, BeforeValidator(_moment)]
+def _within(value: datetime) -> datetime:
+    """The time, or the nearest one that can be calculated with. As a bound of a list, either leaves out the same rows."""
+    return min(max(value, EARLIEST), LATEST)
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_check_format), AfterValidator(_within)]
 
 
 class Created(Paged):

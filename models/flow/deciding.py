@@ -35,6 +35,7 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
     _check(approval, decision)
     call = db.get_one(ToolCall, approval.tool_call_id)
     event_id = _way(approval, decision)(db, session, principal, approval, call, decision)
+    session.stream_behind(principal, next(event.seq for event in session.events if event.id == event_id))
     if decision.interrupt:
         stop(db, session, principal, decision.deny_message)
     else:

@@ -70,6 +70,7 @@ def create(
         turn_number=0,
         turn_count=0,
         last_seq=0,
+        stream_positions={},
         usage=NO_USAGE,
         audit_seq=0,
         audit_head=audit.GENESIS,
@@ -90,12 +91,16 @@ def receive(db: Db, session: Session, principal: Principal, events: list[dict[st
     """
     if session.status == "terminated":
         raise Conflict(f"Session {session.id} is archived and takes no more events.")
+    before = session.last_seq
     taken: list[Event] = []
     for index, event in enumerate(events):
         try:
             taken.append(_TAKERS[event["type"]](db, session, principal, event))
         except Invalid as refusal:
             raise Invalid(f"events.{index}.{refusal.field}", str(refusal).removeprefix(f"{refusal.field}: ")) from None
+    stored_now = [event.seq for event in taken if event.seq > before]
+    if stored_now:
+        session.stream_behind(principal, stored_now[-1])
     return taken
 
 
@@ -140,6 +145,7 @@ def _take_message(db: Db, session: Session, principal: Principal, event: dict[st
     stored = session.emit(db, "user.message", {"content": event["content"]}, queued=True)
     session.note(principal, "message.received", stored.id)
     if session.status == "idle":
+        session.stream_positions = {}  # of the previous run
         session.run_again(db)
         Turn.queue(db, session, 1)
         Work.want(db, session)

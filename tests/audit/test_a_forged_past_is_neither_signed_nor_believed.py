@@ -17,7 +17,6 @@ from models.db import transaction
 from models.principal import Principal
 from models.seal_key import PublicKey
 from models.settings import settings
-from models.workspace import Workspace
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -42,8 +41,7 @@ def signatures(stage: Stage) -> list[int]:
 
 
 def alarm(stage: Stage) -> str | None:
-    with transaction(stage.workspace_id) as db:
-        return db.get_one(Workspace, stage.workspace_id).seal_alarm
+    return signer.alarm(stage.workspace_id)
 
 
 def put_back(stage: Stage, intruder: Intruder) -> int:
@@ -73,8 +71,6 @@ def test_a_forged_past_is_not_signed_and_raises_an_alarm(
     assert record.levelname == "CRITICAL"
     assert stage.workspace_id in record.message
     assert "does not go through act" in (alarm(stage) or "")
-    [sentence] = signer.alarms()
-    assert "NOT SEALED" in sentence
     sweep.run()
     assert len(caplog.records) == 1, "the same alarm is logged once an hour"
     seal.Sweep().run()
@@ -141,7 +137,6 @@ def test_a_restored_backup_is_signed_again_once_an_operator_trusts_it(
     sweep.run()
     sweep.run()
     assert alarm(stage) is None
-    assert signer.alarms() == []
     report = verified(stage)
     assert report.signed
     assert report.unsealed == 0
@@ -185,7 +180,6 @@ def test_a_head_that_is_lost_from_the_file_is_no_first_start(stage: Stage, sweep
     act(stage)
     sweep.run()
     assert "signed before" in (alarm(stage) or "")
-    assert "signed before" in signer.alarms()[0]
 
 
 def test_a_key_from_the_environment_needs_a_file_of_heads(

@@ -47,7 +47,7 @@ def test_the_headers_come_at_once_and_are_those_of_a_stream(caller: Caller, sess
 
 
 def test_a_stream_starts_now_and_says_what_comes(caller: Caller, stage: Stage, session_id: str) -> None:
-    caller.say(session_id, "Before.")
+    stage.message(session_id, "Before.")
     stage.reply(session_id, say("Before."))
     before = listed(caller, session_id)
     with stream(caller, session_id) as opened:
@@ -147,7 +147,7 @@ def delta(event_id: str, text: str) -> dict[str, Any]:
 
 
 def test_deltas_come_to_who_asked_in_order_and_without_an_id(caller: Caller, stage: Stage, session_id: str, redis_url: str) -> None:
-    caller.say(session_id)
+    stage.message(session_id)
     with stream(caller, session_id, **{"event_deltas[]": "agent.message"}) as opened, stream(caller, session_id) as plain:
         turn = stage.claim(session_id)
         publish(redis_url, session_id, start("sevt_a"), delta("sevt_a", "He"))
@@ -185,7 +185,7 @@ def test_notes_that_are_no_notes_harm_nobody(caller: Caller, session_id: str, re
 
 
 def test_a_terminated_session_says_so_and_ends(caller: Caller, stage: Stage, session_id: str) -> None:
-    caller.say(session_id)
+    stage.message(session_id)
     stage.reply(session_id, say("Done."))
     with stream(caller, session_id) as opened:
         good(caller.post(f"/v1/sessions/{session_id}/archive"))

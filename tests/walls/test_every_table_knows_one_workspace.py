@@ -20,6 +20,7 @@ NOT_CONTENT = {
     "answer": {"expires_at"},
     "audit": {"chain", "seq", "at"},
     "sealed": {"chain", "seq"},
+    "sweep_failure": {"sweep", "subject_id", "failures", "not_before"},
 }
 """Beside ids and statuses: what the sweeps see of all workspaces. No input, no result, no message, no decision."""
 OPERATORS = {"alembic_version", "toolset"}
@@ -130,7 +131,7 @@ def test_the_sweeps_role_reads_no_content_and_writes_hints_only(theirs: World, d
     allowed = ALWAYS | NOT_CONTENT[table] if table in NOT_CONTENT else set()
     assert readable <= allowed, f"{table}: {readable - allowed} is content"
     assert {(table, column) for column in writable} <= SYSTEM_WRITES
-    assert not removable or table == "answer"
+    assert not removable or table in {"answer", "sweep_failure"}
 
 
 def _may(db: "psycopg.Connection[Any]", text: sql.SQL, column: str, table: str) -> bool:

@@ -22,7 +22,6 @@ FUNCTIONS = {
     "assent_held_leases": ("ARRAY['turn_unknown']", "ARRAY[1]"),
     "assent_listing_changed": ("'https://unknown.example'",),
     "assent_renew_leases": ("ARRAY['turn_unknown']", "ARRAY[1]", "interval '45 seconds'"),
-    "assent_seal_alarms": (),
     "assent_session_heads": ("ARRAY['sesn_unknown']",),
 }
 """Every function that runs with other rights than its caller's, with a call that finds nothing."""
@@ -79,7 +78,6 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
         "session": {"id", "last_seq"},
         "tool_call": {"id", "status", "fence", "lease_until", "cancel_requested_at"},
         "turn": {"id", "status", "fence", "lease_until"},
-        "workspace": {"seal_alarm"},
     }
     assert writable == {("listing", "changed_at"), ("tool_call", "lease_until"), ("turn", "lease_until")}
 

@@ -50,6 +50,7 @@ APP_RIGHTS = {
     "sealed": CHANGE,
     "session": ALL,
     "stored_result": ALL,
+    "sweep_failure": ALL,
     "tool_call": ALL,
     "turn": ALL,
     "work": ALL,
@@ -64,6 +65,7 @@ SYSTEM_COLUMNS = {
     "audit": "chain, seq, workspace_id, at",
     "sealed": "chain, seq, workspace_id",
     "session": "id, workspace_id, audit_seq",
+    "sweep_failure": "sweep, subject_id, workspace_id, failures, not_before",
     "tool_call": "id, workspace_id, session_id, status, due_at, hinted_at, lease_until, queue, answer_by",
     "turn": "id, workspace_id, session_id, status, due_at, hinted_at, lease_until, ended_at",
     "workspace": "id, workspace_id, name, audit_seq",
@@ -72,6 +74,7 @@ SYSTEM_COLUMNS = {
 
 SYSTEM_WRITES = {
     "answer": "DELETE",
+    "sweep_failure": "DELETE",
     "tool_call": "UPDATE (hinted_at)",
     "turn": "UPDATE (hinted_at)",
 }
@@ -85,7 +88,6 @@ DEFINER_RIGHTS = {
     "tool_call": "SELECT (id, status, fence, lease_until, cancel_requested_at), UPDATE (lease_until)",
     "toolset": "SELECT, INSERT, UPDATE",
     "turn": "SELECT (id, status, fence, lease_until), UPDATE (lease_until)",
-    "workspace": "SELECT (seal_alarm)",
 }
 """What the functions below may do. Each function finds rows only by something that no stranger knows: a secret's hash, an
 unguessable id, or an id with its fence. None of them returns content."""
@@ -157,13 +159,6 @@ DEFINER_FUNCTIONS = {
     "assent_forget_answers(ids text[])": """
         RETURNS void AS $$ DELETE FROM answer WHERE id = ANY (ids) AND slip IS NOT NULL $$
     """,
-    # Why the sealer refuses to sign audits, and of how many workspaces.
-    "assent_seal_alarms()": """
-        RETURNS TABLE (reason text, workspaces bigint)
-        AS $$
-            SELECT seal_alarm, count(*) FROM workspace WHERE seal_alarm IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 10
-        $$
-    """,
 }
 """By signature. They run as `assent_definer`, which sees all workspaces; only `assent_app` may call them."""
 
@@ -172,6 +167,7 @@ APPEND_ONLY = ("audit", "seal")
 
 def upgrade() -> None:
     create_tables()
+    create_audit_tables()
     create_functions()
     grant_app_rights()
     grant_system_rights()
@@ -249,21 +245,7 @@ def create_definer_functions() -> None:
     op.execute("REVOKE CREATE ON SCHEMA public FROM assent_definer")
 
 
-def create_tables() -> None:
-    op.create_table(
-        "answer",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("body_sha256", STRING, nullable=False),
-        sa.Column("status", INTEGER, nullable=False),
-        sa.Column("text", STRING, nullable=False),
-        sa.Column("expires_at", TIME, nullable=False),
-        sa.Column("slip", STRING),
-        sa.Column("offered_at", TIME),
-        sa.PrimaryKeyConstraint("id"),
-    )
-    op.create_index("answer_expiry", "answer", ["expires_at"])
-    op.create_index("answer_without_key", "answer", ["slip"], postgresql_where=sa.text("slip IS NOT NULL"))
+def create_audit_tables() -> None:
     op.create_table(
         "audit",
         sa.Column("chain", STRING, nullable=False),
@@ -305,6 +287,32 @@ def create_tables() -> None:
         sa.Column("workspace_id", STRING, nullable=False),
         sa.Column("seq", BIG, nullable=False),
         sa.PrimaryKeyConstraint("chain"),
+    )
+
+
+def create_tables() -> None:
+    op.create_table(
+        "answer",
+        sa.Column("id", STRING, nullable=False),
+        sa.Column("workspace_id", STRING, nullable=False),
+        sa.Column("body_sha256", STRING, nullable=False),
+        sa.Column("status", INTEGER, nullable=False),
+        sa.Column("text", STRING, nullable=False),
+        sa.Column("expires_at", TIME, nullable=False),
+        sa.Column("slip", STRING),
+        sa.Column("offered_at", TIME),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("answer_expiry", "answer", ["expires_at"])
+    op.create_index("answer_without_key", "answer", ["slip"], postgresql_where=sa.text("slip IS NOT NULL"))
+    op.create_table(
+        "sweep_failure",
+        sa.Column("sweep", STRING, nullable=False),
+        sa.Column("subject_id", STRING, nullable=False),
+        sa.Column("workspace_id", STRING, nullable=False),
+        sa.Column("failures", INTEGER, nullable=False),
+        sa.Column("not_before", TIME, nullable=False),
+        sa.PrimaryKeyConstraint("sweep", "subject_id"),
     )
     op.create_table(
         "toolset",
@@ -424,6 +432,7 @@ def create_tables() -> None:
         sa.Column("unread", INTEGER, nullable=False),
         sa.Column("status", STRING, nullable=False),
         sa.Column("last_seq", BIG, nullable=False),
+        sa.Column("stream_positions", JSON, nullable=False),
         sa.Column("updated_at", TIME, nullable=False),
         sa.Column("audit_seq", BIG, nullable=False),
         sa.Column("audit_head", STRING, nullable=False),

@@ -1,0 +1,206 @@
+"""Rule 12: rows that always fail do not hold up the rest, over several beats, and are dealt with once they can be."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from own_database import Clock, DatabaseUrls
+from psycopg import sql
+from rows.stage import Stage, call
+
+from models import due, sweep_failure
+from models.approval import Approval
+from models.db import transaction
+from models.sweep_failure import SweepFailure
+from models.tool_call import ToolCall
+from models.turn import Turn
+from workers import sweeps
+
+Row = Turn | ToolCall | Approval
+FEW = 3
+
+
+def asked(stage: Stage, session_id: str) -> Approval:
+    """A question whose deadline passes in a day."""
+    stage.message(session_id)
+    stage.reply(session_id, call())
+    return stage.approvals(session_id)[0]
+
+
+def with_client(stage: Stage, session_id: str) -> ToolCall:
+    """A call that the client runs."""
+    stage.message(session_id)
+    return stage.reply(session_id, call("lookup", n=1))[0]
+
+
+def claimed_turn(stage: Stage, session_id: str) -> Turn:
+    """A turn that a worker holds."""
+    stage.message(session_id)
+    held = stage.claim(session_id)
+    assert held
+    return held
+
+
+def claimed_call(stage: Stage, session_id: str) -> ToolCall:
+    """A call that a worker holds."""
+    stage.message(session_id)
+    [found] = stage.reply(session_id, call())
+    stage.confirm(session_id, found.id)
+    held = stage.claim_call(found)
+    assert held
+    return held
+
+
+CASES: dict[str, tuple[Callable[[Stage, str], Row], Callable[[], None], float]] = {
+    "deadlines": (asked, sweeps.expire_approvals, 100_000),
+    "reminders": (asked, sweeps.remind_approvers, 400),
+    "clients": (with_client, sweeps.expire_calls, 100_000),
+    "turns": (claimed_turn, sweeps.rescue, 100),
+    "calls": (claimed_call, sweeps.rescue, 100),
+}
+
+
+@pytest.fixture
+def broken(database_urls: DatabaseUrls, clean_database: object) -> Iterator[set[str]]:
+    """Sessions that the database takes no event of, whatever a sweep does with them."""
+
+    class Broken(set[str]):
+        def add(self, session_id: str) -> None:
+            db.execute("INSERT INTO broken VALUES (%s)", [session_id])
+            super().add(session_id)
+
+        def clear(self) -> None:
+            db.execute("DELETE FROM broken")
+            super().clear()
+
+    with psycopg.connect(database_urls.admin, autocommit=True) as db:
+        db.execute("CREATE TABLE broken (id text PRIMARY KEY)")
+        db.execute("""
+            CREATE FUNCTION break_session() RETURNS trigger SECURITY DEFINER LANGUAGE plpgsql AS $$ BEGIN
+                IF EXISTS (SELECT FROM public.broken WHERE id = NEW.session_id) THEN
+                    RAISE 'broken' USING ERRCODE = 'data_exception';
+                END IF;
+                RETURN NEW;
+            END $$
+        """)
+        db.execute("CREATE TRIGGER broken BEFORE INSERT ON event FOR EACH ROW EXECUTE FUNCTION break_session()")
+        yield Broken()
+        db.execute("DROP TRIGGER broken ON event; DROP FUNCTION break_session; DROP TABLE broken")
+
+
+def sessions(stage: Stage, count: int) -> list[str]:
+    """New sessions of one agent, in which calls of `bash` ask and the client has a tool."""
+    first = stage.session(custom=("lookup",), bash="always_ask")
+    return [first, *(stage.session(of_agent=stage.read(first).agent_id) for _ in range(count - 1))]
+
+
+def state(stage: Stage, row: Row) -> tuple[Any, ...]:
+    """What a sweep changes of it."""
+    now = stage.get(type(row), row.id)
+    return now.status, getattr(now, "reminded_at", None)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_always_fails_does_not_starve_the_rest(
+    stage: Stage, clock: Clock, broken: set[str], monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    begin, sweep, seconds = CASES[case]
+    monkeypatch.setattr(due, "BATCH", FEW)
+    *bad, good = sessions(stage, 2 * FEW + 1)
+    rows = [begin(stage, session_id) for session_id in (*bad, good)]  # the good one is the newest
+    before = [state(stage, row) for row in rows]
+    for session_id in bad:
+        broken.add(session_id)
+    clock.advance(seconds)
+    for _ in range(3):
+        sweep()
+    after = [state(stage, row) for row in rows]
+    assert after[:-1] == before[:-1]
+    assert after[-1] != before[-1]
+    broken.clear()
+    clock.advance(sweep_failure.FIRST_SECONDS)
+    for _ in range(3):
+        sweep()
+    assert not [row for row, was in zip(rows, before, strict=True) if state(stage, row) == was]
+
+
+def test_five_hundred_that_always_fail_do_not_starve_one(
+    stage: Stage, clock: Clock, broken: set[str], database_urls: DatabaseUrls
+) -> None:
+    """As many rows as one sweep takes, each the only one of its session."""
+    bad, good = sessions(stage, 2)
+    first, last = asked(stage, bad), asked(stage, good)
+    broken.add(bad)
+    with psycopg.connect(database_urls.admin, autocommit=True) as db:
+        for number in range(1, due.BATCH):
+            copied = f"{bad}{number}"
+            db.execute("INSERT INTO broken VALUES (%s)", [copied])
+            copy(db, "session", bad, id=copied)
+            copy(db, "turn", turn_of(stage, first), id=f"turn_{number}", session_id=copied)
+            copy(db, "tool_call", first.tool_call_id or "", id=f"call_{number}", session_id=copied, turn_id=f"turn_{number}")
+            copy(db, "approval", first.id, id=f"appr_{number}", session_id=copied, tool_call_id=f"call_{number}")
+    clock.advance(100_000)
+    sweeps.expire_approvals()
+    assert stage.get(Approval, last.id).status == "pending"
+    sweeps.expire_approvals()
+    assert stage.get(Approval, last.id).status == "expired"
+    with transaction(stage.workspace_id) as db:
+        assert db.query(SweepFailure).count() == due.BATCH
+
+
+def turn_of(stage: Stage, approval: Approval) -> str:
+    """The turn whose call is asked about."""
+    return stage.get(ToolCall, approval.tool_call_id or "").turn_id
+
+
+def copy(db: "psycopg.Connection[Any]", table: str, row_id: str, **other: str) -> None:
+    """Insert a row again, with other ids."""
+    text = sql.SQL("INSERT INTO {0} SELECT (jsonb_populate_record(old, CAST(%s AS jsonb))).* FROM {0} old WHERE id = %s")
+    db.execute(text.format(sql.Identifier(table)), [psycopg.types.json.Jsonb(other), row_id])
+
+
+def test_a_failure_is_counted_once_for_all_beats_and_each_pause_is_longer(stage: Stage, clock: Clock) -> None:
+    pauses = []
+    for _ in range(8):
+        for _ in range(3):  # beats
+            sweep_failure.step_back("rescue", "sesn_1", stage.workspace_id)
+        with transaction(stage.workspace_id) as db:
+            failure = db.get_one(SweepFailure, ("rescue", "sesn_1"))
+            left = db.scalar(sa.select(sa.func.extract("epoch", SweepFailure.not_before - sa.func.assent_now())))
+        pauses.append((failure.failures, round(float(left or 0))))
+        clock.advance(float(left or 0) + 0.1)
+    assert pauses == [(1, 5), (2, 10), (3, 20), (4, 40), (5, 80), (6, 160), (7, 300), (8, 300)]
+
+
+def test_sessions_that_fail_hold_up_no_other_that_a_grant_covers(
+    stage: Stage, clock: Clock, broken: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep passes them by, and releases them once it can."""
+    monkeypatch.setattr(due, "BATCH", FEW)
+    *waiting, giver = sessions(stage, 2 * FEW + 2)
+    rows = [asked(stage, session_id) for session_id in waiting]
+    stage.decide(asked(stage, giver), result="allow", scope="always")
+    for session_id in waiting[:-1]:
+        broken.add(session_id)
+    for _ in range(4):
+        sweeps.release_granted()
+    statuses = [stage.get(Approval, row.id).status for row in rows]
+    assert statuses == ["pending"] * (len(rows) - 1) + ["allowed"]
+    broken.clear()
+    clock.advance(sweep_failure.FIRST_SECONDS)
+    for _ in range(3):
+        sweeps.release_granted()
+    assert {stage.get(Approval, row.id).status for row in rows} == {"allowed"}
+    with transaction(stage.workspace_id) as db:
+        assert db.query(SweepFailure).count() == 0
+
+
+def test_a_failure_is_forgotten_once_its_subject_is_no_longer_due(stage: Stage, clock: Clock) -> None:
+    sweep_failure.step_back("rescue", "sesn_1", stage.workspace_id)
+    for ahead, left in ((60, 1), (sweep_failure.FORGOTTEN_AFTER_SECONDS, 0)):
+        clock.advance(ahead)
+        sweeps.forget_answers()
+        with transaction(stage.workspace_id) as db:
+            assert db.query(SweepFailure).count() == left
