@@ -1,13 +1,17 @@
 # make run    install into .venv, then run everything here      make setup   install only
 # make test   the tests                                          make check   format, lint, types, import contracts
 # make bench  what things cost, as ratios
+# make lock   renew the lock files after a change of pyproject.toml; ARGS=--upgrade takes the newest versions of everything
+# make sbom   dist/assent.cdx.json: what a release consists of, in CycloneDX, from the lock file
 # Another Python: make PYTHON=python3.13 ...   Options for the tests: make test ARGS="-k approval"
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 CANDIDATES := $(PYTHON) python3.12 python3.11 python3.13 python3.14 python3 python
 
-.PHONY: setup run test check format bench
+LOCKED := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
+
+.PHONY: setup run test check format bench lock sbom
 
 setup: $(INSTALLED)
 
@@ -32,8 +36,17 @@ format: setup
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+# requirements.lock is a release, requirements-dev.lock what `make setup` installs: the same versions, and more.
+lock: setup
+	@$(BIN)/uv pip compile pyproject.toml $(LOCKED) --output-file requirements.lock $(ARGS)
+	@$(BIN)/uv pip compile pyproject.toml $(LOCKED) --all-extras --constraints requirements.lock --output-file requirements-dev.lock $(ARGS)
+
+sbom: setup
+	@mkdir -p dist
+	@$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible --of JSON -o dist/assent.cdx.json
+
 # 3.12 and 3.11 come first because a wheel with a real Redis exists for them.
-$(INSTALLED): pyproject.toml
+$(INSTALLED): pyproject.toml requirements-dev.lock
 	@found=; \
 	for python in $(CANDIDATES); do \
 	  if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found="$$python"; break; fi; \
@@ -43,5 +56,6 @@ $(INSTALLED): pyproject.toml
 	  "$$found" -m venv --clear .venv || { echo "$$found cannot make a virtual environment: on Debian, apt-get install python3-venv" >&2; exit 1; }; \
 	fi
 	@echo "Installing into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@

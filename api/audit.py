@@ -11,12 +11,13 @@ from flask import Blueprint, Response
 from api import auth, parsing, wire
 from api.answers import audit as answers
 from api.answers.base import Page
-from api.door import Door, Json, dumps, opens, reads, respond
+from api.door import Door, Json, dumps, opens, reads, respond, writes
 from api.paging import Order, page, place
-from api.requests.audit import AuditList, AuditVerify
+from api.requests.audit import AuditErase, AuditExport, AuditList, AuditVerify
 from api.requests.base import NoQuery
-from models import auditing, clock, seal_key
+from models import audit_text, auditing, clock, seal_key
 from models.audit import Audit
+from models.audit import erase as erase_texts
 from models.auditing import Item, Report
 from models.db import Db, transaction
 from models.errors import Invalid
@@ -57,7 +58,8 @@ def index(db: Db, _principal: Principal, query: AuditList) -> Json:
             break
     else:
         rows, after = page(db, wanted, NEWEST, query.limit, query.page)
-    return {"data": [_act(row) for row in rows], "next_page": after}
+    texts = audit_text.of(db, [(row.chain, row.seq) for row in rows])
+    return {"data": [_act(row, texts.get((row.chain, row.seq), {})) for row in rows], "next_page": after}
 
 
 @audit.get("/head")
@@ -81,22 +83,31 @@ def verify() -> Response:
     """Whether the audit is what was written: what was changed, removed or cut off, and since when that could not be found."""
     principal = auth.authenticate()
     auth.require(principal, SCOPE)
-    only = parsing.query(AuditVerify).session_id
+    query = parsing.query(AuditVerify)
     # The acts are read in transactions of their own.
-    some = _at_most(VERIFIED_AT_ONCE, auditing.walk(principal.workspace_id, only))
-    return respond(dumps(_report(auditing.verify(principal.workspace_id, some, seal_key.known(), only=only))))
+    some = _at_most(VERIFIED_AT_ONCE, auditing.walk(principal.workspace_id, query.session_id))
+    report = auditing.verify(principal.workspace_id, some, seal_key.known(), only=query.session_id, signed_since=query.signed_since)
+    return respond(dumps(_report(report)))
 
 
 @audit.get("/export")
-@opens(Door(answers.AuditLine, scopes=(SCOPE,), query=NoQuery, media_type=JSON_LINES))
+@opens(Door(answers.AuditLine, scopes=(SCOPE,), query=AuditExport, media_type=JSON_LINES))
 def export() -> Response:
     """All acts, one JSON object per line, as `assent audit verify --file` takes them."""
     principal = auth.authenticate()
     auth.require(principal, SCOPE)
-    parsing.query(NoQuery)
+    query = parsing.query(AuditExport)
     with transaction(principal.workspace_id) as db:
         now = clock.now(db)
-    return Response(auditing.export(principal.workspace_id, now), mimetype=JSON_LINES)
+    return Response(auditing.export(principal.workspace_id, now, texts=query.texts), mimetype=JSON_LINES)
+
+
+@audit.post("/erase")
+@writes(AuditErase, SCOPE, answer=answers.AuditErasure)
+def erase(db: Db, principal: Principal, body: AuditErase) -> Json:
+    """Erase texts that people wrote: their salted digests stay in the chain, and an act says who erased them."""
+    erasure = erase_texts(db, principal, chain=body.chain, seq=body.seq, by=body.principal)
+    return {"type": "audit_erasure"} | asdict(erasure)
 
 
 def _at_most(most: int, items: Iterator[Item]) -> Iterator[Item]:
@@ -105,7 +116,7 @@ def _at_most(most: int, items: Iterator[Item]) -> Iterator[Item]:
         raise Invalid("session_id", f"this workspace has more than {most} acts: run `assent audit verify`, or name one session.")
 
 
-def _act(row: Audit) -> Json:
+def _act(row: Audit, texts: dict[str, str]) -> Json:
     return {
         "type": "audit_act",
         "chain": row.chain,
@@ -116,6 +127,7 @@ def _act(row: Audit) -> Json:
         "action": row.action,
         "subject_id": row.subject_id,
         "details": row.details,
+        "texts": {name: texts.get(name) for name in row.details.get("texts", ())},
         "hash": row.hash,
         "created_at": wire.time(row.at),
     }

@@ -4,12 +4,13 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
-from api.cli import as_json, data_dir, database_errors, find_workspace, use, workspace
+from api.cli import as_json, caller, data_dir, database_errors, find_workspace, use, workspace
 
 if TYPE_CHECKING:
     from models.auditing import Head, Report
@@ -32,12 +33,19 @@ def audit() -> None:
 @audit.command("verify")
 @click.option("--file", "file", type=a_file, help="An export; default: the database.")
 @click.option("--head", "kept", type=a_file, help="What `assent audit head --json` said once: the chain must still go through it.")
+@click.option("--signed-since", help="When the first key was configured, such as 2026-03-01: older seals may be unsigned.")
 @public_key
 @workspace
 @data_dir
 @as_json
 def audit_verify(
-    file: Path | None, kept: Path | None, public_keys: tuple[str, ...], workspace: str, data_dir: Path, as_json: bool
+    file: Path | None,
+    kept: Path | None,
+    signed_since: str | None,
+    public_keys: tuple[str, ...],
+    workspace: str,
+    data_dir: Path,
+    as_json: bool,
 ) -> None:
     """Find what was changed, removed or cut off. Exit code 1 if anything was."""
     if file is None:
@@ -45,16 +53,16 @@ def audit_verify(
     from models import auditing
 
     keys = _keys(public_keys, own=file is None)
-    head = _kept(kept) if kept else None
+    expected: Expected = {"kept": _kept(kept) if kept else None, "signed_since": _time(signed_since) if signed_since else None}
     if file is None:
         with database_errors():
             workspace_id = find_workspace(workspace)
-            report = auditing.verify(workspace_id, auditing.walk(workspace_id), keys, kept=head)
+            report = auditing.verify(workspace_id, auditing.walk(workspace_id), keys, **expected)
     else:
         try:
             with file.open(encoding="utf-8") as lines:
                 workspace_id, items = auditing.read_export(iter(lines))
-                report = auditing.verify(workspace_id, items, keys, kept=head)
+                report = auditing.verify(workspace_id, items, keys, **expected)
         except (auditing.NoExport, UnicodeDecodeError) as error:
             raise click.ClickException(f"{file}: {error}") from None
     for line in [json.dumps(asdict(report) | {"intact": report.intact}, default=str, indent=1)] if as_json else _words(report):
@@ -64,9 +72,10 @@ def audit_verify(
 
 @audit.command("export")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: standard output.")
+@click.option("--without-texts", is_flag=True, help="Leave out what people wrote: names, messages, rules. Their digests stay.")
 @workspace
 @data_dir
-def audit_export(output: Path | None, workspace: str, data_dir: Path) -> None:
+def audit_export(output: Path | None, without_texts: bool, workspace: str, data_dir: Path) -> None:
     """Write all acts, one JSON object per line, for `assent audit verify --file`."""
     use(data_dir)
     from models import auditing, clock
@@ -77,8 +86,33 @@ def audit_export(output: Path | None, workspace: str, data_dir: Path) -> None:
         with transaction(workspace_id) as db:
             now = clock.now(db)
         with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
-            for line in auditing.export(workspace_id, now):
+            for line in auditing.export(workspace_id, now, texts=not without_texts):
                 file.write(line)
+
+
+@audit.command("erase")
+@click.option("--chain", help="Acts of this session, or of the workspace by its id.")
+@click.option("--seq", type=click.IntRange(1), help="Only this act of the chain.")
+@click.option("--principal", help="Acts of this principal only, such as person:anna.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@workspace
+@data_dir
+def audit_erase(chain: str | None, seq: int | None, principal: str | None, yes: bool, workspace: str, data_dir: Path) -> None:
+    """Erase what people wrote from the audit: names, messages, rules. The audit says who erased it, and still verifies."""
+    use(data_dir)
+    from models import audit as acts
+    from models.db import transaction
+
+    if not yes:
+        click.confirm("What is erased cannot be had back. Erase it?", abort=True)
+    texts, has_more = 0, True
+    with database_errors():
+        workspace_id = find_workspace(workspace)
+        while has_more:
+            with transaction(workspace_id) as db:
+                erasure = acts.erase(db, caller(workspace_id), chain=chain, seq=seq, by=principal)
+            texts, has_more = texts + erasure.texts, erasure.has_more
+    click.echo(f"{texts} text(s) erased.")
 
 
 @audit.command("head")
@@ -108,16 +142,64 @@ def audit_head(workspace: str, data_dir: Path, as_json: bool) -> None:
 @audit.command("key")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def audit_key(file: Path) -> None:
-    """Make a key that signs seals, in FILE, for ASSENT_AUDIT_KEY_FILE. Says its public key."""
-    from models import seal_key
+    """Make a key that signs seals, in FILE, for ASSENT_AUDIT_KEY_FILE, and FILE.heads for the sealer. Print the public key."""
+    from models import seal_key, signed_heads
 
     private = seal_key.make()
     try:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as new:
             new.write(private + "\n")
+        signed_heads.make(signed_heads.beside(file))
     except OSError as error:
         raise click.ClickException(f"{file}: {error.strerror}") from None
     click.echo(seal_key.read_private(private).public.text)
+
+
+@audit.command("trust-heads")
+@click.option("--workspace", help="Id or name.  [default: all]")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@data_dir
+def audit_trust_heads(workspace: str | None, yes: bool, data_dir: Path) -> None:
+    """Have the sealer sign on from the database as it is.
+
+    For the first start with a key that `assent audit key` did not make, a lost file of signed heads, and a restored backup. Run it
+    where the sealer runs, after `assent audit verify`.
+    """
+    _use_with_key(data_dir)
+    from models import signed_heads, signer
+
+    with database_errors():
+        wanted = [find_workspace(workspace)] if workspace else signer.workspaces()
+        try:
+            file = signed_heads.path()
+            click.echo(f"The sealer will sign whatever past {len(wanted)} workspace(s) have now. Its heads are in {file}.")
+            if not yes:
+                click.confirm("Is that past verified?", abort=True)
+            with signed_heads.opened(file, make_anew=True, seconds=10) as heads:
+                for workspace_id in wanted:
+                    before, now = signer.trust(workspace_id, caller(workspace_id), heads)
+                    was = f"act {before[0]}, {before[1]}" if before else "none"
+                    click.echo(f"{workspace_id}: the kept head was {was}; now it is act {now[0]}, {now[1]}")
+        except signed_heads.InUse:
+            raise click.ClickException("the sealer works without a pause: stop the process `sweeps`, then try again") from None
+        except signed_heads.NoHeads as error:
+            raise click.ClickException(str(error)) from None
+
+
+class Expected(TypedDict):
+    """What the auditor knows from elsewhere."""
+
+    kept: "Head | None"
+    signed_since: datetime | None
+
+
+def _time(text: str) -> datetime:
+    """A time of ISO 8601; without an offset it is UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.ClickException(f"--signed-since: {text!r} is no time: write 2026-03-01 or 2026-03-01T12:00:00+00:00") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _use_with_key(folder: Path) -> None:

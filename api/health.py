@@ -15,7 +15,7 @@ import models
 from api import auth
 from api.answers.health import Alive, Ready
 from api.door import Door, opens
-from models import due
+from models import due, signer
 from models.db import transaction
 from models.settings import settings
 
@@ -47,6 +47,7 @@ def ready() -> Response:
         principal = auth.authenticate()
         auth.require(principal, "admin")
         said |= {"database": database, "redis": _redis(), "held_back": _held_back(principal.workspace_id)}
+        said["audit"] = signer.alarm(principal.workspace_id) or "ok"
     return _answer(200 if good else 503, said)
 
 

@@ -13,13 +13,14 @@ from api.door import Json, reads, writes
 from api.requests.base import NoQuery
 from api.requests.policy import PolicyExplain, PolicySimulate, PolicyUpdate
 from models import audit, clock
+from models.audit_text import Text
 from models.db import Db
 from models.errors import Busy, Invalid
 from models.flow import explaining, simulating
 from models.flow.explaining import Explanation
 from models.flow.simulating import Example, Outcome, Side, Trial
 from models.principal import Principal
-from models.pure.canonical import digest
+from models.pure.canonical import digest, spelled
 from models.pure.policy import Rule, covers, spelled_rule
 from models.session import Session
 from models.workspace import Workspace
@@ -86,7 +87,7 @@ def _noted(wanted: Trial, found: Outcome) -> Json:
     """The audit's details of a simulation over inputs with their secrets."""
     policy = {"permission_policy_sha256": digest(wanted.policy)} if wanted.policy else {}
     about = {"agent_id": wanted.agent_id, "tool": wanted.tool, "since": wire.time(wanted.since), "looked_at": found.looked_at}
-    return about | policy | ({"rule": wanted.rule} if wanted.rule else {})
+    return about | policy | ({"rule": Text(spelled(wanted.rule))} if wanted.rule else {})
 
 
 def _session(db: Db, session_id: str) -> Session:

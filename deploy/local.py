@@ -22,7 +22,7 @@ from deploy.embedded_redis import Redis
 from deploy.folder import MARK, Folder, Refused, end_leftovers, why_taken
 from deploy.probes import ShellProbe, Workers, answers
 from deploy.supervisor import Child, Stopped, Supervisor, shell
-from models import seal_key
+from models import seal_key, signed_heads
 from models.settings import settings
 from models.variables import environment_of
 
@@ -178,6 +178,7 @@ class Local:
             return
         if self.folder.read(AUDIT_KEY) is None:
             self.folder.write(AUDIT_KEY, seal_key.make())
+            signed_heads.make(signed_heads.beside(self.folder.path / AUDIT_KEY))
         self.env["ASSENT_AUDIT_KEY_FILE"] = str(self.folder.path / AUDIT_KEY)
 
     def _use_own_settings(self) -> None:

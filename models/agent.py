@@ -37,6 +37,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import audit, clock, ids
+from models.audit_text import Text
 from models.db import Base, Db
 from models.errors import Conflict, Invalid, NotFound
 from models.pipeline import ask
@@ -70,7 +71,7 @@ class Agent(Base):
         agent = cls(id=ids.new("agent"), workspace_id=principal.workspace_id, version=1, created_at=now, updated_at=now)
         db.add(agent)
         db.flush()
-        audit.record(db, principal, "agent.created", agent.id, {"name": body["name"]})
+        audit.record(db, principal, "agent.created", agent.id, {"name": Text(body["name"])})
         return agent, agent._append(db, body)
 
     @classmethod

@@ -24,6 +24,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import audit, clock, ids
+from models.audit_text import Text
 from models.db import Base, Db
 from models.environment import Environment
 from models.errors import Invalid, NotFound
@@ -108,7 +109,7 @@ class ApiKey(Base):
         db.add(row)
         by = by or system("api_key.create", workspace_id)
         limits = {"environment_id": environment_id, "allowed_cidrs": networks, "expires_at": expires_at and expires_at.isoformat()}
-        details = {"name": name, "scopes": row.scopes} | {name: value for name, value in limits.items() if value}
+        details = {"name": Text(name), "scopes": row.scopes} | {name: value for name, value in limits.items() if value}
         audit.record(db, by, "api_key.created", row.id, details)
         return row, secret
 
@@ -141,7 +142,7 @@ class ApiKey(Base):
         row = cls._lock(db, key_id)
         if row.revoked_at is None:
             row.revoked_at = clock.now(db)
-            audit.record(db, by, "api_key.revoked", row.id, {"name": row.name})
+            audit.record(db, by, "api_key.revoked", row.id, {"name": Text(row.name)})
         return row
 
     @classmethod
@@ -157,7 +158,7 @@ class ApiKey(Base):
         """Rename a key, switch it off or on, or revoke it. Idempotent. Raises NotFound; Invalid for a revoked key's `status`."""
         row = cls._lock(db, key_id)
         if name is not None and name != row.name:
-            audit.record(db, by, "api_key.renamed", row.id, {"from": row.name, "to": name})
+            audit.record(db, by, "api_key.renamed", row.id, {"from": Text(row.name), "to": Text(name)})
             row.name = name
         if status == "archived":
             return cls.revoke(db, key_id, by=by)
@@ -165,7 +166,7 @@ class ApiKey(Base):
             raise Invalid("status", "this key is archived, which is for good: create another one.")
         if status is not None and (status == "inactive") != (row.disabled_at is not None):
             row.disabled_at = clock.now(db) if status == "inactive" else None
-            audit.record(db, by, "api_key.disabled" if row.disabled_at else "api_key.enabled", row.id, {"name": row.name})
+            audit.record(db, by, "api_key.disabled" if row.disabled_at else "api_key.enabled", row.id, {"name": Text(row.name)})
         return row
 
     @classmethod

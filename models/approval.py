@@ -9,6 +9,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import ids
+from models.audit_text import Text
 from models.db import Base, Db
 from models.decision import Decision
 from models.errors import Conflict
@@ -239,7 +240,7 @@ class Approval(Base):
             tool_call=self.tool_call_id,
             tool=self.tool,
             input_sha256=self.input_sha256,
-            rule=self.rule,
+            rule=Text(self.rule),
         )
 
     def close(

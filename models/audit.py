@@ -13,7 +13,9 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import clock
+from models.audit_text import ERASED, AuditText, Erasure, remove, split
 from models.db import Base, Db
+from models.errors import Invalid, NotFound
 from models.principal import Principal
 from models.pure.canonical import canonical
 from models.workspace import Workspace
@@ -38,6 +40,7 @@ class Audit(Base):
     """Noun and past participle: `approval.decided`, `tool_call.started`."""
     subject_id: Mapped[str]
     details: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    """Ids, numbers, times, digests and our own words. Other texts are salted digests under `texts`: see `models.audit_text`."""
     hash: Mapped[str]
     """SHA-256, hex, of the hash before it and the canonical JSON of this row."""
 
@@ -58,20 +61,27 @@ class Chain(Protocol):
 def record(
     db: Db, principal: Principal, action: str, subject_id: str, details: dict[str, Any], *, chain: Chain | None = None
 ) -> None:
-    """Append an act outside sessions to the chain of the principal's workspace, whose row is locked here unless it is given."""
+    """Append an act outside sessions to the chain of the principal's workspace, whose row is locked here unless it is given.
+
+    A detail that somebody wrote is given as `Text`, so that it can be erased.
+    """
     if chain is None:
         db.flush()  # the head may have moved in this transaction already
         chain = db.get_one(Workspace, principal.workspace_id, with_for_update={"key_share": True}, populate_existing=True)
-    db.add(Audit(**entry(chain, principal, action, subject_id, details, clock.now(db))))
+    act, texts = entry(chain, principal, action, subject_id, details, clock.now(db))
+    db.add(Audit(**act))
+    db.add_all(AuditText(**text) for text in texts)
 
 
 def entry(
     chain: Chain, principal: Principal, action: str, subject_id: str, details: dict[str, Any], at: datetime
-) -> dict[str, Any]:
-    """The columns of an act that follows `chain`'s head, which it becomes. The chain's row is locked."""
-    said = {
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The columns of an act that follows `chain`'s head, which it becomes, and those of its texts. The chain's row is locked."""
+    seq = chain.audit_seq + 1
+    details, texts = split(chain.id, seq, principal.workspace_id, details)
+    columns = {
         "chain": chain.id,
-        "seq": chain.audit_seq + 1,
+        "seq": seq,
         "workspace_id": principal.workspace_id,
         "at": at,
         "principal": str(principal),
@@ -80,8 +90,26 @@ def entry(
         "subject_id": subject_id,
         "details": details,
     }
-    chain.audit_seq, chain.audit_head = said["seq"], link(chain.audit_head, said)
-    return said | {"hash": chain.audit_head}
+    chain.audit_seq, chain.audit_head = seq, link(chain.audit_head, columns)
+    return columns | {"hash": chain.audit_head}, texts
+
+
+def erase(db: Db, principal: Principal, *, chain: str | None = None, seq: int | None = None, by: str | None = None) -> Erasure:
+    """Erase the texts of acts and say so in the audit: those of a chain, of one act in it, of a principal, or of both together.
+
+    One call erases those of up to 1000 acts. Raises Invalid if neither `chain` nor `by` is given, or `seq` without
+    `chain`; NotFound for a chain without acts.
+    """
+    if chain is None and by is None:
+        raise Invalid("chain", "name a chain or a principal: what is erased is gone.")
+    if chain is None and seq is not None:
+        raise Invalid("seq", "is the number of an act in a chain: name the chain.")
+    if chain is not None and db.scalar(sa.select(Audit.seq).where(Audit.chain == chain).limit(1)) is None:
+        raise NotFound("chain", chain)
+    erasure = remove(db, chain, seq, by)
+    if erasure.acts:
+        record(db, principal, ERASED, principal.workspace_id, {"acts": erasure.acts, "texts_erased": erasure.texts})
+    return erasure
 
 
 def link(before: str, act: Audit | dict[str, Any]) -> str:

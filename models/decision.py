@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from models.audit_text import Text
 from models.errors import Invalid
 from models.pure.canonical import digest
 
@@ -80,11 +81,16 @@ class Decision:
 
     @property
     def noted(self) -> dict[str, Any]:
-        """What the audit keeps of it: all that was said, long answers by their hash; and the hash that its maker says was shown."""
+        """What the audit keeps: long answers by their hash, and the hash of the input that the decider says was shown.
+
+        Texts can be erased, and so can the hashes of answers, because a short answer can be guessed from its hash.
+        """
         said = self.said
         if self.expected_input_sha256:
             said["shown_sha256"] = self.expected_input_sha256
-        return said | {f"{name}_sha256": digest(said.pop(name)) for name in ("content", "respond") if name in said}
+        said |= {f"{name}_sha256": digest(said.pop(name)) for name in ("content", "respond") if name in said}
+        return {name: Text(value) if name in _TEXTS else value for name, value in said.items()}
 
 
+_TEXTS = frozenset({"deny_message", "match", "content_sha256", "respond_sha256", "answers_sha256"})
 _NOT_SAID = frozenset({"expected_input_sha256", "updated_input", "answers", "scope", "content", "respond"})

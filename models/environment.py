@@ -8,6 +8,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import audit, clock, ids
+from models.audit_text import Text
 from models.db import Base, Db
 from models.errors import Conflict, Invalid, NotFound
 from models.pipeline import Statement, ask
@@ -92,7 +93,7 @@ class Environment(Base):
             updated_at=now,
         )
         db.add(row)
-        audit.record(db, principal, "environment.created", row.id, {"name": name, "built_in": built_in})
+        audit.record(db, principal, "environment.created", row.id, {"name": Text(name), "built_in": built_in})
         return row
 
     @classmethod
@@ -146,7 +147,7 @@ class Environment(Base):
         self._refuse_built_in("archived")
         if self.archived_at is None:
             self.archived_at = self.updated_at = clock.now(db)
-            audit.record(db, principal, "environment.archived", self.id, {"name": self.name})
+            audit.record(db, principal, "environment.archived", self.id, {"name": Text(self.name)})
 
     def delete(self, db: Db, principal: Principal) -> None:
         """Remove the row, and revoke its keys. Raises Conflict for the built-in one and while sessions refer to it."""
@@ -159,7 +160,7 @@ class Environment(Base):
         if db.scalar(sa.select(Session.id).where(Session.environment_id == self.id).limit(1)):
             raise Conflict("Sessions refer to this environment: delete them first, or archive the environment instead.")
         ApiKey.revoke_all(db, self.id, by=principal)
-        audit.record(db, principal, "environment.deleted", self.id, {"name": self.name})
+        audit.record(db, principal, "environment.deleted", self.id, {"name": Text(self.name)})
         db.delete(self)
 
     @property

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models import audit, clock, ids
 from models.approval import Approval
+from models.audit_text import Text
 from models.db import Base, Db, Hint, outbox
 from models.decision import Decision
 from models.errors import Conflict, Invalid, NotFound
@@ -98,7 +99,7 @@ class Grant(Base):
         )
         insert(db, grant)
         session.emit(db, "grant.given", grant.told | {"approval_id": approval.id})
-        session.note(principal, "grant.given", grant.id, **grant.told)
+        session.note(principal, "grant.given", grant.id, **grant.told | {"covers": Text(grant.covers)})
         outbox(db).hints.append(grant.hint)
         return grant
 

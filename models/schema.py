@@ -5,6 +5,7 @@ from models.api_key import ApiKey
 from models.approval import Approval
 from models.attempt import Attempt
 from models.audit import Audit
+from models.audit_text import AuditText
 from models.environment import Environment
 from models.event import Event
 from models.grant import Grant
@@ -20,6 +21,7 @@ from models.work import Work
 from models.workspace import Workspace
 
 _OF_SESSIONS = (Session, Turn, ToolCall, StoredResult, Attempt, Approval, Event, Work, Grant)
+_OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
 TABLES = (
     Workspace,
     ApiKey,
@@ -29,9 +31,7 @@ TABLES = (
     Toolset,
     Listing,
     *_OF_SESSIONS,
-    Audit,
-    Seal,
-    Sealed,
+    *_OF_THE_AUDIT,
     Answer,
     SweepFailure,
 )

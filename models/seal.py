@@ -4,9 +4,9 @@
                                 │
     workspace's chain 7 ── 8 ── 9: audit.sealed {heads: {sesn_...: [3, hash], ...}, key_id}   and a signature of (9, its hash)
 
-What a signed seal says cannot be changed, removed or left out unnoticed by who can write to the database and has not the key. What
-came after the last seal can: `models.auditing` says since when. Sealing touches no session's row and waits for nobody: where the
-workspace's row is locked just then, the next sweep seals.
+Whoever writes to the database without the key cannot change, remove or leave out unnoticed what a signed seal says, nor have the
+real key sign another past (`models.signer`). Acts after the last seal are not protected: `models.auditing` says since when. Sealing
+touches no session's row and waits for nobody: where the workspace's row is locked just then, the next sweep seals.
 """
 
 import json
@@ -21,10 +21,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models import audit, seal_key
+from models import audit, seal_key, signer
 from models.clock import DB_NOW
 from models.db import Base, Db, transaction
 from models.principal import system
+from models.signed_heads import InUse
+from models.signer import Signer
 from models.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -144,25 +146,42 @@ def grown(since: datetime | None) -> Found:
     return Found(chains, at, len(rows) < CHAINS)
 
 
-def seal(workspace_id: str, chains: list[str]) -> bool:
-    """Seal those of the workspace's chains that grew, some in each transaction. False if somebody else does just now."""
+def seal(workspace_id: str, chains: list[str], by: Signer) -> bool:
+    """Seal those of the workspace's chains that grew, some in each transaction. False if the workspace is locked just now.
+
+    A workspace whose chain the signer refuses is left as it is, and is named in `by.refused`.
+    """
     waiting = iter(sorted(set(chains) - {workspace_id}))
     for some in iter(lambda: list(islice(waiting, HEADS)), []):
-        if not _seal(workspace_id, some):
+        if not _seal(workspace_id, some, by):
             return False
-    return workspace_id not in chains or _seal(workspace_id, [])
+    return workspace_id not in chains or _seal(workspace_id, [], by)
 
 
-def _seal(workspace_id: str, chains: list[str]) -> bool:
+def _seal(workspace_id: str, chains: list[str], by: Signer) -> bool:
+    written = False
     with transaction(workspace_id) as db:
-        # Under this lock the chain has one end, and who comes second finds that there is nothing left to do.
+        # Under this lock the chain has one end, and a second sealer finds nothing left to do.
         locked = sa.select(Workspace).where(Workspace.id == workspace_id).with_for_update(key_share=True, skip_locked=True)
         workspace = db.scalars(locked).one_or_none()
         if workspace is None:
-            return False
-        heads = {row.chain: [row.seq, row.hash] for row in db.execute(_HEADS, {"chains": chains})} if chains else {}
-        if heads or (not chains and workspace.audit_seq > _sealed(db, workspace_id)):
-            _write(db, workspace, heads)
+            return _is_gone(db, workspace_id, by)
+        if by.may_sign(db, workspace):
+            heads = {row.chain: [row.seq, row.hash] for row in db.execute(_HEADS, {"chains": chains})} if chains else {}
+            if heads or (not chains and workspace.audit_seq > _sealed(db, workspace_id)):
+                _write(db, workspace, heads, by)
+                written = True
+        head = workspace.audit_seq, workspace.audit_head
+    if written:
+        by.signed(workspace_id, head)
+    return True
+
+
+def _is_gone(db: Db, workspace_id: str, by: Signer) -> bool:
+    """Whether the row is not locked but removed, which the signer then refuses."""
+    if db.scalar(sa.select(Workspace.id).where(Workspace.id == workspace_id)):
+        return False
+    by.refuse(workspace_id, "the workspace's row is gone")
     return True
 
 
@@ -170,9 +189,9 @@ def _sealed(db: Db, chain: str) -> int:
     return db.scalar(sa.select(Sealed.seq).where(Sealed.chain == chain)) or 0
 
 
-def _write(db: Db, workspace: Workspace, heads: dict[str, list[Any]]) -> None:
+def _write(db: Db, workspace: Workspace, heads: dict[str, list[Any]], by: Signer) -> None:
     """Append the seal to the workspace's chain, sign it, and note how far each chain is sealed by it."""
-    key = seal_key.own()
+    key = by.key
     details = {"heads": heads, "key_id": key.public.id if key else None}
     audit.record(db, system(ACTOR, workspace.id), SEALED, workspace.id, details, chain=workspace)
     db.flush()
@@ -187,28 +206,47 @@ def _write(db: Db, workspace: Workspace, heads: dict[str, list[Any]]) -> None:
 class Sweep:
     """Seals everything that grew, time after time. What it remembers only makes the next time cheaper.
 
-    The first time, and once an hour, all chains are compared with their seals; otherwise it looks at the acts since the last time.
+    The first time, and once an hour, all chains are compared with their seals, and all signed heads with the database; otherwise
+    it looks at the acts since the last time.
     """
 
     def __init__(self) -> None:
         self.since: datetime | None = None
         self.compared = time.monotonic()
+        self.refused: set[str] = set()
+        """Workspaces that the signer refused: tried again every time."""
 
     def run(self) -> None:
         """Once. What cannot be sealed now is left for the next time, and keeps nothing else from being sealed."""
+        try:
+            with signer.signer() as by:
+                self._run(by)
+        except InUse:
+            return  # another process seals everything just now
+
+    def _run(self, by: Signer) -> None:
         if time.monotonic() - self.compared > COMPARE_SECONDS:
             self.since = None
+        known = self.refused
         if self.since is None:
-            self.compared = time.monotonic()
+            self.compared, known = time.monotonic(), set()
         found = grown(self.since)
-        if all(list(_seal_each(found.chains))) and found.all_of_them:
+        to_check = known | set(by.heads.workspace_ids if by.heads and self.since is None else ())
+        chains = {workspace_id: [workspace_id] for workspace_id in to_check} | found.chains
+        sealed = all(list(_seal_each(chains, by)))
+        for workspace_id in by.refused.keys() - known:
+            log.critical("AUDIT ALARM: %s is not sealed: %s. See docs/audit.md", workspace_id, by.refused[workspace_id])
+        recovered, self.refused = known - by.refused.keys(), set(by.refused)
+        if recovered:
+            self.since = None  # chains that grew meanwhile are found by comparing all of them
+        elif sealed and found.all_of_them:
             self.since = found.looked_at
 
 
-def _seal_each(chains: dict[str, list[str]]) -> Iterator[bool]:
+def _seal_each(chains: dict[str, list[str]], by: Signer) -> Iterator[bool]:
     for workspace_id, grew in chains.items():
         try:
-            yield seal(workspace_id, grew)
+            yield seal(workspace_id, grew, by)
         except Exception as error:  # noqa: BLE001 - one workspace's trouble is logged, the others go on
             log.error("%s: left for the next sweep (%s)", workspace_id, type(error).__name__)
             yield False

@@ -25,10 +25,11 @@ from models.writes import save, write
 USAGE = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 NO_USAGE = dict.fromkeys(USAGE, 0)
 
-_APPEND = """
-    WITH events AS (INSERT INTO event SELECT * FROM jsonb_populate_recordset(NULL::event, CAST(%(events)s AS jsonb)))
-    INSERT INTO audit SELECT * FROM jsonb_populate_recordset(NULL::audit, CAST(%(acts)s AS jsonb))
-"""
+_EVENTS = "events AS (INSERT INTO event SELECT * FROM jsonb_populate_recordset(NULL::event, CAST(%(events)s AS jsonb)))"
+_TEXTS = "texts AS (INSERT INTO audit_text SELECT * FROM jsonb_populate_recordset(NULL::audit_text, CAST(%(texts)s AS jsonb)))"
+_ACTS = "INSERT INTO audit SELECT * FROM jsonb_populate_recordset(NULL::audit, CAST(%(acts)s AS jsonb))"
+_APPEND = f"WITH {_EVENTS} {_ACTS}"
+_APPEND_WITH_TEXTS = f"WITH {_EVENTS}, {_TEXTS} {_ACTS}"
 
 
 _HEADS = sa.text("SELECT id, last_seq FROM assent_session_heads(CAST(:ids AS text[]))")
@@ -93,6 +94,8 @@ class Session(Base):
     """What this transaction appends; written at its end, all at once."""
     acts: list[dict[str, Any]]
     """Likewise, of the audit."""
+    texts: list[dict[str, Any]]
+    """The texts of those acts."""
     turn: Any
     """The current turn's row, where `flow.lock` has read it: whoever looks for it by its id finds it here."""
     calls: list[Any] | None
@@ -124,14 +127,17 @@ class Session(Base):
         """Start to collect what the transaction appends. Once in a transaction: what was collected would be lost."""
         assert self not in outbox(db).unwritten, f"session {self.id} is locked already"
         self.locked_in, self.now = weakref.ref(db), now
-        self.events, self.acts, self.turn, self.calls, self.policies = [], [], None, None, None
+        self.events, self.acts, self.texts = [], [], []
+        self.turn, self.calls, self.policies = None, None, None
         outbox(db).unwritten.append(self)
 
     def write(self, db: Db) -> None:
         """Write the events and acts collected so far, in one statement, and the session's own changes."""
-        events, acts, self.events, self.acts = self.events, self.acts, [], []
+        events, acts, texts = self.events, self.acts, self.texts
+        self.events, self.acts, self.texts = [], [], []
         if events or acts:
-            write(db, _APPEND, {"events": encode([event.row for event in events]), "acts": encode(acts)})
+            rows = {"events": encode([event.row for event in events]), "acts": encode(acts)}
+            write(db, _APPEND_WITH_TEXTS if texts else _APPEND, rows | ({"texts": encode(texts)} if texts else {}))
         save(db, self)
 
     def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
@@ -159,8 +165,10 @@ class Session(Base):
         self.stream_positions = self.stream_positions | {principal.id: seq}
 
     def note(self, principal: Principal, action: str, subject_id: str, **details: Any) -> None:
-        """Append an act to the session's audit chain."""
-        self.acts.append(audit.entry(self, principal, action, subject_id, details, self.now))
+        """Append an act to the session's audit chain. A detail that somebody wrote is given as `Text`, so that it can be erased."""
+        act, texts = audit.entry(self, principal, action, subject_id, details, self.now)
+        self.acts.append(act)
+        self.texts += texts
 
     def become(self, status: str) -> None:
         """Change the status by the table in `states`, under the lock that the caller holds. Same again is nothing."""

@@ -127,6 +127,8 @@ class Settings(BaseSettings):
     """Signs the seals: an Ed25519 private key, 32 bytes in base64, or PEM. Without one they are unsigned."""
     audit_key_file: Path | None = None
     """The same, in a file; `assent audit key FILE` makes one."""
+    audit_heads_file: Path | None = None
+    """Where the sealer keeps the heads that it signed last, outside the database; unset, beside `audit_key_file`."""
     audit_public_keys: str = ""
     """Public keys that signed before, in base64, with spaces between them: their seals stay good."""
 

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models import call_events, ids
 from models.attempt import Attempt
+from models.audit_text import Text
 from models.call_events import OF_CLIENT
 from models.db import Base, Db, Hint, outbox
 from models.principal import system
@@ -237,7 +238,7 @@ class ToolCall(Base):
         self.result, self.is_error, self.settled_at = content, True, session.now
         self.announce(db, session)
         self.emit_result(db, session)
-        session.note(system("turn.run", self.workspace_id), f"tool_call.{self.status}", self.id, rule=self.rule)
+        session.note(system("turn.run", self.workspace_id), f"tool_call.{self.status}", self.id, rule=Text(self.rule))
 
     def park(self, db: Db, session: Session, question: dict[str, Any]) -> None:
         """The tool must be told something before it can go on: this attempt is over, and the next one brings the answers."""

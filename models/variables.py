@@ -30,6 +30,7 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "ANTHROPIC_*": ("turns",),
     "ASSENT_AUDIT_KEY": ("sweeps",),
     "ASSENT_AUDIT_KEY_FILE": ("sweeps",),
+    "ASSENT_AUDIT_HEADS_FILE": ("sweeps",),
     "ASSENT_MCP_CONFIG": ("tools",),
     "ASSENT_TOOLSETS": ("tools",),
     "ASSENT_TOOLSET_WORKSPACES": ("tools",),

@@ -9,10 +9,11 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import clock
+from models.audit_text import Text
 from models.db import Base, Db
 from models.pipeline import Statement, ask
 from models.principal import Principal, system
-from models.pure.canonical import canonical
+from models.pure.canonical import canonical, spelled
 
 
 class Workspace(Base):
@@ -30,6 +31,8 @@ class Workspace(Base):
     """How people are asked where neither tool nor agent says it."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     audit_head: Mapped[str] = mapped_column(default="")
+    seal_alarm: Mapped[str | None]
+    """Why the sealer refuses to sign the workspace's audit, if so: for `/readyz`."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (sa.CheckConstraint("workspace_id = id", name="workspace_is_its_own"),)
@@ -53,7 +56,7 @@ class Workspace(Base):
         db.add(row)
         db.flush()
         by = by or system("workspace.create", workspace_id)
-        audit.record(db, by, "workspace.created", row.id, {"name": name}, chain=row)
+        audit.record(db, by, "workspace.created", row.id, {"name": Text(name)}, chain=row)
         Environment.build_in(db, by)
         return row
 
@@ -70,7 +73,11 @@ class Workspace(Base):
         row = db.get_one(cls, principal.workspace_id, with_for_update={"key_share": True}, populate_existing=True)
         # Not by Python's equality, to which 1 is True.
         new = {name: value for name, value in changes.items() if canonical(value) != canonical(getattr(row, name))}
-        changed = {name: {"from": getattr(row, name), "to": value} for name, value in new.items()}
+        changed = {
+            f"{name}.{which}": Text(spelled(policy))
+            for name, value in new.items()
+            for which, policy in (("from", getattr(row, name)), ("to", value))
+        }
         for name, value in new.items():
             setattr(row, name, value)
         if new:

@@ -19,6 +19,9 @@ class AuditAct(Answer):
     action: str
     subject_id: str
     details: dict[str, Any]
+    """As they are chained: of each text a salted digest, in `texts`."""
+    texts: dict[str, str | None]
+    """What people wrote: names, messages, rules. Null if it is erased."""
     hash: str
     created_at: Time
 
@@ -86,6 +89,17 @@ class AuditVerification(Answer):
     signed: AuditSignedHead | None
     keys: list[AuditPublicKey]
     notes: list[str]
+
+
+class AuditErasure(Answer):
+    """Texts that are gone from the audit. Their digests stay in the chain, and an act says who erased them."""
+
+    type: Literal["audit_erasure"]
+    texts: int
+    acts: dict[str, list[int]]
+    """By chain, the acts that had them."""
+    has_more: bool
+    """Whether to send the same once more: each request erases the texts of at most 1000 acts."""
 
 
 class AuditLine(Answer):

@@ -20,3 +20,5 @@ class Ready(Answer):
     database: str = ""
     redis: str = ""
     held_back: list[str] = Field(default_factory=list)
+    audit: str = ""
+    """`ok`, or why the workspace's audit is not sealed: somebody may have rewritten it."""

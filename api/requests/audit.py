@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from api.requests.base import Created, Query
+from api.requests.base import Body, Created, Moment, Query
 
 
 class AuditList(Created):
@@ -21,3 +21,23 @@ class AuditVerify(Query):
 
     session_id: str | None = Field(None, max_length=128)
     """Only this session's acts, beside the workspace's own."""
+    signed_since: Moment | None = None
+    """When the first key was configured: seals that are older, and speak of nothing younger, may be unsigned."""
+
+
+class AuditExport(Query):
+    """GET /v1/audit/export."""
+
+    texts: bool = True
+    """Whether the texts beside the acts are in the file, or only their digests. A verification works with either."""
+
+
+class AuditErase(Body):
+    """POST /v1/audit/erase: which acts lose their texts. Give `chain`, `principal`, or both."""
+
+    chain: str | None = Field(None, min_length=1, max_length=128)
+    """A session's id, or the workspace's for what happened outside sessions."""
+    seq: int | None = Field(None, ge=1, le=2**63 - 1)
+    """One act of that chain."""
+    principal: str | None = Field(None, min_length=1, max_length=256)
+    """Acts of this principal only, such as `api_key:key_...`."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from models.audit import GENESIS, link
+from models.auditing.signing import Signing
 from models.auditing.verdict import Kind, Report
 from models.auditing.walk import Head
 
@@ -23,6 +24,9 @@ class Chain:
     agreed: int = 0
     """The last seq at which a point agreed."""
     rewritten: bool = False
+    unsigned: bool = False
+    """Whether it was found that a seal without a signature speaks of acts that are not excused."""
+    excused: int | None = None
     sealed: int = field(init=False)
     """How long it is as far as the points know."""
 
@@ -42,6 +46,20 @@ class Chain:
             self._found("changed", seq, seq, f"act {seq} of {self.id} does not follow from the one before: one of them was changed")
         self.seq, self.hash, self.known = seq, row["hash"], True
         self._compare()
+
+    def check_signed(self, row: dict[str, Any], signing: Signing) -> None:
+        """Name the first act that must be signed and that a seal speaks of which was excused for its age."""
+        if signing.excused and not self.unsigned and not signing.excuses(row["at"]) and row["seq"] <= self._excused(signing):
+            self.unsigned = True
+            message = f"act {row['seq']} of {self.id} is younger than the first signature, and a seal without one speaks of it"
+            self._found("unsigned", row["seq"], row["seq"], message)
+
+    def _excused(self, signing: Signing) -> int:
+        """How far the seals speak of the chain that were excused for their age."""
+        if self.excused is None:
+            excused = (seq for seq, points in self.points.items() if any(seal <= signing.excused for _, seal in points))
+            self.excused = max(excused, default=0)
+        return self.excused
 
     def end(self, head: Head | None) -> None:
         """There are no more acts; `head` is what the chain's own row says, if there is one."""

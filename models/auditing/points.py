@@ -13,6 +13,8 @@ class Points:
         self._db.execute("CREATE TABLE point (chain TEXT, seq INTEGER, hash TEXT, seal INTEGER)")
         self._db.execute("CREATE TABLE passed (chain TEXT PRIMARY KEY, seq INTEGER, headless INTEGER) WITHOUT ROWID")
         self._db.execute("CREATE TABLE deleted (chain TEXT PRIMARY KEY) WITHOUT ROWID")
+        self._db.execute("CREATE TABLE absent (chain TEXT, seq INTEGER, name TEXT)")
+        self._db.execute("CREATE TABLE erased (chain TEXT, seq INTEGER, principal TEXT, PRIMARY KEY (chain, seq)) WITHOUT ROWID")
         self._sorted = False
         self._db.execute("BEGIN")
 
@@ -29,6 +31,32 @@ class Points:
     def delete(self, chain: str) -> None:
         """An act says that this chain's session was deleted."""
         self._db.execute("INSERT OR IGNORE INTO deleted VALUES (?)", (chain,))
+
+    def absent(self, chain: str, seq: int, name: str) -> None:
+        """A text of an act that is not there."""
+        self._db.execute("INSERT INTO absent VALUES (?, ?, ?)", (chain, seq, name))
+
+    def erase(self, principal: str, acts: Iterable[tuple[str, int]]) -> None:
+        """An act says that this principal erased the texts of these acts."""
+        self._db.executemany("INSERT OR IGNORE INTO erased VALUES (?, ?, ?)", ((*act, principal) for act in acts))
+
+    def is_erased(self, chain: str, seq: int) -> bool:
+        """Whether an act that came by says that the texts of this one were erased."""
+        return self._db.execute("SELECT 1 FROM erased WHERE chain = ? AND seq = ?", (chain, seq)).fetchone() is not None
+
+    def unexplained(self) -> Iterator[tuple[str, int, str]]:
+        """Texts that are not there and that no act says were erased."""
+        yield from self._db.execute(
+            "SELECT chain, seq, name FROM absent"
+            " WHERE (chain, seq) NOT IN (SELECT chain, seq FROM erased) ORDER BY chain, seq, name"
+        )
+
+    def erased_by(self) -> Iterator[tuple[str, int, int]]:
+        """Who erased texts that are not there: the principal, how many texts, of how many acts."""
+        yield from self._db.execute(
+            "SELECT principal, count(*), count(DISTINCT chain || ' ' || seq) FROM absent JOIN erased USING (chain, seq)"
+            " GROUP BY principal ORDER BY principal"
+        )
 
     def of(self, chain: str) -> dict[int, list[tuple[str, int]]]:
         """By seq of the chain: hash, and the act that says so."""

@@ -17,7 +17,7 @@ missing       a whole chain is
 rewritten     a chain that holds together, but is not the one that was sealed or kept
 session_gone  a session's row is, without an act that says so
 signature     a seal's signature is wrong, gone, or by a key that is not known
-unsigned      the newest seals have no signature, though older ones have
+unsigned      seals have no signature, though a key is known and nobody said that there was none at that time
 """
 
 MOST = 100

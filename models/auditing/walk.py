@@ -25,6 +25,8 @@ class Act:
     """By `COLUMNS`."""
     signature: tuple[str, str] | None = None
     """Of a signed seal: the key's id, and the signature in base64."""
+    texts: dict[str, tuple[str, str]] | None = None
+    """The texts beside it by name, each with its salt first; None where they were left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +40,14 @@ class Head:
 
 Item = Act | Head
 
+_TEXTS = """
+    CASE WHEN act.details ? 'texts' THEN
+        (SELECT jsonb_object_agg(name, jsonb_build_array(salt, text)) FROM audit_text WHERE chain = act.chain AND seq = act.seq)
+    END AS texts
+"""
 # The acts first, then one by one what belongs to them, whatever the planner believes.
 _SESSIONS = f"""
-    SELECT act.*, NULL AS key_id, NULL AS signature, head.audit_seq, head.audit_head
+    SELECT act.*, {_TEXTS}, NULL AS key_id, NULL AS signature, head.audit_seq, head.audit_head
     FROM (SELECT {", ".join(COLUMNS)} FROM audit WHERE {{}} ORDER BY chain, seq LIMIT :rows) act
     LEFT JOIN LATERAL (SELECT audit_seq, audit_head FROM session WHERE id = act.chain LIMIT 1) head ON true
     ORDER BY act.chain, act.seq
@@ -48,7 +55,7 @@ _SESSIONS = f"""
 _OF_SESSIONS = sa.text(_SESSIONS.format("(chain, seq) > (:chain, :seq) AND chain <> :workspace"))
 _OF_ONE = sa.text(_SESSIONS.format("chain = :chain AND seq > :seq"))
 _OUTSIDE = sa.text(f"""
-    SELECT act.*, signed.key_id, signed.signature, workspace.audit_seq, workspace.audit_head
+    SELECT act.*, {_TEXTS}, signed.key_id, signed.signature, workspace.audit_seq, workspace.audit_head
     FROM (SELECT {", ".join(COLUMNS)} FROM audit WHERE chain = :chain AND seq > :seq ORDER BY seq LIMIT :rows) act
     JOIN workspace ON workspace.id = :chain
     LEFT JOIN LATERAL (
@@ -110,7 +117,8 @@ def _head(row: Any) -> Iterator[Head]:
 
 
 def _act(row: Any) -> Act:
-    return Act({name: getattr(row, name) for name in COLUMNS}, (row.key_id, row.signature) if row.key_id else None)
+    texts = {name: (salt, text) for name, (salt, text) in (row.texts or {}).items()}
+    return Act({name: getattr(row, name) for name in COLUMNS}, (row.key_id, row.signature) if row.key_id else None, texts)
 
 
 def _read(workspace_id: str, query: sa.TextClause, **values: Any) -> list[Any]:

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from models.approval import Approval
 from models.attempt import Attempt
+from models.audit_text import Text
 from models.db import Db
 from models.flow.following import carry_on
 from models.flow.granting import ask_instead, asking_of, granted_now, ruling
@@ -151,7 +152,7 @@ def _may_begin(db: Db, session: Session, rules: Ruling, call: ToolCall, entry: E
 
 
 def _refuse(db: Db, session: Session, call: ToolCall, verdict: Verdict) -> None:
-    session.note(_actor(session), "tool_call.denied", call.id, rule=verdict.rule, input_sha256=call.input_sha256)
+    session.note(_actor(session), "tool_call.denied", call.id, rule=Text(verdict.rule), input_sha256=call.input_sha256)
     if call.attempt:
         call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
     else:

@@ -6,6 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from models.approval import Approval
+from models.audit_text import Text
 from models.db import Db
 from models.event import Event
 from models.flow.following import carry_on, rest
@@ -226,7 +227,7 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
     if approval:
         approval.put(db, session, _actor(session))
     else:
-        session.note(_actor(session), "tool_call.allowed", call.id, rule=call.rule, input_sha256=call.input_sha256)
+        session.note(_actor(session), "tool_call.allowed", call.id, rule=Text(call.rule), input_sha256=call.input_sha256)
 
 
 def _refuse(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, why: str) -> None:

@@ -1,6 +1,7 @@
 """A workspace whose audit is sealed and signed, and the hands of somebody who may do anything to the database."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -8,7 +9,7 @@ from audit.tampering import Intruder
 from own_database import DatabaseUrls
 from rows.stage import Stage
 
-from models import db, seal_key
+from models import db, seal_key, signed_heads
 from models.settings import settings
 
 
@@ -20,10 +21,18 @@ def stage(clean_database: object, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 @pytest.fixture
-def key(database_urls: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[seal_key.PublicKey]:
+def heads_file(tmp_path: Path) -> Path:
+    """Where the sealer keeps the heads that it signed: no database reaches it."""
+    return tmp_path / "audit.heads"
+
+
+@pytest.fixture
+def key(database_urls: object, heads_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[seal_key.PublicKey]:
     """The public half of the key that seals are signed with."""
     private = seal_key.make()
+    signed_heads.make(heads_file)
     monkeypatch.setenv("ASSENT_AUDIT_KEY", private)
+    monkeypatch.setenv("ASSENT_AUDIT_HEADS_FILE", str(heads_file))
     settings.cache_clear()
     yield seal_key.read_private(private).public
     monkeypatch.undo()

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import dict_row
 from rows.stage import Stage, call
 
-from models import auditing, seal, seal_key
+from models import auditing, seal, seal_key, signer
 from models.audit import GENESIS, link
 from models.auditing import Report
 
@@ -27,7 +27,8 @@ def act(stage: Stage) -> str:
 def sealed(stage: Stage) -> None:
     """Seal everything of the workspace, as the sweep does the first time."""
     found = seal.grown(None).chains.get(stage.workspace_id, [])
-    assert seal.seal(stage.workspace_id, found)
+    with signer.signer() as by:
+        assert seal.seal(stage.workspace_id, found, by)
 
 
 def verified(stage: Stage, **more: Any) -> Report:
@@ -60,6 +61,11 @@ class Intruder:
         """How many acts a chain has."""
         return len(self.rows(chain))
 
+    def move(self, chain: str, seq: int, to: int) -> None:
+        """Give an act, with its texts, another number."""
+        self.do("UPDATE audit SET seq = %s WHERE chain = %s AND seq = %s", to, chain, seq)
+        self.db.execute("UPDATE audit_text SET seq = %s WHERE chain = %s AND seq = %s", [to, chain, seq])
+
     def chain_anew(self, chain: str) -> None:
         """Make the hashes of all of a chain's rows fit again, and the head on its session's or workspace's row."""
         head = GENESIS
@@ -69,6 +75,23 @@ class Intruder:
         for table in ("session", "workspace"):
             said = f"UPDATE {table} SET audit_seq = %s, audit_head = %s WHERE id = %s"
             self.db.execute(said, [self.length(chain), head, chain])
+
+    def forge_everything(self, principal: str) -> None:
+        """Rewrite who decided, in every chain of the workspace, so that no seal shows that there was another past.
+
+        The seals' heads fit the new chains, no seal names a key, and no signature is left.
+        """
+        chains = [row[0] for row in self.db.execute("SELECT DISTINCT chain FROM audit WHERE chain LIKE 'sesn_%'")]
+        for chain in chains:
+            self.do("UPDATE audit SET principal = %s WHERE chain = %s AND action = 'approval.decided'", principal, chain)
+            self.chain_anew(chain)
+        for row in self.rows(self.workspace_id):
+            if row["action"] == seal.SEALED:
+                heads = {chain: [seq, self.rows(chain)[seq - 1]["hash"]] for chain, (seq, _) in row["details"]["heads"].items()}
+                forged = json.dumps({"heads": heads, "key_id": None})
+                self.do("UPDATE audit SET details = %s WHERE chain = %s AND seq = %s", forged, self.workspace_id, row["seq"])
+        self.chain_anew(self.workspace_id)
+        self.db.execute("DELETE FROM seal")
 
     def insert(self, chain: str, seq: int, before: str) -> str:
         """Put an act into a chain behind the hash `before`, with a hash that fits. Returns it."""

@@ -157,3 +157,42 @@ def test_keys_may_be_pem_as_openssl_writes_them() -> None:
     for wrong in ("", "AAAA", "no base64!"):
         with pytest.raises(ValueError, match="Ed25519"):
             seal_key.read_private(wrong)
+
+
+def test_a_key_comes_with_a_file_for_the_sealer_which_only_an_operator_makes_anew(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command that makes a key makes no file of heads for a key that is there; `trust-heads` does, after a question."""
+    from models import seal, signer
+    from models.settings import settings
+
+    file, heads = tmp_path / "audit.key", tmp_path / "audit.key.heads"
+    run("key", str(file))
+    assert heads.exists()
+    heads.unlink()
+    assert run("key", str(file)).exit_code == 1
+    assert not heads.exists()
+    for name in ("ASSENT_AUDIT_KEY", "ASSENT_AUDIT_HEADS_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ASSENT_AUDIT_KEY_FILE", str(file))
+    settings.cache_clear()
+    act(stage)
+    sweep = seal.Sweep()
+    sweep.run()
+    assert "trust-heads" in (signer.alarm(stage.workspace_id) or "")
+    refused = run("trust-heads", "--workspace", stage.workspace_id)
+    assert "Is that past verified?" in refused.output
+    assert not heads.exists()
+    trusted = run("trust-heads", "--yes")
+    assert f"{stage.workspace_id}: the kept head was none" in trusted.output
+    sweep.run()
+    assert signer.alarm(stage.workspace_id) is None
+
+
+def test_what_was_unsigned_before_the_key_is_excused_by_its_time(
+    export: Path, key: PublicKey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = offline(export, monkeypatch, "--public-key", key.text, "--signed-since", "2020-01-01")
+    assert result.exit_code == 0, result.output
+    assert "Signed since 2020-01-01T00:00:00+00:00, as the verification was told" in result.output
+    assert "is no time" in offline(export, monkeypatch, "--signed-since", "lately").output

@@ -93,6 +93,7 @@ def test_sweeps_and_work_at_once_make_one_chain(stage: Stage) -> None:
 def test_a_verification_while_work_goes_on_finds_nothing(stage: Stage) -> None:
     """What it reads grows under its hands: sessions, seals, deletions."""
     sessions, over = [act(stage) for _ in range(3)], threading.Event()
+    sealed(stage)
 
     def work() -> None:
         sweep = seal.Sweep()

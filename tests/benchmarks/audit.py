@@ -26,7 +26,7 @@ from benchmarks.house import servers
 from benchmarks.meters import spin_ms
 from rows.stage import Stage, call, say
 
-from models import audit, auditing, clock, db, ids, seal, seal_key
+from models import audit, auditing, clock, db, ids, seal, seal_key, signed_heads
 from models.settings import settings
 
 INSERT = sa.text("INSERT INTO audit SELECT * FROM jsonb_populate_recordset(NULL::audit, CAST(:acts AS jsonb))")
@@ -216,7 +216,9 @@ def main() -> None:
     asked = options.parse_args()
     with servers(asked.postgres_port) as on:
         os.environ |= {"DATABASE_URL": on.postgres.url("app"), "DATABASE_SYSTEM_URL": on.postgres.url("system")}
-        os.environ["ASSENT_AUDIT_KEY"] = seal_key.make()
+        heads = Path(tempfile.mkdtemp()) / "heads"
+        signed_heads.make(heads)
+        os.environ |= {"ASSENT_AUDIT_KEY": seal_key.make(), "ASSENT_AUDIT_HEADS_FILE": str(heads)}
         settings.cache_clear()
         print(f"spin {spin_ms()} ms")
         stage = Stage()

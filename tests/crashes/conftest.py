@@ -15,7 +15,7 @@ from mcp_servers.lying import Liar
 from own_database import Clock, DatabaseUrls
 from rows.stage import Stage
 
-from models import db, seal_key
+from models import db, seal_key, signed_heads
 
 KEY = "any-key-will-do"
 HERE = Path(__file__).parent
@@ -63,7 +63,17 @@ def audit_key() -> str:
 
 
 @pytest.fixture(scope="session")
-def worker_env(crash_folder: Path, model_url: str, database_urls: DatabaseUrls, audit_key: str) -> dict[str, str]:
+def audit_heads(crash_folder: Path) -> Path:
+    """The heads that were signed by it."""
+    file = crash_folder / "audit.heads"
+    signed_heads.make(file)
+    return file
+
+
+@pytest.fixture(scope="session")
+def worker_env(
+    crash_folder: Path, model_url: str, database_urls: DatabaseUrls, audit_key: str, audit_heads: Path
+) -> dict[str, str]:
     """What every worker gets, but its Redis."""
     return {
         "ANTHROPIC_API_KEY": KEY,
@@ -75,6 +85,7 @@ def worker_env(crash_folder: Path, model_url: str, database_urls: DatabaseUrls, 
         "ASSENT_SHELL_MEMORY_BYTES": str(64 << 20),
         "ASSENT_ENVIRONMENT": "development",
         "ASSENT_AUDIT_KEY": audit_key,
+        "ASSENT_AUDIT_HEADS_FILE": str(audit_heads),
         "ASSENT_WORKDIR_ROOT": str(crash_folder / "workdirs"),
         "ASSENT_WATCH_SECONDS": "0.1",
         "ASSENT_BACKOFF_SECONDS": "0.02",

@@ -1,6 +1,7 @@
 """Who seals the audit, or forgets answers, may die before and after it: each act is sealed once, and what is kept is still kept."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -10,7 +11,7 @@ from crashes.journey import Journey
 from crashes.processes import wait_for
 from rows.stage import Stage
 
-from models import db, due, seal
+from models import db, due, seal, signed_heads
 from models.audit import Audit
 from models.db import transaction
 from models.idempotency import KEY_SECONDS, Answer, Slip
@@ -19,10 +20,15 @@ from models.settings import settings
 
 
 @pytest.mark.parametrize("boundary", of("seal"))
-def test_a_sealing_may_die_too(journey: Journey, audit_key: str, boundary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sealing_may_die_too(
+    journey: Journey, audit_key: str, audit_heads: Path, boundary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """I9: the next sweep seals what this one has not, though it remembers what it has seen before; and nothing twice."""
     monkeypatch.setattr(db, "_send", lambda _: None)
     monkeypatch.setenv("ASSENT_AUDIT_KEY", audit_key)
+    monkeypatch.setenv("ASSENT_AUDIT_HEADS_FILE", str(audit_heads))
+    audit_heads.unlink()  # of workspaces that other tests had
+    signed_heads.make(audit_heads)
     settings.cache_clear()
     stages, living = [journey.stage, Stage()], Sweep()
     living.run()

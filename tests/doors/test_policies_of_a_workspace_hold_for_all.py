@@ -1,11 +1,13 @@
 """The workspace's own policy: read, changed by who may, audited, and held over every session from then on."""
 
+import json
 from typing import Any
 
 import sqlalchemy as sa
 from doors.served import Caller, bad, good, key
 from rows.stage import Stage, call
 
+from models import audit_text
 from models.audit import Audit
 from models.db import transaction
 
@@ -38,8 +40,11 @@ def test_a_change_is_audited_with_what_changed_and_the_same_again_is_none(caller
         good(caller.post("/v1/policy", json={"permission_policy": RULES, "approval": None}))
     good(caller.post("/v1/policy", json={"permission_policy": {"type": "always_deny"}}))
     first, second = acts(stage)
-    assert first.details == {"policy": {"from": None, "to": RETURNED}}
-    assert second.details == {"policy": {"from": RETURNED, "to": {"type": "auto", "rules": [], "default": "deny"}}}
+    with transaction(stage.workspace_id) as db:
+        texts = audit_text.of(db, [(act.chain, act.seq) for act in (first, second)])
+    changes = [{name: json.loads(text) for name, text in texts[act.chain, act.seq].items()} for act in (first, second)]
+    denied = {"type": "auto", "rules": [], "default": "deny"}
+    assert changes == [{"policy.from": None, "policy.to": RETURNED}, {"policy.from": RETURNED, "policy.to": denied}]
     assert first.principal.startswith("api_key:key_")
     assert first.subject_id == stage.workspace_id
 

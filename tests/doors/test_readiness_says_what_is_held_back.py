@@ -4,6 +4,9 @@ import httpx
 from doors.served import Caller, bad, good, key
 from rows.stage import Stage, call
 
+from models.db import transaction
+from models.workspace import Workspace
+
 
 def held_back(stage: Stage) -> None:
     """Have a call wait that no worker of the storage it needs is there for."""
@@ -32,3 +35,12 @@ def test_without_an_administrator_s_key_it_says_ready_or_not_and_no_more(api: st
         bad(other.get("/readyz"), 403, "admin")
     with Caller(api, "sk-assent-none") as nobody:
         bad(nobody.get("/readyz"), 401)
+
+
+def test_a_workspace_whose_audit_is_not_signed(api: str, stage: Stage) -> None:
+    """The sealer refused it: somebody may have rewritten its past."""
+    with Caller(api, key(stage, "admin")) as caller:
+        assert good(caller.get("/readyz"))["audit"] == "ok"
+        with transaction(stage.workspace_id) as db:
+            db.get_one(Workspace, stage.workspace_id).seal_alarm = "the chain was signed before"
+        assert good(caller.get("/readyz"))["audit"] == "the chain was signed before"

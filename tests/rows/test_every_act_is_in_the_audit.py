@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 from rows.stage import Stage, call, entry, rules, say
 
-from models import flow, toolset
+from models import audit_text, flow, toolset
 from models.audit import Audit
 from models.db import transaction
 from models.grant import Grant
@@ -30,6 +30,12 @@ def acts(stage: Stage, session: str) -> list[Audit]:
 
 def told(stage: Stage, session: str) -> list[str]:
     return [act.action for act in acts(stage, session)]
+
+
+def texts(stage: Stage, act: Audit) -> dict[str, str]:
+    """The texts beside an act."""
+    with transaction(stage.workspace_id) as db:
+        return audit_text.of(db, [(act.chain, act.seq)])[act.chain, act.seq]
 
 
 def asked(stage: Stage, block: dict[str, Any] | None = None, **options: Any) -> tuple[str, ToolCall]:
@@ -74,13 +80,15 @@ def test_a_call_that_the_policy_allowed(stage: Stage) -> None:
     stage.finish_call(running(stage, found))
     said = acts(stage, session)
     assert [act.action for act in said] == ["tool_call.allowed", "tool_call.started", "tool_call.finished"]
-    assert said[0].details == {"rule": found.rule, "input_sha256": found.input_sha256}
+    assert said[0].details.keys() == {"texts", "input_sha256"}
+    assert said[0].details["input_sha256"] == found.input_sha256
+    assert texts(stage, said[0]) == {"rule": found.rule}
 
 
 def test_a_call_that_the_policy_denied(stage: Stage) -> None:
     session, found = asked(stage, bash="never")
     said = acts(stage, session)
-    assert [(act.action, act.details) for act in said] == [("tool_call.denied", {"rule": found.rule})]
+    assert [(act.action, texts(stage, act)) for act in said] == [("tool_call.denied", {"rule": found.rule})]
 
 
 def test_a_call_that_a_later_rule_denied(stage: Stage) -> None:

@@ -8,16 +8,19 @@ from walls.world import World
 
 
 @pytest.fixture(scope="session")
-def app(database_urls: object, redis_url: str) -> Iterator[Flask]:
+def app(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
     """The API, in this process, which signs its audit."""
     from api import create_app
-    from models import seal_key
+    from models import seal_key, signed_heads
     from models.settings import settings
 
     found = create_app()
     found.testing = True
     with pytest.MonkeyPatch.context() as patch:
+        heads = tmp_path_factory.mktemp("audit") / "heads"
+        signed_heads.make(heads)
         patch.setenv("ASSENT_AUDIT_KEY", seal_key.make())
+        patch.setenv("ASSENT_AUDIT_HEADS_FILE", str(heads))
         settings.cache_clear()
         yield found
     settings.cache_clear()

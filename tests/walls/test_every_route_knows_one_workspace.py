@@ -29,6 +29,7 @@ def bodies(world: World) -> dict[str, Any]:
         "POST /v1/organizations/api_keys/<api_key_id>": {"name": "Renamed"},
         "POST /v1/organizations/api_keys/<api_key_id>/rotate": {"overlap_seconds": 60},
         "POST /v1/policy": {"permission_policy": {"type": "always_deny"}},
+        "POST /v1/audit/erase": {"chain": world.session_id},
         "POST /v1/policy/explain": {"session_id": world.session_id, "tool": "bash", "input": {"command": "true"}},
         "POST /v1/policy/simulate": {"rule": {"effect": "deny", "match": "bash"}, "agent_id": world.ids["agent_id"]},
     }

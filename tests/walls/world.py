@@ -11,7 +11,7 @@ from psycopg import sql
 from rows.stage import Stage, call
 from werkzeug.test import TestResponse
 
-from models import schema, seal, sweep_failure, toolset  # noqa: F401 - every table is imported
+from models import schema, seal, signer, sweep_failure, toolset  # noqa: F401 - every table is imported
 from models.api_key import ApiKey
 from models.db import Base, transaction
 from models.environment import Environment
@@ -57,7 +57,8 @@ class World:
         with transaction(self.workspace_id) as db:
             self.ids["api_key_id"] = ApiKey.create(db, workspace_id=self.workspace_id, name="Spare")[0].id
         self.ids["work_id"] = self._first(f"/v1/environments/{self.ids['environment_id']}/work")
-        assert seal.seal(self.workspace_id, [self.session_id, self.workspace_id])
+        with signer.signer() as by:
+            assert seal.seal(self.workspace_id, [self.session_id, self.workspace_id], by)
         sweep_failure.step_back("rescue", self.session_id, self.workspace_id)
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 

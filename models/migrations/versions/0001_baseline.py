@@ -29,6 +29,7 @@ STRINGS = postgresql.ARRAY(sa.Text())
 
 READ = "SELECT"
 ADD = "SELECT, INSERT"
+ERASE = "SELECT, INSERT, DELETE"
 CHANGE = "SELECT, INSERT, UPDATE"
 ALL = "SELECT, INSERT, UPDATE, DELETE"
 
@@ -41,6 +42,7 @@ APP_RIGHTS = {
     "approval_grant": ALL,
     "attempt": ALL,
     "audit": ADD,
+    "audit_text": ERASE,
     "environment": ALL,
     "event": ALL,
     "listing": ALL,
@@ -165,6 +167,7 @@ APPEND_ONLY = ("audit", "seal")
 
 def upgrade() -> None:
     create_tables()
+    create_audit_tables()
     create_functions()
     grant_app_rights()
     grant_system_rights()
@@ -242,21 +245,7 @@ def create_definer_functions() -> None:
     op.execute("REVOKE CREATE ON SCHEMA public FROM assent_definer")
 
 
-def create_tables() -> None:
-    op.create_table(
-        "answer",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("body_sha256", STRING, nullable=False),
-        sa.Column("status", INTEGER, nullable=False),
-        sa.Column("text", STRING, nullable=False),
-        sa.Column("expires_at", TIME, nullable=False),
-        sa.Column("slip", STRING),
-        sa.Column("offered_at", TIME),
-        sa.PrimaryKeyConstraint("id"),
-    )
-    op.create_index("answer_expiry", "answer", ["expires_at"])
-    op.create_index("answer_without_key", "answer", ["slip"], postgresql_where=sa.text("slip IS NOT NULL"))
+def create_audit_tables() -> None:
     op.create_table(
         "audit",
         sa.Column("chain", STRING, nullable=False),
@@ -275,6 +264,16 @@ def create_tables() -> None:
         "audit_at", "audit", ["at"], postgresql_with={"pages_per_range": "16", "autosummarize": "true"}, postgresql_using="brin"
     )
     op.create_table(
+        "audit_text",
+        sa.Column("chain", STRING, nullable=False),
+        sa.Column("seq", BIG, nullable=False),
+        sa.Column("name", STRING, nullable=False),
+        sa.Column("workspace_id", STRING, nullable=False),
+        sa.Column("salt", STRING, nullable=False),
+        sa.Column("text", STRING, nullable=False),
+        sa.PrimaryKeyConstraint("chain", "seq", "name"),
+    )
+    op.create_table(
         "seal",
         sa.Column("workspace_id", STRING, nullable=False),
         sa.Column("seq", BIG, nullable=False),
@@ -289,6 +288,23 @@ def create_tables() -> None:
         sa.Column("seq", BIG, nullable=False),
         sa.PrimaryKeyConstraint("chain"),
     )
+
+
+def create_tables() -> None:
+    op.create_table(
+        "answer",
+        sa.Column("id", STRING, nullable=False),
+        sa.Column("workspace_id", STRING, nullable=False),
+        sa.Column("body_sha256", STRING, nullable=False),
+        sa.Column("status", INTEGER, nullable=False),
+        sa.Column("text", STRING, nullable=False),
+        sa.Column("expires_at", TIME, nullable=False),
+        sa.Column("slip", STRING),
+        sa.Column("offered_at", TIME),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("answer_expiry", "answer", ["expires_at"])
+    op.create_index("answer_without_key", "answer", ["slip"], postgresql_where=sa.text("slip IS NOT NULL"))
     op.create_table(
         "sweep_failure",
         sa.Column("sweep", STRING, nullable=False),
@@ -318,6 +334,7 @@ def create_tables() -> None:
         sa.Column("created_at", TIME, nullable=False),
         sa.Column("policy", JSON),
         sa.Column("approval", JSON),
+        sa.Column("seal_alarm", STRING),
         sa.CheckConstraint("workspace_id = id", name="workspace_is_its_own"),
         sa.PrimaryKeyConstraint("id"),
     )

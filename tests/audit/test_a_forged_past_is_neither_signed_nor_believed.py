@@ -1,0 +1,275 @@
+"""Whoever owns the database rewrites acts, makes every chain fit and removes every signature: the sealer does not sign the result,
+and the verifier does not call it intact."""
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from audit.tampering import Intruder, act, named, sealed, verified
+from rows.stage import Stage
+
+from models import seal, seal_key, signed_heads, signer
+from models.audit import Audit
+from models.db import transaction
+from models.principal import Principal
+from models.seal_key import PublicKey
+from models.settings import settings
+
+pytestmark = pytest.mark.usefixtures("key")
+
+FORGER = "person:nobody"
+BEFORE_THE_KEY = datetime(2020, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def sweep(stage: Stage) -> seal.Sweep:
+    """A sealer that has signed two sessions, several times."""
+    found = seal.Sweep()
+    for _ in range(2):
+        act(stage)
+        found.run()
+    return found
+
+
+def signatures(stage: Stage) -> list[int]:
+    """The acts that are signed."""
+    with transaction(stage.workspace_id) as db:
+        return list(db.scalars(sa.select(seal.Seal.seq).order_by(seal.Seal.seq)))
+
+
+def alarm(stage: Stage) -> str | None:
+    return signer.alarm(stage.workspace_id)
+
+
+def put_back(stage: Stage, intruder: Intruder) -> int:
+    """The workspace's chain as it was after its first seal. Returns that act."""
+    first = signatures(stage)[0]
+    for table in ("audit WHERE chain", "audit_text WHERE chain", "seal WHERE workspace_id"):
+        intruder.do(f"DELETE FROM {table} = %s AND seq > {first}", stage.workspace_id)
+    intruder.do("DELETE FROM sealed")
+    intruder.chain_anew(stage.workspace_id)
+    return first
+
+
+def trust(stage: Stage) -> None:
+    """What `assent audit trust-heads` does."""
+    with signed_heads.opened(signed_heads.path(), make_anew=True) as heads:
+        signer.trust(stage.workspace_id, Principal("person", "operator", stage.workspace_id), heads)
+
+
+def test_a_forged_past_is_not_signed_and_raises_an_alarm(
+    stage: Stage, sweep: seal.Sweep, intruder: Intruder, caplog: pytest.LogCaptureFixture
+) -> None:
+    intruder.forge_everything(FORGER)
+    act(stage)
+    sweep.run()
+    assert signatures(stage) == []
+    [record] = caplog.records
+    assert record.levelname == "CRITICAL"
+    assert stage.workspace_id in record.message
+    assert "does not go through act" in (alarm(stage) or "")
+    sweep.run()
+    assert len(caplog.records) == 1, "the same alarm is logged once an hour"
+    seal.Sweep().run()
+    assert signatures(stage) == [], "another process of the sealer knows the heads as well"
+
+
+def test_a_forged_past_is_not_intact_even_if_it_is_signed_in_the_end(
+    stage: Stage, sweep: seal.Sweep, intruder: Intruder, heads_file: Path
+) -> None:
+    """As on a sealer that was told to trust it."""
+    last = intruder.length(stage.workspace_id)
+    intruder.forge_everything(FORGER)
+    assert [kind for kind, *_ in named(verified(stage))] == ["unsigned"], "no signature at all"
+    trust(stage)
+    sweep.run()
+    assert len(signatures(stage)) == 1
+    [problem] = verified(stage).problems
+    assert (problem.kind, problem.last) == ("unsigned", last)
+    assert "--signed-since" in problem.message
+
+
+def test_a_past_without_its_seals_is_not_signed_either(stage: Stage, sweep: seal.Sweep, intruder: Intruder) -> None:
+    """The seals themselves are removed, so that none is unsigned."""
+    intruder.do("DELETE FROM audit WHERE chain = %s AND action = 'audit.sealed'", stage.workspace_id)
+    for new, row in enumerate(intruder.rows(stage.workspace_id), 1):
+        intruder.do("UPDATE audit SET seq = %s WHERE chain = %s AND seq = %s", new, stage.workspace_id, row["seq"])
+    for table in ("seal", "sealed"):
+        intruder.do(f"DELETE FROM {table}")
+    intruder.forge_everything(FORGER)
+    seal.Sweep().run()
+    assert signatures(stage) == []
+    assert alarm(stage)
+
+
+@pytest.mark.parametrize("grow", [True, False])
+def test_a_chain_that_was_put_back_is_not_signed(stage: Stage, sweep: seal.Sweep, intruder: Intruder, grow: bool) -> None:
+    """Also when nothing happens in the workspace afterwards: a start, and every hour, compare all heads."""
+    first = put_back(stage, intruder)
+    if grow:
+        act(stage)
+    (sweep if grow else seal.Sweep()).run()
+    assert signatures(stage) == [first]
+    assert alarm(stage)
+
+
+def test_a_workspace_that_is_gone_raises_an_alarm(
+    stage: Stage, sweep: seal.Sweep, intruder: Intruder, caplog: pytest.LogCaptureFixture
+) -> None:
+    intruder.do("DELETE FROM workspace")
+    seal.Sweep().run()
+    assert "row is gone" in caplog.text
+
+
+def test_a_restored_backup_is_signed_again_once_an_operator_trusts_it(
+    stage: Stage, sweep: seal.Sweep, intruder: Intruder, key: PublicKey
+) -> None:
+    """And an act says which head was given up for which."""
+    kept = signed_heads_of(stage)
+    first = put_back(stage, intruder)
+    sweep = seal.Sweep()
+    sweep.run()
+    assert alarm(stage)
+    trust(stage)
+    sweep.run()
+    sweep.run()
+    assert alarm(stage) is None
+    report = verified(stage)
+    assert report.signed
+    assert report.unsealed == 0
+    with transaction(stage.workspace_id) as db:
+        [trusted] = db.scalars(sa.select(Audit).where(Audit.action == signer.TRUSTED))
+    assert trusted.principal == "person:operator"
+    assert trusted.details["kept"] == list(kept)
+    assert trusted.details["trusted"][0] == first
+
+
+def signed_heads_of(stage: Stage) -> signed_heads.Head:
+    """The head that is kept of the workspace's chain."""
+    with signed_heads.opened(signed_heads.path()) as heads:
+        found = heads.of(stage.workspace_id)
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("damage", ["remove", "empty", "cut", "other"])
+def test_a_lost_file_of_heads_is_no_first_start(stage: Stage, sweep: seal.Sweep, heads_file: Path, damage: str) -> None:
+    before = signatures(stage)
+    text = heads_file.read_text()
+    heads_file.unlink()
+    if damage != "remove":
+        heads_file.write_text({"empty": "", "cut": text[:-3], "other": json.dumps({"assent_signed_heads": 2})}[damage])
+    act(stage)
+    sweep.run()
+    assert signatures(stage) == before
+    assert "trust-heads" in (alarm(stage) or "")
+    assert not heads_file.exists() or heads_file.read_text() != text, "nothing made it anew"
+    heads_file.write_text(text)
+    sweep.run()
+    sweep.run()
+    assert len(signatures(stage)) == len(before) + 1
+    assert alarm(stage) is None
+
+
+def test_a_head_that_is_lost_from_the_file_is_no_first_start(stage: Stage, sweep: seal.Sweep, heads_file: Path) -> None:
+    heads_file.unlink()
+    signed_heads.make(heads_file)
+    act(stage)
+    sweep.run()
+    assert "signed before" in (alarm(stage) or "")
+
+
+def test_a_key_from_the_environment_needs_a_file_of_heads(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("ASSENT_AUDIT_HEADS_FILE")
+    settings.cache_clear()
+    act(stage)
+    seal.Sweep().run()
+    assert signatures(stage) == []
+    assert "set ASSENT_AUDIT_HEADS_FILE" in caplog.text
+
+
+def test_the_heads_of_a_key_file_lie_beside_it(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heads_file: Path
+) -> None:
+    (tmp_path / "audit.key").write_text(seal_key.make())
+    for name in ("ASSENT_AUDIT_KEY", "ASSENT_AUDIT_HEADS_FILE"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("ASSENT_AUDIT_KEY_FILE", str(tmp_path / "audit.key"))
+    settings.cache_clear()
+    signed_heads.make(tmp_path / "audit.key.heads")
+    act(stage)
+    seal.Sweep().run()
+    assert signatures(stage)
+    assert stage.workspace_id in (tmp_path / "audit.key.heads").read_text()
+    assert (tmp_path / "audit.key.heads").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one_and_the_chain_goes_on(
+    stage: Stage, sweep: seal.Sweep, heads_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is then older than the database, and the next sweep finds its head all the same."""
+    before = heads_file.read_text()
+    act(stage)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", _full)
+        with pytest.raises(OSError, match="No space"):
+            sweep.run()
+    assert heads_file.read_text() == before
+    act(stage)
+    sweep.run()
+    assert heads_file.read_text() != before
+    assert alarm(stage) is None
+    assert verified(stage).intact
+
+
+def _full(_descriptor: int) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def test_only_one_process_signs_at_a_time(stage: Stage, heads_file: Path) -> None:
+    act(stage)
+    with signed_heads.opened(heads_file):
+        seal.Sweep().run()
+        assert signatures(stage) == []
+    seal.Sweep().run()
+    assert signatures(stage)
+
+
+def test_an_audit_without_a_signature_is_a_problem_where_a_key_is_known(stage: Stage, key: PublicKey) -> None:
+    act(stage)
+    assert [kind for kind, *_ in named(verified(stage))] == ["unsigned"]
+    sealed(stage)
+    assert verified(stage).intact
+
+
+def test_seals_from_before_the_key_are_excused_by_name(
+    stage: Stage, key: PublicKey, monkeypatch: pytest.MonkeyPatch, intruder: Intruder
+) -> None:
+    """The verifier says so. An act that is younger is not excused by a seal that was backdated."""
+    with monkeypatch.context() as keyless:
+        keyless.delenv("ASSENT_AUDIT_KEY")
+        settings.cache_clear()
+        session_id = act(stage)
+        sealed(stage)
+        act(stage)
+        sealed(stage)
+    settings.cache_clear()
+    with transaction(stage.workspace_id) as db:
+        since = db.execute(sa.text("SELECT assent_now()")).scalar_one()
+    act(stage)
+    sealed(stage)
+    last = intruder.length(stage.workspace_id)
+    assert [(kind, first < seq < last) for kind, _, first, seq in named(verified(stage))] == [("unsigned", True)]
+    report = verified(stage, signed_since=since)
+    assert report.intact, report.problems
+    assert any(f"Signed since {since.astimezone(UTC).isoformat()}" in note and "2 older seals" in note for note in report.notes)
+    assert not verified(stage, signed_since=BEFORE_THE_KEY).intact
+    earlier = since - timedelta(days=1)
+    intruder.do("UPDATE audit SET at = at - interval '2 days' WHERE chain = %s", stage.workspace_id)
+    intruder.chain_anew(stage.workspace_id)
+    assert ("unsigned", session_id) in [(kind, chain) for kind, chain, *_ in named(verified(stage, signed_since=earlier))]
