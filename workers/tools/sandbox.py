@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 from models.settings import settings
+from workers.tools import git
 from workers.tools.kinds import OutcomeUnknown, ToolError
 from workers.tools.leash import Command, run_kept
 from workers.tools.output import OutputSoFar
@@ -28,7 +29,7 @@ _STRICT = ("--unshare-user", "--disable-userns")
 _SIZED = "--size"
 """bubblewrap 0.7 and later; before, a watch ends what puts too much into its `/tmp`."""
 _PROBE_SECONDS = 10
-_PASSWD, _GROUP, _HOSTS, _FILTER = 248, 247, 246, 245
+_PASSWD, _GROUP, _HOSTS, _FILTER, _GIT = 248, 247, 246, 245, 244
 """Descriptors by which bubblewrap is given what stands in for files of /etc."""
 
 
@@ -81,6 +82,7 @@ def _files(root: Path) -> dict[int, bytes]:
         _PASSWD: f"agent:x:{os.getuid()}:{os.getgid()}::{root / 'files'}:/bin/bash\n".encode(),
         _GROUP: f"agent:x:{os.getgid()}:\n".encode(),
         _HOSTS: b"127.0.0.1 localhost\n::1 localhost\n",
+        _GIT: git.system_file(root / "files"),
     }
     if program := syscall_filter():
         files[_FILTER] = program
@@ -101,8 +103,8 @@ def _arguments(argv: list[str], root: Path, cwd: Path, options: tuple[str, ...])
             words += ["--ro-bind", str(folder), str(folder)]
     for name in (*_ETC, *(_ETC_NETWORK if network else ())):
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    for fd, name in ((_PASSWD, "passwd"), (_GROUP, "group"), (_HOSTS, "hosts")):
-        words += ["--ro-bind-data", str(fd), f"/etc/{name}"]
+    for fd, place in ((_PASSWD, "/etc/passwd"), (_GROUP, "/etc/group"), (_HOSTS, "/etc/hosts"), (_GIT, git.SYSTEM_FILE)):
+        words += ["--ro-bind-data", str(fd), place]
     # A worker that is root stays the owner of all in /proc inside, and bubblewrap leaves much of it writable. The
     # folders that bubblewrap makes are in memory, where no quota counts: only those with a size may be written.
     words += ["--remount-ro", "/proc", *size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", *size, "--tmpfs", "/tmp"]  # noqa: S108
