@@ -91,7 +91,7 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     identity = Ruling.of(session.agent, policies, behind).identity(approval.tool, self_hosted=session.self_hosted)
     released = 0
     for given, other in db.execute(waiting):
-        rules = Ruling.of(other.agent, policies, listed(db, other.agent))
+        rules = Ruling.of(other.agent, policies, listed(db, other.agent)).in_session(git_written=other.git_written)
         if rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
             released += rules.verdict(approval.tool, json.loads(given), [rule]).effect == "allow"
     return released
