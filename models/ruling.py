@@ -91,7 +91,8 @@ class Ruling:
         over = [_read(agent.get("permission_policy"), "*", "agent"), _read(workspace.get("policy"), "*", "workspace")]
         approvals = [level.get("approval") or {} for level in (workspace, agent)]
         self._tools = {tool.name: _ready(tool, over, approvals, default) for tool in effective_tools(agent, listed)}
-        self._git_doubt: str | None = None
+        self.git_doubt: str | None = None
+        """Why no command of git is surely read; None if they are read as all others."""
         bash = self._tools.get("bash")
         self._guards_git = bash is None or not bash.is_free
         """Where the shell runs everything unasked, a guard of git's files would guard nothing."""
@@ -111,7 +112,7 @@ class Ruling:
         if not git_written:
             return self
         ruling = copy.copy(self)
-        ruling._git_doubt = git_writes.DOUBT
+        ruling.git_doubt = git_writes.DOUBT
         return ruling
 
     def verdict(self, tool: str, given: Mapping[str, Any], grants: Iterable[Rule] = ()) -> Verdict:
@@ -124,7 +125,7 @@ class Ruling:
             return NOT_GIVEN
         granted = tuple(grants)
         book = found.book.with_grants(granted) if granted else found.book
-        verdict = book.decide(tool, given, git_doubt=self._git_doubt)
+        verdict = book.decide(tool, given, git_doubt=self.git_doubt)
         guarded = self._guards_git and found.identity == "builtin" and verdict.effect == "allow"
         path = git_writes.guarded(tool, given) if guarded else None
         return verdict if path is None or any(rule.match.input_sha256 for rule in verdict.rules) else _guards(tool, path)

@@ -12,6 +12,7 @@ from models import process
 from models.roles import refuse_too_strong
 from models.settings import settings
 from workers import broker  # noqa: F401 - Redis is spoken to by its rules
+from workers.guarded_http import refuse_unguarded
 from workers.schedule import BEAT
 from workers.task_events import Together
 
@@ -62,9 +63,10 @@ app.steps["consumer"].add(Together)
 
 
 @celeryd_init.connect
-def check_roles(**_: Any) -> None:
-    """A worker does not start on a database role that no policy binds."""
+def check_walls(**_: Any) -> None:
+    """A worker does not start on a database role that no policy binds, nor where clients' URLs may lead inside."""
     refuse_too_strong()
+    refuse_unguarded()
 
 
 @worker_ready.connect

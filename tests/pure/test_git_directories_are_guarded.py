@@ -14,7 +14,7 @@ PARTS = [
     ".gitmodules", ".gitconfig", ".config/git/config", ".config/git/attributes", "src/packed-refs",
 ]  # fmt: skip
 OTHERS = [
-    "src/main.py", ".gitignore", "src/.gitkeep", ".github/workflows/x.yml", "git/config.py", "src/config/settings.py", "config.json",
+    "src/main.py", ".gitignore", "src/.gitkeep", ".github/workflows/x.yml", "git/config.py", "src/config/a.py", "config.json",
     "src/hooks/useState.ts", "hooks/index.js", "docs/HEAD.md", "src/objects/x", "refs/x.txt", "x.gitx", "src/overhead", "gitconfig",
 ]  # fmt: skip
 
@@ -44,13 +44,13 @@ UNSURE = [
 ]  # fmt: skip
 SURE = [
     "cat .git/config", "ls -la .git", "grep -r x .git", "git clone https://x/y.git", "git add .gitattributes", "git show HEAD",
-    "git log HEAD~3", "pip install git+https://x/y.git", "cp x .gitignore", "cp a b", "cd src", "find . -name .git", "cp .github/x y",
+    "git log HEAD~3", "pip install git+https://x/y.git", "cp x .gitignore", "cp a b", "cd src", "find . -name .git", "rm .github/x",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("command", UNSURE)
 def test_a_command_that_may_write_there_is_not_sure(command: str) -> None:
-    everything = Rulebook([Rule("allow", match_of(f"bash({command.split()[0]} *)"))], "ask")
+    everything = Rulebook([Rule("allow", match_of(f"bash({command.split(maxsplit=1)[0]} *)"))], "ask")
     assert everything.decide("bash", {"command": command}).effect == "ask"
     assert everything.decide("bash", {"command": "true; " + command}).effect == "ask"
     assert may_write_git("bash", {"command": command})

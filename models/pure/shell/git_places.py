@@ -6,6 +6,7 @@ Names alone decide, since nobody here sees the files: what git looks for has fix
 import re
 import unicodedata
 from collections.abc import Sequence
+from itertools import pairwise
 
 from models.pure.shell.words import MARK
 
@@ -22,8 +23,12 @@ _DIRECTORY = re.compile(r"git~\d+|.*\.git")
 """The folded name of a git directory, of a bare one by convention, or of either's short name on Windows' file systems."""
 _IN_TEXT = re.compile(r"(?<![\w-])\.(?:git(?![\w-])|git(?:config|attributes|modules)\b)", re.IGNORECASE)
 _READERS = frozenset(
-    "[ basename cat cmp cut date diff dirname du echo egrep fd fgrep file find grep head id jq ls md5sum nl printf pwd realpath readlink rg "
-    "sha1sum sha256sum sort stat tail test tr tree true uname uniq wc which".split()
+    name
+    for names in (
+        "[ basename cat cmp cut date diff dirname du echo egrep fd fgrep file find grep head id jq ls md5sum nl printf pwd",
+        "realpath readlink rg sha1sum sha256sum sort stat tail test tr tree true uname uniq wc which",
+    )
+    for name in names.split()
 )
 """Commands that write no file by their words, but by options that are guarded elsewhere."""
 
@@ -35,7 +40,7 @@ def is_git_path(path: str) -> bool:
         return True
     if names and names[-1] in _FILES:
         return True
-    pairs = list(zip(names, names[1:], strict=False))
+    pairs = list(pairwise(names))
     # Hooks have no file extension; components of React, in folders of that name, have one.
     return any(pair in _FOLDERS for pair in pairs) or any(pair[0] == "hooks" and "." not in pair[1] for pair in pairs[-1:])
 

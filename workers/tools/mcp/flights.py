@@ -33,8 +33,9 @@ REJECTED = {
 }
 """The statuses of HTTP that say that nothing of a request was done, by RFC 9110 and RFC 6585.
 
-All others leave open what was done once a request was sent: gateways give up on a request that the server goes on with (408, 499,
-5xx), a request may be replayed (425), forms redirect after their effect (301 to 303), and the rest say something else (406, 409, 422).
+All others leave open what was done once a request was sent: gateways give up on a request that the server goes on with (408,
+499, 5xx), a request may be replayed (425), forms redirect after their effect (301 to 303), and the rest (406, 409, 422) describe
+something else.
 """
 
 _ids = itertools.count(1_000_000)  # beyond those that the SDK gives
