@@ -68,7 +68,8 @@ class Session(Base):
     long_results: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
     """Whether a result was too long for the model and is stored whole: its agent is given a tool to read it."""
     git_written: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
-    """True once a call began that may have written files from which git runs programs: then no git command is surely read."""
+    """True once a call began that may write files from which git runs programs, or a worker found some: then no git command is
+    surely read."""
     storage_id: Mapped[str | None]
     """The workdir root that holds this session's files; set by the first tools worker that made them."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)

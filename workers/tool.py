@@ -22,7 +22,7 @@ from workers import leases
 from workers.celery import app
 from workers.keeping import keep
 from workers.leases import Lease
-from workers.tools import registry, sources, workdir
+from workers.tools import git_look, registry, sources, workdir
 from workers.tools.kinds import Answers, OutcomeUnknown, ToolContext
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ def _claim(call_id: str, session_id: str, workspace_id: str) -> Taken | None:
     if not leases.ready():
         return None
     storage_id = workdir.storage_id(settings().workdir_root)
-    hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of)
+    hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of, _git_may_run)
     with transaction(workspace_id) as db:
         read_ahead(db, Approval.about(call_id))
         try:
@@ -79,6 +79,10 @@ def _claim(call_id: str, session_id: str, workspace_id: str) -> Taken | None:
         except NotFound:
             return None
         return flow.claim_call(db, session, call_id, hands)
+
+
+def _git_may_run(session_id: str, command: str) -> bool:
+    return git_look.may_run_programs(workdir.session_root(session_id) / "files", command)
 
 
 def _context(call: ToolCall, by: str) -> ToolContext:

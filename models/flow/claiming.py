@@ -33,6 +33,8 @@ class Hands:
     """Whether it has what is behind an `assent:` address."""
     entry: Callable[[str, str], Entry | None] = lambda _address, _tool: None
     """What it knows itself of a tool of its toolsets, by address and name; None where only `models.toolset` does."""
+    git_may_run: Callable[[str, str], bool] = lambda _session_id, _command: False
+    """Whether git, in a command line, could run a program that a repository in the session's files names."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,7 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
         call.held_back = lacking
     if lacking:
         return None
+    _look_for_git(session, call, hands)
     by = _let_by(db, call)
     if by is None:
         session.note(_actor(session), "tool_call.input_changed", call.id, input_sha256=call.input_sha256)
@@ -93,6 +96,13 @@ def _lacking(session: Session, call: ToolCall, hands: Hands) -> str | None:
         if session.storage_id != hands.storage_id:
             return f"its files are on storage {session.storage_id}, and worker {hands.worker} has {hands.storage_id}"
     return None
+
+
+def _look_for_git(session: Session, call: ToolCall, hands: Hands) -> None:
+    """Have the session remember what was found, so that this call, when it is judged again, and later ones are asked."""
+    command = call.input.get("command") if call.kind == "builtin" and call.name == "bash" else None
+    if isinstance(command, str) and not session.git_written and hands.git_may_run(session.id, command):
+        session.git_written = True
 
 
 def _entry(db: Db, call: ToolCall, hands: Hands) -> Entry | None:

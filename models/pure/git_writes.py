@@ -6,7 +6,7 @@ from typing import Any
 from models.pure.policy.rules import FILE_PATHS
 from models.pure.shell import git_places, read
 
-DOUBT = "files that can have git run other commands were written in this session"
+DOUBT = "this session has, or may have written, files that can have git run other commands"
 
 
 def guarded(tool: str, given: Mapping[str, Any]) -> str | None:

@@ -56,6 +56,20 @@ def test_a_command_that_may_write_there_is_not_sure(command: str) -> None:
     assert may_write_git("bash", {"command": command})
 
 
+@pytest.mark.parametrize(
+    "command", ["tar xf a.tar; git status", "make && git add .", "unzip a.zip | git status", "python x.py; git log"]
+)
+def test_git_is_not_sure_behind_a_command_that_writes_what_it_likes(command: str) -> None:
+    assert "use git in a call of its own" in (read(command).doubt or "")
+
+
+@pytest.mark.parametrize(
+    "command", ["cd src && git status", "git add . && git commit -m x", "git log | head", "mkdir x; git status", "make"]
+)
+def test_git_is_as_sure_as_before_beside_commands_that_name_what_they_write(command: str) -> None:
+    assert read(command).doubt is None
+
+
 @pytest.mark.parametrize("command", SURE)
 def test_a_command_that_does_not_write_there_is_as_sure_as_before(command: str) -> None:
     assert read(command).doubt is None

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, rules
 
+from models import flow
 from models.db import transaction
 from models.flow.explaining import explain
 from models.session import Session
@@ -86,6 +87,16 @@ def test_what_the_client_s_own_worker_writes_counts_as_well(stage: Stage) -> Non
     stage.message(session)
     [written] = stage.reply(session, call("write", **CONFIG))
     stage.confirm(session, written.id)
+    assert stage.read(session).git_written
+
+
+def test_what_a_worker_finds_before_git_runs_counts_as_written(stage: Stage, session: str) -> None:
+    lines: list[tuple[str, str]] = []
+    hands = flow.Hands("worker", "stor_1", lambda _address: True, git_may_run=lambda *line: not lines.append(line))
+    stage.message(session)
+    for found in stage.reply(session, call("read", file_path="x"), STATUS):
+        stage.locked(session, lambda db, locked, found=found: flow.claim_call(db, locked, found.id, hands))
+    assert lines == [(session, "git status")]
     assert stage.read(session).git_written
 
 

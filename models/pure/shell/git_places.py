@@ -31,6 +31,10 @@ _READERS = frozenset(
     for name in names.split()
 )
 """Commands that write no file by their words, but by options that are guarded elsewhere."""
+_NAMERS = frozenset(
+    {"awk", "cd", "cp", "false", "git", "ln", "mkdir", "mv", "popd", "pushd", "rm", "rmdir", "sed", "sleep", "touch"}
+)
+"""Commands that write no file that their words do not name, or that is not there under the same name."""
 
 
 def is_git_path(path: str) -> bool:
@@ -55,6 +59,14 @@ def doubt(words: Sequence[str]) -> str | None:
         if _may_name(word, own=own):
             return f"`{name}` may write into a git directory, whose files can have git run other commands"
     return None
+
+
+def unseen(commands: Sequence[Sequence[str]]) -> str | None:
+    """Why a line with git in it may prepare what git runs: it also has a command that writes files which nobody names."""
+    names = {words[0].lstrip(MARK).rpartition("/")[2] for words in commands}
+    if "git" not in names or not (others := sorted(names - _READERS - _NAMERS)):
+        return None
+    return f"`{others[0]}` may write files that can have git run other commands; use git in a call of its own"
 
 
 def mentioned(text: str) -> bool:

@@ -52,6 +52,7 @@ def _read(text: str, depth: int) -> Line:
         try:
             commands = grammar.sure(root, source)
             doubt = next((why for words in commands if (why := wrappers.doubt(words) or git_places.doubt(words))), None)
+            doubt = doubt or git_places.unseen(commands)
         except Doubt as error:
             doubt = str(error)
             torn = isinstance(error, Torn)
