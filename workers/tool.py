@@ -71,7 +71,7 @@ def _claim(call_id: str, session_id: str, workspace_id: str) -> Taken | None:
     if not leases.ready():
         return None
     storage_id = workdir.storage_id(settings().workdir_root)
-    hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of, _git_may_run)
+    hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of, git_may_run=_git_may_run)
     with transaction(workspace_id) as db:
         read_ahead(db, Approval.about(call_id))
         try:
