@@ -13,6 +13,7 @@ def create_app() -> "Flask":
     import workers.enqueue  # noqa: F401 - hints leave after each commit
     from api import (
         agents,
+        api_keys,
         approvals,
         audit,
         environments,
@@ -31,7 +32,7 @@ def create_app() -> "Flask":
     from models import ids, roles
     from models.settings import settings
 
-    roles.refuse_too_strong()
+    roles.check_start("web")
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings().max_body_bytes
     app.url_map.merge_slashes = False  # no redirects: clients do not repeat a POST
@@ -56,6 +57,7 @@ def create_app() -> "Flask":
     app.register_blueprint(approvals.approvals)
     app.register_blueprint(audit.audit)
     app.register_blueprint(grants.grants)
+    app.register_blueprint(api_keys.api_keys)
     app.register_blueprint(policy.policy)
     app.register_blueprint(health.health)
     app.register_blueprint(reference.reference)

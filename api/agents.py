@@ -5,7 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 from flask import Blueprint
 
-from api import wire
+from api import loosening, wire
 from api.answers import agents as answers
 from api.answers.base import Page
 from api.door import Json, reads, writes
@@ -29,6 +29,7 @@ VERSIONS: Order[AgentVersion] = Order("versions", (AgentVersion.version,), lambd
 def create(db: Db, principal: Principal, body: AgentCreate) -> Json:
     """A new agent, at version 1."""
     said = body.normal()
+    loosening.check_agent(principal, body, None, said)
     check_servers(db, said, body.model_fields_set)
     return wire.agent(*Agent.create(db, principal, said))
 
@@ -59,7 +60,9 @@ def show(db: Db, _principal: Principal, query: AgentQuery, agent_id: str) -> Jso
 def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> Json:
     """A new version, if anything changes. 409 if `version` is given and is not the head."""
     agent = Agent.lock(db, agent_id)
-    version = agent.update(db, principal, body.changes(), version=body.version)
+    changes = body.changes()
+    loosening.check_agent(principal, body, agent.at(db).body, changes)
+    version = agent.update(db, principal, changes, version=body.version)
     check_servers(db, version.body, body.model_fields_set)  # as it would be: a list that is not given is kept
     return wire.agent(agent, version)
 

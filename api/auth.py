@@ -6,7 +6,7 @@ from flask import request
 
 from api import limits
 from api.errors import Denied
-from models.api_key import ApiKey, Bound
+from models import key_lookup
 from models.db import transaction
 from models.errors import NotFound
 from models.principal import Principal
@@ -31,19 +31,34 @@ def authenticate() -> Principal:
     secret = _secret()
     if not secret:
         raise Denied(401, _ASK)
-    principal = ApiKey.authenticate(secret)
+    address = client_address()
+    try:
+        principal = key_lookup.authenticate(secret, address)
+    except key_lookup.AddressRefused:
+        raise Denied(403, f"This API key may not be used from {address}: its `allowed_cidrs` do not name that address.") from None
     if principal is None:
-        raise Denied(401, f"This API key is not known here: mistyped, revoked, or another server's. {_ASK}")
+        raise Denied(401, f"This API key is not known here: mistyped, revoked, expired, switched off, or another server's. {_ASK}")
     limits.take(principal)
     wanted = request.headers.get("anthropic-workspace-id")
     if wanted and wanted != principal.workspace_id:
         raise Denied(403, f"anthropic-workspace-id: this key belongs to workspace {principal.workspace_id}; leave it out.")
-    if isinstance(principal, Bound):
+    if isinstance(principal, key_lookup.Bound):
         _keep_inside(principal, **(request.view_args or {}))
-    return replace(principal, address=request.remote_addr)
+    return replace(principal, address=address)
 
 
-def _keep_inside(principal: Bound, environment_id: str = "", session_id: str = "", **_others: str) -> None:
+def client_address() -> str | None:
+    """The address that the request came from."""
+    return request.remote_addr
+
+
+def administrator() -> Principal | None:
+    """The principal behind the request's key if it has the scope `admin`; for routes that need no key."""
+    principal = authenticate() if _secret() else None
+    return principal if principal and "admin" in principal.scopes else None
+
+
+def _keep_inside(principal: key_lookup.Bound, environment_id: str = "", session_id: str = "", **_others: str) -> None:
     """Let a bound key through to its own environment: its work, and its sessions."""
     from api.door import check_ids  # the doors know of us
 

@@ -30,6 +30,7 @@ ELSEWHERE = {
     "approvals": "api.cli_approvals",
     "audit": "api.cli_audit",
     "grants": "api.cli_grants",
+    "keys": "api.cli_keys",
     "tools": "workers.tools.cli",  # of the workers: the doors that share this folder know no tool, and never ask for this
 }
 """Commands that have a file of their own, which is imported when they are asked for."""
@@ -98,7 +99,7 @@ def workspaces_create(name: str, data_dir: Path) -> None:
 
     workspace_id = ids.new("wrkspc")
     with database_errors(), transaction(workspace_id) as db:
-        Workspace.create(db, name, by=_caller(workspace_id))
+        Workspace.create(db, name, by=caller(workspace_id))
     click.echo(workspace_id)
 
 
@@ -113,68 +114,7 @@ def workspaces_list(data_dir: Path, as_json: bool) -> None:
 
     with database_errors(), transaction(role="system") as db:
         rows = db.query(Workspace.id, Workspace.name).order_by(Workspace.id).all()  # the role sees no more than this
-    _show([{"id": row.id, "name": row.name} for row in rows], as_json)
-
-
-@main.group()
-def keys() -> None:
-    """API keys: who may ask, and for what."""
-
-
-@keys.command("create")
-@click.argument("name")
-@workspace
-@click.option("--scopes", help="Of read, agents, sessions, environment, approvals, reveal, admin.  [default: read,agents,sessions]")
-@click.option("--environment", help="Bind it to this self-hosted environment (env_...), for its worker: it opens nothing else.")
-@data_dir
-def keys_create(name: str, workspace: str, scopes: str | None, environment: str | None, data_dir: Path) -> None:
-    """Make a key. Its secret is shown once."""
-    use(data_dir)
-    from models.api_key import ApiKey
-    from models.db import transaction
-
-    wanted = frozenset(s.strip() for s in scopes.split(",")) if scopes is not None else None
-    with database_errors():
-        workspace_id = find_workspace(workspace)
-        with transaction(workspace_id) as db:
-            by = _caller(workspace_id)
-            row, secret = ApiKey.create(db, workspace_id=workspace_id, name=name, scopes=wanted, environment_id=environment, by=by)
-    bond = f", in {environment} only" if environment else ""
-    click.echo(f"{row.id}: {', '.join(row.scopes)}{bond}. This is shown once:", err=True)
-    click.echo(secret)
-
-
-@keys.command("list")
-@workspace
-@data_dir
-@as_json
-def keys_list(workspace: str, data_dir: Path, as_json: bool) -> None:
-    """List a workspace's keys."""
-    use(data_dir)
-    from models.api_key import ApiKey
-    from models.db import transaction
-
-    with database_errors(), transaction(find_workspace(workspace)) as db:
-        rows = db.query(ApiKey).order_by(ApiKey.id).all()
-    shown = ("id", "name", "scopes", "environment_id", "hint", "created_at", "revoked_at")
-    _show([{name: getattr(row, name) for name in shown} for row in rows], as_json)
-
-
-@keys.command("revoke")
-@click.argument("key_id")
-@workspace
-@data_dir
-def keys_revoke(key_id: str, workspace: str, data_dir: Path) -> None:
-    """End a key's life, everywhere within a few seconds."""
-    use(data_dir)
-    from models.api_key import ApiKey
-    from models.db import transaction
-
-    with database_errors():
-        workspace_id = find_workspace(workspace)
-        with transaction(workspace_id) as db:
-            ApiKey.revoke(db, key_id, by=_caller(workspace_id))
-    click.echo(f"{key_id} is revoked.")
+    show([{"id": row.id, "name": row.name} for row in rows], as_json)
 
 
 def use(folder: Path) -> None:
@@ -218,14 +158,14 @@ def find_workspace(named: str) -> str:
     return str(found[0])
 
 
-def _caller(workspace_id: str) -> "Principal":
+def caller(workspace_id: str) -> "Principal":
     """Who sits at the keyboard, for the audit."""
     from models.principal import Principal
 
     return Principal("person", getpass.getuser(), workspace_id)
 
 
-def _show(rows: list[dict[str, Any]], as_json: bool) -> None:
+def show(rows: list[dict[str, Any]], as_json: bool) -> None:
     """Print rows, one per line, or as JSON."""
     if as_json:
         click.echo(json.dumps(rows, default=str, indent=1))

@@ -104,10 +104,12 @@ def writes(
     also: Callable[[B], Iterable[str]] | None = None,
     once: bool = False,
     answer: type[BaseModel] | None = None,
+    shown_once: str = "",
 ) -> Callable[[Handler[B, P]], View]:
     """A route that changes something. Needs all of `scopes`, and those that `also` says this very body needs.
 
-    `once`: who asks for the same twice means it once.
+    `once`: who asks for the same twice means it once. `shown_once`: a field of the answer that is a secret. It is not kept for
+    retries, whose answer has null there.
     """
 
     def wrap(handler: Handler[B, P]) -> View:
@@ -120,7 +122,7 @@ def writes(
                 auth.require(principal, *also(asked))
             check_ids(path_ids)
             slip = _slip(principal, raw, once=once)
-            return _once(principal, slip, lambda db: handler(db, principal, asked, **path_ids))  # type: ignore[call-arg]
+            return _once(principal, slip, lambda db: handler(db, principal, asked, **path_ids), shown_once)  # type: ignore[call-arg]
 
         return opens(Door(answer, body=body, scopes=scopes))(view)
 
@@ -144,7 +146,7 @@ def respond(said: str, **headers: str) -> Response:
     return Response(said, 200, mimetype="application/json", headers=headers)
 
 
-def _once(principal: Principal, slip: Slip | None, act: Callable[[Db], Json]) -> Response:
+def _once(principal: Principal, slip: Slip | None, act: Callable[[Db], Json], shown_once: str = "") -> Response:
     """The effect and its answer in one transaction, or the answer that was given before."""
     if slip is None:
         return respond(_act(principal, lambda db: dumps(act(db))))
@@ -153,8 +155,10 @@ def _once(principal: Principal, slip: Slip | None, act: Callable[[Db], Json]) ->
     def found_or_kept(db: Db) -> tuple[str, str, bool]:
         if given := slip.find(db, asked_at):
             return given.id, given.text, True
-        said = dumps(act(db))
-        return slip.keep(db, principal, 200, said), said, False
+        answer = act(db)
+        said = dumps(answer)
+        kept = dumps(answer | {shown_once: None}) if shown_once else said
+        return slip.keep(db, principal, 200, kept), said, False
 
     while True:
         try:

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from flask import Blueprint, Response, request
 
-from api import auth, parsing, wire
+from api import auth, parsing, revealing, wire
 from api.answers import events as answers
 from api.door import EVENT_STREAM, Door, Json, check_ids, opens, reads, writes
 from api.hub import hub
@@ -37,18 +37,18 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> Jso
             read_ahead(db, Approval.about(call_id))
     session = flow.lock(db, session_id)
     stored = flow.receive(db, session, principal, said)
-    return {"data": [wire.event(event) for event in stored]}
+    return {"data": [wire.event(event, whole=runs_tools(principal)) for event in stored]}
 
 
 @events.get("")
 @reads(EventList, answer=answers.EventPage)
-def index(db: Db, _principal: Principal, query: EventList, session_id: str) -> Json:
-    """The session's events in their order; ours only where asked for."""
+def index(db: Db, principal: Principal, query: EventList, session_id: str) -> Json:
+    """The session's events in their order; ours only where asked for. `reveal` needs the scope `reveal`, and is audited."""
     find(db, session_id)
-    return listed(db, query, session_id)
+    return listed(db, principal, query, session_id)
 
 
-def listed(db: Db, query: EventList, session_id: str) -> Json:
+def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> Json:
     """A page of the events that `query` asks for."""
     wanted = sa.select(Event).where(Event.session_id == session_id)
     if "approvals" not in query.include:
@@ -65,7 +65,14 @@ def listed(db: Db, query: EventList, session_id: str) -> Json:
             wanted = wanted.where(bound(at))
     order = ASCENDING if query.order == "asc" else ASCENDING.reversed()
     rows, after = page(db, wanted, order, query.limit, query.page)
-    return {"data": [wire.event(row) for row in rows], "next_page": after}
+    secrets = revealing.revealed(db, principal, session_id, rows) if query.reveal else {}
+    whole = runs_tools(principal)
+    return {"data": [wire.event(row, whole=whole) | secrets.get(row.id, {}) for row in rows], "next_page": after}
+
+
+def runs_tools(principal: Principal) -> bool:
+    """True if the key may post the results of client tools, and so has to see the inputs of their calls."""
+    return not principal.scopes.isdisjoint({"sessions", "environment"})
 
 
 @events.get("/stream")
@@ -89,7 +96,8 @@ def opened(principal: Principal, session_id: str) -> Response:
     except BaseException:
         hub().unregister(reader)
         raise
-    sent = Stream(reader, principal.workspace_id, "approvals" in query.include, frozenset(query.event_deltas), over)
+    previews = frozenset(query.event_deltas)
+    sent = Stream(reader, principal.workspace_id, "approvals" in query.include, previews, runs_tools(principal), over)
     response = Response(iter(sent), mimetype=EVENT_STREAM, headers=_HEADERS)
     response.call_on_close(lambda: hub().unregister(reader))
     return response

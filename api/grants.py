@@ -18,6 +18,7 @@ from models.approval import Approval
 from models.db import Db
 from models.grant import Grant
 from models.principal import Principal
+from models.pure.masking import mask
 from models.pure.policy import Rule
 from models.ruling import Ruling
 from models.session import Session
@@ -75,11 +76,15 @@ def given(db: Db, approvals: Sequence[Approval]) -> dict[str, Json]:
 
 
 def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
-    """How many other calls wait that a grant of this `rule` would allow, if it were given with the approval's decision."""
+    """How many other calls wait that a grant of this `rule` would allow, if it were given with the approval's decision.
+
+    Their inputs are held against the rule with their secrets masked: patterns of one's own choice could find these out. A rule
+    about one exact input is held against the real ones, whose hashes are no secrets.
+    """
     session = db.get_one(Session, approval.session_id)
     reach = Approval.session_id == session.id if scope == "session" else Approval.agent_id == session.agent_id
     waiting = (
-        sa.select(Approval.input, Session)
+        sa.select(Approval.input, Approval.input_schema, Session)
         .join(Session, Session.id == Approval.session_id)
         .where(reach, Approval.tool == approval.tool, Approval.id != approval.id)
         .where(Approval.status == "pending", Approval.kind == "tool_call", Approval.expires_at > clock.DB_NOW)
@@ -90,10 +95,13 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     behind = listed(db, session.agent)
     identity = Ruling.of(session.agent, policies, behind).identity(approval.tool, self_hosted=session.self_hosted)
     released = 0
-    for given, other in db.execute(waiting):
+    for spelled, schema, other in db.execute(waiting):
+        given = json.loads(spelled)
+        if rule.match.input_sha256 is None:
+            given = mask(given, schema).shown
         rules = Ruling.of(other.agent, policies, listed(db, other.agent)).in_session(git_written=other.git_written)
         if rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
-            released += rules.verdict(approval.tool, json.loads(given), [rule]).effect == "allow"
+            released += rules.verdict(approval.tool, given, [rule]).effect == "allow"
     return released
 
 

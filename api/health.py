@@ -11,6 +11,7 @@ from flask import Blueprint, Response, json
 from sqlalchemy.exc import SQLAlchemyError
 
 import models
+from api import auth
 from api.answers.health import Alive, Ready
 from api.door import Door, opens
 from models import due
@@ -60,9 +61,10 @@ def _revisions() -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _held_back() -> list[str]:
-    """Why queued tool calls are left by the workers that could have claimed them."""
+    """Why workers leave queued tool calls of the workspace whose key with the scope `admin` asks; without one, nothing."""
     try:
-        return due.held_back() + due.without_a_worker()
+        principal = auth.administrator()
+        return due.held_back(principal.workspace_id) + due.without_a_worker(principal.workspace_id) if principal else []
     except SQLAlchemyError:
         return ["unknown: the database did not say in time"]
 

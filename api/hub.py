@@ -15,13 +15,11 @@ from collections import deque
 from typing import Any
 
 import redis
-import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import SQLAlchemyError
 
 from api import limits
 from api.reader import Frame, Reader
-from models.api_key import ApiKey
+from models import key_lookup
 from models.db import transaction
 from models.session import Session
 from models.settings import settings
@@ -190,20 +188,15 @@ def _look_at_heads(readers: list[Reader]) -> None:
     """Wake whoever is behind its session's head, and end the streams of deleted sessions and revoked keys."""
     sessions = list({reader.session_id for reader in readers})
     keys = list({reader.key_id for reader in readers})
-    with transaction(role="system") as db:
-        found = db.execute(sa.select(Session.id, Session.last_seq).where(Session.id == _any(sessions)))
-        heads = dict(found.tuples().all())
-        good = set(db.scalars(sa.select(ApiKey.id).where(ApiKey.id == _any(keys), ApiKey.revoked_at.is_(None))))
+    with transaction() as db:
+        heads = Session.heads(db, sessions)
+        good = key_lookup.good(db, keys)
     for reader in readers:
         reader.gone = reader.session_id not in heads
         reader.refused = reader.key_id not in good
         reader.look = reader.look or heads.get(reader.session_id, 0) > reader.seq
         if reader.gone or reader.refused or reader.look:
             reader.wake.set()
-
-
-def _any(values: list[str]) -> Any:
-    return sa.any_(sa.literal(values, ARRAY(sa.Text)))
 
 
 def _connect() -> "redis.Redis":

@@ -12,13 +12,14 @@ from api.answers import policy as answers
 from api.door import Json, reads, writes
 from api.requests.base import NoQuery
 from api.requests.policy import PolicyExplain, PolicySimulate, PolicyUpdate
-from models import clock
+from models import audit, clock
 from models.db import Db
 from models.errors import Busy, Invalid
 from models.flow import explaining, simulating
 from models.flow.explaining import Explanation
 from models.flow.simulating import Example, Outcome, Side, Trial
 from models.principal import Principal
+from models.pure.canonical import digest
 from models.pure.policy import Rule, covers, spelled_rule
 from models.session import Session
 from models.workspace import Workspace
@@ -59,7 +60,10 @@ def explain(db: Db, _principal: Principal, body: PolicyExplain) -> Json:
 @policy.post("/simulate")
 @writes(PolicySimulate, "read", answer=answers.PolicySimulation)
 def simulate(db: Db, principal: Principal, body: PolicySimulate) -> Json:
-    """What a rule or a policy would have done to the calls of the last days, with examples. Nothing is changed."""
+    """What a rule or a policy would have done to the calls of the last days, with examples. Nothing is changed.
+
+    Inputs are judged with their secrets masked. A key with the scope `reveal` has them judged as they are, and that is audited.
+    """
     if (body.rule is None) == (body.permission_policy is None):
         raise Invalid("rule", "give either rule or permission_policy.")
     if body.agent_id:
@@ -68,11 +72,21 @@ def simulate(db: Db, principal: Principal, body: PolicySimulate) -> Json:
     if not _simulating.acquire(blocking=False):
         raise Busy("Another simulation is under way here; try again when it has ended.")
     try:
-        wanted = Trial(since, body.rule, body.permission_policy, body.agent_id, body.tool)
+        reveal = "reveal" in principal.scopes
+        wanted = Trial(since, body.rule, body.permission_policy, body.agent_id, body.tool, reveal)
         found = simulating.simulate(db, principal.workspace_id, wanted)
     finally:
         _simulating.release()
+    if reveal:
+        audit.record(db, principal, "policy.simulated", principal.workspace_id, _noted(wanted, found))
     return _simulated(wanted, found)
+
+
+def _noted(wanted: Trial, found: Outcome) -> Json:
+    """The audit's details of a simulation over inputs with their secrets."""
+    policy = {"permission_policy_sha256": digest(wanted.policy)} if wanted.policy else {}
+    about = {"agent_id": wanted.agent_id, "tool": wanted.tool, "since": wire.time(wanted.since), "looked_at": found.looked_at}
+    return about | policy | ({"rule": wanted.rule} if wanted.rule else {})
 
 
 def _session(db: Db, session_id: str) -> Session:
@@ -133,6 +147,7 @@ def _simulated(wanted: Trial, found: Outcome) -> Json:
         "type": "policy_simulation",
         "since": wire.time(wanted.since),
         "looked_at": found.looked_at,
+        "masked": found.masked,
         "complete": found.complete,
         "changed": found.changed,
         **{effect: _side(side) for effect, side in found.sides.items()},

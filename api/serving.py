@@ -11,8 +11,9 @@ from gunicorn import util
 from gunicorn.http import errors
 from gunicorn.workers.ggevent import GeventWorker
 
-from models import ids, process
+from models import garbage_collection, ids
 from models.settings import settings
+from models.variables import refuse_needless
 
 _STATUS: dict[type[Exception], tuple[int, str]] = {
     errors.LimitRequestLine: (414, "URI Too Long"),
@@ -65,9 +66,14 @@ def _words(status: int, exc: Exception) -> str:
     return f"This is no HTTP request that this server takes: {str(exc)[:200]}."
 
 
+def on_starting(_arbiter: Any) -> None:
+    """gunicorn's hook, before any process is forked: one that may not start would be forked again and again."""
+    refuse_needless("web")
+
+
 def post_worker_init(_worker: Any) -> None:
     """gunicorn's hook: a process has loaded the application."""
-    process.started()
+    garbage_collection.freeze()
 
 
 worker_class = Worker

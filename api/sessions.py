@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 from flask import Blueprint
 
-from api import wire
+from api import loosening, wire
 from api.agents import named, within
 from api.answers import sessions as answers
 from api.door import Json, reads, writes
@@ -33,10 +33,14 @@ NEWEST: Order[Session] = Order("sessions", (Session.created_at, Session.id), lam
 @sessions.post("")
 @writes(SessionCreate, "sessions", answer=answers.Session)
 def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
-    """A new session, idle, or running if it comes with messages."""
+    """A new session, idle, or running if it comes with messages.
+
+    Overriding tools, MCP servers, the policy or how people are asked needs the scope `agents`.
+    """
     read_ahead(db, Environment.kept(body.environment_id), clock.NOW)
     version = _version(db, body)
     overrides = body.agent.overrides()
+    loosening.check_session(principal, body.agent, version.body, overrides)
     check_servers(db, version.snapshot(overrides), overrides, at="agent.")
     environment = Environment.for_session(db, body.environment_id)
     session = flow.create(
@@ -77,9 +81,11 @@ def show(db: Db, _principal: Principal, _query: NoQuery, session_id: str) -> Jso
 @sessions.post("/<session_id>")
 @writes(SessionUpdate, "sessions", answer=answers.Session)
 def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> Json:
-    """Change its title, metadata or, while it does not run, its agent's tools."""
+    """Change its title, metadata or, while it does not run, its agent's tools and MCP servers: these need the scope `agents`."""
     session = flow.lock(db, session_id)
     changes = body.changes()
+    if body.agent:
+        loosening.check_session(principal, body.agent, session.configured, changes)
     flow.update(db, session, principal, changes)
     check_servers(db, session.agent, changes, at="agent.")
     return _said(db, session)

@@ -50,6 +50,8 @@ class Stream:
     """Whether events of our own types are shown."""
     previews: frozenset[str]
     """Types of events whose deltas are shown."""
+    whole: bool
+    """The reader may run client tools, and so gets their inputs with secrets."""
     over: bool
     """The session was terminated already: what is stored is all there will be."""
     _open: set[str] = field(default_factory=set)
@@ -106,7 +108,7 @@ class Stream:
             event = events.popleft()
             self.reader.seq = event.seq
             if self.approvals or not event.type.startswith(OURS):
-                yield _frame(event.type, wire.event(event), event.seq)
+                yield _frame(event.type, wire.event(event, whole=self.whole), event.seq)
             self._open.discard(event.id)
             if event.type == "agent.message":
                 self._closed.append(event.id)
@@ -144,7 +146,7 @@ class Stream:
     def _deleted(self) -> dict[str, Any]:
         """Made up, as the events went with the session."""
         try:
-            with transaction(role="system") as db:
+            with transaction(self.workspace_id) as db:
                 now = wire.time(clock.now(db))
         except SQLAlchemyError:
             now = None

@@ -47,10 +47,10 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, threa
 
 @threads.get("/<thread_id>/events")
 @reads(EventList, answer=EventPage)
-def listed(db: Db, _principal: Principal, query: EventList, session_id: str, thread_id: str) -> Json:
+def listed(db: Db, principal: Principal, query: EventList, session_id: str, thread_id: str) -> Json:
     """The thread's events in their order."""
     _find(db, session_id, thread_id)
-    return events.listed(db, query, session_id)
+    return events.listed(db, principal, query, session_id)
 
 
 @threads.get("/<thread_id>/stream")

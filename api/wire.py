@@ -4,13 +4,16 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from models import call_events
 from models.agent import Agent, AgentVersion
+from models.api_key import ApiKey
 from models.approval import Approval
 from models.environment import Environment
 from models.event import Event
 from models.grant import Grant, rule_for
 from models.pure import masking, policy
 from models.pure.canonical import spelled
+from models.pure.key_secret import PREFIX
 from models.session import Session
 from models.work import Work
 
@@ -140,16 +143,23 @@ def waiting(row: Approval) -> Json:
     }
 
 
-def event(row: Event) -> Json:
-    """An event, in lists and in streams."""
-    return {**row.body, "id": row.id, "type": row.type, "processed_at": time(row.processed_at)}
+def event(row: Event, *, whole: bool) -> Json:
+    """An event, in lists and in streams. `whole`: the reader may run client tools, and so gets their inputs with secrets."""
+    body = dict(row.body)
+    shown = body.pop(call_events.SHOWN, None)
+    if shown is not None and not whole:
+        body["input"] = shown
+    return {**body, "id": row.id, "type": row.type, "processed_at": time(row.processed_at)}
 
 
 def approval(row: Approval, given: Json | None = None, *, reveal: bool = False) -> Json:
     """An approval: the question, what was shown, the answer, the grant that it gave. `reveal` leaves secrets unmasked."""
     masked = row.masked
     hidden = masked.paths and not reveal
-    edited = json.loads(row.decided_input) if row.decided_input else None
+    edited = row.decided_shown
+    if reveal and row.decided_input:
+        edited = json.loads(row.decided_input)
+    echoes = masking.Echoes(()) if reveal else row.echoes
     return {
         "id": row.id,
         "type": "approval",
@@ -166,16 +176,16 @@ def approval(row: Approval, given: Json | None = None, *, reveal: bool = False) 
         "input_sha256": row.input_sha256,
         "rule": row.rule,
         "annotations": row.annotations,
-        "questions": row.questions,
-        "attempt": row.attempt_told,
+        "questions": echoes.value(row.questions),
+        "attempt": echoes.value(row.attempt_told),
         "covers": _covers(row),
         "created_at": time(row.created_at),
         "expires_at": time(row.expires_at),
         "on_timeout": row.on_timeout,
         "remind_at": time(row.remind_at),
         "reminded_at": time(row.reminded_at),
-        "decision": row.decision,
-        "decided_input": edited if reveal or edited is None else masking.mask(edited, row.input_schema).shown,
+        "decision": echoes.value(row.decision),
+        "decided_input": edited,
         "decided_sha256": row.decided_sha256,
         "decided_by": row.decided_by,
         "decided_at": time(row.decided_at),
@@ -205,6 +215,26 @@ def grant(row: Grant, now: datetime) -> Json:
         "revoked_at": time(row.revoked_at),
         "revoked_by": row.revoked_by,
         "live": not over and (row.max_uses is None or row.uses < row.max_uses),
+    }
+
+
+def api_key(row: ApiKey, now: datetime) -> Json:
+    """An API key, as it is at `now`, without its secret."""
+    return {
+        "id": row.id,
+        "type": "api_key",
+        "name": row.name,
+        "partial_key_hint": f"{PREFIX}...{row.hint}",
+        "status": row.status(now),
+        "scope": {"type": "workspace", "workspace_id": row.workspace_id},
+        "principal": None,
+        "created_by": None,
+        "created_at": time(row.created_at),
+        "expires_at": time(row.expires_at),
+        "last_used_at": time(row.last_used_at),
+        "scopes": row.scopes,
+        "allowed_cidrs": row.allowed_cidrs,
+        "environment_id": row.environment_id,
     }
 
 

@@ -22,6 +22,9 @@ from deploy.embedded_redis import Redis
 from deploy.folder import MARK, Folder, Refused, end_leftovers, why_taken
 from deploy.probes import ShellProbe, Workers, answers
 from deploy.supervisor import Child, Stopped, Supervisor, shell
+from models import seal_key
+from models.settings import settings
+from models.variables import environment_of
 
 ROOT = Path(__file__).parents[1]
 UP = "up.json"
@@ -42,7 +45,7 @@ def up(port: int, path: Path, procfile: Path = ROOT / "Procfile") -> int:
 
 
 class Local:
-    """One `assent up`. The steps are in `_start`; `env` is what every child is given."""
+    """One `assent up`. The steps are in `_start`; `env` is what all children need, and `models.variables` says which gets what."""
 
     def __init__(self, folder: Folder, port: int, procfile: Path) -> None:
         taken = why_taken(port)
@@ -125,7 +128,7 @@ class Local:
             return
         postgres = self.postgres
         postgres.prepare()
-        self.supervisor.start(postgres.child(self.env))
+        self.supervisor.start(postgres.child(environment_of("postgres", self.env)))
         self.supervisor.wait_for("Postgres", postgres.is_ready, READY_SECONDS)
         postgres.create_roles()
         self.owner_url = postgres.url("owner")
@@ -150,7 +153,7 @@ class Local:
         if not redis.server:
             self.supervisor.say(welcome.SLOW_REDIS)
         redis.prepare()
-        self.supervisor.start(redis.child(self.env))
+        self.supervisor.start(redis.child(environment_of("redis", self.env)))
         self.supervisor.wait_for("Redis", redis.is_ready, READY_SECONDS)
         self.env["REDIS_URL"] = redis.url
 
@@ -159,7 +162,7 @@ class Local:
             return
         port = self.folder.port("standin")
         line = shell(sys.executable, "-m", "deploy.standin", "--port", str(port))
-        self.supervisor.start(Child("standin", line, dict(self.env)))
+        self.supervisor.start(Child("standin", line, environment_of("standin", self.env)))
         self.env |= {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}", "ANTHROPIC_API_KEY": "stand-in"}
 
     def _choose_shell(self) -> None:
@@ -170,25 +173,26 @@ class Local:
             self.supervisor.say(welcome.BARE_SHELL)
 
     def _make_audit_key(self) -> None:
-        """A key that signs the audit's seals, made once; whoever wants it out of reach gives one of his own."""
+        """Make the key that signs the audit's seals, once, unless the operator names another."""
         if self.env.get("ASSENT_AUDIT_KEY") or self.env.get("ASSENT_AUDIT_KEY_FILE"):
             return
         if self.folder.read(AUDIT_KEY) is None:
-            from models import seal_key
-
             self.folder.write(AUDIT_KEY, seal_key.make())
         self.env["ASSENT_AUDIT_KEY_FILE"] = str(self.folder.path / AUDIT_KEY)
 
     def _use_own_settings(self) -> None:
-        from models.settings import settings
-
         os.environ.update(self.env)
         settings.cache_clear()
+        # Only the sweeps hold the private key; the others verify by its public half.
+        try:
+            self.env["ASSENT_AUDIT_PUBLIC_KEYS"] = " ".join(key.text for key in seal_key.known())
+        except (OSError, ValueError) as error:
+            raise Refused(f"the audit's keys (ASSENT_AUDIT_KEY, _KEY_FILE, _PUBLIC_KEYS) cannot be read: {error}") from None
 
     def _start_processes(self) -> None:
         processes = parse_procfile(self.procfile.read_text("utf-8")).processes
         for name, line in processes.items():
-            self.supervisor.start(Child(name, line, dict(self.env)))
+            self.supervisor.start(Child(name, line, environment_of(name, self.env)))
 
     def _write_up(self) -> None:
         """Say where everything is, for programs. Written only while all of it is ready; again whenever a child is new."""

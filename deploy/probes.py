@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 from kombu.exceptions import OperationalError
 
+from models.variables import environment_of
+
 
 class Workers:
     """The Celery workers behind a broker."""
@@ -19,12 +21,12 @@ class Workers:
         self._celery: Any = Celery(broker=redis_url, broker_transport_options=limits)
 
     def answer(self) -> bool:
-        """Whether one for turns and one for tools answer a ping, within half a second."""
+        """Whether those for turns, tools and sweeps answer a ping, within half a second."""
         try:
             replies: list[dict[str, object]] = self._celery.control.ping(timeout=0.5)
         except OperationalError:
             return False
-        return {name.partition("@")[0] for reply in replies for name in reply} >= {"turns", "tools"}
+        return {name.partition("@")[0] for reply in replies for name in reply} >= {"turns", "tools", "sweeps"}
 
 
 class ShellProbe:
@@ -35,7 +37,7 @@ class ShellProbe:
         program = "import sys; from workers.tools.sandbox import shell_ready; sys.exit(shell_ready() is not None)"
         self._process = subprocess.Popen(  # noqa: S603 - no input in it
             [sys.executable, "-c", program],
-            env={**os.environ, "ASSENT_SHELL": "bubblewrap"},
+            env={**environment_of("tools", os.environ), "ASSENT_SHELL": "bubblewrap"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

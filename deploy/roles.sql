@@ -1,10 +1,11 @@
--- The three database roles and the database. Run once by an administrator, again whenever you like:
+-- The database roles and the database. Run once by an administrator, again whenever you like:
 --
 --   ASSENT_OWNER_PASSWORD=... ASSENT_APP_PASSWORD=... ASSENT_SYSTEM_PASSWORD=... psql -X -d postgres -f deploy/roles.sql
 --
 -- Passwords come from the environment, so that they stand in no process list; one that is not set is left as it is (then give it
 -- later: ALTER ROLE assent_app PASSWORD '...'). Another name for the database: -v database=NAME. psql 15 or newer.
--- Migrations run as assent_owner; they create the tables and say what the other two may do.
+-- Migrations run as assent_owner; they create the tables and say what the other roles may do. assent_definer cannot log in: it owns
+-- the few functions by which assent_app reaches over workspaces.
 
 \set ON_ERROR_STOP on
 \if :{?database}
@@ -17,6 +18,10 @@ FROM unnest(ARRAY['assent_owner', 'assent_app', 'assent_system']) AS role
 WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = role)
 \gexec
 
+SELECT 'CREATE ROLE assent_definer NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE'
+WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'assent_definer')
+\gexec
+
 -- Only where it is not so already: an administrator who is no superuser may not even repeat it.
 SELECT format('ALTER ROLE %I LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE', rolname)
 FROM pg_roles
@@ -24,10 +29,14 @@ WHERE rolname IN ('assent_owner', 'assent_app', 'assent_system')
   AND (rolsuper OR rolbypassrls OR rolcreatedb OR rolcreaterole OR NOT rolcanlogin)
 \gexec
 
--- Neither of the running roles may be a member of the owner, or it would own the tables as well.
-SELECT format('REVOKE assent_owner FROM %I', rolname)
-FROM pg_roles
-WHERE rolname IN ('assent_app', 'assent_system') AND pg_has_role(rolname, 'assent_owner', 'MEMBER')
+-- Migrations give functions to assent_definer, which only its members may do.
+SELECT 'GRANT assent_definer TO assent_owner' WHERE NOT pg_has_role('assent_owner', 'assent_definer', 'MEMBER')
+\gexec
+
+-- Neither of the running roles may be a member of the owner, or it would own the tables as well; nor of assent_definer.
+SELECT format('REVOKE %I FROM %I', strong, rolname)
+FROM pg_roles, unnest(ARRAY['assent_owner', 'assent_definer']) AS strong
+WHERE rolname IN ('assent_app', 'assent_system') AND pg_has_role(rolname, strong, 'MEMBER')
 \gexec
 
 \getenv owner_password ASSENT_OWNER_PASSWORD

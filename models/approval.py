@@ -71,6 +71,8 @@ class Approval(Base):
     reminded_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     decided_input: Mapped[str | None]
     """The canonical input that a person put in the place of the proposed one."""
+    decided_shown: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """The same with its secrets masked: markers that the person left are markers still."""
     decided_sha256: Mapped[str | None]
     """Its hash: then this is what may run, and nothing else."""
     decision: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
@@ -163,9 +165,15 @@ class Approval(Base):
         """The hash of what may run once it is allowed."""
         return self.decided_sha256 or self.input_sha256
 
-    def edit(self, edited: dict[str, Any]) -> None:
-        """A person put another input in the place of the proposed one."""
-        self.decided_input, self.decided_sha256 = spelled(edited), digest(edited)
+    @property
+    def echoes(self) -> masking.Echoes:
+        """The values that are masked in its inputs, to be masked in all else that it shows."""
+        decided = masking.mask(json.loads(self.decided_input), self.input_schema).hidden if self.decided_input else ()
+        return masking.Echoes([*self.masked.hidden, *decided])
+
+    def edit(self, edited: dict[str, Any], shown: dict[str, Any]) -> None:
+        """A person put another input in the place of the proposed one; `shown` has its secrets masked."""
+        self.decided_input, self.decided_sha256, self.decided_shown = spelled(edited), digest(edited), shown
 
     def extend(self, db: Db, session: Session, principal: Principal, seconds: float) -> None:
         """A later deadline, `seconds` from now. Raises Conflict if it is decided, over, or the deadline would not be later."""
@@ -232,7 +240,8 @@ class Approval(Base):
             "decided_by": str(principal),
         }
         body |= {k: v for k, v in decision.said.items() if k not in {"result", "content", "respond"}}
-        event_id = session.emit(db, "user.tool_confirmation", body).id
+        echoes = self.echoes if decision.deny_message else masking.Echoes(())
+        event_id = session.emit(db, "user.tool_confirmation", echoes.value(body)).id
         move(
             db,
             self,
@@ -242,6 +251,7 @@ class Approval(Base):
             decided_at=session.now,
             event_id=event_id,
             decided_input=self.decided_input,
+            decided_shown=self.decided_shown,
             decided_sha256=self.decided_sha256,
         )
         kind = status if status in {"expired", "cancelled"} else "decided"
@@ -253,5 +263,5 @@ class Approval(Base):
         }
         session.emit(db, f"approval.{kind}", told)
         hashes = {"input_sha256": self.input_sha256} | ({"decided_sha256": self.decided_sha256} if self.decided_sha256 else {})
-        session.note(principal, f"approval.{kind}", self.id, status=status, **hashes, **decision.noted)
+        session.note(principal, f"approval.{kind}", self.id, status=status, **hashes, **echoes.value(decision.noted))
         return event_id

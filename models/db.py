@@ -26,6 +26,7 @@ __all__ = [
     "Base",
     "Db",
     "Hint",
+    "MissingUrl",
     "Outbox",
     "dispose",
     "engine",
@@ -51,6 +52,10 @@ _CONNECT: dict[str, Any] = {
 # What Postgres says when the fault is passing and nothing was done: connections (08, 53, 57P), deadlock and serialization (40),
 # lock and statement time-outs (55P03, 57014), a read-only standby during a failover (25006).
 _PASSING = ("08", "53", "57P", "40", "55P03", "57014", "25006")
+
+
+class MissingUrl(Exception):
+    """This process was not given the URL of a role, by intention or not."""
 
 
 class Base(DeclarativeBase):
@@ -108,6 +113,8 @@ def engine(role: Role = "app") -> sa.Engine:
     if key not in _engines:
         s = settings()
         url = {"app": s.database_url, "system": s.database_system_url, "owner": s.database_owner_url}[role]
+        if not url:
+            raise MissingUrl(f"DATABASE_{role.upper()}_URL is not set: this process cannot act as assent_{role}")
         made = _engines[key] = sa.create_engine(
             sa.make_url(url).set(drivername="postgresql+psycopg"),
             isolation_level="AUTOCOMMIT",  # a transaction begins by its pipeline, with its first statement

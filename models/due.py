@@ -1,6 +1,7 @@
 """What is due, over all workspaces: each function finds a bounded number of ids, for a sweep to act on one by one.
 
-They run as `assent_system`, without locks. The acting transaction locks the session and looks again.
+They run as `assent_system`, without locks, in the sweeps' process alone. The acting transaction locks the session and looks again.
+Other processes call only `gone`, which asks a function of the database, and what readiness says of one workspace.
 """
 
 from collections import Counter
@@ -14,7 +15,6 @@ from models.db import Hint, transaction
 from models.grant import Grant
 from models.idempotency import Answer
 from models.pure.naming import OURS
-from models.session import Session
 from models.settings import settings
 from models.tool_call import ToolCall
 from models.toolset import missing
@@ -144,29 +144,29 @@ def waiting_for(grant: NewGrant, limit: int = BATCH) -> list[Due]:
     return _find(sa.select(both.c.session_id, both.c.session_id, both.c.workspace_id).order_by(both.c.session_id).limit(limit))
 
 
+_GONE = sa.text("SELECT assent_gone_sessions(CAST(:ids AS text[]))")
+
+
 def gone(session_ids: list[str]) -> set[str]:
-    """Those of the ids that are no session's any more."""
-    with transaction(role="system") as db:
-        return set(session_ids) - set(db.scalars(sa.select(Session.id).where(Session.id.in_(session_ids))))
+    """Those of the ids that are no session's any more, in any workspace. Tools workers ask, which are not `assent_system`."""
+    with transaction() as db:
+        return set(db.scalars(_GONE, {"ids": session_ids}))
 
 
-def held_back() -> list[str]:
-    """Why queued calls are left by the workers that could have claimed them: a sentence for each reason, for operators."""
+def held_back(workspace_id: str) -> list[str]:
+    """Why workers leave queued calls of the workspace: a sentence for each reason."""
     first = sa.select(ToolCall.held_back).where(ToolCall.status == "queued", ToolCall.held_back.is_not(None)).limit(LOOKED_AT)
-    with transaction(role="system") as db:
+    with transaction(workspace_id) as db:
         counted = Counter(db.scalars(first))
     return [f"{count} tool call(s) wait: {reason}" for reason, count in counted.most_common(10)]
 
 
-def without_a_worker() -> list[str]:
-    """Toolsets that queued calls wait for and no worker has: a sentence for each, for operators."""
-    first = sa.select(ToolCall.address).where(ToolCall.status == "queued").order_by(ToolCall.due_at).limit(LOOKED_AT)
-    wanted: set[str] = set()
-    for queue in queues():
-        with transaction(role="system") as db:
-            wanted |= {address for address in db.scalars(first.where(ToolCall.queue == queue)) if address}
-    with transaction(role="system") as db:
-        return [f"calls wait: no worker has toolset {address.removeprefix(OURS)}" for address in missing(db, wanted)]
+def without_a_worker(workspace_id: str) -> list[str]:
+    """Toolsets that queued calls of the workspace wait for and no worker has: a sentence for each."""
+    first = sa.select(ToolCall.address).where(ToolCall.status == "queued", ToolCall.address.is_not(None)).limit(LOOKED_AT)
+    with transaction(workspace_id) as db:
+        waiting = {address for address in db.scalars(first) if address}
+        return [f"calls wait: no worker has toolset {address.removeprefix(OURS)}" for address in missing(db, waiting)]
 
 
 def forget_answers(limit: int = 10_000) -> None:

@@ -72,7 +72,7 @@ _KEEP = sa.text("""
     ON CONFLICT (id) DO UPDATE
     SET body_sha256 = excluded.body_sha256, status = excluded.status, text = excluded.text, expires_at = excluded.expires_at
 """)
-_FORGET = sa.text("DELETE FROM answer WHERE id = ANY(:ids)")
+_FORGET = sa.text("SELECT assent_forget_answers(CAST(:ids AS text[]))")
 
 
 @dataclass(frozen=True)
@@ -147,5 +147,5 @@ class Slip:
 
 def came_through(answer_ids: list[str]) -> None:
     """Forget answers to requests that may be meant anew: their clients have them."""
-    with transaction(role="system") as db:
+    with transaction() as db:
         db.execute(_FORGET, {"ids": answer_ids})

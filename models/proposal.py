@@ -5,6 +5,7 @@ from typing import Any
 
 from models.db import Db, outbox
 from models.pure.canonical import digest
+from models.pure.masking import Echoes, Masked
 from models.pure.policy import Verdict
 from models.rows import made
 from models.ruling import Asking
@@ -51,6 +52,8 @@ class Proposal:
     idempotent: bool
     asking: Asking | None
     """How people are asked about it; None for what has a problem."""
+    masked: Masked
+    """The input without its secrets."""
     answer_seconds: float | None = None
     """How long the client may take, if it runs it."""
     origin: Origin | None = None
@@ -71,8 +74,10 @@ class Proposal:
             kind="self_hosted" if session.self_hosted and self.kind == "builtin" else self.kind,
             input=self.input,
             input_sha256=digest(self.input),
+            shown_input=self.masked.shown if self.masked.paths else None,
+            secrets=list(self.masked.hidden) or None,
             permission=verdict.effect,
-            rule=verdict.rule,
+            rule=Echoes(self.masked.hidden, quoted=True).text(verdict.rule),  # may quote the input
             grants=grants,
             asking=self.asking.kept if (grants or self.origin) and self.asking else None,
             idempotent=self.idempotent,

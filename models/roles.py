@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import psycopg
 
 from models.settings import settings
+from models.variables import refuse_needless
 
 log = logging.getLogger(__name__)
 
@@ -17,6 +18,8 @@ SELECT current_setting('server_version_num')::int / 10000, current_user, rolsupe
        EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p') AND pg_has_role(current_user, c.relowner, 'MEMBER'))
        OR EXISTS (SELECT FROM pg_database d WHERE datname = current_database() AND pg_has_role(current_user, d.datdba, 'MEMBER'))
+       OR EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+                  WHERE n.nspname = 'public' AND p.prosecdef AND pg_has_role(current_user, p.proowner, 'MEMBER'))
 FROM pg_roles WHERE rolname = current_user
 """
 
@@ -59,12 +62,18 @@ def too_strong(facts: Facts) -> str | None:
     return None
 
 
-def refuse_too_strong() -> None:
-    """Called as each process starts: exit, with one line, if a running role is too strong or its server too old.
+def check_start(*processes: str) -> None:
+    """Called as a process starts, with its names in the Procfile: exit, with one line, if it holds what it must not hold, lacks the
+    system role that it needs, or a role of its own is too strong or on a server that is too old.
 
     A database that does not answer now is no reason: it is waited for, as it would be later.
     """
-    running = {"DATABASE_URL": settings().database_url, "DATABASE_SYSTEM_URL": settings().database_system_url}
+    refuse_needless(*processes)
+    running = {"DATABASE_URL": settings().database_url}
+    if "sweeps" in processes:
+        running["DATABASE_SYSTEM_URL"] = settings().database_system_url
+        if not running["DATABASE_SYSTEM_URL"]:
+            raise SystemExit("assent: DATABASE_SYSTEM_URL is not set: the sweeps need the URL of the role assent_system")
     for variable, url in running.items():
         try:
             facts = look(url)

@@ -31,6 +31,9 @@ _APPEND = """
 """
 
 
+_HEADS = sa.text("SELECT id, last_seq FROM assent_session_heads(CAST(:ids AS text[]))")
+
+
 class Session(Base):
     """A conversation. Every verb of its turns, calls and approvals works under its lock."""
 
@@ -94,6 +97,11 @@ class Session(Base):
     """The tool calls of the current turn, once this transaction has read them."""
     policies: dict[str, Any] | None
     """What holds in the workspace, as `models.ruling` takes it, once this transaction has read it."""
+
+    @staticmethod
+    def heads(db: Db, session_ids: list[str]) -> dict[str, int]:
+        """`last_seq` of these sessions, in any workspace, by a function of the database. Deleted sessions are missing."""
+        return dict(db.execute(_HEADS, {"ids": session_ids}).tuples().all())
 
     @classmethod
     def try_lock(cls, db: Db, session_id: str) -> "Session | None":

@@ -2,7 +2,7 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -16,8 +16,8 @@ class Settings(BaseSettings):
     # Where things are
     database_url: str = Field("postgresql://assent_app@localhost/assent", validation_alias="DATABASE_URL")
     """Role `assent_app`: requests and tasks, one workspace per transaction."""
-    database_system_url: str = Field("postgresql://assent_system@localhost/assent", validation_alias="DATABASE_SYSTEM_URL")
-    """Role `assent_system`: finds ids across workspaces; changes leases and hints, nothing else."""
+    database_system_url: str = Field("", validation_alias="DATABASE_SYSTEM_URL")
+    """Role `assent_system`: finds ids across workspaces and stamps hints, nothing else. For sweeps and the command line."""
     database_owner_url: str = Field("", validation_alias="DATABASE_OWNER_URL")
     """Role `assent_owner`: migrations only."""
     redis_url: str = Field("redis://localhost:6379/0", validation_alias="REDIS_URL")
@@ -105,6 +105,9 @@ class Settings(BaseSettings):
     """The longest message that is read from an MCP server."""
     toolsets: str = ""
     """Toolsets beside those of installed packages (entry points `assent.toolsets`): `module:attribute`, with spaces between."""
+    toolset_workspaces: dict[str, list[Annotated[str, Field(pattern=r"^wrkspc_\w+$")]]] = {}
+    """The only workspaces that may use an `assent:NAME`, by its name, as JSON: `{"billing": ["wrkspc_..."]}`. For others a
+    toolset or MCP server that is limited does not exist; one that is not named here is for all."""
 
     # Decisions
     default_permission: Literal["ask", "deny", "allow"] = "ask"

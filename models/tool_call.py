@@ -12,12 +12,14 @@ from models.attempt import Attempt
 from models.call_events import OF_CLIENT
 from models.db import Base, Db, Hint, outbox
 from models.principal import system
-from models.pure import words
+from models.pure import masking, words
 from models.pure.canonical import digest
 from models.pure.git_writes import may_write_git
+from models.pure.naming import OURS
 from models.rows import find
 from models.session import Session
 from models.settings import settings
+from models.toolset import OF_SESSION
 from models.writes import Stale, insert, move
 
 CACHED = "cache IS NOT NULL AND status = 'done'"
@@ -63,6 +65,10 @@ class ToolCall(Base):
     """How people would be asked about a call that was allowed before anybody was, and may have to be: `ruling.Asking`."""
     proposed_input: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """What the model wanted, where a person changed `input`."""
+    shown_input: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """The proposed input with its secrets masked; None if it has none."""
+    secrets: Mapped[list[str] | None] = mapped_column(JSONB(none_as_null=True))
+    """The texts that are masked in its inputs and long enough to be found again, for masking them in what comes from the call."""
     idempotent: Mapped[bool]
     cache: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """For how long its result may answer the same call again, and whose: `Origin.cache`."""
@@ -133,24 +139,21 @@ class ToolCall(Base):
         return session.now + timedelta(seconds=self.answer_seconds) if self.answer_seconds else None
 
     def announce(
-        self, db: Db, session: Session, approval: dict[str, Any] | None = None, schema: dict[str, Any] | None = None
+        self, db: Db, session: Session, approval: dict[str, Any] | None = None, shown: dict[str, Any] | None = None
     ) -> None:
-        """Emit the call's event, once. Runners run what they own and is not denied, so a call that never will run says `deny`.
-
-        The client that runs it gets its input whole; of a call of ours, what the schema or its looks say is secret is masked.
-        """
+        """Emit the call's event, once. `shown` is an edited input with its secrets masked; None if nobody edited it."""
         if self.announced:
             return
         self.announced = True
-        kind, body = call_events.use(self, schema)
+        kind, body = call_events.use(self, shown if shown is not None else self.shown_input)
         session.emit(db, kind, body | ({"approval": approval} if approval else {}), id=self.id)
 
-    def release(self, db: Db, session: Session, **changed: Any) -> None:
-        """Allowed: to the workers' queue, or to the client. `changed` is what was changed about it on the way."""
+    def release(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changed: Any) -> None:
+        """Allowed: to the workers' queue, or to the client. `changed` is what was changed about it, `shown` as for `announce`."""
         if self.kind in OF_CLIENT:
             move(db, self, "with_client", answer_by=self.until(session), **changed)
             self.mark_session(session)
-            self.announce(db, session)
+            self.announce(db, session, shown=shown)
             return
         if self.status == "running":
             self.end_attempt(db, session, "lost")
@@ -161,8 +164,11 @@ class ToolCall(Base):
         """What had allowed it is gone: a person is needed."""
         move(db, self, "asked", permission="ask", grants=None)
 
-    def replace(self, db: Db, session: Session, edited: dict[str, Any]) -> None:
-        """The client has seen this call's event already: settle it, and let another call with the edited input go to the client."""
+    def replace(self, db: Db, session: Session, edited: dict[str, Any], shown: dict[str, Any], secrets: list[str]) -> None:
+        """The client has seen this call's event already: settle it, and let another call with the edited input go to the client.
+
+        `shown` is the edited input with its secrets masked, `secrets` are those of both inputs.
+        """
         move(db, self, "replaced", is_error=True, result=text(words.replaced()), settled_at=session.now)
         self.emit_result(db, session)
         twin = ToolCall(
@@ -170,6 +176,8 @@ class ToolCall(Base):
             input=edited,
             input_sha256=digest(edited),
             proposed_input=self.input,
+            shown_input=shown,
+            secrets=secrets or None,
             permission="allow",
             status="with_client",
             answer_by=self.until(session),
@@ -233,10 +241,10 @@ class ToolCall(Base):
         if not by_client:
             self.emit_result(db, session)
 
-    def born_settled(self, db: Db, session: Session, content: list[dict[str, Any]], schema: dict[str, Any] | None) -> None:
+    def born_settled(self, db: Db, session: Session, content: list[dict[str, Any]]) -> None:
         """A call that was proposed in a status that settles it: nobody is asked, nothing runs, the model is told."""
         self.result, self.is_error, self.settled_at = content, True, session.now
-        self.announce(db, session, schema=schema)
+        self.announce(db, session)
         self.emit_result(db, session)
         session.note(system("turn.run", self.workspace_id), f"tool_call.{self.status}", self.id, rule=self.rule)
 
@@ -252,12 +260,22 @@ class ToolCall(Base):
 
     def emit_result(self, db: Db, session: Session) -> None:
         """The result's event, as runners look for it."""
-        kind, body = call_events.result(self)
+        kind, body = call_events.result(self, self.echoes(db))
         if self.cached_from:
             before = db.get_one(ToolCall, self.cached_from)
             assert before.settled_at, "what is cached is done"
             body["cached"] = {"tool_use_id": before.id, "at": before.settled_at.isoformat()}
         session.emit(db, kind, body)
+
+    def echoes(self, db: Db) -> masking.Echoes:
+        """The masked values that its result may hold: of its own input and, if it reads another call's result, of that input."""
+        secrets = list(self.secrets or ())
+        if self.address == OURS + OF_SESSION and isinstance(read := self.input.get("call_id"), str):
+            found = find(
+                db, ToolCall, "FROM tool_call WHERE id = %(id)s AND session_id = %(session)s", id=read, session=self.session_id
+            )
+            secrets += [secret for call in found for secret in call.secrets or ()]
+        return masking.Echoes(secrets)
 
     def end_attempt(self, db: Db, session: Session, outcome: str) -> None:
         """Close the present attempt's row."""

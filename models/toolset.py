@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models import clock
@@ -25,6 +25,7 @@ from models.clock import ahead
 from models.db import Base, Db, transaction
 from models.pure.canonical import digest
 from models.pure.naming import OURS
+from models.settings import settings
 
 OF_SESSION = "session"
 """The toolset of what a session's agent needs to work with the session: reading long results. Every tools worker has it."""
@@ -35,13 +36,15 @@ Entry = Mapping[str, Any]
 
 
 class Toolset(Base):
-    """A toolset of the operator's, announced by the workers that have it. It belongs to no workspace."""
+    """A toolset of the operator's, announced by the workers that have it."""
 
     __tablename__ = "toolset"
 
     name: Mapped[str] = mapped_column(primary_key=True)
     tools: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
     digest: Mapped[str]
+    workspaces: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
+    """The only workspaces that may use it; None is all. A policy of the database hides the row from all others."""
     announced_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     """When its tools were last said."""
     seen_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
@@ -80,6 +83,10 @@ class Listed:
         return next((entry for entry in self.tools if entry["name"] == tool), None)
 
 
+# Both go over all workspaces, so functions of the database do them.
+_ANNOUNCE = sa.text("SELECT assent_announce_toolsets(CAST(:announced AS jsonb), :only_seen, :seconds)")
+_CHANGED = sa.text("SELECT assent_listing_changed(:url)")
+
 _STALE = 1e9
 """The age of a listing whose server has said since that it changed."""
 _ROOM = 20_000_000
@@ -107,16 +114,13 @@ def entry_of(db: Db, address: str, tool: str) -> Entry | None:
 def announce(toolsets: Mapping[str, Iterable[Entry]], *, only_seen: bool = False) -> None:
     """A worker says which toolsets it has. `only_seen`: it said so before; what another one has said since stays as it is, while
     that one lives."""
-    with transaction(role="system") as db:
-        for name, tools in sorted(toolsets.items()):
-            said = [dict(entry) for entry in tools]
-            row = insert(Toolset).values(
-                name=name, tools=said, digest=digest(said), announced_at=clock.DB_NOW, seen_at=clock.DB_NOW
-            )
-            new = {name: row.excluded[name] for name in ("tools", "digest", "announced_at", "seen_at")}
-            gone = sa.or_(Toolset.digest == row.excluded.digest, Toolset.seen_at < ahead(-SEEN_SECONDS))
-            change = {"set_": new, "where": gone} if only_seen else {"set_": new}
-            db.execute(row.on_conflict_do_update(index_elements=["name"], **change))
+    rows = []
+    for name, tools in toolsets.items():
+        entries = [dict(entry) for entry in tools]
+        workspaces = settings().toolset_workspaces.get(name)
+        rows.append({"name": name, "tools": entries, "digest": digest(entries), "workspaces": workspaces})
+    with transaction() as db:
+        db.execute(_ANNOUNCE, {"announced": json.dumps(rows), "only_seen": only_seen, "seconds": SEEN_SECONDS})
 
 
 def keep_listing(workspace_id: str, url: str, ask: Callable[[], list[dict[str, Any]]]) -> None:
@@ -133,9 +137,8 @@ def keep_listing(workspace_id: str, url: str, ask: Callable[[], list[dict[str, A
 
 def mark_stale(url: str) -> None:
     """An MCP server has said that its tools changed: the next turn of whoever uses it asks it."""
-    with transaction(role="system") as db:
-        changed = sa.update(Listing).where(Listing.url == url).values(changed_at=clock.DB_NOW)
-        db.execute(changed, execution_options={"synchronize_session": False})
+    with transaction() as db:
+        db.execute(_CHANGED, {"url": url})
 
 
 def known(db: Db, address: str) -> bool:

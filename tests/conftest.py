@@ -92,6 +92,7 @@ def database_urls(servers: dict[str, str], worker_number: int) -> Iterator[Datab
         patch.setenv("DATABASE_URL", urls.app)
         patch.setenv("DATABASE_SYSTEM_URL", urls.system)
         patch.setenv("DATABASE_OWNER_URL", urls.owner)
+        patch.setenv("ASSENT_ENVIRONMENT", "development")  # in production no process may hold all three URLs
         patch.setenv("ASSENT_SEAL_SECONDS", "86400")  # houses that outlive their test add nothing to another test's audit
         _forget_settings()
         yield urls

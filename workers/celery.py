@@ -5,20 +5,18 @@ import time
 from typing import Any
 
 from celery import Celery
-from celery.signals import celeryd_init, worker_process_init, worker_ready
+from celery.signals import beat_init, celeryd_after_setup, celeryd_init, worker_process_init, worker_ready
+from gevent.monkey import is_module_patched
 from kombu.utils import functional
 
-from models import process
-from models.roles import refuse_too_strong
+from models import garbage_collection
+from models.roles import check_start
 from models.settings import settings
-from workers import broker  # noqa: F401 - Redis is spoken to by its rules
+from models.variables import refuse_needless
 from workers.guarded_http import refuse_unguarded
+from workers.patches import kombu_redis_client  # noqa: F401 - registers its transport
+from workers.patches.celery_task_events import BatchedTaskEvents
 from workers.schedule import BEAT
-from workers.task_events import Together
-
-# While gevent patches, it looks at celery's lazy names, which loads kombu too early: kombu's wait between two tries to reach
-# Redis would then hold up the whole process, every model's stream and every lease, for as long as Redis is away.
-functional.sleep = time.sleep  # type: ignore[attr-defined]
 
 app = Celery(
     "assent", broker=settings().redis_url, include=["workers.turn", "workers.tool", "workers.sweeps", "workers.announcing"]
@@ -59,18 +57,40 @@ app.conf.update(
     beat_schedule=BEAT,
     beat_enable_remote_control=True,
 )
-app.steps["consumer"].add(Together)
+app.steps["consumer"].add(BatchedTaskEvents)
+
+
+@celeryd_after_setup.connect
+def check_worker(instance: Any, **_: Any) -> None:
+    """A worker does not start on a database role that no policy binds, nor with another process's secrets. Its queues name it."""
+    kinds = {queue.partition(".")[0] for queue in instance.app.amqp.queues.consume_from}  # `tools.orders` is of the tools
+    check_start(*(name for name in ("turns", "tools", "sweeps") if name in kinds))
+
+
+@beat_init.connect
+def check_beat(**_: Any) -> None:
+    """Beat needs Redis alone."""
+    refuse_needless("beat")
 
 
 @celeryd_init.connect
-def check_walls(**_: Any) -> None:
-    """A worker does not start on a database role that no policy binds, nor where clients' URLs may lead inside."""
-    refuse_too_strong()
+def check_guard(**_: Any) -> None:
+    """A worker does not start where a URL of a client could lead to a private address."""
     refuse_unguarded()
+
+
+@celeryd_init.connect
+def check_patched_early(**_: Any) -> None:
+    """A gevent worker does not start unless gevent patched before kombu was imported.
+
+    kombu's wait between two tries to reach Redis would otherwise stop the whole process, model streams and leases included.
+    """
+    if is_module_patched("time") and functional.sleep is not time.sleep:  # type: ignore[attr-defined]
+        raise SystemExit("start a gevent worker by `python -m gevent.monkey --module celery -A workers worker --pool gevent`")
 
 
 @worker_ready.connect
 @worker_process_init.connect
 def started(**_: Any) -> None:
     """All is imported: the main process's, and each pool process's."""
-    process.started()
+    garbage_collection.freeze()

@@ -1,21 +1,19 @@
-"""The only door into the queues: by task name, after commit.
+"""The only way into the queues: task hints, and notes to the readers of a session's stream.
 
-Everything here is a hint. With Redis dead, half-open or full, a publish fails within `publish_seconds` or is lost, and the next
-one notices. None is tried for `publish_pause_seconds` then, and the dispatch sweep and the streams' own look at the database find
-what was not said.
+A thread of this process sends them, so that no request and no task waits for Redis. After a failure nothing is tried for
+`publish_pause_seconds`. What is lost does no harm: the dispatch sweep sends hints again, and streams look at the database.
 """
 
-import base64
 import logging
 import os
+import queue
 import threading
 import time
-from collections import deque
 from functools import cache
 from typing import Any
-from uuid import uuid4
 
 import redis
+from kombu.exceptions import OperationalError
 
 from models import db
 from models.db import Hint, Outbox
@@ -25,40 +23,28 @@ from workers.celery import app
 
 log = logging.getLogger(__name__)
 
-_FAILURES = (redis.RedisError, OSError)
-_paused_until = 0.0
-_LOOK_SECONDS = 0.02
-"""What Redis refuses, and that it has hung up, is noticed so much later."""
+_FAILURES = (redis.RedisError, OperationalError, OSError)
+_MOST_WAITING = 10_000
+"""Publications that wait for the thread; one more is dropped."""
+
+Notes = dict[str, dict[str, Any]]
+"""A small JSON note for each session, by its id."""
 
 
 def send(box: Outbox) -> None:
-    """Publish what a transaction wants said: task hints, and to each session's readers that there is something new."""
+    """Publish what a transaction caused: its hints, and to each session's readers the last seq."""
     publish(box.hints, {session_id: {"seq": seq} for session_id, seq in box.sessions.items()})
 
 
-def publish(hints: list[Hint], news: dict[str, dict[str, Any]]) -> bool:
-    """Send task hints, and a small JSON note per session to `assent:session:{id}`. False if Redis takes none now; True does not say
-    that it took these."""
-    global _paused_until  # noqa: PLW0603 - the breaker of this process
-    if not hints and not news:
-        return True
-    if time.monotonic() < _paused_until:
-        return False
-    said = [("LPUSH", _queue(hint), _message(hint)) for hint in hints]
-    said += [("PUBLISH", channel(session_id), encode(note)) for session_id, note in news.items()]
-    try:
-        _publisher().say(said)
-    except _FAILURES as error:
-        _paused_until = time.monotonic() + settings().publish_pause_seconds
-        log.warning("Redis takes no hints (%s): the sweeps take over", type(error).__name__)
-        return False
-    return True
+def publish(hints: list[Hint], notes: Notes) -> bool:
+    """Hand hints and notes to the publisher's thread. False if Redis takes none now."""
+    return publisher().take(hints, notes) if hints or notes else True
 
 
-def backlog(queue: str) -> int | None:
-    """Messages in a queue; None if Redis does not say in time."""
+def backlog(name: str) -> int | None:
+    """The number of messages in a queue; None if Redis gives no answer in time."""
     try:
-        return int(_redis().llen(queue))
+        return int(publisher().redis.llen(name))
     except _FAILURES:
         return None
 
@@ -68,101 +54,64 @@ def channel(session_id: str) -> str:
     return f"assent:session:{session_id}"
 
 
-def _queue(hint: Hint) -> str:
-    return hint.queue or _queue_of(hint.task)
-
-
-@cache
-def _queue_of(task: str) -> str:
-    name: str = app.amqp.router.route({}, task)["queue"].name
-    return name
-
-
-def _message(hint: Hint) -> str:
-    """What Celery's `send_task` would push; its way there costs as much as all else that a request does."""
-    task_id = str(uuid4())
-    # Ids only: what Celery would take care to shorten for Flower.
-    shown = {"argsrepr": str(hint.args), "kwargsrepr": "{}"}
-    headers, properties, body, _ = app.amqp.as_task_v2(task_id, hint.task, hint.args, ignore_result=True, **shown)
-    properties |= {
-        "delivery_mode": 2,
-        "delivery_info": {"exchange": "", "routing_key": _queue(hint)},
-        "priority": 0,
-        "body_encoding": "base64",
-        "delivery_tag": task_id,
-    }
-    message = {
-        "body": base64.b64encode(encode(body).encode()).decode(),
-        "content-encoding": "utf-8",
-        "content-type": "application/json",
-        "headers": headers,
-        "properties": properties,
-    }
-    return encode(message)
-
-
-class _Publisher:
-    """A connection on which nobody waits for answers: they are read before more is said, at most every `_LOOK_SECONDS`, and must
-    have come within `publish_seconds`."""
+class Publisher:
+    """Sends to Redis in a thread of its own, in order."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._connection: Any = _redis().connection_pool.make_connection()
-        self._unanswered: deque[float] = deque()
-        """When each command was said."""
-        self._looked = 0.0
+        limit = settings().publish_seconds
+        self.redis = redis.Redis.from_url(settings().redis_url, socket_timeout=limit, socket_connect_timeout=limit)
+        self.paused_until = 0.0
+        self._waiting: queue.Queue[tuple[list[Hint], Notes]] = queue.Queue(_MOST_WAITING)
+        self._connect()
+        self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
+        self._thread.start()
 
-    def say(self, commands: list[tuple[str, str, str]]) -> None:
-        """Send these, all at once. Errors: redis's, also of what was said before."""
-        if not self._lock.acquire(timeout=settings().publish_seconds):
-            raise redis.TimeoutError("others wait for Redis")
+    def take(self, hints: list[Hint], notes: Notes) -> bool:
+        """Queue hints and notes for the thread. False while Redis takes none."""
+        if time.monotonic() < self.paused_until:
+            return False
         try:
-            if time.monotonic() < _paused_until:
-                raise redis.TimeoutError("Redis did not answer the one before")
-            if time.monotonic() > self._looked + _LOOK_SECONDS:
-                self._look()
-            self._connection.send_packed_command(self._connection.pack_commands(commands))
-            self._unanswered.extend([time.monotonic()] * len(commands))
-        except BaseException:
-            self._end()  # who knows how much of it was sent
-            raise
-        finally:
-            self._lock.release()
+            self._waiting.put_nowait((hints, notes))
+        except queue.Full:
+            return False
+        return True
 
-    def _look(self) -> None:
-        """Read what was answered, and see whether Redis has hung up or says nothing. Errors: redis's, also those it answered."""
-        self._looked = time.monotonic()
-        try:
-            while self._connection.is_connected and self._connection.can_read():
-                self._connection.read_response()
-                if not self._unanswered:
-                    raise redis.InvalidResponse("Redis answers what was not asked")
-                self._unanswered.popleft()
-        except redis.ConnectionError as error:
-            if type(error) is not redis.ConnectionError:  # one of its kinds is an answer: it loads, it wants a password
-                raise
-            self._end()
-            return
-        if self._unanswered and time.monotonic() > self._unanswered[0] + settings().publish_seconds:
-            raise redis.TimeoutError("Redis does not answer")
+    def _run(self) -> None:
+        while True:
+            hints, notes = self._waiting.get()
+            if time.monotonic() < self.paused_until:
+                continue
+            try:
+                self._send(hints, notes)
+            except _FAILURES as error:
+                self.paused_until = time.monotonic() + settings().publish_pause_seconds
+                self._producer.connection.collect()
+                self._connect()
+                log.warning("Redis takes no hints (%s): the sweeps take over", type(error).__name__)
 
-    def _end(self) -> None:
-        self._connection.disconnect()
-        self._unanswered.clear()
+    def _connect(self) -> None:
+        """Prepare a connection for Celery's messages; kombu opens it with the first."""
+        limit = settings().publish_seconds
+        options = {"socket_timeout": limit, "socket_connect_timeout": limit}
+        self._producer = app.amqp.Producer(
+            app.connection_for_write(settings().redis_url, transport_options=options), auto_declare=False
+        )
+
+    def _send(self, hints: list[Hint], notes: Notes) -> None:
+        for hint in hints:
+            # Flower shows the arguments: ids only, so nothing is shortened.
+            shown = {"argsrepr": str(hint.args), "kwargsrepr": "{}"}
+            app.send_task(hint.task, hint.args, queue=hint.queue, producer=self._producer, ignore_result=True, retry=False, **shown)
+        for session_id, note in notes.items():
+            self.redis.publish(channel(session_id), encode(note))
 
 
 @cache
-def _publisher() -> _Publisher:
-    return _Publisher()
+def publisher() -> Publisher:
+    """This process's publisher."""
+    return Publisher()
 
 
-os.register_at_fork(after_in_child=_publisher.cache_clear)  # a connection is one process's
-
-
-@cache
-def _redis() -> "redis.Redis":
-    limit = settings().publish_seconds
-    return redis.Redis.from_url(settings().redis_url, socket_timeout=limit, socket_connect_timeout=limit)
-
+os.register_at_fork(after_in_child=publisher.cache_clear)  # neither threads nor connections survive a fork
 
 db.on_commit(send)

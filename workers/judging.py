@@ -53,6 +53,7 @@ class Judge:
             problem = words.unknown_tool(name)
         elif fault := misfit(_entry(tool)["input_schema"], arguments):
             problem = words.invalid_input(fault)
+        masked = mask(arguments, _entry(tool)["input_schema"] if tool else None)
         return Proposal(
             id=ids.new("sevt"),
             provider_id=storable(block["id"]),
@@ -61,17 +62,17 @@ class Judge:
             input=arguments,
             problem=problem,
             idempotent=bool(tool and _entry(tool).get("idempotent")),
-            asking=self._asking(tool, arguments) if tool else None,
+            asking=self._asking(tool, masked.shown) if tool else None,
+            masked=masked,
             answer_seconds=(tool and tool.answer_seconds) or settings().client_tool_seconds,
             origin=self._origin(tool) if tool else None,
         )
 
-    def _asking(self, tool: EffectiveTool, arguments: dict[str, Any]) -> Asking:
+    def _asking(self, tool: EffectiveTool, shown: dict[str, Any]) -> Asking:
         entry = _entry(tool)
         template = tool.approval.get("prompt") or entry.get("prompt") or "Run {tool}"
-        schema = entry["input_schema"]
-        prompt = prompting.fill(template, tool.name, mask(arguments, schema).shown)
-        return self.ruling.asking(tool.name, prompt, schema, entry.get("annotations"))
+        prompt = prompting.fill(template, tool.name, shown)
+        return self.ruling.asking(tool.name, prompt, entry["input_schema"], entry.get("annotations"))
 
     def _origin(self, tool: EffectiveTool) -> Origin | None:
         if tool.entry is None or tool.server is None or tool.address is None:

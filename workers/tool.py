@@ -101,7 +101,8 @@ def _context(call: ToolCall, by: str) -> ToolContext:
 
 def _execute(call: ToolCall, entry: Entry | None, context: ToolContext) -> Outcome:
     """The effect. What is passed must hash to what was claimed, which is what was judged, shown and decided."""
-    tool = sources.find(call.name, call.address, call.tool, entry)
+    serves = sources.serves(call.address, call.workspace_id)
+    tool = sources.find(call.name, call.address, call.tool, entry) if serves else None
     if tool is None or not is_digest(call.input, call.input_sha256):
         why = words.changed_input() if tool else words.stopped(f"this worker has no tool {call.name!r}")
         return Outcome(text(why), is_error=True)

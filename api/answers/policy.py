@@ -102,6 +102,8 @@ class PolicySimulation(Answer):
     type: Literal["policy_simulation"]
     since: Time
     looked_at: int
+    masked: int
+    """Calls whose inputs were judged with their secrets masked, since the key lacks the scope `reveal`."""
     complete: bool
     """Whether these are all calls since then: a simulation is bounded in calls and in seconds."""
     changed: int

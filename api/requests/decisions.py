@@ -55,7 +55,7 @@ class DecisionFields(Body):
     interrupt: bool | None = None
     """With deny: the run ends."""
     updated_input: dict[str, Any] | None = None
-    """With allow: the whole input that is to run instead. What was shown masked may be left as it was shown."""
+    """With allow: the whole input that is to run instead. A mask may stay where it was, with the same around it."""
     respond: Answered | None = None
     """With allow: the answer in the tool's place; it does not run."""
     scope: Literal["once", "session", "always"] | None = None

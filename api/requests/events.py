@@ -156,6 +156,8 @@ class EventList(Seen):
     page: str | None = Field(None, max_length=1000)
     order: Literal["asc", "desc"] = "asc"
     types: list[TypeName] = Field(default_factory=list, max_length=100)
+    reveal: bool = False
+    """The secrets in the inputs and results of calls. Needs the scope `reveal`, and is audited."""
     processed_gt: Moment | None = Field(None, alias="created_at[gt]")
     processed_gte: Moment | None = Field(None, alias="created_at[gte]")
     processed_lt: Moment | None = Field(None, alias="created_at[lt]")

@@ -178,21 +178,29 @@ def _answer(db: Db, session: Session, principal: Principal, approval: Approval, 
 
 
 def _edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
-    edited = _edited(db, session, approval, call, decision.updated_input or {})
+    edited, shown = _edited(db, session, approval, call, decision.updated_input or {})
     if digest(edited) == call.input_sha256:  # to Python, 1 is True
         return _allow(db, session, principal, approval, call, decision)
-    approval.edit(edited)
+    approval.edit(edited, shown)
+    secrets = sorted({*(call.secrets or ()), *masking.mask(edited, approval.input_schema).hidden})
     seen = call.announced and call.kind == "self_hosted"
     event_id = approval.close(db, session, principal, "allowed", decision, goes_on=not seen)
     if seen:
-        call.replace(db, session, edited)
+        call.replace(db, session, edited, shown, secrets)
     else:
-        call.release(db, session, input=edited, input_sha256=digest(edited), proposed_input=call.input)
+        changed = {"input": edited, "input_sha256": digest(edited), "proposed_input": call.input, "secrets": secrets or None}
+        call.release(db, session, shown, **changed)
     return event_id
 
 
-def _edited(db: Db, session: Session, approval: Approval, call: ToolCall, wanted: dict[str, Any]) -> dict[str, Any]:
-    """The input that a person wants to run, if it fits the schema and no rule denies it. Masked secrets get their values back."""
+def _edited(
+    db: Db, session: Session, approval: Approval, call: ToolCall, wanted: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The input that a person wants to run, with the values behind its markers, and the same with all secrets masked.
+
+    The second is made from `wanted`: where that has a marker, whatever stands around the marker now, the value stays masked.
+    Raises Invalid if a marker is not where it was, the input does not fit the schema, or a rule denies it.
+    """
     schema = approval.input_schema
     if len(json.dumps(wanted)) > MAX_INPUT_BYTES:
         raise Invalid("updated_input", f"is longer than {MAX_INPUT_BYTES} bytes.")
@@ -206,7 +214,7 @@ def _edited(db: Db, session: Session, approval: Approval, call: ToolCall, wanted
     verdict = verdict_on(ruling(db, session), call, edited)
     if verdict.effect == "deny":
         raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
-    return edited
+    return edited, masking.Echoes(call.secrets or ()).value(masking.mask(wanted, schema).shown)
 
 
 def _settle_unknown(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:

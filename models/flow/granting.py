@@ -1,6 +1,7 @@
 """Verdicts that take grants into account, and what grants do to calls that wait already."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from models import clock
@@ -13,6 +14,7 @@ from models.principal import Principal
 from models.proposal import Proposal
 from models.pure import words
 from models.pure.fitting import misfit
+from models.pure.masking import Echoes, mask
 from models.pure.policy import Rule, Verdict
 from models.ruling import NOT_GIVEN, Asking, Ruling
 from models.session import Session
@@ -86,7 +88,10 @@ def still_allowed(db: Db, session: Session, call: ToolCall) -> Verdict:
 
 def verdict_on(rules: Ruling, call: ToolCall, given: dict[str, Any], grants: Sequence[Rule] = ()) -> Verdict:
     """The verdict on a call that was made before: one whose server's name is another server's by now is nobody's."""
-    return rules.verdict(call.name, given, grants) if rules.is_at(call.name, call.address) else NOT_GIVEN
+    if not rules.is_at(call.name, call.address):
+        return NOT_GIVEN
+    verdict = rules.verdict(call.name, given, grants)
+    return replace(verdict, rule=Echoes(call.secrets or (), quoted=True).text(verdict.rule))  # it may quote the input
 
 
 def identity_of(rules: Ruling, session: Session, call: ToolCall) -> str:
@@ -100,6 +105,7 @@ def ask_instead(db: Db, session: Session, call: ToolCall, input_schema: dict[str
     before = [approval for approval in Approval.of_call(db, call.id) if approval.kind == "tool_call"]
     approval = before[-1].again(session, call) if before else Approval.ask(session, call, asking_of(call))
     if input_schema is not None:
+        call.secrets = sorted({*(call.secrets or ()), *mask(call.input, input_schema).hidden}) or None
         approval.input_schema, approval.prompt = input_schema, words.tool_changed(approval.prompt)
     call.ask_again(db)
     approval.put(db, session, Principal("system", "tool.run", session.workspace_id))

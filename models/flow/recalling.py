@@ -38,6 +38,7 @@ _LOOK = sa.func.md5(
 _COLUMNS = (
     *(ToolCall.id, ToolCall.session_id, ToolCall.name, ToolCall.permission, ToolCall.rule, ToolCall.grants, ToolCall.created_at),
     sa.func.coalesce(ToolCall.proposed_input, ToolCall.input).label("input"),
+    ToolCall.shown_input,
 )
 _JUDGED = sa.and_(
     # Neither what could not be asked at all, nor the call that took the place of one whose input a person changed.
@@ -59,7 +60,8 @@ def pages(
 ) -> Iterator[tuple[dict[str, str], list[Any]]]:
     """The calls of a few sessions at a time, at most CALLS at once, with the looks of these sessions.
 
-    A call has `id`, `session_id`, `name`, `permission`, `rule`, `grants`, `created_at`, and `input` as the model proposed it.
+    A call has `id`, `session_id`, `name`, `permission`, `rule`, `grants`, `created_at`, `input` as the model proposed it, and
+    `shown_input`, the same with its secrets masked, None if it has none.
     """
     wanted = sa.select(Session.id, Session.created_at, _LOOK.label("look"))
     wanted = wanted.where(Session.workspace_id == workspace_id, Session.updated_at >= since)

@@ -1,25 +1,24 @@
 """What a proposed rule or policy would have answered to past calls, beside what became of them.
 
 The rest of the rules, of the sessions as they are and of the workspace, hold as they do today; grants that allowed a call then
-are heard again. Nothing is written. A workspace with many calls is looked at in pages, for a bounded time.
+are heard again. Nothing is written. Inputs are judged with their secrets masked: otherwise a caller could find out a secret by
+rules of their own, character by character. `Trial.reveal` judges inputs as they are. A workspace with many calls is looked at in
+pages, for a bounded time.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from models.db import Db
-from models.effective_tool import effective_tools
 from models.errors import Busy, Invalid
 from models.flow.explaining import with_tool
 from models.flow.recalling import Then, became, given, pages
 from models.pure.canonical import canonical
-from models.pure.masking import mask
-from models.pure.policy import Effect, Verdict
+from models.pure.policy import Effect, Match, Verdict
 from models.pure.policy.rules import MAX_RULES
 from models.ruling import Ruling
 from models.session import Session
@@ -47,6 +46,8 @@ class Trial:
     """Instead of the tool's; without `tool`, of the agent's; without `agent_id`, of the workspace's."""
     agent_id: str | None = None
     tool: str | None = None
+    reveal: bool = False
+    """Judge the inputs with their secrets."""
     most: int = 10_000
     seconds: float = 5
 
@@ -85,9 +86,11 @@ class Outcome:
     looked_at: int = 0
     changed: int = 0
     """Calls that had another effect then."""
+    masked: int = 0
+    """Calls whose inputs were judged with secrets masked."""
     complete: bool = False
 
-    def add(self, call: Any, verdict: Verdict, then: Then, show: Callable[[Any], dict[str, Any] | None]) -> None:
+    def add(self, call: Any, verdict: Verdict, then: Then) -> None:
         """Count a call, and keep it if there are few like it."""
         side = self.sides[verdict.effect]
         changed = verdict.effect != call.permission
@@ -97,7 +100,7 @@ class Outcome:
         side.then[then] += 1
         kept = side.changed if changed else side.same
         if len(kept) < EXAMPLES:
-            kept.append(Example(call, show(call), verdict.rule, then))
+            kept.append(Example(call, _shown(call), verdict.rule, then))
 
 
 def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
@@ -118,13 +121,22 @@ def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
                 given_way = time.monotonic()
             look = looks[call.session_id]
             granted = [grants[grant_id] for grant_id in call.grants or () if grant_id in grants]
-            found.add(
-                call, rulings.of(look, call).verdict(call.name, call.input, granted), then[call.id], partial(rulings.shown, look)
-            )
+            proposed = call.input
+            if call.shown_input is not None and not trial.reveal:
+                proposed, found.masked = call.shown_input, found.masked + 1
+                # They covered the real input: a hash of it, or a pattern over it, is not held against the masked one.
+                granted = [replace(grant, match=Match(call.name)) for grant in granted]
+            found.add(call, rulings.of(look, call).verdict(call.name, proposed, granted), then[call.id])
         if time.monotonic() > until:
             return found
     found.complete = True
     return found
+
+
+def _shown(call: Any) -> dict[str, Any] | None:
+    """The call's input without its secrets; None if it is long."""
+    shown: dict[str, Any] = call.input if call.shown_input is None else call.shown_input
+    return shown if len(canonical(shown)) <= SHOWN_BYTES else None
 
 
 class _Rulings:
@@ -144,14 +156,6 @@ class _Rulings:
                 self._agents.clear()
             found = self._made[look, call.name] = self._make(self._agent(look, call), call.name)
         return found
-
-    def shown(self, look: str, call: Any) -> dict[str, Any] | None:
-        """The call's input without its secrets, unless it is long."""
-        if len(canonical(call.input)) > SHOWN_BYTES:
-            return None
-        one = with_tool(self._agent(look, call), call.name)
-        tools = [tool for tool in effective_tools(one, listed(self._db, one)) if tool.name == call.name]
-        return mask(call.input, tools[0].input_schema if tools else None).shown
 
     def _agent(self, look: str, call: Any) -> dict[str, Any]:
         if look not in self._agents:

@@ -201,7 +201,8 @@ def _take_result(db: Db, session: Session, principal: Principal, event: dict[str
         raise Invalid(field, f"{call.id} is a call of {call.name!r}, which {takes}.")
     content, is_error = event.get("content") or [], bool(event.get("is_error"))
     if call.status == "with_client":
-        stored = session.emit(db, event["type"], {field: call.id, "content": content, "is_error": is_error})
+        shown = call.echoes(db).value(content)
+        stored = session.emit(db, event["type"], {field: call.id, "content": shown, "is_error": is_error})
         session.note(principal, "tool_call.answered", call.id, is_error=is_error)
         call.settle(db, session, "done", content, is_error=is_error, by_client=True)
         carry_on(db, session)

@@ -13,7 +13,7 @@ from models.flow.granting import judge
 from models.pipeline import Statement, ask
 from models.principal import Principal, system
 from models.proposal import Proposal
-from models.pure import masking, words
+from models.pure import words
 from models.pure.canonical import digest, spelled
 from models.pure.next_move import Finish, after_reply
 from models.pure.policy import Verdict
@@ -174,8 +174,8 @@ def _past(session_id: str) -> tuple[Statement, Statement]:
 def _edit(db: Db, session_id: str, edited: dict[str, Any]) -> str:
     """An edited input as the model is told it: without secrets, which a person may have put there, and not at great length."""
     where = (Approval.session_id == session_id, Approval.decided_sha256 == digest(edited))
-    schema = db.scalars(sa.select(Approval.input_schema).where(*where).limit(1)).first()
-    said = spelled(masking.mask(edited, schema).shown)
+    shown = db.scalars(sa.select(Approval.decided_shown).where(*where).limit(1)).first()
+    said = spelled(shown or {})
     return said if len(said) <= _TOLD else f"{said[:_TOLD]}... ({len(said) - _TOLD} more characters)"
 
 
@@ -211,18 +211,17 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
     if proposal.problem is not None or proposal.asking is None:
         _refuse(db, session, turn, position, proposal, proposal.problem or words.unknown_tool(proposal.name))
         return
-    asking = proposal.asking
     theirs = proposal.kind == "custom" or (proposal.kind == "builtin" and session.self_hosted)
     allowed = "with_client" if theirs else "queued"
     status = {"allow": allowed, "ask": "asked", "deny": "denied"}[verdict.effect]
     call = proposal.call(db, session, turn, position, verdict, status)
     if status == "denied":
-        call.born_settled(db, session, text(words.denied_by_policy(verdict.rule)), asking.input_schema)
+        call.born_settled(db, session, text(words.denied_by_policy(verdict.rule)))
         call.put(db, session)
         return
-    approval = Approval.ask(session, call, asking) if status == "asked" else None
+    approval = Approval.ask(session, call, proposal.asking) if status == "asked" else None
     if not (call.kind == "custom" and approval):
-        call.announce(db, session, approval.told if approval else None, asking.input_schema)
+        call.announce(db, session, approval.told if approval else None)
     call.put(db, session)
     if approval:
         approval.put(db, session, _actor(session))
@@ -233,7 +232,7 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
 def _refuse(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, why: str) -> None:
     verdict = Verdict("deny", "not asked: it cannot be run")
     call = proposal.call(db, session, turn, position, verdict, "refused")
-    call.born_settled(db, session, text(why), proposal.asking.input_schema if proposal.asking else None)
+    call.born_settled(db, session, text(why))
     call.put(db, session)
 
 

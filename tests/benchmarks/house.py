@@ -138,10 +138,11 @@ def _processes(port: int, tools: int, turns: int, in_flight: int) -> dict[str, s
             f"--bind 127.0.0.1:{port} --no-control-socket --log-level warning"
         ),
         "tools": f"{worker} --hostname tools@%h --pool prefork --concurrency {tools} --queues tools",
+        "sweeps": f"{worker} --hostname sweeps@%h --pool gevent --concurrency 10 --queues sweeps",
         "beat": "celery -A workers beat --scheduler celery.beat:Scheduler --loglevel warning",
     }
     for n in range(turns):
-        lines[f"turns{n}"] = f"{worker} --hostname turns{n}@%h --pool gevent --concurrency {in_flight + 20} --queues turns,sweeps"
+        lines[f"turns{n}"] = f"{worker} --hostname turns{n}@%h --pool gevent --concurrency {in_flight} --queues turns"
     return lines
 
 

@@ -128,7 +128,6 @@ def hints_go_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
     from workers import enqueue
 
     monkeypatch.setattr(db, "_send", enqueue.send)
-    monkeypatch.setattr(enqueue, "_paused_until", 0.0)
     yield monkeypatch
     monkeypatch.undo()
     forget()

@@ -15,5 +15,4 @@ def use_redis(patch: pytest.MonkeyPatch, url: str) -> None:
 def forget() -> None:
     """Read the settings again, and connect again."""
     settings.cache_clear()
-    enqueue._publisher.cache_clear()
-    enqueue._redis.cache_clear()
+    enqueue.publisher.cache_clear()

@@ -7,13 +7,16 @@ import sqlalchemy as sa
 from models.db import transaction
 from models.schema import TABLES
 
-_EACH = "SELECT '{name} ' || (to_jsonb(t) - 'hint')::text FROM {name} t"
+_EACH = "SELECT '{name} ' || (to_jsonb(t) - 'hint' - 'last_used_at')::text FROM {name} t"
 _OURS = [table.__tablename__ for table in TABLES if hasattr(table, "workspace_id")]
 _ROWS = sa.text(" UNION ALL ".join(_EACH.format(name=name) for name in _OURS))
-"""But for a key's `hint`, its last letters: they would be like no other's."""
+"""But for a key's `hint`, its last letters, which would be like no other's, and its last use, which is no request's effect."""
 
 _ID = re.compile(r"\b([a-z]+)_[0-9A-Z]{26}\b")
 _SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
+_SECRET = re.compile(r'"key":(null|"sk-assent-\w+")')
+"""A key's secret, which is shown once."""
+_HINT = re.compile(r"sk-assent-\.\.\.\w{4}")
 _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
@@ -24,5 +27,6 @@ def rows(workspace_id: str) -> list[str]:
 
 
 def masked(text: str) -> str:
-    """The same for rows and answers that differ in ids, times and hashes alone."""
+    """The same for rows and answers that differ in ids, times, hashes and secrets alone."""
+    text = _HINT.sub("HINT", _SECRET.sub('"key":SECRET', text))
     return _TIME.sub("TIME", _SHA256.sub("SHA256", _ID.sub(r"\1_ID", text)))

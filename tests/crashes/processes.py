@@ -20,13 +20,20 @@ MCP_SERVER = TESTS / "mcp_servers" / "server.py"
 PACE = 0.02
 T = TypeVar("T")
 
+
+def patched_early(words: list[str]) -> list[str]:
+    """The command of a gevent worker, as the Procfile has it: gevent patches before Celery is imported."""
+    python, _, *celery = words
+    return [python, "-m", "gevent.monkey", "--module", *celery]
+
+
 CELERY = [sys.executable, "-m", "celery", "-A", "workers", "worker", "-l", "INFO"]
 WORKER = [*CELERY, "--without-gossip", "--without-mingle", "--without-heartbeat"]
 CRASHING = [*WORKER, "--include", "workers.tools.mcp.calling,workers.tools.mcp.listing,crashes.points"]
 CRASHING += ["-P", "prefork", "-c", "3", "-Q", "turns,tools,sweeps", "--max-tasks-per-child", "1000000"]
 """All queues on processes: at a crash point one of them dies, and the pool starts another. Otherwise none ever ends. What calls of
 MCP servers take is loaded before they are forked, as `sources.preload` does."""
-TURNS = [*WORKER, "-P", "gevent", "-c", "20", "-Q", "turns,sweeps"]
+TURNS = [*patched_early(WORKER), "-P", "gevent", "-c", "20", "-Q", "turns,sweeps"]
 TOOLS = [*WORKER, "-P", "prefork", "-c", "2", "-Q", "tools"]
 
 

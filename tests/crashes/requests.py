@@ -103,6 +103,16 @@ def of_grant(stage: Stage) -> Asked:
         return Asked({"grant_id": db.scalars(sa.select(Grant.id)).one()})
 
 
+def of_key(**body: Any) -> Callable[[Stage], Asked]:
+    """About an API key that nobody uses."""
+
+    def prepare(stage: Stage) -> Asked:
+        with transaction(stage.workspace_id) as db:
+            return Asked({"api_key_id": ApiKey.create(db, workspace_id=stage.workspace_id, name="Spare")[0].id}, body)
+
+    return prepare
+
+
 def of_work(stage: Stage) -> Asked:
     """About work that waits for a worker."""
     session_id = stage.session(self_hosted=True, bash="always_allow")
@@ -152,6 +162,9 @@ REQUESTS: dict[str, Callable[[Stage], Asked]] = {
     "approvals.extend": of_approval(seconds=7 * 24 * 3600),
     "approvals.preview": of_approval(scope="session"),
     "grants.revoke": of_grant,
+    "api_keys.create": only(name="Another", scopes=["read"]),
+    "api_keys.update": of_key(name="Another", status="inactive"),
+    "api_keys.rotate": of_key(overlap_seconds=60),
     "policy.update": only(permission_policy={"type": "always_deny"}),
     "policy.explain": explained,
     "policy.simulate": only(permission_policy={"type": "always_deny"}, days=1),

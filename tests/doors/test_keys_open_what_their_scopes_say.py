@@ -9,8 +9,10 @@ from doors.served import MODEL, Caller, bad, confirmation, good, key, message
 from rows.stage import Stage, call
 
 from models import ids
-from models.api_key import CACHE_SECONDS, DEFAULT_SCOPES, ApiKey, new_secret, well_formed
+from models.api_key import DEFAULT_SCOPES, ApiKey
 from models.db import transaction
+from models.key_lookup import CACHE_SECONDS
+from models.pure.key_secret import new_secret, well_formed
 
 
 @pytest.fixture

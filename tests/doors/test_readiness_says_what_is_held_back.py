@@ -1,7 +1,7 @@
-"""Readiness names the calls that workers leave because their files are on another storage."""
+"""Readiness names the calls that workers leave because their files are on another storage, to the workspace's administrator."""
 
 import httpx
-from doors.served import good
+from doors.served import good, key
 from rows.stage import Stage, call
 
 
@@ -12,7 +12,9 @@ def test_a_call_that_no_worker_here_can_take(api: str, stage: Stage) -> None:
     first, second = stage.reply(session, call(), call())
     assert stage.claim_call(first, "stor_1")
     assert stage.claim_call(second, "stor_2") is None
-    said = good(httpx.get(f"{api}/readyz", trust_env=False))
+    for others in ({}, {"x-api-key": key(stage, "read")}, {"x-api-key": key(Stage())}):
+        assert good(httpx.get(f"{api}/readyz", headers=others, trust_env=False))["held_back"] == []
+    said = good(httpx.get(f"{api}/readyz", headers={"x-api-key": key(stage, "admin")}, trust_env=False))
     assert said["status"] == "ok"
     assert len(said["held_back"]) == 1
     assert "stor_1" in said["held_back"][0]

@@ -9,7 +9,7 @@ import pytest
 from crashes.effects import TOOLSET, Ledger, announce_effects
 from crashes.hints import forget, use_redis
 from crashes.journey import Armed, Journey
-from crashes.processes import READY, Process, running, stand_in
+from crashes.processes import READY, Process, patched_early, running, stand_in
 from doors.served import key
 from faults.carrier import CARRIED, Carrier, once
 from faults.own_redis import OwnRedis, own_redis
@@ -100,7 +100,8 @@ def carried_workers(fault_env: dict[str, str], fault_redis: OwnRedis, fault_fold
     turns, _, rest = CARRIED.partition(",")
     tools, _, sweeps = rest.partition(",")
     env = fault_env | {"REDIS_URL": fault_redis.url.removesuffix("0") + "1"}
-    gevent = [*CELERY, "--include", "faults.preload", "-n", "turns@carried", "-P", "gevent", "-c", "20", "-Q", f"{turns},{sweeps}"]
+    gevent = [*patched_early(CELERY), "--include", "faults.preload", "-n", "turns@carried"]
+    gevent += ["-P", "gevent", "-c", "20", "-Q", f"{turns},{sweeps}"]
     prefork = [*CELERY, "-n", "tools@carried", "-P", "prefork", "-c", "2", "-Q", tools]
     logs = fault_folder / "carried-turns.log", fault_folder / "carried-tools.log"
     with running(gevent, env, logs[0]) as first, running(prefork, env, logs[1]) as second:
@@ -134,7 +135,6 @@ def carrier(
     fault_redis.heal()
     url = fault_redis.url.removesuffix("0") + "1"
     monkeypatch.setattr(db, "_send", enqueue.send)
-    monkeypatch.setattr(enqueue, "_paused_until", 0.0)
     use_redis(monkeypatch, url)
     for worker in carried_workers:
         worker.said(READY)
@@ -224,7 +224,6 @@ def journeys(
 
     fault_redis.heal()
     monkeypatch.setattr(db, "_send", enqueue.send)
-    monkeypatch.setattr(enqueue, "_paused_until", 0.0)
     monkeypatch.setenv("ASSENT_REHINT_SECONDS", "1")
     use_redis(monkeypatch, shift_env["REDIS_URL"])
     stage = Stage()

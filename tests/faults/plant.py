@@ -23,9 +23,10 @@ from rows.stage import Stage
 from deploy.folder import free_port
 from deploy.supervisor import Child, Supervisor
 from models.approval import Approval
+from models.variables import environment_of
 
 HOUSE = Path(__file__).parents[2]
-RUNS = ("web", "turns", "tools", "beat")
+RUNS = ("web", "turns", "tools", "sweeps", "beat")
 EFFECT = bash("echo effect >> effects")
 SCRIPT = f"{EFFECT}\nthen\nsay Done."
 POST_SECONDS = 1.0
@@ -52,7 +53,7 @@ class Plant:
             processes = parse_procfile((HOUSE / "Procfile").read_text()).processes
             try:
                 for name in RUNS:
-                    self.supervisor.start(Child(name, processes[name], self.env))
+                    self.supervisor.start(Child(name, processes[name], environment_of(name, self.env)))
                 self.ready()
                 yield self
             finally:
@@ -60,9 +61,9 @@ class Plant:
                 self.supervisor.stop()
 
     def ready(self) -> None:
-        """Wait until the API answers and both workers consume."""
+        """Wait until the API answers and all workers consume."""
         wait_for("the API answers", self._answers, 30)
-        for name in ("turns", "tools"):
+        for name in ("turns", "tools", "sweeps"):
             wait_for(f"{name} is ready", lambda name=name: re.search(rf"{name}@\S+ ready\.", self.log.read_text()), 30)
 
     def _answers(self) -> bool:

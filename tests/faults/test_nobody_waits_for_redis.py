@@ -1,14 +1,10 @@
-"""Hints and notes are said on a connection of their own, whose answers nobody waits for, and which may end at any time."""
+"""No request and no task waits for Redis: a thread publishes, gives up after a failure, and tries again after a pause."""
 
-import base64
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
@@ -24,8 +20,7 @@ from models.turn import Turn
 from workers import enqueue, sweeps
 from workers.celery import app
 
-OWN = {"id", "root_id", "correlation_id", "delivery_tag", "reply_to"}
-"""What is each message's own."""
+HINT = Hint("turn.run", ("turn_1", "sesn_1", "wrkspc_1"))
 
 
 @pytest.fixture
@@ -40,195 +35,121 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnRedis
 
 def _forget() -> None:
     settings.cache_clear()
-    enqueue._redis.cache_clear()
-    enqueue._publisher.cache_clear()
-    enqueue._paused_until = 0.0
+    enqueue.publisher.cache_clear()
 
 
-def heard(client: redis.client.PubSub) -> list[bytes]:
-    """What came, in order; ends with the note that says so."""
-    found: list[bytes] = []
-    while not found or b"last" not in found[-1]:
+def notes(client: redis.client.PubSub) -> list[dict[str, object]]:
+    """The notes that came, in order; the last one has `last`."""
+    received: list[dict[str, object]] = []
+    while not received or "last" not in received[-1]:
         message = client.get_message(ignore_subscribe_messages=True, timeout=5)
-        assert message is not None, f"nothing more came after {found}"
-        found.append(message["data"])
-    return found
+        assert message is not None, f"nothing came after {received}"
+        received.append(json.loads(message["data"]))
+    return received
 
 
-def pushed(client: redis.Redis, queue: str) -> dict[str, Any]:
-    """The message in a queue, without what is its own."""
-    wait_for("it is there", lambda: client.llen(queue) == 1)
-    message: dict[str, Any] = json.loads(client.rpop(queue))  # type: ignore[arg-type]
-    for part in ("headers", "properties"):
-        message[part] = {name: value for name, value in message[part].items() if name not in OWN}
-    return message | {"body": json.loads(base64.b64decode(message["body"]))}
+def paused() -> bool:
+    return enqueue.publisher().paused_until > 0
+
+
+def resume() -> None:
+    """The pause is over."""
+    enqueue.publisher().paused_until = 0.0
 
 
 @pytest.mark.parametrize("queue", [None, "tools.billing"])
-def test_a_hint_is_the_message_that_celery_would_send(server: OwnRedis, queue: str | None) -> None:
-    args = ("toolu_1", "sesn_1", "wrkspc_1")
-    where = {"queue": queue} if queue else {}
-    with redis.Redis.from_url(server.url) as client, app.connection_for_write(server.url) as connection:
-        app.send_task("tool.run", args, connection=connection, ignore_result=True, **where)
-        wanted = pushed(client, queue or "tools")
-        assert enqueue.publish([Hint("tool.run", args, queue)], {})
-        assert pushed(client, queue or "tools") == wanted
+def test_celery_gets_hints_with_ids_only_in_their_order(server: OwnRedis, queue: str | None) -> None:
+    with app.connection_for_read(server.url) as connection, connection.SimpleQueue(queue or "tools", no_ack=True) as tools:
+        for number in range(4):
+            assert enqueue.publish([Hint("tool.run", (f"toolu_{number}",), queue)], {})
+        messages = [tools.get(timeout=5) for _ in range(4)]
+    assert [message.payload[0] for message in messages] == [[f"toolu_{number}"] for number in range(4)]
+    assert {message.headers["task"] for message in messages} == {"tool.run"}
 
 
-def test_hints_are_taken_in_their_order(server: OwnRedis) -> None:
-    """Or what waits the longest would wait for all that comes after it. Several may leave at once."""
-    ids = [f"turn_{n}" for n in range(4)]
-    with app.connection_for_read(server.url) as connection, connection.SimpleQueue("turns", no_ack=True) as queue:
-        for pair in (ids[:2], ids[2:]):
-            enqueue._publisher()._looked = 0.0  # it looks now and then
-            assert enqueue.publish([Hint("turn.run", (row_id,)) for row_id in pair], {})
-            wait_for("they are there", lambda pair=pair: queue.qsize() > ids.index(pair[0]))
-        assert [queue.get(timeout=5).payload[0] for _ in ids] == [[row_id] for row_id in ids]
-
-
-def test_a_hint_that_redis_refused_is_noticed_by_the_next(server: OwnRedis) -> None:
-    hint = Hint("turn.run", ("turn_1", "sesn_1", "wrkspc_1"))
-    with redis.Redis.from_url(server.url) as client:
-        client.config_set("maxmemory", 1)
-        assert enqueue.publish([hint], {})
-        wait_for("it is noticed", lambda: not enqueue.publish([hint], {}))
-        assert enqueue._paused_until > 0
-
-
-def test_a_redis_that_takes_hints_again_is_told_of_all_that_follows(server: OwnRedis) -> None:
-    """What it refused is no answer that is still to come."""
-    with redis.Redis.from_url(server.url) as client:
-        client.config_set("maxmemory", 1)
-        wait_for("it is noticed", lambda: not enqueue.publish([Hint("turn.run", ("turn_1",))], {}))
-        client.config_set("maxmemory", 0)
-    enqueue._paused_until = 0.0
-    publisher = enqueue._publisher()
-    for seq in range(3):
-        assert enqueue.publish([], {"sesn_1": {"seq": seq}})
-        wait_for("it is answered, and nothing else is owed", lambda: publisher._look() or not publisher._unanswered)
-
-
-def test_a_redis_that_loads_takes_nothing_and_is_noticed(server: OwnRedis) -> None:
-    """It answers all the while: that it loads, which is not that it hung up."""
-    hint = Hint("turn.run", ("turn_1", "sesn_1", "wrkspc_1"))
-    with redis.Redis.from_url(server.url) as client:
-        client.config_set("key-load-delay", 50_000)  # microseconds
-        client.config_set("rdbcompression", "no")
-        client.mset({f"key:{n}": "x" * 1_000_000 for n in range(40)})  # it looks up from loading every 2 MB
-        client.config_rewrite()
-        client.bgrewriteaof()
-        wait_for("all of it is written", lambda: not client.info("persistence")["aof_rewrite_in_progress"])
-        server.kill()
-        server.process.start()
-        wait_for("it loads", lambda: loads(client))
-        wait_for("it is noticed", lambda: not enqueue.publish([hint], {}), seconds=1)
-        assert loads(client)
-
-
-def loads(client: redis.Redis) -> bool:
-    """Whether it says so."""
-    try:
-        client.ping()
-    except redis.BusyLoadingError:
-        return True
-    except redis.ConnectionError:
-        return False
-    return False
-
-
-def test_many_notes_come_in_their_order(server: OwnRedis) -> None:
+def test_readers_get_notes_in_their_order(server: OwnRedis) -> None:
     with redis.Redis.from_url(server.url) as client, client.pubsub() as reader:
         reader.subscribe(enqueue.channel("sesn_1"))
         reader.get_message(timeout=5)
         for seq in range(300):
             assert enqueue.publish([], {"sesn_1": {"seq": seq}})
         assert enqueue.publish([], {"sesn_1": {"last": True}})
-        assert len(heard(reader)) == 301
+        assert [note.get("seq") for note in notes(reader)] == [*range(300), None]
+
+
+def test_a_redis_that_refuses_is_left_alone_and_tried_again_after_the_pause(server: OwnRedis) -> None:
+    with redis.Redis.from_url(server.url) as client:
+        client.config_set("maxmemory", 1)
+        assert enqueue.publish([HINT], {})
+        wait_for("the publisher pauses", paused)
+        assert not enqueue.publish([HINT], {})
+        client.config_set("maxmemory", 0)
+        resume()
+        assert enqueue.publish([HINT], {})
+        wait_for("the hint is there", lambda: client.llen("turns") == 1)
+
+
+def test_a_redis_that_died_is_left_alone(server: OwnRedis) -> None:
+    server.kill()
+    assert enqueue.publish([HINT], {})
+    wait_for("the publisher pauses", paused)
+
+
+def test_nobody_waits_for_a_redis_that_gives_no_answer(server: OwnRedis) -> None:
+    """A hundred publications are taken while Redis stands still; the connection recovers when Redis does."""
+    assert enqueue.publish([HINT], {})
+    with redis.Redis.from_url(server.url) as client:
+        wait_for("the hint is there", lambda: client.llen("turns") == 1)
+        for process in server.process.family:
+            process.suspend()
+        try:
+            assert all(enqueue.publish([HINT], {}) for _ in range(100))
+            wait_for("the publisher pauses", paused)
+        finally:
+            for process in server.process.family:
+                process.resume()
+        client.delete("turns")
+        resume()
+        assert enqueue.publish([HINT], {})
+        wait_for("the hint is there", lambda: client.llen("turns") >= 1)
+
+
+def test_a_connection_that_redis_closed_costs_one_pause(server: OwnRedis) -> None:
+    with redis.Redis.from_url(server.url) as client:
+        for number in (1, 2):
+            assert enqueue.publish([HINT], {})
+            wait_for("the hint is there", lambda number=number: client.llen("turns") == number)
+            client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            wait_for("the publisher takes hints again", lambda: resume() or enqueue.publish([], {"sesn_1": {"seq": 1}}))
 
 
 FORKS = """
 import os, redis
+from models.db import Hint
 from models.settings import settings
 from workers import enqueue
 
-assert enqueue.publish([], {"sesn_1": {"seq": 1}})
-child = os.fork()
-if not child:
-    said = enqueue.publish([], {"sesn_1": {"seq": 2}})
-    with redis.Redis.from_url(settings().redis_url) as client:
-        os._exit(len(client.client_list()) if said else 0)
+client = redis.Redis.from_url(settings().redis_url)
+for number in (1, 2):
+    child = os.fork() if number == 2 else 0
+    if not child:
+        assert enqueue.publish([Hint("turn.run", ("turn_1",))], {})
+        while client.llen("turns") < number:
+            pass
+        if number == 2:
+            os._exit(7)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-def test_a_process_that_was_forked_has_a_connection_of_its_own(server: OwnRedis) -> None:
-    """Its parent's, its own, and the one that counts them."""
+def test_a_forked_process_publishes_too(server: OwnRedis) -> None:
+    """Its parent had a publisher already, whose thread and connections it does not have."""
     done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.stdout, done.stderr) == ("3\n", "")
+    assert (done.stdout, done.stderr) == ("7\n", "")
 
 
-def test_a_connection_that_was_ended_is_made_anew_for_the_next_note(server: OwnRedis) -> None:
-    with redis.Redis.from_url(server.url) as client, client.pubsub() as reader:
-        reader.subscribe(enqueue.channel("sesn_1"))
-        reader.get_message(timeout=5)
-        assert enqueue.publish([], {"sesn_1": {"seq": 1}})
-        client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        enqueue._publisher()._looked = 0.0  # it looks now and then
-        assert enqueue.publish([], {"sesn_1": {"last": True}})
-        assert len(heard(reader)) == 2
-
-
-def test_a_redis_that_says_nothing_is_noticed_by_the_next_note(server: OwnRedis) -> None:
-    """Nobody waited for its answer, but it must have come by then; and who comes meanwhile does not wait in line."""
-    assert enqueue.publish([], {"sesn_1": {"seq": 1}})
-    for one in server.process.family:
-        one.suspend()
-    try:
-        wait_for("it is noticed", lambda: not enqueue.publish([], {"sesn_1": {"seq": 2}}))
-        paused_until = enqueue._paused_until
-        assert paused_until > 0
-        assert not enqueue.publish([], {"sesn_1": {"seq": 3}})
-        assert enqueue._paused_until == paused_until, "what is not tried puts off no other"
-    finally:
-        for one in server.process.family:
-            one.resume()
-    enqueue._paused_until = enqueue._publisher()._looked = 0.0
-    assert enqueue.publish([], {"sesn_1": {"seq": 4}})
-
-
-def test_who_waited_in_line_for_a_redis_that_says_nothing_does_not_try_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as other:
-        silent.settimeout(5)
-        monkeypatch.setenv("REDIS_URL", f"redis://127.0.0.1:{silent.getsockname()[1]}/0")
-        _forget()
-        first = other.submit(enqueue.publish, [], {"sesn_1": {"seq": 1}})
-        connection, _ = silent.accept()
-        with connection:
-            assert not enqueue.publish([], {"sesn_1": {"seq": 2}})
-        assert not first.result()
-        silent.setblocking(False)
-        with pytest.raises(BlockingIOError):
-            silent.accept()
-    monkeypatch.undo()
-    _forget()
-
-
-def test_an_answer_to_nothing_ends_the_connection(server: OwnRedis) -> None:
-    """Whatever comes after it would be taken for something else's."""
-    assert enqueue.publish([], {"sesn_1": {"seq": 1}})
-    enqueue._publisher()._connection.send_command("PING")
-    wait_for("it is noticed", lambda: not enqueue.publish([], {"sesn_1": {"seq": 2}}))
-
-
-def test_without_redis_a_note_fails_and_nothing_is_tried_for_a_while(server: OwnRedis) -> None:
-    assert enqueue.publish([], {"sesn_1": {"seq": 1}})
-    server.kill()
-    wait_for("it is noticed", lambda: not enqueue.publish([], {"sesn_1": {"seq": 2}}))
-    assert enqueue._paused_until > 0
-
-
-def test_what_cannot_be_told_is_not_marked_as_told(server: OwnRedis, stage: Stage, clock: Clock) -> None:
-    """The first sweep that finds a Redis again tells of it."""
+def test_a_row_whose_hint_cannot_be_sent_is_not_stamped_as_hinted(server: OwnRedis, stage: Stage, clock: Clock) -> None:
+    """The first sweep that reaches Redis again sends the hint."""
     session_id = stage.session()
     stage.message(session_id)
     clock.advance(60)

@@ -16,7 +16,7 @@ import deploy.migrate
 from deploy.checks import check_owner, check_running_role
 from deploy.folder import Refused, free_port
 from deploy.migrate import check_current, migrate
-from models.roles import Facts, refuse_too_strong, too_old, too_strong
+from models.roles import Facts, check_start, too_old, too_strong
 from models.settings import settings
 
 RIGHT = Facts(version=18, role="assent_app", superuser=False, bypasses=False, owns=False)
@@ -73,12 +73,12 @@ def test_the_owner_is_refused_as_a_running_role(database_urls: DatabaseUrls) -> 
 
 
 def test_no_process_starts_with_a_role_that_is_too_strong(database_urls: DatabaseUrls, monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse_too_strong()
+    check_start("sweeps")
     monkeypatch.setenv("DATABASE_SYSTEM_URL", database_urls.admin)
     settings.cache_clear()
     try:
         with pytest.raises(SystemExit, match="assent: DATABASE_SYSTEM_URL: the role postgres is a superuser"):
-            refuse_too_strong()
+            check_start("sweeps")
     finally:
         monkeypatch.undo()
         settings.cache_clear()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crashes.processes import WORKER, running, wait_for
+from crashes.processes import WORKER, patched_early, running, wait_for
 
 from workers.celery import app
 
@@ -27,7 +27,8 @@ def test_each_task_is_told_of_when_it_comes_begins_and_ends(
     def hear(event: dict[str, Any]) -> None:
         told[event["type"]].add(event["uuid"])
 
-    words = [*WORKER, "-P", pool, "-c", CONCURRENCY[pool], "-Q", "sweeps"]
+    worker = patched_early(WORKER) if pool == "gevent" else WORKER
+    words = [*worker, "-P", pool, "-c", CONCURRENCY[pool], "-Q", "sweeps"]
     with running(words, {"REDIS_URL": clean_redis}, tmp_path / "log") as process, app.connection(clean_redis) as connection:
         process.said(r"\S+@\S+ ready\.")
         receiver = app.events.Receiver(connection, handlers=dict.fromkeys(KINDS, hear))

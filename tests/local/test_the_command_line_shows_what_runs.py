@@ -166,7 +166,20 @@ def test_keys_and_workspaces_are_made_listed_and_revoked(clean_database: Databas
     (key,) = json.loads(assent("keys", "list", "--workspace", workspace, "--json"))
     assert (key["name"], key["scopes"], key["revoked_at"]) == ("ci", ["read", "approvals"], None)
 
+    limits = ("--expires-in-days", "90", "--allow", "203.0.113.0/24", "--allow", "192.0.2.7")
+    assent("keys", "create", "limited", "--workspace", workspace, *limits)
+    limited = json.loads(assent("keys", "list", "--workspace", workspace, "--json"))[1]
+    assert (limited["status"], limited["allowed_cidrs"]) == ("active", ["203.0.113.0/24", "192.0.2.7/32"])
+    assert limited["expires_at"]
+    assert "is no network" in assent("keys", "create", "x", "--workspace", workspace, "--allow", "here", ok=False)
+    assert assent("keys", "rotate", limited["id"], "--workspace", workspace, "--overlap-hours", "1").startswith("sk-assent-")
+    _, old, new = json.loads(assent("keys", "list", "--workspace", workspace, "--json"))
+    assert (new["name"], new["allowed_cidrs"]) == (old["name"], old["allowed_cidrs"])
+    assert old["expires_at"] < limited["expires_at"]
+    for spare in (old, new):
+        assent("keys", "revoke", spare["id"], "--workspace", workspace)
+
     assent("keys", "revoke", key["id"], "--workspace", workspace)
-    (key,) = json.loads(assent("keys", "list", "--workspace", workspace, "--json"))
+    (key, *_) = json.loads(assent("keys", "list", "--workspace", workspace, "--json"))
     assert key["revoked_at"]
     assert "was not found" in assent("keys", "revoke", "key_nobody", "--workspace", workspace, ok=False)

@@ -8,6 +8,7 @@ import pytest
 from honcho.environ import parse_procfile
 
 from deploy.local import ROOT
+from models.variables import PROCESSES
 
 LINES = parse_procfile((ROOT / "Procfile").read_text()).processes
 SHOW = "celery() { printf '%s\\n' celery \"$@\"; }; gunicorn() { printf '%s\\n' gunicorn \"$@\"; }; "
@@ -20,7 +21,7 @@ def words(name: str, **env: str) -> list[str]:
 
 
 def test_it_names_the_processes() -> None:
-    assert list(LINES) == ["web", "turns", "tools", "beat", "flower"]
+    assert list(LINES) == list(PROCESSES)
 
 
 @pytest.mark.parametrize("name", LINES)
@@ -44,5 +45,5 @@ def test_flower_does_not_start_without_a_password_and_never_shows_it() -> None:
 
 
 def test_every_queue_has_a_worker() -> None:
-    queues = {q for name in ("turns", "tools") for q in words(name)[words(name).index("--queues") + 1].split(",")}
+    queues = {q for name in ("turns", "tools", "sweeps") for q in words(name)[words(name).index("--queues") + 1].split(",")}
     assert queues == {"turns", "sweeps", "tools"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from secret_samples import COMMANDS, KNOWN, SECRETS, TEXTS
 
-from models.api_key import new_secret
+from models.pure.key_secret import new_secret
 from models.pure.masking import MARKER, mask
 
 PEM = "-----BEGIN {0}-----\n{1}\n-----END {0}-----"

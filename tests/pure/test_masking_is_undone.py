@@ -49,21 +49,55 @@ def _edited(*edits: tuple[str, Any]) -> dict[str, Any]:
     return edited
 
 
-def test_what_a_person_edits_around_a_secret_is_kept() -> None:
-    """Other fields, new fields, the text around a marker, a secret of their own instead."""
-    edited = _edited(
-        ("command", f"curl -s -u alice:{MARKER} -H 'Authorization: Bearer {MARKER}' https://y"),
-        ("password", f"{MARKER}!"),
-        ("list/0", "none"),
-        ("list/2/to", "c"),
-        ("new", ["x"]),
-    )
+def test_what_a_person_edits_beside_a_secret_is_kept() -> None:
+    """Other fields, new fields, other objects of a list, a secret of their own instead."""
+    edited = _edited(("password", "mine"), ("list/2/to", "c"), ("new", ["x"]))
     restored = restore(edited, SHOWN_FROM, mask(SHOWN_FROM).shown)
-    assert restored["command"] == "curl -s -u alice:hunter2 -H 'Authorization: Bearer abc123' https://y"
-    assert restored["password"] == "hunter2!"
+    assert restored["command"] == SHOWN_FROM["command"]
+    assert restored["password"] == "mine"
     assert restored["pin"] == {"otp": 1234}
-    assert restored["list"] == ["none", "plain", {"token": "t1", "to": "c"}, {"token": "t2", "to": "b"}]
+    assert restored["list"] == [SHOWN_FROM["list"][0], "plain", {"token": "t1", "to": "c"}, {"token": "t2", "to": "b"}]
     assert restored["new"] == ["x"]
+
+
+SHOWN = "curl -u bob:«masked» -H 'Authorization: Bearer «masked»' https://x"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        SHOWN.replace("x", "y"),
+        SHOWN.replace("curl", "echo"),
+        SHOWN + "; echo $?",
+        "set -x; " + SHOWN,
+        SHOWN + " «masked»",
+        SHOWN.replace("bob:«masked»", "bob:mine"),
+        f"echo {MARKER} {MARKER}",
+        MARKER,
+    ],
+)
+def test_a_text_that_keeps_a_marker_is_kept_whole(command: str) -> None:
+    """Whatever stands around the marker decides where the secret goes."""
+    with pytest.raises(ValueError, match=r"^/command: .* type the value that is meant, or ask somebody .* `reveal`\.$"):
+        restore(_edited(("command", command)), SHOWN_FROM, mask(SHOWN_FROM).shown)
+
+
+@pytest.mark.parametrize(
+    ("given", "edited"),
+    [
+        ({"argv": ["curl", "--password", "hunter2"]}, {"argv": ["echo", "--password", MARKER]}),
+        ({"argv": ["curl", "--password", "hunter2"]}, {"argv": ["curl", "--user", MARKER]}),
+        ({"argv": ["curl", "--password", "hunter2"]}, {"argv": ["curl", "--password", MARKER, "-v"]}),
+        ({"env": [{"name": "TOKEN", "value": "hunter2"}]}, {"env": [{"name": "PS1", "value": MARKER}]}),
+        ({"env": [{"key": "TOKEN", "value": "hunter2"}]}, {"env": [{"value": MARKER}]}),
+    ],
+)
+def test_what_made_it_a_secret_stays_beside_its_marker(given: dict[str, Any], edited: dict[str, Any]) -> None:
+    """A flag before it, a name beside it."""
+    shown = mask(given).shown
+    assert restore(shown, given, shown) == given
+    with pytest.raises(ValueError, match=r"beside the marker|where none was shown"):
+        restore(edited, given, shown)
 
 
 @pytest.mark.parametrize(
@@ -71,8 +105,8 @@ def test_what_a_person_edits_around_a_secret_is_kept() -> None:
     [
         ("new", MARKER, "/new"),
         ("new", {"deep": [MARKER]}, "/new/deep/0"),
-        ("list/1", MARKER, "/list/1"),
-        ("list/1", {"a": f"x {MARKER}"}, "/list/1/a"),
+        ("list/1", MARKER, "/list/0"),
+        ("list/1", {"a": f"x {MARKER}"}, "/list/0"),
         ("command", f"echo {MARKER}", "/command"),
         ("command", MARKER * 3, "/command"),
         ("password", f"{MARKER}{MARKER}", "/password"),
@@ -87,7 +121,9 @@ def test_what_a_person_edits_around_a_secret_is_kept() -> None:
 def test_a_marker_anywhere_else_is_refused(path: str, value: Any, pointer: str) -> None:
     """Copied, moved, added, doubled: the error names the place, says what to do, and holds no secret."""
     edited = _edited((path, value)) if path != "a~/b" else _edited() | {"a~/b": value}
-    with pytest.raises(ValueError, match=r"leave it where it was shown, or write the value that is meant\.$") as refused:
+    with pytest.raises(
+        ValueError, match=r"type the value that is meant, or ask somebody whose key has the scope `reveal`\.$"
+    ) as refused:
         restore(edited, SHOWN_FROM, mask(SHOWN_FROM).shown)
     assert str(refused.value).startswith(pointer)
     assert "hunter2" not in str(refused.value)

@@ -204,6 +204,6 @@ def test_a_worker_with_other_files_leaves_the_call(stage: Stage) -> None:
     assert stage.claim_call(first, "stor_1")
     assert stage.claim_call(second, "stor_2") is None
     assert stage.get(ToolCall, second.id).status == "queued"
-    assert any("stor_1" in reason for reason in due.held_back())
+    assert any("stor_1" in reason for reason in due.held_back(stage.workspace_id))
     assert stage.claim_call(second, "stor_1")
-    assert due.held_back() == []
+    assert due.held_back(stage.workspace_id) == []

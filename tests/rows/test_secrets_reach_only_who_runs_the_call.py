@@ -35,16 +35,15 @@ def test_a_worker_gets_the_secret_and_nobody_is_shown_it(stage: Stage) -> None:
     assert "git push" in told(stage, session), "the rest stays readable"
 
 
-def test_an_edit_around_a_masked_secret_runs_with_the_secret(stage: Stage) -> None:
+def test_an_edit_beside_a_masked_secret_runs_with_the_secret(stage: Stage) -> None:
     session = stage.session()
     stage.message(session)
-    [found] = stage.reply(session, call(command=COMMAND))
+    [found] = stage.reply(session, call(command=COMMAND, timeout_ms=60))
     [approval] = stage.approvals(session)
-    edited = approval.masked.shown["command"].replace("push", "push --dry-run")
-    stage.decide(approval, result="allow", updated_input={"command": edited})
+    stage.decide(approval, result="allow", updated_input=approval.masked.shown | {"timeout_ms": 30})
     held = stage.claim_call(found)
     assert held
-    assert held.input == {"command": COMMAND.replace("push", "push --dry-run")}
+    assert held.input == {"command": COMMAND, "timeout_ms": 30}
     stage.finish_call(held)
     assert SECRET not in told(stage, session)
     assert SECRET not in json.dumps(stage.history(session)[-1]), "what the model is told of the edit is masked, too"

@@ -72,33 +72,6 @@ print(json.dumps([sorted(set(ends)), [list(map(list, each.value)) for each in af
 """
 
 
-A_POLL = """
-import select, socket
-from models import process
-
-process.started()
-mine, theirs = socket.socketpair()
-poll, order = select.poll(), []
-poll.register(mine, select.POLLIN)
-
-def tell():
-    order.append("told")
-    theirs.send(b"x")
-
-assert poll.poll(0) == []
-gevent.spawn(tell)
-assert poll.poll(0) == []
-order.append("asked")
-assert poll.poll(5000) == poll.poll(0) == [(mine.fileno(), select.POLLIN)]
-assert mine.recv(1) == b"x"
-gevent.spawn(tell)
-assert poll.poll() == [(mine.fileno(), select.POLLIN)]
-poll.unregister(mine)
-assert poll.poll(0) == []
-print(json.dumps(order))
-"""
-
-
 def said(program: str, stage: Stage) -> Any:
     words = [sys.executable, "-c", HEAD + program, stage.workspace_id]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
@@ -115,7 +88,3 @@ def test_greenlets_that_are_killed_in_an_exchange_leave_nothing_behind(stage: St
     ends, after = said(A_KILL, stage)
     assert ends == ["GreenletExit()"]
     assert {tuple(row) for rows in after for row in rows} == {(stage.workspace_id, stage.workspace_id)}
-
-
-def test_a_look_goes_at_once_and_a_wait_lets_others_run(stage: Stage) -> None:
-    assert said(A_POLL, stage) == ["asked", "told", "told"]

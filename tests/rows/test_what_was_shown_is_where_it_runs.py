@@ -144,7 +144,7 @@ def test_an_announcement_that_nobody_lives_behind_is_taken_over(stage: Stage, cl
     for _ in range(4):
         clock.advance(60)
         toolset.announce(new, only_seen=True)
-    with transaction(role="system") as db:
+    with transaction(stage.workspace_id) as db:
         assert toolset.missing(db, ["assent:orders"]) == []
         found = toolset.entry_of(db, "assent:orders", "refund")
     assert found

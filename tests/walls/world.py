@@ -12,6 +12,7 @@ from rows.stage import Stage, call
 from werkzeug.test import TestResponse
 
 from models import schema, seal, toolset  # noqa: F401 - every table is imported
+from models.api_key import ApiKey
 from models.db import Base, transaction
 from models.environment import Environment
 from models.tool_call import ToolCall
@@ -53,6 +54,8 @@ class World:
         assert answer.status_code == 200, answer.text
         self.ids["agent_id"] = answer.get_json()["id"]
         self.ids["grant_id"] = self._first("/v1/grants")
+        with transaction(self.workspace_id) as db:
+            self.ids["api_key_id"] = ApiKey.create(db, workspace_id=self.workspace_id, name="Spare")[0].id
         self.ids["work_id"] = self._first(f"/v1/environments/{self.ids['environment_id']}/work")
         assert seal.seal(self.workspace_id, [self.session_id, self.workspace_id])
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from models.pure.naming import OURS
+from models.settings import settings
 from workers.tools import registry, running
 from workers.tools.branch import GIT_TOOLS
 from workers.tools.kinds import Tool
@@ -38,6 +39,17 @@ def has(address: str) -> bool:
     """Whether this worker has what is behind an `assent:` address."""
     toolset = address.removeprefix(OURS)
     return toolset in OF_THE_HOUSE or toolset in described()[0] or toolset in _servers()
+
+
+def serves(address: str | None, workspace_id: str) -> bool:
+    """Whether a workspace may use what is behind an address, by this worker's own settings.
+
+    The database hides a limited toolset from other workspaces, as the last worker announced it; this one may know better.
+    """
+    if address is None or not address.startswith(OURS):
+        return True
+    allowed = settings().toolset_workspaces.get(address.removeprefix(OURS))
+    return allowed is None or workspace_id in allowed
 
 
 def entry_of(address: str, tool: str) -> Entry | None:

@@ -4,7 +4,8 @@
 |---|---|
 | assent_owner | owns the tables; runs migrations only |
 | assent_app | works in one workspace, named by the transaction's setting `assent.workspace`; may only add to the audit |
-| assent_system | sees ids, statuses and times of all workspaces; renews leases, stamps hints, drops old answers; reads no content |
+| assent_system | sees ids, statuses and times of all workspaces; stamps hints, drops old answers; reads no content; sweeps only |
+| assent_definer | cannot log in; owns the functions by which `assent_app` does the few things that go over all workspaces |
 """
 
 import sqlalchemy as sa
@@ -56,26 +57,105 @@ APP_RIGHTS = {
 
 SYSTEM_COLUMNS = {
     "answer": "id, expires_at",
-    "api_key": "",
     "approval": "id, workspace_id, session_id, agent_id, tool, kind, status, expires_at, remind_at",
     "approval_grant": "id, workspace_id, session_id, agent_id, tool, created_at, revoked_at, swept_to, swept_at",
     "audit": "chain, seq, workspace_id, at",
-    "listing": "workspace_id, url",
     "sealed": "chain, seq, workspace_id",
-    "session": "id, workspace_id, status, last_seq, audit_seq",
-    "tool_call": "id, workspace_id, session_id, status, fence, due_at, hinted_at, lease_until, cancel_requested_at, held_back, "
-    "queue, address, answer_by",
-    "turn": "id, workspace_id, session_id, status, fence, due_at, hinted_at, lease_until, ended_at",
+    "session": "id, workspace_id, audit_seq",
+    "tool_call": "id, workspace_id, session_id, status, due_at, hinted_at, lease_until, queue, answer_by",
+    "turn": "id, workspace_id, session_id, status, due_at, hinted_at, lease_until, ended_at",
     "workspace": "id, workspace_id, name, audit_seq",
 }
-"""The columns that `assent_system` may read of all workspaces; an empty string means every column."""
+"""The columns that `assent_system` may read of all workspaces."""
 
 SYSTEM_WRITES = {
     "answer": "DELETE",
-    "listing": "UPDATE (changed_at)",
-    "tool_call": "UPDATE (lease_until, hinted_at)",
-    "turn": "UPDATE (lease_until, hinted_at)",
+    "tool_call": "UPDATE (hinted_at)",
+    "turn": "UPDATE (hinted_at)",
 }
+
+DEFINER_RIGHTS = {
+    "answer": "SELECT (id, slip), DELETE",
+    "api_key": "SELECT (id, workspace_id, scopes, secret_sha256, environment_id, allowed_cidrs, "
+    "expires_at, disabled_at, revoked_at)",
+    "listing": "SELECT (url), UPDATE (changed_at)",
+    "session": "SELECT (id, last_seq)",
+    "tool_call": "SELECT (id, status, fence, lease_until, cancel_requested_at), UPDATE (lease_until)",
+    "toolset": "SELECT, INSERT, UPDATE",
+    "turn": "SELECT (id, status, fence, lease_until), UPDATE (lease_until)",
+}
+"""What the functions below may do. Each function finds rows only by something that no stranger knows: a secret's hash, an
+unguessable id, or an id with its fence. None of them returns content."""
+
+HELD = "status = 'running' AND (id, fence) IN (SELECT * FROM unnest(ids, fences))"
+GOOD_KEY = "revoked_at IS NULL AND disabled_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now())"
+
+DEFINER_FUNCTIONS = {
+    # The key with this secret, if it opens anything now.
+    "assent_find_key(secret_digest text)": f"""
+        RETURNS TABLE (id text, workspace_id text, scopes text[], environment_id text, allowed_cidrs text[])
+        AS $$
+            SELECT id, workspace_id, scopes, environment_id, allowed_cidrs FROM api_key
+            WHERE secret_sha256 = secret_digest AND {GOOD_KEY}
+        $$
+    """,
+    # Those of the keys that still open something.
+    "assent_good_keys(ids text[])": f"""
+        RETURNS SETOF text AS $$ SELECT id FROM api_key WHERE id = ANY (ids) AND {GOOD_KEY} $$
+    """,
+    # How many events each of the sessions has. Deleted sessions are missing.
+    "assent_session_heads(ids text[])": """
+        RETURNS TABLE (id text, last_seq bigint) AS $$ SELECT id, last_seq FROM session WHERE id = ANY (ids) $$
+    """,
+    # The rows whose lease the caller still holds, and whether the run was cancelled.
+    "assent_held_leases(ids text[], fences bigint[])": f"""
+        RETURNS TABLE (id text, cancelled boolean)
+        AS $$
+            SELECT id, false FROM turn WHERE {HELD}
+            UNION ALL SELECT id, cancel_requested_at IS NOT NULL FROM tool_call WHERE {HELD}
+        $$
+    """,
+    # The same, and their leases last for `duration` from now.
+    "assent_renew_leases(ids text[], fences bigint[], duration interval)": f"""
+        RETURNS TABLE (id text, cancelled boolean)
+        LANGUAGE plpgsql AS $$
+        #variable_conflict use_column
+        BEGIN
+            RETURN QUERY UPDATE turn SET lease_until = assent_now() + duration WHERE {HELD} RETURNING id::text, false;
+            RETURN QUERY UPDATE tool_call SET lease_until = assent_now() + duration WHERE {HELD}
+                RETURNING id::text, cancel_requested_at IS NOT NULL;
+        END
+        $$
+    """,
+    # Store toolsets: a JSON list of {name, tools, digest, workspaces}. With `only_seen` the worker announced the same before: a
+    # toolset that another live worker has announced differently since then stays.
+    "assent_announce_toolsets(announced jsonb, only_seen boolean, seen_seconds double precision)": """
+        RETURNS void
+        AS $$
+            INSERT INTO toolset (name, tools, digest, workspaces, announced_at, seen_at)
+            SELECT name, tools, digest, workspaces, assent_now(), assent_now()
+            FROM jsonb_to_recordset(announced) AS given (name text, tools jsonb, digest text, workspaces text[])
+            ORDER BY name
+            ON CONFLICT (name) DO UPDATE SET tools = excluded.tools, digest = excluded.digest, workspaces = excluded.workspaces,
+                announced_at = excluded.announced_at, seen_at = excluded.seen_at
+            WHERE NOT only_seen OR toolset.digest = excluded.digest
+                OR toolset.seen_at < assent_now() - make_interval(secs => seen_seconds)
+        $$
+    """,
+    # The MCP server at this URL says that its tools changed: every workspace asks for them again.
+    "assent_listing_changed(changed_url text)": """
+        RETURNS void AS $$ UPDATE listing SET changed_at = assent_now() WHERE url = changed_url $$
+    """,
+    # Those of the ids that are no session's any more.
+    "assent_gone_sessions(ids text[])": """
+        RETURNS SETOF text AS $$ SELECT * FROM unnest(ids) EXCEPT SELECT id FROM session WHERE id = ANY (ids) $$
+    """,
+    # Answers that reached their clients. Those with an idempotency key stay.
+    "assent_forget_answers(ids text[])": """
+        RETURNS void AS $$ DELETE FROM answer WHERE id = ANY (ids) AND slip IS NOT NULL $$
+    """,
+}
+"""By signature. They run as `assent_definer`, which sees all workspaces; only `assent_app` may call them."""
 
 APPEND_ONLY = ("audit", "seal")
 
@@ -85,6 +165,7 @@ def upgrade() -> None:
     create_functions()
     grant_app_rights()
     grant_system_rights()
+    create_definer_functions()
 
 
 def create_functions() -> None:
@@ -124,17 +205,38 @@ def grant_app_rights() -> None:
             f"CREATE POLICY one_workspace ON {table} TO assent_app USING (workspace_id = current_setting('assent.workspace', true))"
         )
     op.execute("GRANT SELECT ON alembic_version TO assent_app, assent_system")
-    # Toolsets are the operator's and belong to no workspace: workers announce them, every workspace reads them.
+    # Toolsets are the operator's: workers announce them, and the workspaces that may use them read them.
     op.execute("GRANT SELECT ON toolset TO assent_app")
-    op.execute("GRANT SELECT, INSERT, UPDATE ON toolset TO assent_system")
+    op.execute("ALTER TABLE toolset ENABLE ROW LEVEL SECURITY")
+    op.execute(
+        "CREATE POLICY allowed_workspaces ON toolset TO assent_app"
+        " USING (workspaces IS NULL OR current_setting('assent.workspace', true) = ANY (workspaces))"
+    )
 
 
 def grant_system_rights() -> None:
     for table, columns in SYSTEM_COLUMNS.items():
-        op.execute(f"GRANT SELECT {f'({columns})' if columns else ''} ON {table} TO assent_system")
+        op.execute(f"GRANT SELECT ({columns}) ON {table} TO assent_system")
         op.execute(f"CREATE POLICY every_workspace ON {table} TO assent_system USING (true)")
     for table, rights in SYSTEM_WRITES.items():
         op.execute(f"GRANT {rights} ON {table} TO assent_system")
+
+
+def create_definer_functions() -> None:
+    """Owned by a role without a password that may do only this, so a hole in one of them opens nothing else."""
+    for table, rights in DEFINER_RIGHTS.items():
+        op.execute(f"GRANT {rights} ON {table} TO assent_definer")
+        op.execute(f"CREATE POLICY definer_functions ON {table} TO assent_definer USING (true)")
+    # Who gets a function must be allowed to create in its schema, at that moment.
+    op.execute("GRANT CREATE ON SCHEMA public TO assent_definer")
+    for signature, rest in DEFINER_FUNCTIONS.items():
+        function = signature.partition("(")[0]
+        language = "" if "LANGUAGE" in rest else "LANGUAGE sql"
+        op.execute(f"CREATE FUNCTION {signature} {rest} {language} SECURITY DEFINER SET search_path = public, pg_temp")
+        op.execute(f"REVOKE ALL ON FUNCTION {function} FROM PUBLIC")
+        op.execute(f"GRANT EXECUTE ON FUNCTION {function} TO assent_app")
+        op.execute(f"ALTER FUNCTION {function} OWNER TO assent_definer")
+    op.execute("REVOKE CREATE ON SCHEMA public FROM assent_definer")
 
 
 def create_tables() -> None:
@@ -189,6 +291,7 @@ def create_tables() -> None:
         sa.Column("name", STRING, nullable=False),
         sa.Column("tools", JSON, nullable=False),
         sa.Column("digest", STRING, nullable=False),
+        sa.Column("workspaces", STRINGS),
         sa.Column("announced_at", TIME, nullable=False),
         sa.Column("seen_at", TIME, nullable=False),
         sa.PrimaryKeyConstraint("name"),
@@ -227,8 +330,12 @@ def create_tables() -> None:
         sa.Column("secret_sha256", STRING, nullable=False),
         sa.Column("hint", STRING, nullable=False),
         sa.Column("created_at", TIME, nullable=False),
+        sa.Column("expires_at", TIME),
+        sa.Column("last_used_at", TIME),
+        sa.Column("disabled_at", TIME),
         sa.Column("revoked_at", TIME),
         sa.Column("environment_id", STRING),
+        sa.Column("allowed_cidrs", STRINGS),
         sa.ForeignKeyConstraint(["workspace_id"], ["workspace.id"]),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("secret_sha256"),
@@ -439,6 +546,8 @@ def create_tables() -> None:
         sa.Column("grants", STRINGS),
         sa.Column("asking", JSON),
         sa.Column("proposed_input", JSON),
+        sa.Column("shown_input", JSON),
+        sa.Column("secrets", JSON),
         sa.Column("server", STRING),
         sa.Column("address", STRING),
         sa.Column("tool", STRING),
@@ -497,6 +606,7 @@ def create_tables() -> None:
         sa.Column("decided_by", STRING),
         sa.Column("decided_at", TIME),
         sa.Column("decided_input", STRING),
+        sa.Column("decided_shown", JSON),
         sa.Column("decided_sha256", STRING),
         sa.Column("event_id", STRING),
         sa.Column("status", STRING, nullable=False),

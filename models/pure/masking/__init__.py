@@ -4,10 +4,13 @@ A secret is found in three ways: the tool's schema says so (`schemas.py`), its n
 a text (`shapes.py` by its own form, `leaders.py` by what stands before it). In a text only the secret is masked, and what is masked
 there is one word, or what surely stands between two quotes. A mask must never hide a second command from whoever approves the
 first, so where a text could be read in two ways, the rest of a secret of several words stays in sight.
+
+Values that were masked in a call's input are masked wherever they come back from the call, too (`echoes.py`).
 """
 
+from models.pure.masking.echoes import Echoes
 from models.pure.masking.restoring import restore
 from models.pure.masking.texts import MARKER
 from models.pure.masking.values import Masked, mask
 
-__all__ = ["MARKER", "Masked", "mask", "restore"]
+__all__ = ["MARKER", "Echoes", "Masked", "mask", "restore"]

@@ -1,19 +1,24 @@
-"""Arguments that a person was shown masked and sends back edited, with the secrets put back where they were."""
+"""Arguments that a person was shown masked and sends back edited, with the secrets put back where they were.
+
+A marker stands for its secret only where it was shown. What surrounds it there decides what the tool does with the secret, so that
+has to be unchanged as well: otherwise whoever may not see a secret could have it printed.
+"""
 
 import json
 from typing import Any
 
-from models.pure.masking.texts import MARKER, Reader, put_back
+from models.pure.masking.texts import MARKER, Reader
 from models.pure.masking.values import escaped, shown_names
 
-_ELSE = "leave it where it was shown, or write the value that is meant"
+_ELSE = "type the value that is meant, or ask somebody whose key has the scope `reveal`"
 
 
 def restore(edited: dict[str, Any], original: dict[str, Any], shown: dict[str, Any]) -> dict[str, Any]:
     """`edited`, with what each marker hides put back. `shown` is `mask(original, ...).shown`, and what was edited.
 
-    A marker counts only at the JSON Pointer where it was shown; around it a text may be edited, as long as the number of its
-    markers stays. A marker anywhere else (copied, moved, added) raises ValueError, which names the pointer and holds no secret.
+    A marker counts only at the JSON Pointer where it was shown, and only if the same stands around it: the rest of its text; in an
+    array, the other texts and numbers, and the number of items; beside a `value`, its `name` and `key`. Raises ValueError for any
+    other marker (copied, moved, added); the message names the pointer and holds no secret.
     """
     return _Restore(edited, original, shown).done()
 
@@ -47,21 +52,29 @@ class _Restore:
                 raise ValueError(f"{here}: there is a marker in a name where none was shown; {_ELSE}.")
             was = names.get(name, name)
             there = known and was in original and name in shown
+            if there and name == "value" and _is_marked(item) and _labels(edited) != _labels(shown):
+                raise ValueError(f"{here}: the name beside the marker is not the one that was shown; {_ELSE}.")
             result[was] = self._place(item, original[was] if there else _NOTHING, shown[name] if there else _NOTHING, here)
 
     def _fill_array(self, edited: list[Any], original: Any, shown: Any, result: list[Any], path: str) -> None:
         known = isinstance(original, list) and isinstance(shown, list) and len(edited) == len(shown) == len(original)
         faces = [_face(item) for item in shown] if known and any(map(_holds_marker, edited)) else []
-        others = set(faces)
+        others, unchanged = set(faces), known and _face(edited) == _face(shown)
         for index, item in enumerate(edited):
             here = f"{path}/{index}"
             if faces and _holds_marker(item) and (face := _face(item)) != faces[index] and face in others:
                 raise ValueError(f"{here}: what stood elsewhere in the list holds a marker, and cannot be moved; {_ELSE}.")
+            if known and _is_marked(item) and not unchanged:
+                raise ValueError(f"{here}: what stands beside the marker in the list is not what was shown; {_ELSE}.")
             result.append(self._place(item, original[index] if known else _NOTHING, shown[index] if known else _NOTHING, here))
 
     def _place(self, edited: Any, original: Any, shown: Any, path: str) -> Any:
-        if isinstance(edited, str):
-            return _text(edited, original, shown, path) if MARKER in edited else edited
+        if _is_marked(edited):
+            if not _is_marked(shown):
+                raise ValueError(f"{path}: there is a marker where none was shown; {_ELSE}.")
+            if edited != shown:
+                raise ValueError(f"{path}: the text around the marker is not the one that was shown; {_ELSE}.")
+            return original
         if isinstance(edited, dict | list):
             copy: Any = {} if isinstance(edited, dict) else []
             self._todo.append((edited, original, shown, copy, path))
@@ -69,30 +82,22 @@ class _Restore:
         return edited
 
 
-def _text(edited: str, original: Any, shown: Any, path: str) -> Any:
-    if not isinstance(shown, str) or MARKER not in shown:
-        raise ValueError(f"{path}: there is a marker where none was shown; {_ELSE}.")
-    if edited == shown:
-        return original
-    if not isinstance(original, str):
-        raise ValueError(f"{path}: what the marker hides here is no text, so nothing can stand beside it; {_ELSE}.")
-    hidden = (original,) if shown == MARKER else Reader().read(original).hidden
-    try:
-        if shown != MARKER and put_back(shown, hidden) != original:
-            raise ValueError
-        return put_back(edited, hidden)
-    except ValueError:
-        raise ValueError(f"{path}: {edited.count(MARKER)} markers, but {len(hidden)} were shown here; {_ELSE}.") from None
+def _is_marked(item: Any) -> bool:
+    return isinstance(item, str) and MARKER in item
 
 
 def _marked(shown: dict[str, Any]) -> bool:
     return any(MARKER in name for name in shown)
 
 
+def _labels(pair: dict[str, Any]) -> list[Any]:
+    return [pair.get(label) for label in ("name", "key")]
+
+
 def _holds_marker(item: Any) -> bool:
-    """Whether an object or array holds a marker itself, not in something that it holds."""
+    """True if an object or array holds a marker itself, not in something that it holds."""
     values = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
-    return any(isinstance(value, str) and MARKER in value for value in values)
+    return any(map(_is_marked, values))
 
 
 def _face(item: Any) -> str:

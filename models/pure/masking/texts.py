@@ -82,7 +82,7 @@ class Reader:
         spelled = text.encode("utf-8", "surrogatepass")
         shown, hidden, at = [], [], 0
         spans, looked_at = self._spans(spelled)
-        for start, end in _joined(spans):
+        for start, end in joined(spans):
             shown.append(spelled[at:start])
             hidden.append(spelled[start:end].decode("utf-8", "surrogatepass"))
             at = end
@@ -120,7 +120,7 @@ def _through(again: Reading, first: Reading) -> Reading:
     return Reading(again.shown, tuple(hidden))
 
 
-def _joined(spans: list[Span]) -> list[Span]:
+def joined(spans: list[Span]) -> list[Span]:
     """The spans in order; those that overlap or touch are one."""
     joined: list[Span] = []
     for start, end in sorted(spans):

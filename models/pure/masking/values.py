@@ -1,8 +1,9 @@
 """A call's arguments as people and logs see them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from models.pure.masking.echoes import LEAST, texts_in
 from models.pure.masking.names import is_secret
 from models.pure.masking.schemas import Marks, marks_of
 from models.pure.masking.texts import MARKER, Reader, suspects
@@ -15,6 +16,8 @@ class Masked:
     shown: dict[str, Any]
     paths: tuple[str, ...]
     """JSON Pointers, into `shown`, of the values and keys that are not shown as they are; sorted."""
+    hidden: tuple[str, ...] = field(default=(), compare=False)
+    """The texts behind the markers that are long enough to be found again elsewhere; of a number, its digits."""
 
 
 def mask(arguments: dict[str, Any], schema: dict[str, Any] | None = None) -> Masked:
@@ -38,6 +41,7 @@ class _Mask:
         self._suspects = suspects(_texts(arguments))
         self._reader = Reader()
         self._paths: set[str] = set()
+        self._hidden: set[str] = set()
         self._shown: dict[str, Any] = {}
         self._todo: list[_Task] = [(arguments, self._shown, marks_of(schema), None)]
 
@@ -48,7 +52,8 @@ class _Mask:
                 self._fill_object(value, shown, marks, path)
             else:
                 self._fill_array(value, shown, marks, path)
-        return Masked(self._shown, tuple(sorted(self._paths)))
+        hidden = (text for text in self._hidden if len(text) >= LEAST and MARKER not in text)
+        return Masked(self._shown, tuple(sorted(self._paths)), tuple(sorted(hidden)))
 
     def _fill_object(self, value: dict[str, Any], shown: dict[str, Any], marks: Marks | None, path: _Path | None) -> None:
         names = {} if self._suspects.isdisjoint(value) else shown_names(value, self._reader)
@@ -60,6 +65,7 @@ class _Mask:
             shown[as_shown] = self._place(item, secret, below, (path, as_shown))
             if as_shown != name:
                 self._paths.add(_pointer((path, as_shown)))
+                self._hidden.update(self._reader.read(name).hidden)
 
     def _fill_array(self, value: list[Any], shown: list[Any], marks: Marks | None, path: _Path | None) -> None:
         after_flag = False
@@ -73,9 +79,12 @@ class _Mask:
         shown: Any = value
         if secret:
             shown = MARKER
+            self._hidden.update(texts_in(value))
         elif isinstance(value, str):
             if value in self._suspects:
-                shown = self._reader.read(value).shown
+                reading = self._reader.read(value)
+                shown = reading.shown
+                self._hidden.update(reading.hidden)
         elif isinstance(value, _CONTAINERS):
             shown = {} if isinstance(value, dict) else []
             self._todo.append((value, shown, marks, path))

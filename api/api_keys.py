@@ -1,0 +1,105 @@
+"""Routes of API keys. The list, one key and its update are the SDK's `beta.organization.api_keys`; making and rotating are ours.
+
+A key may only make and rotate keys whose scopes it has itself.
+"""
+
+from datetime import timedelta
+
+import sqlalchemy as sa
+from flask import Blueprint
+
+from api import auth, wire
+from api.answers import api_keys as answers
+from api.door import Json, reads, writes
+from api.requests.api_keys import ApiKeyCreate, ApiKeyList, ApiKeyRotate, ApiKeyUpdate
+from api.requests.base import NoQuery
+from models import clock
+from models.api_key import DEFAULT_SCOPES, ENVIRONMENT_SCOPES, SCOPES, ApiKey
+from models.db import Db
+from models.errors import Invalid
+from models.principal import Principal
+
+api_keys = Blueprint("api_keys", __name__, url_prefix="/v1/organizations/api_keys")
+
+_EXPIRED = sa.and_(ApiKey.expires_at.is_not(None), ApiKey.expires_at <= clock.STARTED)
+_STATUS: dict[str, sa.ColumnElement[bool]] = {
+    "archived": ApiKey.revoked_at.is_not(None),
+    "expired": sa.and_(ApiKey.revoked_at.is_(None), _EXPIRED),
+    "inactive": sa.and_(ApiKey.revoked_at.is_(None), sa.not_(_EXPIRED), ApiKey.disabled_at.is_not(None)),
+    "active": sa.and_(ApiKey.revoked_at.is_(None), sa.not_(_EXPIRED), ApiKey.disabled_at.is_(None)),
+}
+"""As `ApiKey.status` says it."""
+
+
+@api_keys.get("")
+@reads(ApiKeyList, "admin", answer=answers.ApiKeyPage)
+def index(db: Db, principal: Principal, query: ApiKeyList) -> Json:
+    """The workspace's keys, newest first."""
+    if query.after_id and query.before_id:
+        raise Invalid("before_id", "cannot be given together with after_id.")
+    found = sa.select(ApiKey)
+    if query.status:
+        found = found.where(_STATUS[query.status])
+    if query.workspace_id not in {None, principal.workspace_id} or query.created_by_user_id:
+        found = found.where(sa.false())
+    if query.after_id:
+        found = found.where(ApiKey.id < query.after_id)
+    if query.before_id:
+        found = found.where(ApiKey.id > query.before_id)
+    order = ApiKey.id.asc() if query.before_id else ApiKey.id.desc()
+    rows = list(db.scalars(found.order_by(order).limit(query.limit + 1)))
+    has_more, rows = len(rows) > query.limit, rows[: query.limit]
+    if query.before_id:
+        rows.reverse()
+    now = clock.now(db)
+    ids = {"first_id": rows[0].id if rows else None, "last_id": rows[-1].id if rows else None}
+    return {"data": [wire.api_key(row, now) for row in rows], "has_more": has_more} | ids
+
+
+@api_keys.get("/<api_key_id>")
+@reads(NoQuery, "admin", answer=answers.ApiKey)
+def show(db: Db, _principal: Principal, _query: NoQuery, api_key_id: str) -> Json:
+    """One key."""
+    return wire.api_key(ApiKey.find(db, api_key_id), clock.now(db))
+
+
+def _scopes_of_new(body: ApiKeyCreate) -> frozenset[str]:
+    if body.scopes is not None:
+        return frozenset(body.scopes) & set(SCOPES)  # what is no scope is refused in words of its own
+    return ENVIRONMENT_SCOPES if body.environment_id else DEFAULT_SCOPES
+
+
+@api_keys.post("")
+@writes(ApiKeyCreate, "admin", also=_scopes_of_new, answer=answers.NewApiKey, shown_once="key")
+def create(db: Db, principal: Principal, body: ApiKeyCreate) -> Json:
+    """Make a key. The answer has its secret, which is shown once."""
+    row, secret = ApiKey.create(
+        db,
+        workspace_id=principal.workspace_id,
+        name=body.name,
+        scopes=None if body.scopes is None else frozenset(body.scopes),
+        environment_id=body.environment_id,
+        expires_at=body.expires_at,
+        allowed_cidrs=body.allowed_cidrs,
+        by=principal,
+    )
+    return wire.api_key(row, clock.now(db)) | {"key": secret}
+
+
+@api_keys.post("/<api_key_id>")
+@writes(ApiKeyUpdate, "admin", once=True, answer=answers.ApiKey)
+def update(db: Db, principal: Principal, body: ApiKeyUpdate, api_key_id: str) -> Json:
+    """Rename a key, switch it off or on, or archive it, which is for good. It holds everywhere within seconds."""
+    if body.status == "active":
+        auth.require(principal, *ApiKey.find(db, api_key_id).scopes)
+    row = ApiKey.change(db, api_key_id, name=body.name, status=body.status, by=principal)
+    return wire.api_key(row, clock.now(db))
+
+
+@api_keys.post("/<api_key_id>/rotate")
+@writes(ApiKeyRotate, "admin", answer=answers.NewApiKey, shown_once="key")
+def rotate(db: Db, principal: Principal, body: ApiKeyRotate, api_key_id: str) -> Json:
+    """Make a key in this one's place, with its rights. This one stays good for `overlap_seconds`."""
+    auth.require(principal, *ApiKey.find(db, api_key_id).scopes)
+    row, secret = ApiKey.rotate(db, api_key_id, overlap=timedelta(seconds=body.overlap_seconds), by=principal)
+    return wire.api_key(row, clock.now(db)) | {"key": secret}

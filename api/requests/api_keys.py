@@ -1,0 +1,48 @@
+"""What may be asked about API keys. The list and the update are the SDK's `beta.organization.api_keys`; the rest is ours."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from api.requests.base import YEAR, Body, Id, Moment, Name, Query
+
+Scope = Annotated[str, StringConstraints(max_length=32)]
+
+
+class ApiKeyList(Query):
+    """GET /v1/organizations/api_keys: the newest first, or the page before or behind a key."""
+
+    limit: Annotated[int, Field(ge=1, le=1000)] = 20
+    after_id: Id | None = None
+    before_id: Id | None = None
+    status: Literal["active", "inactive", "expired", "archived"] | None = None
+    workspace_id: Id | None = None
+    created_by_user_id: Id | None = None
+    """No key has a user: any value finds nothing."""
+
+
+class ApiKeyCreate(Body):
+    """POST /v1/organizations/api_keys: ours, as the SDK makes no keys."""
+
+    name: Name
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=20)] | None = None
+    """Left out: `read`, `agents`, `sessions`; with `environment_id`, `read`, `environment`."""
+    environment_id: Id | None = None
+    """Bind it to this self-hosted environment."""
+    expires_at: Annotated[Moment, Field(strict=False)] | None = None
+    allowed_cidrs: list[Annotated[str, StringConstraints(max_length=64)]] | None = None
+    """The networks that it may be used from. Left out: all."""
+
+
+class ApiKeyUpdate(Body):
+    """POST /v1/organizations/api_keys/{id}: rename it, switch it off or on, or archive it, which is for good."""
+
+    name: Name | None = None
+    status: Literal["active", "inactive", "archived"] | None = None
+
+
+class ApiKeyRotate(Body):
+    """POST /v1/organizations/api_keys/{id}/rotate: another key in its place."""
+
+    overlap_seconds: Annotated[int, Field(ge=0, le=YEAR)] = 86_400
+    """How long the old key is still good."""

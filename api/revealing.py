@@ -1,0 +1,37 @@
+"""A page of events with the secrets in its calls and results, for whoever may see them. That they did is audited."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from api import auth
+from models import flow
+from models.call_events import OF_CLIENT, RESULTS
+from models.db import Db
+from models.event import Event
+from models.principal import Principal
+from models.tool_call import ToolCall
+
+_USES = frozenset({"agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use"})
+_CALLS = dict(RESULTS.values())
+"""By type of event: the field that names the call whose result it is."""
+
+
+def revealed(db: Db, principal: Principal, session_id: str, events: Sequence[Event]) -> dict[str, dict[str, Any]]:
+    """By id of the event: the fields that are otherwise masked. Raises Denied without the scope `reveal`."""
+    auth.require(principal, "reveal")
+    calls = {event.id: event.id for event in events if event.type in _USES}
+    calls |= {event.id: event.body[_CALLS[event.type]] for event in events if event.type in _CALLS}
+    session = flow.lock(db, session_id)
+    masked = sa.select(ToolCall).where(ToolCall.id.in_(set(calls.values())), ToolCall.session_id == session_id)
+    found = {call.id: call for call in db.scalars(masked)}
+    session.note(principal, "events.revealed", session_id, events=len(events), tool_calls=sorted(found))
+    return {event.id: _whole(event, found[calls[event.id]]) for event in events if calls.get(event.id) in found}
+
+
+def _whole(event: Event, call: ToolCall) -> dict[str, Any]:
+    if event.type in _USES:
+        return {"input": event.body["input"] if call.kind in OF_CLIENT else call.proposed_input or call.input}
+    structured = {"structured_content": call.structured} if call.structured is not None else {}
+    return {"content": call.result} | structured

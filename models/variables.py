@@ -1,0 +1,108 @@
+"""Which process of the Procfile gets which environment variable.
+
+`assent up` gives each process what this table says, and a process refuses to start in production with what belongs to others alone.
+
+| kind of variable | goes to |
+|---|---|
+| in `PRIVATE` | the processes named there |
+| a setting that is not in `PRIVATE`, or in `COMMON` | every process |
+| any other variable | `tools`, whose toolsets and MCP servers may need it; `assent` knows nothing about it |
+"""
+
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase as fits
+
+from models.settings import Settings, settings
+
+log = logging.getLogger(__name__)
+
+PROCESSES = ("web", "turns", "tools", "sweeps", "beat", "flower")
+_ROWS = ("web", "turns", "tools", "sweeps")
+"""The processes that read and write rows. Beat and Flower need Redis alone."""
+
+PRIVATE: dict[str, tuple[str, ...]] = {
+    "DATABASE_URL": _ROWS,
+    "DATABASE_SYSTEM_URL": ("sweeps",),
+    "DATABASE_OWNER_URL": (),  # `assent migrate` only
+    "REDIS_URL": PROCESSES,
+    "ANTHROPIC_*": ("turns",),
+    "ASSENT_AUDIT_KEY": ("sweeps",),
+    "ASSENT_AUDIT_KEY_FILE": ("sweeps",),
+    "ASSENT_MCP_CONFIG": ("tools",),
+    "ASSENT_TOOLSETS": ("tools",),
+    "ASSENT_TOOLSET_WORKSPACES": ("tools",),
+    "FLOWER_*": ("flower",),
+    "*_PROXY": ("turns", "tools"),  # a proxy's URL may hold a password
+    "*_proxy": ("turns", "tools"),
+    "GUNICORN_CMD_ARGS": ("web",),
+    "WEB_*": ("web",),
+    "TOOLS_CONCURRENCY": ("tools",),
+    "SWEEPS_CONCURRENCY": ("sweeps",),
+}
+"""By name or pattern: the only processes that get the variable. The first row that fits counts."""
+
+COMMON = (
+    "ASSENT_UP",
+    *("HOST", "PORT", "LOG_LEVEL"),
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_*"),
+    *("PYTHON*", "VIRTUAL_ENV", "LD_*", "DYLD_*", "MALLOC_*", "SSL_CERT_*", "SYSTEMD_*", "NOTIFY_SOCKET"),
+)
+"""What any program needs, by name or pattern: no secrets."""
+
+
+def names_of_settings() -> dict[str, str]:
+    """The variable of each setting, by the setting's name."""
+    prefix = Settings.model_config["env_prefix"]
+    return {name: str(field.validation_alias or f"{prefix}{name}".upper()) for name, field in Settings.model_fields.items()}
+
+
+def holders(variable: str) -> tuple[str, ...]:
+    """The processes that get a variable."""
+    for pattern, processes in PRIVATE.items():
+        if fits(variable, pattern):
+            return processes
+    return PROCESSES if _is_common(variable) or variable in names_of_settings().values() else ("tools",)
+
+
+def _is_common(variable: str) -> bool:
+    return any(fits(variable, pattern) for pattern in COMMON)
+
+
+def environment_of(process: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """Of these variables, those that a process of the Procfile gets. A process that is not in it gets `COMMON` alone."""
+    if process not in PROCESSES:
+        return {name: value for name, value in variables.items() if _is_common(name)}
+    return {name: value for name, value in variables.items() if process in holders(name)}
+
+
+def refuse_needless(*processes: str) -> None:
+    """Called as a process starts, with all that it is: exit in production, in one line, if it holds another process's secret.
+
+    Elsewhere this is a warning: on a developer's machine one shell often starts everything.
+    """
+    needless = [name for name in _secrets(os.environ) if not set(holders(name)) & set(processes)]
+    if not needless or not processes:
+        return
+    needed = sorted({process for name in needless for process in holders(name)})
+    owners = f"only {' and '.join(needed)} may have it" if needed else "no running process may have it"
+    problem = f"{', '.join(needless)}: {' and '.join(processes)} must not hold this: {owners}. Unset it (see docs/operation.md)"
+    if settings().environment == "production":
+        raise SystemExit(f"assent: {problem}")
+    log.warning("%s", problem)
+
+
+_SECRETS = (
+    "DATABASE_*_URL",
+    "DATABASE_URL",
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ASSENT_AUDIT_KEY",
+    "ASSENT_AUDIT_KEY_FILE",
+)
+
+
+def _secrets(variables: Mapping[str, str]) -> Iterable[str]:
+    """Those that a process must not even hold, if they are set and not empty."""
+    return sorted(name for name, value in variables.items() if value and any(fits(name, pattern) for pattern in _SECRETS))

@@ -1,0 +1,92 @@
+"""Events show each reader what the reader's scopes let them see: in lists, in threads and in streams."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from doors.reading import stream
+from doors.served import Caller, bad, good, key
+from doors.waiting import SECRETIVE
+from rows.stage import Stage, call
+
+from models.audit import Audit
+from models.db import transaction
+
+PIN = "hunter2hunter2"
+TOOLS = [
+    {"type": "agent_toolset_20260401", "default_config": {"permission_policy": {"type": "always_allow"}}},
+    SECRETIVE | {"permission_policy": {"type": "always_allow"}},
+]
+RESULTS = ["agent.tool_result", "user.custom_tool_result"]
+
+
+@pytest.fixture
+def session(caller: Caller, stage: Stage) -> str:
+    """A session with a call of ours and one of the client's; the results of both repeat the secret."""
+    made: str = caller.session(caller.agent(tools=TOOLS))["id"]
+    caller.say(made)
+    ours, theirs = stage.reply(made, call(command=f"PASSWORD={PIN} ./x"), call("transfer", amount=5, pin=PIN))
+    stage.run_call(ours, f"logged in with {PIN}")
+    result = {
+        "type": "user.custom_tool_result",
+        "custom_tool_use_id": theirs.id,
+        "content": [{"type": "text", "text": f"paid: {PIN}"}],
+    }
+    good(caller.tell(made, result))
+    return made
+
+
+@pytest.fixture
+def approver(api: str, stage: Stage) -> Iterator[Caller]:
+    """A client that reads and decides."""
+    with Caller(api, key(stage, "read", "approvals", "admin")) as client:
+        yield client
+
+
+def reveals(stage: Stage, session: str) -> list[Audit]:
+    """Who was shown the secrets in a session's events."""
+    with transaction(stage.workspace_id) as db:
+        return list(db.query(Audit).filter_by(chain=session, action="events.revealed"))
+
+
+def streamed(client: Caller, session: str) -> list[dict[str, Any]]:
+    """All events, by a stream from the beginning."""
+    with stream(client, session, last=0) as opened:
+        return [frame.data for frame in opened.until("user.custom_tool_result")]
+
+
+def test_who_runs_no_tools_sees_no_secret(approver: Caller, session: str) -> None:
+    thread = f"/v1/sessions/{session}/threads/sthr_{session.partition('_')[2]}/events"
+    for events in (approver.events(session), good(approver.get(thread))["data"], streamed(approver, session)):
+        assert PIN not in str(events)
+        assert "shown_input" not in str(events)
+        [use] = [event for event in events if event["type"] == "agent.custom_tool_use"]
+        assert use["input"] == {"amount": 5, "pin": "«masked»"}
+        texts = [event["content"][0]["text"] for event in events if event["type"] in RESULTS]
+        assert texts == ["logged in with «masked»", "paid: «masked»"]
+
+
+def test_who_runs_the_client_s_tools_gets_their_input_whole(api: str, stage: Stage, session: str) -> None:
+    for scope in ("sessions", "environment"):
+        with Caller(api, key(stage, "read", scope)) as runner:
+            for events in (runner.events(session), streamed(runner, session)):
+                [use] = [event for event in events if event["type"] == "agent.custom_tool_use"]
+                assert use["input"] == {"amount": 5, "pin": PIN}
+                assert "shown_input" not in str(events)
+                assert str(events).count(PIN) == 1, "neither the other call nor any result"
+
+
+def test_revealing_shows_what_was_sent_and_is_audited(caller: Caller, approver: Caller, session: str, stage: Stage) -> None:
+    bad(approver.get(f"/v1/sessions/{session}/events", params={"reveal": "true"}), 403, "'reveal'")
+    assert reveals(stage, session) == []
+    events = caller.events(session, reveal="true")
+    assert [event["content"][0]["text"] for event in events if event["type"] in RESULTS] == [
+        f"logged in with {PIN}",
+        f"paid: {PIN}",
+    ]
+    [ours] = [event for event in events if event["type"] == "agent.tool_use"]
+    assert ours["input"] == {"command": f"PASSWORD={PIN} ./x"}
+    [act] = reveals(stage, session)
+    assert ours["id"] in act.details["tool_calls"]
+    assert PIN not in str(act.details)
+    stage.check(session)

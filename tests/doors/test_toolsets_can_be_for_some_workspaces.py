@@ -1,0 +1,112 @@
+"""A toolset or MCP server of the operator's can be limited to workspaces. For all others it does not exist."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from doors.served import MODEL, Caller, bad, good, key
+from pydantic import ValidationError
+from rows.stage import Stage, call, entry
+
+from models import toolset
+from models.db import transaction
+from models.settings import settings
+from models.tool_call import ToolCall
+from workers import tool as tasks
+from workers.tools import sources
+
+REFUND = "mcp__shop__refund"
+SERVERS = [{"type": "url", "name": "shop", "url": "assent:orders"}]
+TOOLS = [{"type": "mcp_toolset", "mcp_server_name": "shop"}]
+
+
+@pytest.fixture
+def limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Has this process, as a tools worker, limit toolsets to workspaces, and announce `orders` and `other`."""
+
+    def run(**workspaces: list[str]) -> None:
+        monkeypatch.setenv("ASSENT_TOOLSET_WORKSPACES", json.dumps(workspaces))
+        settings.cache_clear()
+        toolset.announce({"orders": [entry("refund")], "other": [entry("look")]})
+
+    yield run
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+def agent(caller: Caller, name: str = "orders") -> Any:
+    """The answer to an agent that names the toolset."""
+    servers = [{**SERVERS[0], "url": f"assent:{name}"}]
+    return caller.post("/v1/agents", json={"name": "A", "model": MODEL, "mcp_servers": servers, "tools": TOOLS})
+
+
+def begun(stage: Stage) -> ToolCall:
+    """A call of its tool that nobody needs to decide, queued."""
+    session = stage.session(servers={"shop": "assent:orders"}, shop="always_allow")
+    stage.message(session)
+    [found] = stage.reply(session, call(REFUND, n=1))
+    assert found.status == "queued"
+    return found
+
+
+def test_it_is_named_by_agents_and_sessions_of_its_workspace(caller: Caller, stage: Stage, limit: Callable[..., None]) -> None:
+    limit(orders=[stage.workspace_id])
+    good(agent(caller))
+    plain = caller.agent()
+    override = {"type": "agent_with_overrides", "id": plain["id"], "mcp_servers": SERVERS, "tools": TOOLS}
+    good(caller.post("/v1/sessions", json={"agent": override, "environment_id": caller.environment_id()}))
+
+
+def test_to_others_it_is_as_one_that_does_not_exist(api: str, stage: Stage, limit: Callable[..., None]) -> None:
+    limit(orders=[stage.workspace_id])
+    with Caller(api, key(Stage())) as stranger:
+        hidden, none = bad(agent(stranger), 400, "mcp_servers.0.url"), bad(agent(stranger, "nothing"), 400)
+        assert hidden["message"] == none["message"].replace("assent:nothing", "assent:orders")
+        assert "Those that are: assent:other." in hidden["message"]
+        plain = stranger.agent()
+        override = {"type": "agent_with_overrides", "id": plain["id"], "mcp_servers": SERVERS, "tools": TOOLS}
+        asked = {"agent": override, "environment_id": stranger.environment_id()}
+        bad(stranger.post("/v1/sessions", json=asked), 400, "assent:orders is not known here")
+        session = stranger.session(plain)
+        changed = {"agent": {"mcp_servers": SERVERS, "tools": TOOLS}}
+        bad(stranger.post(f"/v1/sessions/{session['id']}", json=changed), 400, "assent:orders is not known here")
+        good(agent(stranger, "other"))
+
+
+def test_a_call_that_waits_when_it_is_limited_is_refused_when_it_is_claimed(stage: Stage, limit: Callable[..., None]) -> None:
+    limit()
+    waiting = begun(stage)
+    limit(orders=["wrkspc_other"])
+    assert stage.claim_call(waiting) is None
+    refused = stage.get(ToolCall, waiting.id)
+    assert (refused.status, refused.is_error, refused.attempt) == ("refused", True, 0)
+
+
+def test_a_worker_whose_settings_limit_it_does_not_run_it_whatever_others_announced(
+    stage: Stage, limit: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit()
+    claimed = stage.claim_call(begun(stage))
+    assert claimed is not None
+    monkeypatch.setenv("ASSENT_TOOLSET_WORKSPACES", '{"orders": ["wrkspc_other"]}')
+    settings.cache_clear()
+    outcome = tasks._execute(claimed, entry("refund"), tasks._context(claimed, "policy"))
+    assert outcome.is_error
+    assert "has no tool 'mcp__shop__refund'" in outcome.content[0]["text"]
+    assert sources.serves("assent:orders", "wrkspc_other")
+    assert sources.serves(None, stage.workspace_id)
+    assert sources.serves("https://tools.example/mcp", stage.workspace_id)
+
+
+def test_who_may_use_it_reads_it_by_the_database_s_own_rule(stage: Stage, limit: Callable[..., None]) -> None:
+    """Whatever a query forgets: the rows of other workspaces' toolsets are not there."""
+    limit(orders=[stage.workspace_id])
+    for workspace_id, names in ((stage.workspace_id, ["orders", "other"]), (Stage().workspace_id, ["other"]), ("", ["other"])):
+        with transaction(workspace_id) as db:
+            assert toolset.names(db) == names
+
+
+def test_a_workspace_is_named_by_its_id(monkeypatch: pytest.MonkeyPatch, limit: Callable[..., None]) -> None:
+    with pytest.raises(ValidationError, match="toolset_workspaces"):
+        limit(orders=["default"])

@@ -1,0 +1,194 @@
+"""Each process that `assent up` starts has the secrets that it needs in its environment, and no others."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from honcho.environ import parse_procfile
+
+from deploy.folder import MARK, free_port
+from deploy.local import ROOT
+from models import variables
+from models.settings import Settings, settings
+from models.variables import PROCESSES, environment_of, holders, refuse_needless
+
+ALL = {*PROCESSES}
+ROWS = ALL - {"beat", "flower"}
+
+
+def environment(process: psutil.Process) -> str:
+    """A process's environment as the kernel has it."""
+    return Path(f"/proc/{process.pid}/environ").read_text("utf-8", "replace")
+
+
+class Running:
+    """One `assent up`, and the environments of all that it started."""
+
+    def __init__(self, folder: Path, until: Callable[..., None], **more: str) -> None:
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("DATABASE", "REDIS", "ANTHROPIC", "ASSENT"))}
+        words = [sys.executable, "-m", "api.cli", "up", "--port", str(free_port()), "--data-dir", str(folder)]
+        log = folder.parent / "log"
+        with log.open("wb") as out:
+            self.process = subprocess.Popen(words, env=env | more, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        until(lambda: self.process.poll() is not None or (folder / "up.json").exists(), 120)
+        assert self.process.poll() is None, log.read_text()[-3000:]
+        self.said: dict[str, Any] = json.loads((folder / "up.json").read_text())
+        self.folder = folder
+
+    def environments(self) -> dict[str, list[str]]:
+        """By the name in the Procfile, or of the server: its own and those of its children, and theirs."""
+        found: dict[str, list[str]] = {}
+        for name, pid in self.said["processes"].items():
+            process = psutil.Process(pid)
+            for each in (process, *process.children(recursive=True)):
+                with suppress(psutil.Error, OSError):
+                    found.setdefault(name, []).append(environment(each))
+        return found
+
+
+@pytest.fixture
+def up(tmp_path: Path, until: Callable[..., None]) -> Iterator[Running]:
+    """Everything embedded, started from a shell that also holds a secret of a toolset's."""
+    running = Running(tmp_path / "data", until, ORDERS_TOKEN="hush-orders", ANTHROPIC_API_KEY="", HTTPS_PROXY="http://hush-proxy")
+    yield running
+    running.process.send_signal(signal.SIGTERM)
+    running.process.wait(30)
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(240)
+def test_proc_shows_each_secret_only_where_it_is_needed(up: Running) -> None:
+    environments = up.environments()
+    assert set(environments) == ALL | {"postgres", "redis", "standin"}
+    titled = {"postgres", "redis"}  # they write a title over their environment
+    own = {name: texts[0] for name, texts in environments.items() if name not in titled}
+    assert [name for name, text in own.items() if f"{MARK}={up.folder}" not in text] == []
+    holding = {
+        up.said["database_url"]: ROWS,
+        up.said["database_system_url"]: {"sweeps"},
+        up.said["database_owner_url"]: set(),
+        (up.folder / "audit.key").read_text().strip(): set(),
+        str(up.folder / "audit.key"): {"sweeps"},
+        up.said["redis_url"]: ALL,
+        "ANTHROPIC_API_KEY=": {"turns"},
+        "ANTHROPIC_BASE_URL=": {"turns"},
+        up.said["flower_password"]: {"flower"},
+        up.said["api_key"]: set(),
+        "hush-orders": {"tools"},
+        "hush-proxy": {"turns", "tools"},
+        "DATABASE_OWNER_URL": set(),
+    }
+    for secret, processes in holding.items():
+        assert {name for name, texts in environments.items() if any(secret in text for text in texts)} == processes, secret
+
+
+def test_a_new_secret_setting_must_be_given_to_somebody_by_name() -> None:
+    """One that the table forgets would go to every process."""
+    for name, field in Settings.model_fields.items():
+        variable = variables.names_of_settings()[name]
+        if "Secret" in str(field.annotation) or variable.endswith("_URL"):
+            assert any(variables.fits(variable, pattern) for pattern in variables.PRIVATE), variable
+
+
+def test_what_is_not_known_goes_to_the_tools_alone() -> None:
+    assert holders("GITHUB_TOKEN") == ("tools",)
+    assert holders("ASSENT_ORDERS_TOKEN") == ("tools",)
+    assert set(holders("PATH")) == set(holders("ASSENT_MAX_TURNS")) == ALL
+    assert environment_of("postgres", {"PATH": "/bin", "REDIS_URL": "r", "ASSENT_MAX_TURNS": "1"}) == {"PATH": "/bin"}
+
+
+def test_the_documentation_says_the_same() -> None:
+    """For those who run another supervisor."""
+    text = (ROOT / "docs/operation.md").read_text()
+    rows = dict(re.findall(r"^\| `([A-Z_]+)` \| ([a-z, ]+?)(?:;.*)? \|$", text, re.MULTILINE))
+    assert len(rows) > 10
+    for variable, processes in rows.items():
+        assert holders(variable) == (() if processes == "none" else tuple(processes.split(", "))), variable
+    assert re.findall(r"^\| `([a-z]+)` \| .* \| .* \|$", text, re.MULTILINE) == list(PROCESSES)
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Has this process hold these variables, and no other secrets."""
+
+    def hold(environment: str, **values: str) -> None:
+        for name in list(os.environ):
+            if name.startswith(("DATABASE", "ANTHROPIC", "ASSENT_AUDIT")):
+                monkeypatch.delenv(name)
+        for name, value in values.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("ASSENT_ENVIRONMENT", environment)
+        settings.cache_clear()
+
+    yield hold
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("process", "variable", "line"),
+    [
+        ("web", "DATABASE_SYSTEM_URL", "only sweeps may have it"),
+        ("turns", "DATABASE_SYSTEM_URL", "only sweeps may have it"),
+        ("tools", "ANTHROPIC_API_KEY", "only turns may have it"),
+        ("web", "ASSENT_AUDIT_KEY_FILE", "only sweeps may have it"),
+        ("sweeps", "DATABASE_OWNER_URL", "no running process may have it"),
+        ("beat", "DATABASE_URL", "only sweeps and tools and turns and web may have it"),
+        ("flower", "ANTHROPIC_API_KEY", "only turns may have it"),
+    ],
+)
+def test_in_production_no_process_starts_with_another_s_secret(
+    held: Callable[..., None], process: str, variable: str, line: str
+) -> None:
+    held("production", **{variable: "hush"})
+    with pytest.raises(SystemExit) as refused:
+        refuse_needless(process)
+    said = str(refused.value)
+    assert said.startswith(f"assent: {variable}: {process} must not hold this: {line}")
+    assert "hush" not in said
+    assert "\n" not in said
+
+
+@pytest.mark.timeout(120)
+def test_each_process_of_the_procfile_looks_at_itself(redis_url: str, tmp_path: Path) -> None:
+    """All at once, with a secret that none of them may have."""
+    env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path), "REDIS_URL": redis_url}
+    env |= {"DATABASE_OWNER_URL": "hush", "FLOWER_BASIC_AUTH": "a:b", "PORT": str(free_port()), "FLOWER_PORT": str(free_port())}
+    lines = parse_procfile((ROOT / "Procfile").read_text()).processes
+    started = {
+        name: subprocess.Popen(
+            ["/bin/sh", "-c", f"exec {line}"], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        for name, line in lines.items()
+    }
+    try:
+        for name, process in started.items():
+            output, _ = process.communicate(timeout=100)
+            assert process.returncode != 0, name
+            assert f"assent: DATABASE_OWNER_URL: {name} must not hold this: no running process may have it" in output.decode()
+    finally:
+        for process in started.values():
+            process.kill()
+            process.communicate()
+
+
+def test_elsewhere_it_is_a_warning(held: Callable[..., None], caplog: pytest.LogCaptureFixture) -> None:
+    held("development", DATABASE_SYSTEM_URL="hush")
+    refuse_needless("web")
+    assert "DATABASE_SYSTEM_URL: web must not hold this" in caplog.text
+
+
+def test_who_holds_what_he_needs_starts(held: Callable[..., None]) -> None:
+    held("production", DATABASE_URL="a", DATABASE_SYSTEM_URL="b", ASSENT_AUDIT_KEY="c")
+    refuse_needless("sweeps")
+    held("production", DATABASE_URL="a", ANTHROPIC_API_KEY="d", DATABASE_SYSTEM_URL="")
+    refuse_needless("turns")

@@ -1,0 +1,137 @@
+"""What the app's role does over all workspaces it does by functions, each of which finds only what its caller proves to know."""
+
+import json
+from typing import Any
+
+import psycopg
+import pytest
+from own_database import DatabaseUrls
+from psycopg.errors import InsufficientPrivilege
+from rows.stage import call
+from walls.world import World
+
+from models import key_lookup
+from models.pure.key_secret import sha256
+
+FUNCTIONS = {
+    "assent_announce_toolsets": ("'[]'", "false", "1.0"),
+    "assent_find_key": ("'unknown'",),
+    "assent_forget_answers": ("ARRAY['answ_unknown']",),
+    "assent_gone_sessions": ("ARRAY[]::text[]",),
+    "assent_good_keys": ("ARRAY['key_unknown']",),
+    "assent_held_leases": ("ARRAY['turn_unknown']", "ARRAY[1]"),
+    "assent_listing_changed": ("'https://unknown.example'",),
+    "assent_renew_leases": ("ARRAY['turn_unknown']", "ARRAY[1]", "interval '45 seconds'"),
+    "assent_session_heads": ("ARRAY['sesn_unknown']",),
+}
+"""Every function that runs with other rights than its caller's, with a call that finds nothing."""
+
+_FACTS = """
+    SELECT p.proname, pg_get_userbyid(p.proowner) AS owner, p.proconfig,
+           has_function_privilege('assent_app', p.oid, 'EXECUTE') AS app,
+           has_function_privilege('assent_system', p.oid, 'EXECUTE') AS system,
+           EXISTS (SELECT FROM aclexplode(p.proacl) WHERE grantee = 0) AS everybody
+    FROM pg_proc p WHERE p.pronamespace = 'public'::regnamespace AND p.prosecdef
+"""
+_COLUMNS = """
+    SELECT table_name, column_name, privilege_type FROM information_schema.column_privileges WHERE grantee = 'assent_definer'
+"""
+
+
+def rows(url: str, text: str, *values: Any, workspace: str = "wrkspc_nobody") -> list[Any]:
+    """What a statement gives to a role that works in a workspace."""
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("SELECT set_config('assent.workspace', %s, false)", [workspace])
+        cursor = db.execute(text, values)
+        return cursor.fetchall() if cursor.description else []
+
+
+def test_each_belongs_to_the_definer_and_only_the_app_may_call_it(database_urls: DatabaseUrls) -> None:
+    found = {name: rest for name, *rest in rows(database_urls.admin, _FACTS)}
+    assert set(found) == set(FUNCTIONS)
+    for name, (owner, config, app, system, everybody) in found.items():
+        assert owner == "assent_definer", name
+        assert config == ["search_path=public, pg_temp"], name
+        assert (app, system, everybody) == (True, False, False), name
+
+
+def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUrls) -> None:
+    """So a hole in a function shows no message, input, result or decision."""
+    strong = "rolcanlogin OR rolsuper OR rolbypassrls OR rolcreatedb OR rolcreaterole"
+    [[strong]] = rows(database_urls.admin, f"SELECT {strong} FROM pg_roles WHERE rolname = 'assent_definer'")
+    assert strong is False
+    [[may_create]] = rows(database_urls.admin, "SELECT has_schema_privilege('assent_definer', 'public', 'CREATE')")
+    assert may_create is False
+    readable: dict[str, set[str]] = {}
+    writable: set[tuple[str, str]] = set()
+    for table, column, right in rows(database_urls.admin, _COLUMNS):
+        if right == "SELECT":
+            readable.setdefault(table, set()).add(column)
+        elif right in {"UPDATE", "INSERT"} and table != "toolset":
+            writable.add((table, column))
+    assert readable.pop("toolset"), "the operator's, no workspace's"
+    key = {"id", "workspace_id", "scopes", "secret_sha256", "environment_id"}
+    assert readable == {
+        "answer": {"id", "slip"},
+        "api_key": key | {"allowed_cidrs", "expires_at", "disabled_at", "revoked_at"},
+        "listing": {"url"},
+        "session": {"id", "last_seq"},
+        "tool_call": {"id", "status", "fence", "lease_until", "cancel_requested_at"},
+        "turn": {"id", "status", "fence", "lease_until"},
+    }
+    assert writable == {("listing", "changed_at"), ("tool_call", "lease_until"), ("turn", "lease_until")}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_who_knows_nothing_gets_nothing_and_changes_nothing(theirs: World, database_urls: DatabaseUrls, name: str) -> None:
+    before = theirs.rows(database_urls.admin)
+    arguments = ", ".join(FUNCTIONS[name])
+    assert not any(row[0] for row in rows(database_urls.app, f"SELECT * FROM {name}({arguments})"))
+    with pytest.raises(InsufficientPrivilege, match="permission denied for function"):
+        rows(database_urls.system, f"SELECT * FROM {name}({arguments})")
+    nulls = ", ".join(["NULL"] * len(FUNCTIONS[name]))
+    assert not any(row[0] for row in rows(database_urls.app, f"SELECT * FROM {name}({nulls})"))
+    assert theirs.rows(database_urls.admin) == before
+
+
+def test_a_key_is_found_only_by_the_hash_of_its_secret(theirs: World, ours: World, database_urls: DatabaseUrls) -> None:
+    find = "SELECT id, workspace_id FROM assent_find_key(%s)"
+    [(key_id, workspace_id)] = rows(database_urls.app, find, sha256(theirs.key), workspace=ours.workspace_id)
+    assert workspace_id == theirs.workspace_id
+    for guess in (key_id, theirs.key, "%", ""):
+        assert rows(database_urls.app, find, guess, workspace=ours.workspace_id) == []
+    assert rows(database_urls.app, "SELECT * FROM assent_good_keys(%s)", [key_id]) == [(key_id,)]
+
+
+def test_a_lease_is_renewed_only_by_who_knows_the_fence(theirs: World, database_urls: DatabaseUrls) -> None:
+    theirs.stage.message(theirs.resting_id)
+    turn = theirs.stage.claim(theirs.resting_id)
+    before = theirs.rows(database_urls.admin)["turn"]
+    renew = "SELECT id FROM assent_renew_leases(%s, %s, interval '1 day')"
+    for fence in (turn.fence - 1, turn.fence + 1):
+        assert rows(database_urls.app, renew, [turn.id], [fence]) == []
+    assert theirs.rows(database_urls.admin)["turn"] == before
+    assert rows(database_urls.app, renew, [turn.id], [turn.fence]) == [(turn.id,)]
+
+
+def test_only_answers_without_a_key_of_their_own_are_forgotten(theirs: World, database_urls: DatabaseUrls) -> None:
+    before = theirs.rows(database_urls.admin)["answer"]
+    assert before, "the world has kept one under its idempotency key"
+    kept = [row[0] for row in rows(database_urls.admin, "SELECT id FROM answer")]
+    rows(database_urls.app, "SELECT assent_forget_answers(%s)", kept)
+    assert theirs.rows(database_urls.admin)["answer"] == before
+
+
+def test_an_announcement_writes_toolsets_and_nothing_else(theirs: World, database_urls: DatabaseUrls) -> None:
+    before = theirs.rows(database_urls.admin)
+    said = json.dumps([{"name": "orders", "tools": [], "digest": "1", "workspaces": None, "seen_at": "1999-01-01"}])
+    rows(database_urls.app, "SELECT assent_announce_toolsets(%s, false, 1.0)", said)
+    assert rows(database_urls.app, "SELECT name, digest FROM toolset") == [("orders", "1")]
+    assert theirs.rows(database_urls.admin) == before
+
+
+def test_the_app_still_needs_its_workspace_for_everything_else(theirs: World, database_urls: DatabaseUrls) -> None:
+    theirs.stage.message(theirs.resting_id)
+    theirs.stage.reply(theirs.resting_id, call())
+    assert rows(database_urls.app, "SELECT id FROM session") == []
+    assert key_lookup.authenticate(theirs.key, None)
