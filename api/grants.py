@@ -99,7 +99,7 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
         given = json.loads(spelled)
         if rule.match.input_sha256 is None:
             given = mask(given, schema).shown
-        rules = Ruling.of(other.agent, policies, listed(db, other.agent))
+        rules = Ruling.of(other.agent, policies, listed(db, other.agent)).in_session(git_written=other.git_written)
         if rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
             released += rules.verdict(approval.tool, given, [rule]).effect == "allow"
     return released

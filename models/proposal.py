@@ -92,4 +92,5 @@ class Proposal:
             outbox(db).hints.append(call.hint)
         elif status == "with_client":
             call.answer_by = call.until(session)
+            call.mark_session(session)
         return call

@@ -11,6 +11,7 @@
 How rules are weighed, whoever wrote them, `models.pure.policy` says.
 """
 
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
@@ -18,7 +19,7 @@ from typing import Any, Literal
 
 from models.effective_tool import EffectiveTool, effective_tools
 from models.json_codec import decode, encode
-from models.pure import policy, prompting
+from models.pure import git_writes, policy, prompting
 from models.pure.canonical import digest
 from models.pure.naming import OURS
 from models.pure.policy import Effect, Policy, Rule, Rulebook, Verdict
@@ -68,6 +69,12 @@ class _Tool:
     """The template of its own configuration."""
     timeouts: dict[str, Any]
 
+    @property
+    def is_free(self) -> bool:
+        """True if every call of the tool is allowed, whatever its input."""
+        plain = (rule for rule in self.rules if not rule.match.conditions and not rule.match.input_sha256)
+        return all(rule.effect == "allow" for rule in self.rules) and (self.default == "allow" or any(plain))
+
     @cached_property
     def book(self) -> Rulebook:
         """The rules, compiled when the first call comes."""
@@ -87,6 +94,11 @@ class Ruling:
         over = [_read(agent.get("permission_policy"), "*", "agent"), _read(workspace.get("policy"), "*", "workspace")]
         approvals = [level.get("approval") or {} for level in (workspace, agent)]
         self._tools = {tool.name: _ready(tool, over, approvals, default) for tool in effective_tools(agent, listed)}
+        self.git_doubt: str | None = None
+        """Why no command of git is surely read; None if they are read as all others."""
+        bash = self._tools.get("bash")
+        self._guards_git = bash is None or not bash.is_free
+        """Where the shell runs everything unasked, a guard of git's files would guard nothing."""
 
     @classmethod
     def of(cls, agent: Mapping[str, Any], workspace: Mapping[str, Any], listed: Mapping[str, Listed]) -> "Ruling":
@@ -98,13 +110,28 @@ class Ruling:
         behind = tuple(sorted(listed.items(), key=lambda item: item[0]))
         return _compiled(encode(said), encode(dict(workspace)), settings().default_permission, behind)
 
+    def in_session(self, *, git_written: bool) -> "Ruling":
+        """The same policies for one session. `git_written`: files that can have git run other commands were written in it."""
+        if not git_written:
+            return self
+        ruling = copy.copy(self)
+        ruling.git_doubt = git_writes.DOUBT
+        return ruling
+
     def verdict(self, tool: str, given: Mapping[str, Any], grants: Iterable[Rule] = ()) -> Verdict:
-        """Allow, ask or deny, with what people granted taken into account."""
+        """Allow, ask or deny, with what people granted taken into account.
+
+        A write into a git directory is asked, whatever allows it but for a rule about this very input.
+        """
         found = self._tools.get(tool)
         if found is None:
             return NOT_GIVEN
         granted = tuple(grants)
-        return (found.book.with_grants(granted) if granted else found.book).decide(tool, given)
+        book = found.book.with_grants(granted) if granted else found.book
+        verdict = book.decide(tool, given, git_doubt=self.git_doubt)
+        guarded = self._guards_git and found.identity == "builtin" and verdict.effect == "allow"
+        path = git_writes.guarded(tool, given) if guarded else None
+        return verdict if path is None or any(rule.match.input_sha256 for rule in verdict.rules) else _guards(tool, path)
 
     def never(self, tool: str) -> bool:
         """Whether no call of the tool can ever run, so that the model need not know of it."""
@@ -129,7 +156,9 @@ class Ruling:
         rules = [*(found.rules if found else ()), *grants]
         own = FILE_PATHS.get(tool)
         looks = {c.path for rule in rules for c in rule.match.conditions if c.operator == "path_glob" or c.path == own}
-        return looks | ({own} if own and any(rule.match.input_sha256 for rule in rules) else set())
+        exact = any(rule.match.input_sha256 for rule in rules)
+        guarded = self._guards_git and tool in {"write", "edit"}  # a link may lead into a git directory
+        return looks | ({own} if own and (exact or guarded) else set())
 
     def is_at(self, tool: str, address: str | None) -> bool:
         """Whether the tool of that name is still where it was when it was called."""
@@ -156,6 +185,12 @@ class Ruling:
             annotations=entry.get("annotations") or None,
             identity=self.identity(tool, self_hosted=False),
         )
+
+
+def _guards(tool: str, path: str) -> Verdict:
+    """The question about a write into a git directory. It has a rule, so that no deadline allows the call."""
+    reason = f"{path[:200]} is of a git directory or makes one, and its files can have git run other commands"
+    return Verdict("ask", f"always asked: {reason}", (Rule("ask", policy.Match(tool), reason, id="git_directory"),), reason)
 
 
 @lru_cache(maxsize=256)

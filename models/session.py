@@ -76,6 +76,9 @@ class Session(Base):
 
     A principal who was streamed the run's end is no longer in it. Whoever is not in it begins at the newest event.
     """
+    git_written: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
+    """True once a call began that may write files from which git runs programs, or a worker found some: then no git command is
+    surely read."""
     storage_id: Mapped[str | None]
     """The workdir root that holds this session's files; set by the first tools worker that made them."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)

@@ -15,6 +15,7 @@ from models.db import Base, Db, Hint, outbox
 from models.principal import system
 from models.pure import masking, words
 from models.pure.canonical import digest
+from models.pure.git_writes import may_write_git
 from models.pure.naming import OURS
 from models.rows import find
 from models.session import Session
@@ -152,6 +153,7 @@ class ToolCall(Base):
         """Allowed: to the workers' queue, or to the client. `changed` is what was changed about it, `shown` as for `announce`."""
         if self.kind in OF_CLIENT:
             move(db, self, "with_client", answer_by=self.until(session), **changed)
+            self.mark_session(session)
             self.announce(db, session, shown=shown)
             return
         if self.status == "running":
@@ -186,9 +188,11 @@ class ToolCall(Base):
         )
         twin.announce(db, session)
         twin.put(db, session)
+        twin.mark_session(session)
 
     def claim(self, db: Db, session: Session, worker: str, *, idempotent: bool) -> None:
         """Take the lease and commit the attempt's row before the effect. `idempotent`: whether it still is."""
+        self.mark_session(session)
         move(
             db,
             self,
@@ -210,6 +214,11 @@ class ToolCall(Base):
             input_sha256=self.input_sha256,
             started_at=session.now,
         )
+
+    def mark_session(self, session: Session) -> None:
+        """It may begin from now on: the session remembers if it may write files from which git runs programs."""
+        if not session.git_written and may_write_git(self.name, self.input):
+            session.git_written = True
 
     def settle(
         self,

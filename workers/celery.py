@@ -13,6 +13,7 @@ from models import garbage_collection
 from models.roles import check_start
 from models.settings import settings
 from models.variables import refuse_needless
+from workers.guarded_http import refuse_unguarded
 from workers.patches import kombu_redis_client  # noqa: F401 - registers its transport
 from workers.patches.celery_task_events import BatchedTaskEvents
 from workers.schedule import BEAT
@@ -70,6 +71,12 @@ def check_worker(instance: Any, **_: Any) -> None:
 def check_beat(**_: Any) -> None:
     """Beat needs Redis alone."""
     refuse_needless("beat")
+
+
+@celeryd_init.connect
+def check_guard(**_: Any) -> None:
+    """A worker does not start where a URL of a client could lead to a private address."""
+    refuse_unguarded()
 
 
 @celeryd_init.connect

@@ -6,12 +6,13 @@ no compression, whose bombs no limit sees, and no redirects: clients are to be m
 """
 
 import asyncio
+import contextlib
 import ipaddress
 import os
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, TypedDict
 
@@ -73,31 +74,101 @@ def check_url(url: httpx2.URL | str, *, http: bool = False) -> None:
         raise Refused("the URL must not hold a user or a password")
 
 
-class GuardedTransport(httpx2.AsyncHTTPTransport):
-    """Connections as the module says. `private`: http:// and addresses that are not public are all right after all."""
+class GuardedTransport(httpx2.AsyncBaseTransport):
+    """Connections as the module says. `private`: http:// and addresses that are not public are all right after all.
+
+    httpx2's own transport takes no network backend, so this one passes requests to a pool of httpcore2, which does.
+    """
 
     def __init__(self, *, private: bool = False, max_bytes: int | None) -> None:
-        context = _context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
-        super().__init__(verify=context, trust_env=False)
         self._private = private
         self._max_bytes = max_bytes
-        # The class has no parameter for it.
-        self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=context, max_connections=100, keepalive_expiry=_KEPT_SECONDS, network_backend=_Backend(private=private)
+        self._connections = httpcore2.AsyncConnectionPool(
+            ssl_context=_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
+            max_connections=100,
+            keepalive_expiry=_KEPT_SECONDS,
+            network_backend=_Backend(private=private),
         )
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send it. Errors: Refused, TooLong (while the body is read), and httpx2's own."""
         check_url(request.url, http=self._private)
         request.headers["accept-encoding"] = "identity"
-        response = await super().handle_async_request(request)
+        response = await self._send(request)
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             raise httpx2.DecodingError("the answer is compressed, though that was not asked for", request=request)
-        if self._max_bytes is not None:
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _Bounded(response.stream, self._max_bytes)
         return response
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._connections.aclose()
+
+    async def _send(self, request: httpx2.Request) -> httpx2.Response:
+        url = request.url
+        assert isinstance(request.stream, httpx2.AsyncByteStream)
+        sent = httpcore2.Request(
+            request.method,
+            httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=request.headers.raw,
+            content=request.stream,
+            extensions=request.extensions,
+        )
+        with _errors_of_httpx2():
+            response = await self._connections.handle_async_request(sent)
+        return httpx2.Response(
+            response.status, headers=response.headers, stream=_Body(response, self._max_bytes), extensions=response.extensions
+        )
+
+
+def refuse_unguarded() -> None:
+    """Exit, with one line, unless a private address is refused in this process: prove it with a listener of our own.
+
+    Call it as a process starts that opens URLs of clients.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        problem = asyncio.run(_proof(listener.getsockname()[1]))
+        with contextlib.suppress(BlockingIOError):
+            listener.accept()[0].close()
+            problem = "a request to 127.0.0.1 was connected"
+    if problem:
+        raise SystemExit(
+            f"assent: URLs of clients are not kept away from private addresses: {problem}. "
+            "Install the versions of httpx2 and httpcore2 that pyproject.toml names."
+        )
+
+
+async def _proof(port: int) -> str | None:
+    """What went wrong, or None if the request was refused before a connection was made."""
+    try:
+        async with httpx2.AsyncClient(transport=GuardedTransport(max_bytes=0), timeout=5, **OPEN_NOTHING_ELSE) as client:
+            await client.get(f"https://127.0.0.1:{port}/")
+    except Refused:
+        return None
+    except Exception as error:  # noqa: BLE001 - whatever it is, nothing was proved
+        return f"a request to 127.0.0.1 failed by {type(error).__name__} instead of being refused"
+    return "a request to 127.0.0.1 was answered"
+
+
+_SAME_NAME = (
+    *("TimeoutException", "ConnectTimeout", "ReadTimeout", "WriteTimeout", "PoolTimeout"),
+    *("NetworkError", "ConnectError", "ReadError", "WriteError", "ProxyError"),
+    *("UnsupportedProtocol", "ProtocolError", "LocalProtocolError", "RemoteProtocolError"),
+)
+_ERRORS: dict[type, type[httpx2.HTTPError]] = {getattr(httpcore2, name): getattr(httpx2, name) for name in _SAME_NAME}
+
+
+@contextlib.contextmanager
+def _errors_of_httpx2() -> Iterator[None]:
+    """Raise httpcore2's errors as httpx2's, by the most specific name."""
+    try:
+        yield
+    except Exception as error:
+        known = next((_ERRORS[kind] for kind in type(error).__mro__ if kind in _ERRORS), None)
+        if known is None:
+            raise
+        raise known(str(error)) from error
 
 
 @lru_cache(maxsize=4)
@@ -106,22 +177,25 @@ def _context(_file: str | None, _folder: str | None) -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends in TooLong where it is longer than that."""
+class _Body(httpx2.AsyncByteStream):
+    """A response's body. Reading it ends in TooLong where it is longer than `limit` bytes."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, limit: int) -> None:
-        self._inner = inner
+    def __init__(self, response: httpcore2.Response, limit: int | None) -> None:
+        self._response = response
         self._left = limit
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for part in self._inner:
-            self._left -= len(part)
-            if self._left < 0:
-                raise TooLong("the answer is too long")
-            yield part
+        with _errors_of_httpx2():
+            assert isinstance(self._response.stream, AsyncIterable)
+            async for part in self._response.stream:
+                if self._left is not None:
+                    self._left -= len(part)
+                    if self._left < 0:
+                        raise TooLong("the answer is too long")
+                yield part
 
     async def aclose(self) -> None:
-        await self._inner.aclose()
+        await self._response.aclose()
 
 
 class _Backend(httpcore2.AsyncNetworkBackend):

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 from models import due, flow, toolset
@@ -23,7 +24,7 @@ from workers import leases
 from workers.celery import app
 from workers.keeping import keep
 from workers.leases import Lease
-from workers.tools import paths, registry, sources, workdir
+from workers.tools import git_look, paths, registry, sources, workdir
 from workers.tools.kinds import Answers, OutcomeUnknown, ToolContext, ToolError
 
 log = logging.getLogger(__name__)
@@ -74,11 +75,12 @@ def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, s
     if not leases.ready():
         return None
     storage_id = workdir.storage_id(settings().workdir_root)
-    claimed = _claim_once(call_id, session_id, workspace_id, Hands(leases.worker(), storage_id, sources.has, sources.entry_of))
+    hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of, git_may_run=_git_may_run)
+    claimed = _claim_once(call_id, session_id, workspace_id, hands)
     if isinstance(claimed, Unresolved):
         judged |= _resolved(session_id, claimed.paths)  # with no transaction open: the files may be far away
         places = {path: None if isinstance(place, ToolError) else place for path, place in judged.items()}
-        hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of, places)
+        hands = replace(hands, places=places)
         claimed = _claim_once(call_id, session_id, workspace_id, hands)
     return None if isinstance(claimed, Unresolved) else claimed  # its rules changed meanwhile: a later hint claims it
 
@@ -91,6 +93,10 @@ def _claim_once(call_id: str, session_id: str, workspace_id: str, hands: Hands) 
         except NotFound:
             return None
         return flow.claim_call(db, session, call_id, hands)
+
+
+def _git_may_run(session_id: str, command: str) -> bool:
+    return git_look.may_run_programs(workdir.session_root(session_id) / "files", command)
 
 
 def _resolved(session_id: str, written: Iterable[str]) -> dict[str, str | ToolError]:

@@ -40,6 +40,8 @@ class Hands:
     """The entry of a tool, by its toolset's address (None: built in) and its name; None where only `models.toolset` has it."""
     places: Places = field(default_factory=dict)
     """Where paths lead that an earlier claim of the same call found Unresolved."""
+    git_may_run: Callable[[str, str], bool] = lambda _session_id, _command: False
+    """Whether git, in a command line, could run a program that a repository in the session's files names."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
         call.held_back = lacking
     if lacking:
         return None
+    _look_for_git(session, call, hands)
     word = _word(db, call)
     if word is None:
         session.note(_actor(session), "tool_call.input_changed", call.id, input_sha256=call.input_sha256)
@@ -127,6 +130,13 @@ def _lacking(session: Session, call: ToolCall, hands: Hands) -> str | None:
         if session.storage_id != hands.storage_id:
             return f"its files are on storage {session.storage_id}, and worker {hands.worker} has {hands.storage_id}"
     return None
+
+
+def _look_for_git(session: Session, call: ToolCall, hands: Hands) -> None:
+    """Have the session remember what was found, so that this call, when it is judged again, and later ones are asked."""
+    command = call.input.get("command") if call.kind == "builtin" and call.name == "bash" else None
+    if isinstance(command, str) and not session.git_written and hands.git_may_run(session.id, command):
+        session.git_written = True
 
 
 def _entry(db: Db, call: ToolCall, hands: Hands) -> Entry | None:

@@ -45,6 +45,7 @@ def explain(
     policies = Workspace.policies(db)
     one = with_tool(agent, tool, proposed)
     ruling = Ruling(one, policies, settings().default_permission, listed(db, one))
+    ruling = ruling.in_session(git_written=session is not None and session.git_written)
     grants = _live(db, session, tool) if session else []
     texts = {path: look_up(given, pointer(path)) for path in sorted(COMMAND_PATHS)}
     lines = {path: shell.read(text) for path, text in texts.items() if isinstance(text, str)}
@@ -52,7 +53,7 @@ def explain(
 
 
 def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The agent with that tool and no other, so that no more is compiled, and `proposed` in the place of the tool's own policy.
+    """The agent with that tool and bash, so that no more is compiled, and `proposed` in the place of the tool's own policy.
 
     MCP servers stay whole, as only they know their tools; `proposed` is then for all of them.
     """
@@ -65,7 +66,10 @@ def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] |
             configs = [{**config, **own} for config in entry["configs"]]
             tools.append({**entry, "default_config": {**entry["default_config"], **own}, "configs": configs})
         else:
-            tools.append({**entry, "configs": [{**config, **own} for config in entry["configs"] if config["name"] == tool]})
+            # Bash, too: `Ruling` guards git's files where not every command is allowed.
+            configs = [config for config in entry["configs"] if config["name"] in {tool, "bash"}]
+            configs = [{**config, **own} if config["name"] == tool else config for config in configs]
+            tools.append({**entry, "configs": configs})
     return {**agent, "tools": tools}
 
 

@@ -27,7 +27,7 @@ from models.workspace import Workspace
 def ruling(db: Db, session: Session) -> Ruling:
     """The policies that hold for the session's calls now."""
     agent = session.agent
-    return Ruling.of(agent, policies(db, session), listed(db, agent))
+    return Ruling.of(agent, policies(db, session), listed(db, agent)).in_session(git_written=session.git_written)
 
 
 def policies(db: Db, session: Session) -> dict[str, Any]:

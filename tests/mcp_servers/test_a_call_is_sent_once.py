@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,7 @@ def test_a_host_that_does_not_exist_has_begun_nothing() -> None:
 
 RESUMABLE = b"id: 7\nretry: 1\ndata: \n\n"
 PING = b'data: {"jsonrpc": "2.0", "id": "ping", "method": "ping"}\n\n'
+GATEWAY = b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "Request timed out"}}'
 LOST: dict[str, Answer] = {
     "hangs up": Request.hang_up,
     "ends its stream of events": lambda request: request.events(),
@@ -95,7 +97,10 @@ LOST: dict[str, Answer] = {
     "ends its stream after a question to us": lambda request: request.events(PING),
     "cuts an event": lambda request: request.events(b'event: message\ndata: {"jsonrpc": "2.0", "id"'),
     "cuts its answer": lambda request: request.plain(200, b'{"jsonrpc"', content_type="application/json", content_length="500"),
-    "says 500": lambda request: request.plain(500),
+    **{f"says {status}": partial(Request.plain, status=status) for status in (302, 303, 408, 409, 425, 499, 500, 503, 504)},
+    "says 504 in the protocol's words, but of no request": lambda request: request.plain(
+        504, GATEWAY, content_type="application/json"
+    ),
     "says 502 in JSON": lambda request: request.plain(502, b'{"message": "bad gateway"}', content_type="application/json"),
     "says 202": Request.accept,
     "says something else": lambda request: request.plain(200, b"<html>", content_type="text/html"),
@@ -128,7 +133,7 @@ def test_an_answer_that_comes_by_a_resumed_stream_is_the_result(liar: Liar, spea
 REFUSED: dict[str, tuple[Answer, str]] = {
     "401": (lambda request: request.plain(401), "refused the call (HTTP 401)"),
     "403": (lambda request: request.error(-32000, "no", 403), "refused the call (HTTP 403)"),
-    "400": (lambda request: request.plain(400), "refused the call (HTTP 400)"),
+    **{str(status): (partial(Request.plain, status=status), f"(HTTP {status})") for status in (307, 400, 405, 413, 415, 429)},
     "an error": (lambda request: request.error(-32602, "no such thing"), "no such thing"),
     "an error with the code of a lost connection": (lambda request: request.error(-32000, "odd"), "odd"),
     "an error by 500": (lambda request: request.error(-32603, "broke", 500), "broke"),

@@ -4,6 +4,8 @@ import datetime
 import ipaddress
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from mcp_servers.conftest import Caller, text
 from mcp_servers.lying import Liar, Request
 
-from workers.guarded_http import Refused, check_url, is_public
+from workers.guarded_http import Refused, check_url, is_public, refuse_unguarded
 from workers.tools.mcp.calling import Unreachable
 from workers.tools.mcp.listing import listing
 from workers.tools.mcp.servers import Server
@@ -199,3 +201,31 @@ def test_the_operator_s_headers_go_with_it(liar: Liar) -> None:
 
 def test_ipaddress_knows_what_is_listed_here() -> None:
     assert all(ipaddress.ip_address(address) for address in PUBLIC + PRIVATE)
+
+
+# A library that no longer asks the network backend that it is given.
+FORGETFUL = """
+import httpcore2
+real = httpcore2.AsyncConnectionPool
+httpcore2.AsyncConnectionPool = lambda network_backend, **more: real(**more)
+"""
+
+
+def test_a_private_address_is_proved_to_be_refused() -> None:
+    refuse_unguarded()
+
+
+@pytest.mark.parametrize("pool", ["prefork", "gevent"])
+def test_a_worker_does_not_start_where_a_private_address_is_connected(pool: str) -> None:
+    start = "from workers.celery import app; app.worker_main(['worker', '--concurrency', '1', '--queues', 'none'])"
+    patch = "from gevent import monkey; monkey.patch_all()\n" if pool == "gevent" else ""
+    ended = subprocess.run(
+        [sys.executable, "-c", patch + FORGETFUL + start], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 1
+    assert "URLs of clients are not kept away from private addresses: a request to 127.0.0.1 was connected" in ended.stderr
+
+
+def test_the_proof_holds_where_gevent_patches() -> None:
+    proof = "from gevent import monkey; monkey.patch_all()\nfrom workers.guarded_http import refuse_unguarded; refuse_unguarded()"
+    subprocess.run([sys.executable, "-c", proof], timeout=60, check=True)

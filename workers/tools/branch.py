@@ -13,12 +13,9 @@ from workers.tools.output import OutputSoFar
 from workers.tools.shell import confined, shell_ready, walls_of
 
 _NAME_BYTES = 200
-# What files in the repository say must run nothing here: who may create a branch may not thereby run commands.
-_QUIET = tuple(
-    word
-    for setting in ("core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false", "protocol.allow=never")
-    for word in ("-c", setting)
-)
+# A key that may create a branch may not thereby run commands. `workers.tools.git` sets aside the repository's programs; a
+# switch must not start others either, by way of a submodule or of a partial clone that fetches.
+_QUIET = ("-c", "submodule.recurse=false", "-c", "protocol.allow=never")
 _FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"
 
 

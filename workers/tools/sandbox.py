@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 from models.settings import settings
+from workers.tools import git
 from workers.tools.kinds import OutcomeUnknown, ToolError
 from workers.tools.leash import Command, run_kept
 from workers.tools.output import OutputSoFar
@@ -30,8 +31,7 @@ _SIZED = "--size"
 _PROBE_SECONDS = 10
 CURL_HOME = "/etc/assent-curl"
 """Holds an empty `.curlrc`, which curl then reads in the place of the session's."""
-_PASSWD, _GROUP, _HOSTS, _FILTER = 248, 247, 246, 245
-_CURLRC = 243
+_PASSWD, _GROUP, _HOSTS, _FILTER, _GIT, _CURLRC = 248, 247, 246, 245, 244, 243
 """Descriptors by which bubblewrap is given what stands in for files of /etc."""
 
 
@@ -85,6 +85,7 @@ def _files(root: Path) -> dict[int, bytes]:
         _GROUP: f"agent:x:{os.getgid()}:\n".encode(),
         _HOSTS: b"127.0.0.1 localhost\n::1 localhost\n",
         _CURLRC: b"",
+        _GIT: git.system_file(root / "files"),
     }
     if program := syscall_filter():
         files[_FILTER] = program
@@ -105,9 +106,9 @@ def _arguments(argv: list[str], root: Path, cwd: Path, options: tuple[str, ...])
             words += ["--ro-bind", str(folder), str(folder)]
     for name in (*_ETC, *(_ETC_NETWORK if network else ())):
         words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    for fd, name in ((_PASSWD, "passwd"), (_GROUP, "group"), (_HOSTS, "hosts")):
-        words += ["--ro-bind-data", str(fd), f"/etc/{name}"]
-    words += ["--ro-bind-data", str(_CURLRC), f"{CURL_HOME}/.curlrc"]
+    stands_in = ((_PASSWD, "/etc/passwd"), (_GROUP, "/etc/group"), (_HOSTS, "/etc/hosts"), (_GIT, git.SYSTEM_FILE))
+    for fd, place in (*stands_in, (_CURLRC, f"{CURL_HOME}/.curlrc")):
+        words += ["--ro-bind-data", str(fd), place]
     # A worker that is root stays the owner of all in /proc inside, and bubblewrap leaves much of it writable. The
     # folders that bubblewrap makes are in memory, where no quota counts: only those with a size may be written.
     words += ["--remount-ro", "/proc", *size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", *size, "--tmpfs", "/tmp"]  # noqa: S108

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from models.settings import settings
-from workers.tools import quota, sandbox, workdir
+from workers.tools import git, quota, sandbox, workdir
 from workers.tools.keeper import DIRECTORY_FD
 from workers.tools.kinds import LAPSED, Tool, ToolContext, ToolError, ToolResult, text_result
 from workers.tools.leash import Command, Ended, Walls, run_kept
@@ -23,18 +23,8 @@ _ENVIRONMENT = {
     # HOME is the session's folder, so that an agent may write `.curlrc` and `.wgetrc`. Those files can name programs.
     "CURL_HOME": sandbox.CURL_HOME,
     "WGETRC": "/dev/null",
-    "GIT_AUTHOR_NAME": "Assent agent",
-    "GIT_AUTHOR_EMAIL": "agent@assent.invalid",
-    "GIT_COMMITTER_NAME": "Assent agent",
-    "GIT_COMMITTER_EMAIL": "agent@assent.invalid",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    # The owner of what is in the workdir says nothing of who wrote it.
-    "GIT_CONFIG_COUNT": "1",
-    "GIT_CONFIG_KEY_0": "safe.directory",
-    "GIT_CONFIG_VALUE_0": "*",
 }
-"""All that a command gets besides HOME, and where git looks no further up."""
+"""All that a command gets besides HOME and the variables for git."""
 
 # Wherever the command ends (at its end, by `exit`, by `set -e`), the shell says in which directory it is. A command
 # that replaces itself by `exec`, or exits under an EXIT trap of its own, leaves the directory as it was.
@@ -86,7 +76,12 @@ def confined(context: ToolContext, argv: list[str], cwd: Path, walls: Walls, fil
         files = {**files, **more}
     return Command(
         argv=argv,
-        env={**_ENVIRONMENT, "HOME": str(context.workdir), "GIT_CEILING_DIRECTORIES": str(context.root)},
+        env={
+            **_ENVIRONMENT,
+            **git.environment(context.workdir, sandboxed=sandboxed),
+            "GIT_CEILING_DIRECTORIES": str(context.root),  # git looks for a repository no further up
+            "HOME": str(context.workdir),
+        },
         cwd=Path("/") if sandboxed else cwd,
         # Per process, in bytes where it is a size. NPROC counts all processes of the user, and none of root's.
         limits={

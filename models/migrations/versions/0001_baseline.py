@@ -423,6 +423,7 @@ def create_tables() -> None:
         sa.Column("agent_version", INTEGER, nullable=False),
         sa.Column("overrides", JSON),
         sa.Column("long_results", BOOLEAN, server_default=sa.false(), nullable=False),
+        sa.Column("git_written", BOOLEAN, server_default=sa.false(), nullable=False),
         sa.Column("usage", JSON, nullable=False),
         sa.Column("stop_reason", JSON),
         sa.Column("turn_id", STRING),

@@ -24,8 +24,9 @@ _TOOLS = 512
 class Input:
     """One call's input; each argument is looked up once, and each command line is read once."""
 
-    def __init__(self, said: Mapping[str, Any], workdir: str | None) -> None:
+    def __init__(self, said: Mapping[str, Any], workdir: str | None, git_doubt: str | None = None) -> None:
         self.said = said
+        self._git_doubt = git_doubt
         self._workdir = workdir
         self._found: dict[str, Found] = {}
         self._lines: dict[str, Line | None] = {}
@@ -52,8 +53,14 @@ class Input:
             if value is MISSING or value is None or value == "":
                 self._lines[path] = None
             else:
-                self._lines[path] = read(value) if isinstance(value, str) else Line((), "it is no text", ())
+                self._lines[path] = self._read(value)
         return self._lines[path]
+
+    def _read(self, value: Any) -> Line:
+        if not isinstance(value, str):
+            return Line((), "it is no text", ())
+        line = read(value)
+        return replace(line, doubt=self._git_doubt) if self._git_doubt and not line.doubt and line.runs("git") else line
 
     @property
     def doubt(self) -> str | None:
@@ -258,9 +265,12 @@ class Rulebook:
         book._rules = self._rules + [_Compiled(rule, place) for place, rule in enumerate(granted, len(self._rules))]
         return book
 
-    def decide(self, tool: str, given: Mapping[str, Any], workdir: str | None = None) -> Verdict:
-        """The verdict on one call. `workdir` is where relative paths begin, if absolute ones are to be compared with them."""
-        about, said = self._about(tool), Input(given, workdir)
+    def decide(self, tool: str, given: Mapping[str, Any], workdir: str | None = None, *, git_doubt: str | None = None) -> Verdict:
+        """The verdict on one call. `workdir` is where relative paths begin, if absolute ones are to be compared with them.
+
+        `git_doubt`: why no command of git is surely read in this session; None if they are read as all others.
+        """
+        about, said = self._about(tool), Input(given, workdir, git_doubt)
         for shelf in (about.deny, about.ask):
             if hit := shelf.strict(said):
                 return _verdict([hit])

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from models.pure.shell import grammar, wrappers
+from models.pure.shell import git_places, grammar, wrappers
 from models.pure.shell.words import Doubt, Torn, guess
 
 Words = tuple[str, ...]
@@ -30,6 +30,10 @@ class Line:
     suspects: tuple[Words, ...]
     """All that rules which deny or ask are held against: the commands, and what those that run others may run."""
 
+    def runs(self, name: str) -> bool:
+        """True if one of the commands has this name, whatever the folder in front."""
+        return any(wrappers.plain_name(words[0]) == name for words in self.commands)
+
 
 def read(text: str) -> Line:
     """What the line runs. Bounded in time and depth, whatever the text; never raises."""
@@ -47,10 +51,11 @@ def _read(text: str, depth: int) -> Line:
     if not odd:
         try:
             commands = grammar.sure(root, source)
-            doubt = next((said for words in commands if (said := wrappers.doubt(words))), None)
-        except Doubt as why:
-            doubt = str(why)
-            torn = isinstance(why, Torn)
+            doubt = next((why for words in commands if (why := wrappers.doubt(words) or git_places.doubt(words))), None)
+            doubt = doubt or git_places.unseen(commands)
+        except Doubt as error:
+            doubt = str(error)
+            torn = isinstance(error, Torn)
     suspects = dict.fromkeys([*commands, *found])
     if doubt:
         _add_handed_on(suspects, fed, depth)

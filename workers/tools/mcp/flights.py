@@ -12,6 +12,32 @@ import httpx2
 
 from workers.tools.output import OutputSoFar
 
+REJECTED = {
+    307: "the resource is elsewhere, and the same request must be sent there",
+    308: "the resource is elsewhere for good, and the same request must be sent there",
+    400: "the server cannot or will not process the request",
+    401: "the request lacks credentials",
+    403: "the server refuses to fulfil the request",
+    404: "there is no such resource; in MCP, no such session",
+    405: "the resource does not take this method",
+    410: "the resource is gone",
+    411: "the server does not accept a request without its length",
+    413: "the server does not process a body of this size",
+    414: "the server does not read a URL of this length",
+    415: "the server does not read a body of this type",
+    421: "the server does not answer for this host",
+    426: "the server does not perform the request over this protocol",
+    428: "the server takes no request without a precondition",
+    429: "the rate limit turned the request away",
+    431: "the server does not process headers of this size",
+}
+"""The statuses of HTTP that say that nothing of a request was done, by RFC 9110 and RFC 6585.
+
+All others leave open what was done once a request was sent: gateways give up on a request that the server goes on with (408,
+499, 5xx), a request may be replayed (425), forms redirect after their effect (301 to 303), and the rest (406, 409, 422) describe
+something else.
+"""
+
 _ids = itertools.count(1_000_000)  # beyond those that the SDK gives
 
 
@@ -76,8 +102,8 @@ class Flight:
 
     @property
     def rejected(self) -> bool:
-        """Whether the HTTP server turned it away before anything began."""
-        return self.status is not None and 300 <= self.status < 500
+        """True if the status says that the HTTP server did nothing."""
+        return self.status in REJECTED
 
 
 current: ContextVar[Flight | None] = ContextVar("flight", default=None)

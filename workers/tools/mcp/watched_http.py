@@ -84,19 +84,22 @@ async def _whole(response: httpx2.Response, stream: httpx2.AsyncByteStream, flig
         body.clear()
     finally:
         await stream.aclose()
-    flight.answered = _is_answer(bytes(body))
+    flight.answered = _is_answer(bytes(body), flight)
     headers = [
         (name, value) for name, value in response.headers.raw if name.lower() not in {b"content-length", b"transfer-encoding"}
     ]
     return httpx2.Response(response.status_code, headers=headers, content=bytes(body), extensions=response.extensions)
 
 
-def _is_answer(body: bytes) -> bool:
+def _is_answer(body: bytes, flight: Flight) -> bool:
+    """True if the body is the protocol's response to this very request. An error of a gateway has no id, or one of its own."""
     try:
         said = json.loads(body)
     except ValueError:
         return False
-    return isinstance(said, dict) and said.get("jsonrpc") == "2.0" and ("result" in said or "error" in said)
+    if not isinstance(said, dict) or said.get("jsonrpc") != "2.0" or not ("result" in said or "error" in said):
+        return False
+    return not flight.is_call or said.get("id") == flight.request_id
 
 
 class _Events(httpx2.AsyncByteStream):
