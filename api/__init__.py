@@ -30,7 +30,7 @@ def create_app() -> "Flask":
         threads,
         work,
     )
-    from models import ids, roles
+    from models.database import ids, roles
     from models.settings import settings
 
     roles.check_start("web")

@@ -1,22 +1,19 @@
 """Routes of agents."""
 
-from typing import Any
-
-import sqlalchemy as sa
 from flask import Blueprint
 
 from api import loosening, wire
 from api.answers import agents as answers
 from api.answers.base import Page
 from api.door import Json, reads, writes
-from api.paging import Order, page
+from api.paging import OPERATORS, Order, R, Wanted, page
 from api.requests.agents import AgentCreate, AgentList, AgentQuery, AgentUpdate, VersionList
 from api.requests.base import Created, Nothing
 from api.requests.servers import check_servers
-from models.agent import Agent, AgentVersion
-from models.db import Db
+from models.audit.principal import Principal
+from models.database.rows import Db
 from models.errors import Invalid, NotFound
-from models.principal import Principal
+from models.workspace.agent import Agent, AgentVersion
 
 agents = Blueprint("agents", __name__, url_prefix="/v1/agents")
 
@@ -38,12 +35,12 @@ def create(db: Db, principal: Principal, body: AgentCreate) -> Json:
 @reads(AgentList, answer=Page[answers.Agent])
 def index(db: Db, _principal: Principal, query: AgentList) -> Json:
     """The workspace's agents at their heads, newest first; archived ones where asked for."""
-    wanted = within(sa.select(Agent), Agent.created_at, query)
+    wanted = within(Wanted(Agent), query)
     if not query.include_archived:
-        wanted = wanted.where(Agent.archived_at.is_(None))
+        wanted = wanted.where("archived_at IS NULL")
     rows, after = page(db, wanted, NEWEST, query.limit, query.page)
-    heads = sa.select(AgentVersion).join(Agent, (Agent.id == AgentVersion.agent_id) & (Agent.version == AgentVersion.version))
-    found = {v.agent_id: v for v in db.scalars(heads.where(Agent.id.in_([row.id for row in rows])))}
+    heads = "WHERE (agent_id, version) IN (SELECT id, version FROM agent WHERE id = ANY(%(ids)s))"
+    found = {version.agent_id: version for version in db.find(AgentVersion, heads, ids=[row.id for row in rows])}
     return {"data": [wire.agent(row, found[row.id]) for row in rows], "next_page": after}
 
 
@@ -81,7 +78,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, agent_id: str) -> Json
 def versions(db: Db, _principal: Principal, query: VersionList, agent_id: str) -> Json:
     """All versions, newest first."""
     agent = Agent.find(db, agent_id)
-    wanted = sa.select(AgentVersion).where(AgentVersion.agent_id == agent.id)
+    wanted = Wanted(AgentVersion).equal(agent_id=agent.id)
     rows, after = page(db, wanted, VERSIONS, query.limit, query.page)
     return {"data": [wire.agent(agent, row) for row in rows], "next_page": after}
 
@@ -94,7 +91,8 @@ def named(db: Db, agent_id: str, version: int | None, *, field: str = "agent") -
         raise Invalid(field, f"{missing} GET /v1/agents lists those there are.") from None
 
 
-def within(wanted: sa.Select[Any], column: Any, query: Created) -> sa.Select[Any]:
-    """`wanted`, its `column` within the times that `query` gives."""
-    compare = {"gt": column.__gt__, "gte": column.__ge__, "lt": column.__lt__, "lte": column.__le__}
-    return wanted.where(*(compare[op](at) for op, at in query.between))
+def within(wanted: Wanted[R], query: Created) -> Wanted[R]:
+    """`wanted`, created within the times that `query` gives."""
+    for op, at in query.between:
+        wanted = wanted.where(f"created_at {OPERATORS[op]} %(created_{op})s", **{f"created_{op}": at})
+    return wanted

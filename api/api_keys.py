@@ -5,28 +5,28 @@ A key may only make and rotate keys whose scopes it has itself.
 
 from datetime import timedelta
 
-import sqlalchemy as sa
 from flask import Blueprint
 
 from api import auth, wire
 from api.answers import api_keys as answers
 from api.door import Json, reads, writes
+from api.paging import Wanted
 from api.requests.api_keys import ApiKeyCreate, ApiKeyList, ApiKeyRotate, ApiKeyUpdate
 from api.requests.base import NoQuery
-from models import clock
-from models.api_key import DEFAULT_SCOPES, ENVIRONMENT_SCOPES, SCOPES, ApiKey
-from models.db import Db
+from models.audit.principal import Principal
+from models.database import clock
+from models.database.rows import Db
 from models.errors import Invalid
-from models.principal import Principal
+from models.workspace.api_key import DEFAULT_SCOPES, ENVIRONMENT_SCOPES, SCOPES, ApiKey
 
 api_keys = Blueprint("api_keys", __name__, url_prefix="/v1/organizations/api_keys")
 
-_EXPIRED = sa.and_(ApiKey.expires_at.is_not(None), ApiKey.expires_at <= clock.STARTED)
-_STATUS: dict[str, sa.ColumnElement[bool]] = {
-    "archived": ApiKey.revoked_at.is_not(None),
-    "expired": sa.and_(ApiKey.revoked_at.is_(None), _EXPIRED),
-    "inactive": sa.and_(ApiKey.revoked_at.is_(None), sa.not_(_EXPIRED), ApiKey.disabled_at.is_not(None)),
-    "active": sa.and_(ApiKey.revoked_at.is_(None), sa.not_(_EXPIRED), ApiKey.disabled_at.is_(None)),
+_EXPIRED = f"(expires_at IS NOT NULL AND expires_at <= {clock.STARTED})"
+_STATUS = {
+    "archived": "revoked_at IS NOT NULL",
+    "expired": f"revoked_at IS NULL AND {_EXPIRED}",
+    "inactive": f"revoked_at IS NULL AND NOT {_EXPIRED} AND disabled_at IS NOT NULL",
+    "active": f"revoked_at IS NULL AND NOT {_EXPIRED} AND disabled_at IS NULL",
 }
 """As `ApiKey.status` says it."""
 
@@ -37,17 +37,17 @@ def index(db: Db, principal: Principal, query: ApiKeyList) -> Json:
     """The workspace's keys, newest first."""
     if query.after_id and query.before_id:
         raise Invalid("before_id", "cannot be given together with after_id.")
-    found = sa.select(ApiKey)
+    wanted = Wanted(ApiKey)
     if query.status:
-        found = found.where(_STATUS[query.status])
+        wanted = wanted.where(_STATUS[query.status])
     if query.workspace_id not in {None, principal.workspace_id} or query.created_by_user_id:
-        found = found.where(sa.false())
+        wanted = wanted.where("false")
     if query.after_id:
-        found = found.where(ApiKey.id < query.after_id)
+        wanted = wanted.where("id < %(after)s", after=query.after_id)
     if query.before_id:
-        found = found.where(ApiKey.id > query.before_id)
-    order = ApiKey.id.asc() if query.before_id else ApiKey.id.desc()
-    rows = list(db.scalars(found.order_by(order).limit(query.limit + 1)))
+        wanted = wanted.where("id > %(before)s", before=query.before_id)
+    order = "ASC" if query.before_id else "DESC"
+    rows = wanted.select(db, f"ORDER BY id {order} LIMIT %(limit)s", limit=query.limit + 1)
     has_more, rows = len(rows) > query.limit, rows[: query.limit]
     if query.before_id:
         rows.reverse()

@@ -1,6 +1,5 @@
 """Routes of approvals: the inbox over all sessions, and the decision."""
 
-import sqlalchemy as sa
 from flask import Blueprint, Response
 
 from api import auth, wire
@@ -9,16 +8,16 @@ from api.answers.base import Page
 from api.bulk import NoneDecided, decide_all
 from api.door import Door, Json, opens, reads, writes
 from api.grants import given, would_release
-from api.paging import Order, page
+from api.paging import Order, Wanted, page
 from api.requests.approvals import ApprovalList, ApprovalShow, DecisionBody, DecisionsBody, ExtendBody, PreviewBody
 from models import flow
-from models.approval import Approval
-from models.db import Db
+from models.audit.principal import Principal
+from models.database.rows import Db
 from models.errors import Invalid, NotFound
-from models.grant import rule_for
-from models.principal import Principal
 from models.pure import policy
-from models.session import Session
+from models.session.approval import Approval
+from models.session.grant import rule_for
+from models.session.session import Session
 
 approvals = Blueprint("approvals", __name__, url_prefix="/v1/approvals")
 
@@ -29,12 +28,10 @@ OLDEST: Order[Approval] = Order("approvals", (Approval.created_at, Approval.id),
 @reads(ApprovalList, answer=Page[answers.Approval])
 def index(db: Db, _principal: Principal, query: ApprovalList) -> Json:
     """The workspace's approvals, the longest waiting first unless `order` says otherwise."""
-    wanted = sa.select(Approval)
-    for column in ("status", "session_id", "agent_id", "tool", "kind"):
-        if (value := getattr(query, column)) is not None:
-            wanted = wanted.where(getattr(Approval, column) == value)
+    columns = ("status", "session_id", "agent_id", "tool", "kind")
+    wanted = Wanted(Approval).equal(**{column: getattr(query, column) for column in columns})
     if query.expires_before is not None:
-        wanted = wanted.where(Approval.expires_at < query.expires_before)
+        wanted = wanted.where("expires_at < %(before)s", before=query.expires_before)
     order = OLDEST if query.order == "asc" else OLDEST.reversed()
     rows, after = page(db, wanted, order, query.limit, query.page)
     grants = given(db, rows)
@@ -116,7 +113,7 @@ def _find(db: Db, approval_id: str) -> Approval:
 def _locked(db: Db, found: Approval) -> tuple[Session, Approval]:
     """Its session, locked, and the approval as it is under the lock: only that decides."""
     session = flow.lock(db, found.session_id)
-    return session, db.get_one(Approval, found.id, populate_existing=True)
+    return session, db.get_one(Approval, found.id, lock=True)
 
 
 def _said(db: Db, approval: Approval) -> Json:

@@ -14,7 +14,7 @@ from functools import cache, partial
 
 from flask import Response, request
 
-from models import idempotency
+from models.workspace import idempotency
 
 log = logging.getLogger(__name__)
 

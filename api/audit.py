@@ -5,25 +5,26 @@ from dataclasses import asdict
 from datetime import timedelta
 from itertools import islice
 
-import sqlalchemy as sa
 from flask import Blueprint, Response
 
 from api import auth, parsing, wire
 from api.answers import audit as answers
 from api.answers.base import Page
 from api.door import Door, Json, dumps, opens, reads, respond, writes
-from api.paging import Order, page, place
+from api.paging import OPERATORS, Order, Wanted, page, place
 from api.requests.audit import AuditErase, AuditExport, AuditList, AuditVerify
 from api.requests.base import NoQuery
-from models import audit_text, auditing, clock, seal_key
-from models.audit import Audit
-from models.audit import erase as erase_texts
-from models.auditing import Item, Report
-from models.db import Db, transaction
+from models.audit import seal_key, text, verifying
+from models.audit.acts import Audit
+from models.audit.acts import erase as erase_texts
+from models.audit.principal import Principal
+from models.audit.seals import SignedHead
+from models.audit.verifying import Item, Report
+from models.database import clock
+from models.database.rows import Db
+from models.database.transactions import transaction
 from models.errors import Invalid
-from models.principal import Principal
-from models.seal import SignedHead
-from models.workspace import Workspace
+from models.workspace.workspace import Workspace
 
 audit = Blueprint("audit", __name__, url_prefix="/v1/audit")
 
@@ -42,23 +43,21 @@ NEWEST: Order[Audit] = Order("audit", (Audit.at, Audit.chain, Audit.seq), lambda
 @reads(AuditList, SCOPE, answer=Page[answers.AuditAct])
 def index(db: Db, _principal: Principal, query: AuditList) -> Json:
     """The workspace's acts, newest first."""
-    wanted = sa.select(Audit)
-    named = {"chain": query.session_id, "action": query.action, "principal": query.principal, "subject_id": query.subject_id}
-    for column, value in named.items():
-        if value is not None:
-            wanted = wanted.where(getattr(Audit, column) == value)
+    wanted = Wanted(Audit).equal(
+        chain=query.session_id, action=query.action, principal=query.principal, subject_id=query.subject_id
+    )
     for op, at in query.between:
-        wanted = wanted.where({"gt": Audit.at > at, "gte": Audit.at >= at, "lt": Audit.at < at, "lte": Audit.at <= at}[op])
+        wanted = wanted.where(f"at {OPERATORS[op]} %({op})s", **{op: at})
     edges = [at for op, at in query.between if op in {"lt", "lte"}]
     edge = min([*edges, place(NEWEST, query.page)[0] if query.page else clock.now(db)])
     oldest = max((at for op, at in query.between if op in {"gt", "gte"}), default=None)
     for span in SPANS:
-        rows, after = page(db, wanted.where(Audit.at > edge - span), NEWEST, query.limit, query.page)
+        rows, after = page(db, wanted.where("at > %(span)s", span=edge - span), NEWEST, query.limit, query.page)
         if after or (oldest and oldest > edge - span):
             break
     else:
         rows, after = page(db, wanted, NEWEST, query.limit, query.page)
-    texts = audit_text.of(db, [(row.chain, row.seq) for row in rows])
+    texts = text.of(db, [(row.chain, row.seq) for row in rows])
     return {"data": [_act(row, texts.get((row.chain, row.seq), {})) for row in rows], "next_page": after}
 
 
@@ -85,8 +84,10 @@ def verify() -> Response:
     auth.require(principal, SCOPE)
     query = parsing.query(AuditVerify)
     # The acts are read in transactions of their own.
-    some = _at_most(VERIFIED_AT_ONCE, auditing.walk(principal.workspace_id, query.session_id))
-    report = auditing.verify(principal.workspace_id, some, seal_key.known(), only=query.session_id, signed_since=query.signed_since)
+    some = _at_most(VERIFIED_AT_ONCE, verifying.walk(principal.workspace_id, query.session_id))
+    report = verifying.verify(
+        principal.workspace_id, some, seal_key.known(), only=query.session_id, signed_since=query.signed_since
+    )
     return respond(dumps(_report(report)))
 
 
@@ -99,7 +100,7 @@ def export() -> Response:
     query = parsing.query(AuditExport)
     with transaction(principal.workspace_id) as db:
         now = clock.now(db)
-    return Response(auditing.export(principal.workspace_id, now, texts=query.texts), mimetype=JSON_LINES)
+    return Response(verifying.export(principal.workspace_id, now, texts=query.texts), mimetype=JSON_LINES)
 
 
 @audit.post("/erase")

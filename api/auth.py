@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from flask import request
 
-from api import client, limits
+from api import client, limits, parsing
 from api.errors import Denied
-from models import key_lookup
-from models.db import transaction
+from models.audit.principal import Principal
+from models.database.transactions import transaction
 from models.errors import NotFound
-from models.principal import Principal
 from models.pure.key_secret import well_formed
-from models.session import Session
+from models.session.session import Session
+from models.workspace import key_lookup
 
 _ASK = "Send an API key as `x-api-key` or as `authorization: Bearer`; `assent keys create` makes one."
 _WORKER = frozenset(
@@ -61,13 +61,11 @@ def _known(given: str, address: str | None) -> Principal | None:
 
 def _keep_inside(principal: key_lookup.Bound, environment_id: str = "", session_id: str = "", **_others: str) -> None:
     """Let a bound key through to its own environment: its work, and its sessions."""
-    from api.door import check_ids  # the doors know of us
-
     if request.endpoint not in _WORKER or environment_id not in {"", principal.environment_id}:
         raise Denied(403, f"This API key is bound to environment {principal.environment_id}, whose worker has no need of this.")
     if not session_id:
         return
-    check_ids({"session_id": session_id})
+    parsing.check_ids({"session_id": session_id})
     with transaction(principal.workspace_id) as db:
         session = db.get(Session, session_id)
         if session is None or session.environment_id != principal.environment_id:

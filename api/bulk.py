@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import sqlalchemy as sa
 from flask import Response
 
 from api import errors
 from api.requests.approvals import BulkDecision
 from models import flow
-from models.approval import Approval, DeadlinePassed
-from models.db import Db
+from models.audit.principal import Principal
+from models.database.rows import Db
 from models.errors import Conflict, Invalid, NotFound, Refusal
-from models.principal import Principal
-from models.session import Session
+from models.session.approval import Approval, DeadlinePassed
+from models.session.session import Session
 
 Outcome = Literal["decided", "repeated"]
 
@@ -46,8 +45,7 @@ def decide_all(db: Db, principal: Principal, items: Sequence[BulkDecision]) -> l
     ids = [item.approval_id for item in items]
     sessions = _lock(db, ids)
     # Read again: only what is read under the locks decides.
-    found = sa.select(Approval).where(Approval.id.in_(ids)).execution_options(populate_existing=True)
-    rows = {row.id: row for row in db.scalars(found)}
+    rows = {row.id: row for row in db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=ids)}
     done: list[tuple[Approval, Outcome]] = []
     for item in items:
         try:
@@ -64,9 +62,9 @@ def decide_all(db: Db, principal: Principal, items: Sequence[BulkDecision]) -> l
 
 def _lock(db: Db, ids: Sequence[str]) -> dict[str, Session]:
     """The approvals' sessions, locked in the order of their ids; without those that are gone by now."""
-    wanted = sa.select(Approval.session_id).where(Approval.id.in_(ids)).distinct()
+    found = db.rows("SELECT DISTINCT session_id FROM approval WHERE id = ANY(%(ids)s) ORDER BY session_id", ids=list(ids))
     locked: dict[str, Session] = {}
-    for session_id in sorted(db.scalars(wanted)):
+    for (session_id,) in found:
         try:
             locked[session_id] = flow.lock(db, session_id)
         except NotFound:

@@ -22,11 +22,12 @@ from pydantic import BaseModel
 
 from api import arrival, auth, parsing
 from models import flow
-from models.approval import DeadlinePassed
-from models.db import Db, transaction
-from models.errors import Busy, Invalid, NotFound
-from models.idempotency import OnItsWay, Slip
-from models.principal import Principal
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Busy, Invalid
+from models.session.approval import DeadlinePassed
+from models.workspace.idempotency import OnItsWay, Slip
 
 Json = dict[str, Any]
 A = TypeVar("A")
@@ -73,7 +74,6 @@ def opens(door: Door) -> Callable[[View], View]:
     return wrap
 
 
-ID = re.compile(r"[a-z]{1,16}_[0-9A-Za-z]{1,64}")
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 LOOK_AGAIN_SECONDS = 0.1
 """While an answer to the same request is on its way to somebody."""
@@ -88,7 +88,7 @@ def reads(query: type[B], scope: str = "read", *, answer: type[BaseModel] | None
             principal = auth.authenticate()
             auth.require(principal, scope)
             asked = parsing.query(query)
-            check_ids(path_ids)
+            parsing.check_ids(path_ids)
             with transaction(principal.workspace_id) as db:
                 said = dumps(handler(db, principal, asked, **path_ids))  # type: ignore[call-arg]
             return respond(said)
@@ -120,20 +120,13 @@ def writes(
             asked, raw = parsing.body(body)
             if also:
                 auth.require(principal, *also(asked))
-            check_ids(path_ids)
+            parsing.check_ids(path_ids)
             slip = _slip(principal, raw, once=once)
             return _once(principal, slip, lambda db: handler(db, principal, asked, **path_ids), shown_once)  # type: ignore[call-arg]
 
         return opens(Door(answer, body=body, scopes=scopes))(view)
 
     return wrap
-
-
-def check_ids(path_ids: dict[str, Any]) -> None:
-    """Raise NotFound for what cannot be an id of ours, before it reaches the database."""
-    for name, value in path_ids.items():
-        if not ID.fullmatch(value):
-            raise NotFound(name.removesuffix("_id"), value[:80])
 
 
 def dumps(body: Json) -> str:

@@ -1,18 +1,17 @@
 """Routes of environments."""
 
-import sqlalchemy as sa
 from flask import Blueprint
 
 from api import wire
 from api.answers import environments as answers
 from api.answers.base import Page
 from api.door import Json, reads, writes
-from api.paging import Order, page
+from api.paging import Order, Wanted, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.environments import EnvironmentCreate, EnvironmentList, EnvironmentUpdate
-from models.db import Db
-from models.environment import Environment
-from models.principal import Principal
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.workspace.environment import Environment
 
 environments = Blueprint("environments", __name__, url_prefix="/v1/environments")
 
@@ -38,9 +37,9 @@ def create(db: Db, principal: Principal, body: EnvironmentCreate) -> Json:
 @reads(EnvironmentList, answer=Page[answers.Environment])
 def index(db: Db, _principal: Principal, query: EnvironmentList) -> Json:
     """The workspace's environments, newest first; archived ones where asked for."""
-    wanted = sa.select(Environment)
+    wanted = Wanted(Environment)
     if not query.include_archived:
-        wanted = wanted.where(Environment.archived_at.is_(None))
+        wanted = wanted.where("archived_at IS NULL")
     rows, after = page(db, wanted, NEWEST, query.limit, query.page)
     return {"data": [wire.environment(row) for row in rows], "next_page": after}
 

@@ -12,14 +12,12 @@ from typing import Any
 
 from flask import Flask, Response, g, json
 from gunicorn.http.errors import NoMoreData, ParseException
-from sqlalchemy.exc import DBAPIError, DisconnectionError
-from sqlalchemy.exc import TimeoutError as NoConnection
 from werkzeug.exceptions import HTTPException
 
-from models.db import passes
+from models.database.rows import Stale
+from models.database.transactions import ERRORS, passes
 from models.errors import Busy, Conflict, Invalid, NotFound, Outdated, Refusal
 from models.settings import settings
-from models.writes import Stale
 
 log = logging.getLogger("assent.api")
 
@@ -69,9 +67,8 @@ def install(app: Flask) -> None:
     app.register_error_handler(ParseException, _unreadable)
     app.register_error_handler(NoMoreData, _unreadable)
     app.register_error_handler(Stale, _passing)
-    app.register_error_handler(NoConnection, _passing)
-    app.register_error_handler(DisconnectionError, _passing)
-    app.register_error_handler(DBAPIError, _database)
+    for kind in ERRORS:
+        app.register_error_handler(kind, _database)
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(Exception, _unexpected)
 
@@ -127,7 +124,7 @@ def _passing(error: Exception) -> Response:
     return answer(503, "The server is busy or its database is away; try again in a moment.")
 
 
-def _database(error: DBAPIError) -> Response:
+def _database(error: Exception) -> Response:
     return _passing(error) if passes(error) else _unexpected(error)
 
 

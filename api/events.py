@@ -1,24 +1,22 @@
 """Routes of a session's events: send, list, stream."""
 
-import sqlalchemy as sa
 from flask import Blueprint, Response, request
 
 from api import auth, parsing, revealing, wire
 from api.answers import events as answers
-from api.door import EVENT_STREAM, Door, Json, check_ids, opens, reads, writes
+from api.door import EVENT_STREAM, Door, Json, opens, reads, writes
 from api.hub import hub
-from api.paging import Order, page
+from api.paging import OPERATORS, Order, Wanted, page
 from api.reader import Reader
 from api.requests.events import OURS, EventList, EventsSend, EventStream, plain
 from api.streams import Stream
 from models import flow
-from models.approval import Approval
-from models.db import Db, transaction
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.database.transactions import transaction
 from models.errors import Invalid, NotFound
-from models.event import Event
-from models.pipeline import read_ahead
-from models.principal import Principal
-from models.session import Session
+from models.session.event import Event
+from models.session.session import Session
 
 events = Blueprint("events", __name__, url_prefix="/v1/sessions/<session_id>/events")
 
@@ -32,9 +30,6 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> Jso
     """All of the events or none; answers as soon as they are stored, with them."""
     body.check()
     said = [plain(event) for event in body.events]
-    match said:
-        case [{"type": "user.tool_confirmation", "tool_use_id": call_id}]:
-            read_ahead(db, Approval.about(call_id))
     session = flow.lock(db, session_id)
     stored = flow.receive(db, session, principal, said)
     return {"data": [wire.event(event, whole=runs_tools(principal)) for event in stored]}
@@ -50,19 +45,15 @@ def index(db: Db, principal: Principal, query: EventList, session_id: str) -> Js
 
 def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> Json:
     """A page of the events that `query` asks for."""
-    wanted = sa.select(Event).where(Event.session_id == session_id)
+    wanted = Wanted(Event).equal(session_id=session_id)
     if "approvals" not in query.include:
-        wanted = wanted.where(*(~Event.type.startswith(prefix) for prefix in OURS))
+        wanted = wanted.where("NOT type ^@ ANY(%(ours)s)", ours=list(OURS))
     if query.types:
-        wanted = wanted.where(Event.type.in_(query.types))
-    for bound, at in (
-        (Event.processed_at.__gt__, query.processed_gt),
-        (Event.processed_at.__ge__, query.processed_gte),
-        (Event.processed_at.__lt__, query.processed_lt),
-        (Event.processed_at.__le__, query.processed_lte),
-    ):
+        wanted = wanted.where("type = ANY(%(types)s)", types=list(query.types))
+    bounds = {"gt": query.processed_gt, "gte": query.processed_gte, "lt": query.processed_lt, "lte": query.processed_lte}
+    for op, at in bounds.items():
         if at is not None:
-            wanted = wanted.where(bound(at))
+            wanted = wanted.where(f"processed_at {OPERATORS[op]} %({op})s", **{op: at})
     order = ASCENDING if query.order == "asc" else ASCENDING.reversed()
     rows, after = page(db, wanted, order, query.limit, query.page)
     secrets = revealing.revealed(db, principal, session_id, rows) if query.reveal else {}
@@ -81,7 +72,7 @@ def stream(session_id: str) -> Response:
     """The session's events as server-sent events: behind `Last-Event-ID`, behind what this principal just sent, or from now on."""
     principal = auth.authenticate()
     auth.require(principal, "read")
-    check_ids({"session_id": session_id})
+    parsing.check_ids({"session_id": session_id})
     return opened(principal, session_id)
 
 
@@ -127,8 +118,8 @@ def _position(db: Db, session: Session, principal: Principal) -> int:
     if principal.id in session.stream_positions:
         return session.stream_positions[principal.id]
     if session.status == "terminated":
-        ends = sa.select(sa.func.max(Event.seq)).where(Event.type == "session.status_terminated")
-        return (db.scalar(ends.where(Event.session_id == session.id)) or 1) - 1
+        ended = "SELECT max(seq) FROM event WHERE session_id = %(session)s AND type = 'session.status_terminated'"
+        return (db.value(ended, session=session.id) or 1) - 1
     return session.last_seq
 
 

@@ -3,27 +3,26 @@
 import json
 from collections.abc import Sequence
 
-import sqlalchemy as sa
 from flask import Blueprint
 
 from api import wire
 from api.answers import grants as answers
 from api.answers.base import Page
 from api.door import Json, reads, writes
-from api.paging import Order, page
+from api.paging import Order, Wanted, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.grants import GrantList
-from models import clock
-from models.approval import Approval
-from models.db import Db
-from models.grant import Grant
-from models.principal import Principal
+from models.audit.principal import Principal
+from models.database import clock
+from models.database.rows import Db
+from models.policy.ruling import Ruling
 from models.pure.masking import mask
 from models.pure.policy import Rule
-from models.ruling import Ruling
-from models.session import Session
-from models.toolset import listed
-from models.workspace import Workspace
+from models.session.approval import Approval
+from models.session.grant import Grant
+from models.session.session import Session
+from models.workspace.toolset import listed
+from models.workspace.workspace import Workspace
 
 grants = Blueprint("grants", __name__, url_prefix="/v1/grants")
 
@@ -36,12 +35,9 @@ LOOKED_AT = 500
 @reads(GrantList, answer=Page[answers.Grant])
 def index(db: Db, _principal: Principal, query: GrantList) -> Json:
     """The workspace's grants, newest first."""
-    wanted = sa.select(Grant)
-    for column in ("session_id", "agent_id", "tool"):
-        if (value := getattr(query, column)) is not None:
-            wanted = wanted.where(getattr(Grant, column) == value)
+    wanted = Wanted(Grant).equal(session_id=query.session_id, agent_id=query.agent_id, tool=query.tool)
     if query.live is not None:
-        wanted = wanted.where(_LIVE if query.live else sa.not_(_LIVE))
+        wanted = wanted.where(_LIVE if query.live else f"NOT ({_LIVE})")
     rows, after = page(db, wanted, NEWEST, query.limit, query.page)
     now = clock.now(db)
     return {"data": [wire.grant(row, now) for row in rows], "next_page": after}
@@ -68,11 +64,15 @@ def given(db: Db, approvals: Sequence[Approval]) -> dict[str, Json]:
     if not giving:
         return {}
     # A grant is as old as its decision, and by its age it is found without an index of its own.
-    moments = {row.decided_at for row in giving.values()}
-    workspaces = {row.workspace_id for row in giving.values()}
-    of_them = (Grant.workspace_id.in_(workspaces), Grant.created_at.in_(moments), Grant.approval_id.in_(giving))
+    found = db.find(
+        Grant,
+        "WHERE workspace_id = ANY(%(workspaces)s) AND created_at = ANY(%(moments)s) AND approval_id = ANY(%(approvals)s)",
+        workspaces=list({row.workspace_id for row in giving.values()}),
+        moments=list({row.decided_at for row in giving.values()}),
+        approvals=list(giving),
+    )
     now = clock.now(db)
-    return {row.approval_id: wire.grant(row, now) for row in db.scalars(sa.select(Grant).where(*of_them))}
+    return {row.approval_id: wire.grant(row, now) for row in found}
 
 
 def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
@@ -82,31 +82,25 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     about one exact input is held against the real ones, whose hashes are no secrets.
     """
     session = db.get_one(Session, approval.session_id)
-    reach = Approval.session_id == session.id if scope == "session" else Approval.agent_id == session.agent_id
-    waiting = (
-        sa.select(Approval.input, Approval.input_schema, Session)
-        .join(Session, Session.id == Approval.session_id)
-        .where(reach, Approval.tool == approval.tool, Approval.id != approval.id)
-        .where(Approval.status == "pending", Approval.kind == "tool_call", Approval.expires_at > clock.DB_NOW)
-        .order_by(Approval.created_at)
-        .limit(LOOKED_AT)
-    )
+    reach = {"session_id": session.id} if scope == "session" else {"agent_id": session.agent_id}
+    waiting = Wanted(Approval).equal(**reach, tool=approval.tool, status="pending", kind="tool_call")
+    waiting = waiting.where("id <> %(id)s AND expires_at > assent_now()", id=approval.id)
+    others = waiting.select(db, "ORDER BY created_at LIMIT %(limit)s", limit=LOOKED_AT)
+    sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in others}))}
     policies = Workspace.policies(db)
-    behind = listed(db, session.agent)
-    identity = Ruling.of(session.agent, policies, behind).identity(approval.tool, self_hosted=session.self_hosted)
+    agent = session.agent(db)
+    identity = Ruling.of(agent, policies, listed(db, agent)).identity(approval.tool, self_hosted=session.self_hosted)
     released = 0
-    for spelled, schema, other in db.execute(waiting):
-        given = json.loads(spelled)
+    for waits in others:
+        other = sessions[waits.session_id]
+        given = json.loads(waits.input)
         if rule.match.input_sha256 is None:
-            given = mask(given, schema).shown
-        rules = Ruling.of(other.agent, policies, listed(db, other.agent)).in_session(git_written=other.git_written)
+            given = mask(given, waits.input_schema).shown
+        agent = other.agent(db)
+        rules = Ruling.of(agent, policies, listed(db, agent)).in_session(git_written=other.git_written)
         if rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
             released += rules.verdict(approval.tool, given, [rule]).effect == "allow"
     return released
 
 
-_LIVE = sa.and_(
-    Grant.revoked_at.is_(None),
-    sa.or_(Grant.expires_at.is_(None), Grant.expires_at > clock.DB_NOW),
-    sa.or_(Grant.max_uses.is_(None), Grant.uses < Grant.max_uses),
-)
+_LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now()) AND (max_uses IS NULL OR uses < max_uses)"

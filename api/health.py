@@ -6,17 +6,16 @@ from functools import cache
 from pathlib import Path
 
 import redis
-import sqlalchemy as sa
 from alembic.script import ScriptDirectory
 from flask import Blueprint, Response, json
-from sqlalchemy.exc import SQLAlchemyError
 
 import models
 from api import auth
 from api.answers.health import Alive, Ready
 from api.door import Door, opens
-from models import due, signer
-from models.db import transaction
+from models.audit import signer
+from models.database.transactions import ERRORS, transaction
+from models.flow import due
 from models.settings import settings
 
 log = logging.getLogger("assent.api")
@@ -54,8 +53,8 @@ def ready() -> Response:
 def _database() -> str:
     try:
         with transaction() as db:
-            found = set(db.scalars(sa.text("SELECT version_num FROM alembic_version")))
-    except SQLAlchemyError:
+            found = {version for (version,) in db.rows("SELECT version_num FROM alembic_version")}
+    except ERRORS:
         return "unreachable, or without a schema: run `assent migrate`"
     known, heads = _revisions()
     # A schema ahead of this release is right: during a deploy the previous release runs beside the new one.
@@ -72,7 +71,7 @@ def _held_back(workspace_id: str) -> list[str]:
     """Why workers leave queued tool calls of the workspace."""
     try:
         return due.held_back(workspace_id) + due.without_a_worker(workspace_id)
-    except SQLAlchemyError:
+    except ERRORS:
         return ["unknown: the database did not say in time"]
 
 

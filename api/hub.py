@@ -15,14 +15,13 @@ from collections import deque
 from typing import Any
 
 import redis
-from sqlalchemy.exc import SQLAlchemyError
 
 from api import limits
 from api.reader import Frame, Reader
-from models import key_lookup
-from models.db import transaction
-from models.session import Session
+from models.database.transactions import ERRORS, transaction
+from models.session.session import Session
 from models.settings import settings
+from models.workspace import key_lookup
 from workers.enqueue import channel
 
 log = logging.getLogger("assent.api")
@@ -94,7 +93,7 @@ class Hub:
             try:
                 _cut_who_does_not_read(readers)
                 _look_at_heads(readers)
-            except SQLAlchemyError as error:
+            except ERRORS as error:
                 log.warning("streams: the database does not answer (%s)", type(error).__name__)
             except Exception:
                 log.exception("streams: the poll failed")  # and goes on: without it every stream would sleep

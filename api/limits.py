@@ -20,7 +20,7 @@ from ipaddress import IPv6Interface
 from flask import Flask, Response, g
 
 from api.errors import TooMany
-from models.principal import Principal
+from models.audit.principal import Principal
 from models.settings import settings
 
 _SIZE = 10_000

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from api.errors import Denied
-from models.principal import Principal
+from models.audit.principal import Principal
 from models.pure.canonical import canonical
 
 GUARDED = ("tools", "mcp_servers", "permission_policy", "approval")

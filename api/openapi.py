@@ -12,7 +12,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json
 from werkzeug.routing import Rule
 
 from api.answers.base import Error
-from api.door import EVENT_STREAM, ID, IDEMPOTENCY_KEY, JSON, Door, doors
+from api.door import EVENT_STREAM, IDEMPOTENCY_KEY, JSON, Door, doors
+from api.parsing import ID
 
 Json = dict[str, Any]
 

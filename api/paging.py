@@ -3,20 +3,43 @@
 import base64
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-import sqlalchemy as sa
-
 from api.requests.base import EARLIEST, LATEST
-from models.db import Db
+from models.database.rows import Db
 from models.errors import Invalid
 
 R = TypeVar("R")
+OPERATORS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+"""Comparisons by the names that queries have for them."""
 Key = tuple[Any, ...]
 
 _NOT_OURS = "is no cursor of this list: pass `next_page` or `prev_page` of an answer unchanged, with the same order."
+
+
+@dataclass(frozen=True)
+class Wanted(Generic[R]):
+    """The rows of a table that a list is of: those that meet all conditions, in SQL with `%(name)s` for values."""
+
+    table: type[R]
+    conditions: tuple[str, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def where(self, condition: str, **values: Any) -> "Wanted[R]":
+        """One condition more."""
+        return Wanted(self.table, (*self.conditions, condition), self.values | values)
+
+    def equal(self, **values: Any) -> "Wanted[R]":
+        """Rows with these values in these columns; None says nothing about a column."""
+        given = {column: value for column, value in values.items() if value is not None}
+        return Wanted(self.table, (*self.conditions, *(f"{column} = %({column})s" for column in given)), self.values | given)
+
+    def select(self, db: Db, end: str, **values: Any) -> list[R]:
+        """The rows, with `end` behind the conditions."""
+        where = f"WHERE {' AND '.join(self.conditions)} " if self.conditions else ""
+        return db.find(self.table, where + end, **self.values, **values)
 
 
 @dataclass(frozen=True)
@@ -34,21 +57,22 @@ class Order(Generic[R]):
         return replace(self, descending=not self.descending)
 
 
-def page(db: Db, wanted: sa.Select[R], order: Order[R], limit: int, cursor: str | None) -> tuple[Sequence[R], str | None]:
+def page(db: Db, wanted: Wanted[R], order: Order[R], limit: int, cursor: str | None) -> tuple[Sequence[R], str | None]:
     """At most `limit` rows of `wanted` behind `cursor`, and the cursor of the next page, if there is one."""
-    columns = sa.tuple_(*order.columns)
+    names = [column.key for column in order.columns]
     if cursor is not None:
-        after = sa.tuple_(*(sa.literal(value) for value in _decode(order, cursor)))
-        wanted = wanted.where(columns < after if order.descending else columns > after)
-    sorts = [c.desc() if order.descending else c.asc() for c in order.columns]
-    rows = db.scalars(wanted.order_by(*sorts).limit(limit + 1)).all()
+        after = {f"after_{name}": value for name, value in zip(names, _decode(order, cursor), strict=True)}
+        marks = ", ".join(f"%({mark})s" for mark in after)
+        wanted = wanted.where(f"({', '.join(names)}) {'<' if order.descending else '>'} ({marks})", **after)
+    sorts = ", ".join(f"{name} {'DESC' if order.descending else 'ASC'}" for name in names)
+    rows = wanted.select(db, f"ORDER BY {sorts} LIMIT %(limit)s", limit=limit + 1)
     if len(rows) <= limit:
         return rows, None
     return rows[:limit], _encode(order, order.key(rows[limit - 1]))
 
 
 def both_ways(
-    db: Db, wanted: sa.Select[R], order: Order[R], limit: int, cursor: str | None
+    db: Db, wanted: Wanted[R], order: Order[R], limit: int, cursor: str | None
 ) -> tuple[Sequence[R], str | None, str | None]:
     """The same, with the cursor of the page before as well, if there may be one."""
     back = replace(order.reversed(), name=f"{order.name} back")

@@ -6,6 +6,7 @@ given twice, NUL and lone surrogates in any string, and anything nested deeper t
 
 import json
 import math
+import re
 from collections import Counter
 from typing import Any, NoReturn, TypeVar, get_origin
 
@@ -16,7 +17,7 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import RequestEntityTooLarge, RequestTimeout
 
 from api.errors import WrongMediaType
-from models.errors import Invalid
+from models.errors import Invalid, NotFound
 from models.settings import settings
 
 DEPTH = 64
@@ -178,3 +179,13 @@ def _remedy(kind: str, message: str) -> str:
 
 def _dotted(path: tuple[str | int, ...]) -> str:
     return ".".join(str(part).encode("ascii", "backslashreplace").decode()[:64] for part in path) or "body"
+
+
+ID = re.compile(r"[a-z]{1,16}_[0-9A-Za-z]{1,64}")
+
+
+def check_ids(path_ids: dict[str, Any]) -> None:
+    """Raise NotFound for what cannot be an id of ours, before it reaches the database."""
+    for name, value in path_ids.items():
+        if not ID.fullmatch(value):
+            raise NotFound(name.removesuffix("_id"), value[:80])

@@ -12,18 +12,19 @@ from api.answers import policy as answers
 from api.door import Json, reads, writes
 from api.requests.base import NoQuery
 from api.requests.policy import PolicyExplain, PolicySimulate, PolicyUpdate
-from models import audit, clock
-from models.audit_text import Text
-from models.db import Db
+from models.audit import acts
+from models.audit.principal import Principal
+from models.audit.text import Text
+from models.database import clock
+from models.database.rows import Db
 from models.errors import Busy, Invalid
-from models.flow import explaining, simulating
-from models.flow.explaining import Explanation
-from models.flow.simulating import Example, Outcome, Side, Trial
-from models.principal import Principal
+from models.flow import explanations, simulations
+from models.flow.explanations import Explanation
+from models.flow.simulations import Example, Outcome, Side, Trial
 from models.pure.canonical import digest, spelled
 from models.pure.policy import Rule, covers, spelled_rule
-from models.session import Session
-from models.workspace import Workspace
+from models.session.session import Session
+from models.workspace.workspace import Workspace
 
 policy = Blueprint("policy", __name__, url_prefix="/v1/policy")
 
@@ -52,9 +53,9 @@ def explain(db: Db, _principal: Principal, body: PolicyExplain) -> Json:
     if (body.agent is None) == (body.session_id is None):
         raise Invalid("agent", "give either agent or session_id.")
     session = _session(db, body.session_id) if body.session_id else None
-    agent = session.agent if session else _agent(db, body)
+    agent = session.agent(db) if session else _agent(db, body)
     proposed = body.permission_policy
-    found = explaining.explain(db, agent, body.tool, body.input, session=session, proposed=proposed)
+    found = explanations.explain(db, agent, body.tool, body.input, session=session, proposed=proposed)
     return _explained(body.tool, found)
 
 
@@ -75,11 +76,11 @@ def simulate(db: Db, principal: Principal, body: PolicySimulate) -> Json:
     try:
         reveal = "reveal" in principal.scopes
         wanted = Trial(since, body.rule, body.permission_policy, body.agent_id, body.tool, reveal)
-        found = simulating.simulate(db, principal.workspace_id, wanted)
+        found = simulations.simulate(db, principal.workspace_id, wanted)
     finally:
         _simulating.release()
     if reveal:
-        audit.record(db, principal, "policy.simulated", principal.workspace_id, _noted(wanted, found))
+        acts.record(db, principal, "policy.simulated", principal.workspace_id, _noted(wanted, found))
     return _simulated(wanted, found)
 
 

@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-import sqlalchemy as sa
-
 from api import auth
 from models import flow
-from models.call_events import OF_CLIENT, RESULTS
-from models.db import Db
-from models.event import Event
-from models.principal import Principal
-from models.tool_call import ToolCall
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.session.call_events import OF_CLIENT, RESULTS
+from models.session.event import Event
+from models.session.tool_call import ToolCall
 
 _USES = frozenset({"agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use"})
 _CALLS = dict(RESULTS.values())
@@ -24,8 +22,8 @@ def revealed(db: Db, principal: Principal, session_id: str, events: Sequence[Eve
     calls = {event.id: event.id for event in events if event.type in _USES}
     calls |= {event.id: event.body[_CALLS[event.type]] for event in events if event.type in _CALLS}
     session = flow.lock(db, session_id)
-    masked = sa.select(ToolCall).where(ToolCall.id.in_(set(calls.values())), ToolCall.session_id == session_id)
-    found = {call.id: call for call in db.scalars(masked)}
+    mine = "WHERE id = ANY(%(ids)s) AND session_id = %(session)s"
+    found = {call.id: call for call in db.find(ToolCall, mine, ids=list(set(calls.values())), session=session_id)}
     session.note(principal, "events.revealed", session_id, events=len(events), tool_calls=sorted(found))
     return {event.id: _whole(event, found[calls[event.id]]) for event in events if calls.get(event.id) in found}
 

@@ -11,7 +11,8 @@ from gunicorn import util
 from gunicorn.http import errors
 from gunicorn.workers.ggevent import GeventWorker
 
-from models import garbage_collection, ids
+from models import garbage_collection
+from models.database import ids
 from models.settings import settings
 from models.variables import refuse_needless
 

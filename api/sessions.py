@@ -2,28 +2,26 @@
 
 from collections.abc import Sequence
 
-import sqlalchemy as sa
 from flask import Blueprint
 
 from api import loosening, wire
 from api.agents import named, within
 from api.answers import sessions as answers
 from api.door import Json, reads, writes
-from api.paging import Order, both_ways
+from api.paging import Order, Wanted, both_ways
 from api.requests.base import NoQuery, Nothing
 from api.requests.events import plain
 from api.requests.servers import check_servers
 from api.requests.sessions import ResourceList, SessionCreate, SessionList, SessionUpdate
-from models import clock, flow
-from models.agent import AgentVersion
-from models.approval import Approval
-from models.db import Db
-from models.environment import Environment
+from models import flow
+from models.audit.principal import Principal
+from models.database.rows import Db
 from models.errors import Invalid, NotFound
-from models.pipeline import read_ahead
-from models.principal import Principal
-from models.session import Session
+from models.session.approval import Approval
+from models.session.session import Session
 from models.settings import settings
+from models.workspace.agent import AgentVersion
+from models.workspace.environment import Environment
 
 sessions = Blueprint("sessions", __name__, url_prefix="/v1/sessions")
 
@@ -37,7 +35,6 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
 
     Overriding tools, MCP servers, the policy or how people are asked needs the scope `agents`.
     """
-    read_ahead(db, Environment.kept(body.environment_id), clock.NOW)
     version = _version(db, body)
     overrides = body.agent.overrides()
     loosening.check_session(principal, body.agent, version.body, overrides)
@@ -85,9 +82,9 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
     session = flow.lock(db, session_id)
     changes = body.changes()
     if body.agent:
-        loosening.check_session(principal, body.agent, session.configured, changes)
+        loosening.check_session(principal, body.agent, session.configured(db), changes)
     flow.update(db, session, principal, changes)
-    check_servers(db, session.agent, changes, at="agent.")
+    check_servers(db, session.agent(db), changes, at="agent.")
     return _said(db, session)
 
 
@@ -124,17 +121,15 @@ def _version(db: Db, body: SessionCreate) -> AgentVersion:
     return version
 
 
-def _wanted(query: SessionList) -> sa.Select[Session]:
-    wanted: sa.Select[Session] = within(sa.select(Session), Session.created_at, query)
+def _wanted(query: SessionList) -> Wanted[Session]:
+    wanted = within(Wanted(Session), query)
     if not query.include_archived:
-        wanted = wanted.where(Session.archived_at.is_(None))
+        wanted = wanted.where("archived_at IS NULL")
     if query.agent_id:
-        wanted = wanted.where(Session.agent_id == query.agent_id)
-        if query.agent_version:
-            wanted = wanted.where(Session.agent_version == query.agent_version)
+        wanted = wanted.equal(agent_id=query.agent_id, agent_version=query.agent_version)
     if query.statuses:
         ours = [status for status, theirs in wire.STATUSES.items() if theirs in query.statuses]
-        wanted = wanted.where(Session.status.in_(ours))
+        wanted = wanted.where("status = ANY(%(statuses)s)", statuses=ours)
     return wanted
 
 
@@ -148,8 +143,8 @@ def _waiting_on(db: Db, rows: Sequence[Session]) -> dict[str, list[Json]]:
     if not waiting:
         return {}
     found: dict[str, list[Json]] = {}
-    asked = sa.select(Approval).where(Approval.session_id.in_(waiting), Approval.status == "pending")
-    for approval in db.scalars(asked.order_by(Approval.created_at, Approval.id)):
+    pending = "WHERE session_id = ANY(%(sessions)s) AND status = 'pending' ORDER BY created_at, id"
+    for approval in db.find(Approval, pending, sessions=waiting):
         found.setdefault(approval.session_id, []).append(wire.waiting(approval))
     return found
 

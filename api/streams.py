@@ -13,20 +13,16 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
-
-import sqlalchemy as sa
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.orm import aliased
 
 from api import wire
 from api.reader import Reader
 from api.requests.events import OURS
-from models import clock, ids
-from models.db import transaction
-from models.event import Event
-from models.session import streamed
+from models.database import clock, ids
+from models.database.tables import table_of
+from models.database.transactions import ERRORS, transaction
+from models.session.event import Event
+from models.session.session import streamed
 from models.settings import settings
 
 log = logging.getLogger("assent.api")
@@ -102,7 +98,7 @@ class Stream:
     def _stored(self) -> Iterator[bytes]:
         try:
             events, more = self._read()
-        except SQLAlchemyError as error:
+        except ERRORS as error:
             # The stream outlives the database's absence; the hub's next look wakes it again.
             log.warning("stream of %s: %s", self.reader.session_id, type(error).__name__)
             return
@@ -133,7 +129,7 @@ class Stream:
         try:
             with transaction(self.workspace_id) as db:
                 streamed(db, self.reader.session_id, self.reader.key_id, event.seq, ended=ended)
-        except SQLAlchemyError as error:
+        except ERRORS as error:
             log.warning("stream of %s: %s", self.reader.session_id, type(error).__name__)
             return False
         return True
@@ -141,9 +137,9 @@ class Stream:
     def _read(self) -> tuple[deque[Event], bool]:
         """The next events, as many as are read at once, and whether there may be more."""
         with transaction(self.workspace_id) as db:
-            found = db.execute(_page(), {"session": self.reader.session_id, "seq": self.reader.seq}).all()
-        more = len(found) == PAGE or (bool(found) and found[-1][1] >= PAGE_BYTES)
-        return deque(event for event, _ in found), more
+            page = db.rows(_PAGE, session=self.reader.session_id, seq=self.reader.seq)
+        more = len(page) == PAGE or (bool(page) and page[-1][-1] >= PAGE_BYTES)
+        return deque(Event(**dict(zip(_COLUMNS, record, strict=False))) for record in page), more
 
     def _deltas(self) -> Iterator[bytes]:
         if self.reader.overrun:
@@ -169,30 +165,26 @@ class Stream:
         try:
             with transaction(self.workspace_id) as db:
                 now = wire.time(clock.now(db))
-        except SQLAlchemyError:
+        except ERRORS:
             now = None
         return {"id": ids.new("sevt"), "type": "session.deleted", "processed_at": now}
 
 
-@cache
-def _page() -> "sa.Select[Event, int]":
-    """The next events of `session` behind `seq`, each with the bytes of all bodies up to its own. Made once: making it costs.
-
-    One after the other, each found by its key, and only if there was still room: whatever the planner makes of it, no body
-    beyond the page is looked at. (A sum over all that the page might hold reads them all, for each page again.)
-    """
-    columns, later, session_id = Event.__table__.c, aliased(Event), sa.bindparam("session", type_=sa.Text)
-    size = sa.func.octet_length(sa.cast(Event.body, sa.Text))
-    number = sa.select(sa.func.min(later.seq).label("seq")).where(later.session_id == session_id)
-    first = number.where(later.seq > sa.bindparam("seq", type_=sa.BigInteger)).subquery()
-    mine = Event.session_id == session_id
-    begin = sa.select(*columns, size.label("bytes"), sa.literal(1).label("rows")).join(first, Event.seq == first.c.seq).where(mine)
-    read = begin.cte("page", recursive=True)
-    following = number.where(later.seq > read.c.seq).lateral()
-    both = read.join(following, sa.true()).join(Event, mine & (Event.seq == following.c.seq))
-    go_on = sa.select(*columns, read.c.bytes + size, read.c.rows + 1).select_from(both)
-    read = read.union_all(go_on.where(read.c.bytes < PAGE_BYTES, read.c.rows < PAGE))
-    return sa.select(aliased(Event, read), read.c.bytes).order_by(read.c.seq)
+_COLUMNS = tuple(table_of(Event).columns)
+# Event by event, each found by its key, and only while there is room: no body beyond the page is looked at, whatever the plan. (A
+# sum over all that the page might hold would read all of them, for each page again.)
+_PAGE = f"""
+    WITH RECURSIVE page AS (
+        SELECT event.*, octet_length(body::text) AS bytes, 1 AS rows FROM event
+        WHERE session_id = %(session)s AND seq = (SELECT min(seq) FROM event WHERE session_id = %(session)s AND seq > %(seq)s)
+        UNION ALL
+        SELECT event.*, page.bytes + octet_length(event.body::text), page.rows + 1
+        FROM page
+        CROSS JOIN LATERAL (SELECT min(seq) AS seq FROM event WHERE session_id = %(session)s AND event.seq > page.seq) following
+        JOIN event ON event.session_id = %(session)s AND event.seq = following.seq
+        WHERE page.bytes < {PAGE_BYTES} AND page.rows < {PAGE}
+    ) SELECT {table_of(Event).column_list}, bytes FROM page ORDER BY seq
+"""  # noqa: S608 - numbers of our own
 
 
 def _frame(kind: str, body: dict[str, Any], seq: int | None = None) -> bytes:

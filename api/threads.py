@@ -2,18 +2,19 @@
 
 from flask import Blueprint, Response
 
-from api import auth, events, wire
+from api import auth, events, parsing, wire
 from api.answers import threads as answers
 from api.answers.events import EventPage, StreamFrame
-from api.door import EVENT_STREAM, Door, Json, check_ids, opens, reads, writes
+from api.door import EVENT_STREAM, Door, Json, opens, reads, writes
 from api.requests.base import NoQuery, Nothing
 from api.requests.events import EventList, EventStream
 from api.requests.threads import ThreadList
 from models import flow
-from models.db import Db, transaction
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.database.transactions import transaction
 from models.errors import Invalid, NotFound
-from models.principal import Principal
-from models.session import Session
+from models.session.session import Session
 
 threads = Blueprint("threads", __name__, url_prefix="/v1/sessions/<session_id>/threads")
 
@@ -59,7 +60,7 @@ def stream(session_id: str, thread_id: str) -> Response:
     """The thread's events from now on, or behind `Last-Event-ID`, as server-sent events."""
     principal = auth.authenticate()
     auth.require(principal, "read")
-    check_ids({"session_id": session_id, "thread_id": thread_id})
+    parsing.check_ids({"session_id": session_id, "thread_id": thread_id})
     with transaction(principal.workspace_id) as db:
         _find(db, session_id, thread_id)
     return events.opened(principal, session_id)

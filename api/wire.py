@@ -4,18 +4,18 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from models import call_events
-from models.agent import Agent, AgentVersion
-from models.api_key import ApiKey
-from models.approval import Approval
-from models.environment import Environment
-from models.event import Event
-from models.grant import Grant, rule_for
 from models.pure import masking, policy
 from models.pure.canonical import spelled
 from models.pure.key_secret import PREFIX
-from models.session import Session
-from models.work import Work
+from models.session import call_events
+from models.session.approval import Approval
+from models.session.event import Event
+from models.session.grant import Grant, rule_for
+from models.session.session import Session
+from models.session.work import Work
+from models.workspace.agent import Agent, AgentVersion
+from models.workspace.api_key import ApiKey
+from models.workspace.environment import Environment
 
 Json = dict[str, Any]
 

@@ -3,24 +3,25 @@
 import re
 import time
 
-import sqlalchemy as sa
 from flask import Blueprint, Response, request
 
 from api import auth, parsing, wire
 from api.answers import work as answers
-from api.door import Door, Json, check_ids, opens, reads, respond, writes
+from api.door import Door, Json, opens, reads, respond, writes
 from api.door import dumps as spelled
-from api.paging import Order, page
+from api.paging import Order, Wanted, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.work import Heartbeat, WorkList, WorkPoll, WorkStop, WorkUpdate
-from models import clock, flow
-from models.agent import patched
-from models.db import Db, transaction
-from models.environment import Environment
+from models import flow
+from models.audit.principal import Principal
+from models.database import clock
+from models.database.rows import Db
+from models.database.transactions import transaction
 from models.errors import Invalid, NotFound, Outdated
-from models.principal import Principal
+from models.session.work import Work
 from models.settings import settings
-from models.work import Work
+from models.workspace.agent import patched
+from models.workspace.environment import Environment
 
 work = Blueprint("work", __name__, url_prefix="/v1/environments/<environment_id>/work")
 
@@ -39,7 +40,7 @@ def poll(environment_id: str) -> Response:
     principal = auth.authenticate()
     auth.require(principal, "environment")
     query = parsing.query(WorkPoll)
-    check_ids({"environment_id": environment_id})
+    parsing.check_ids({"environment_id": environment_id})
     worker = _worker(principal)
     until = time.monotonic() + (query.block_ms or 0) / 1000
     while True:
@@ -58,7 +59,7 @@ def poll(environment_id: str) -> Response:
 def index(db: Db, _principal: Principal, query: WorkList, environment_id: str) -> Json:
     """The environment's work, newest first."""
     Environment.find(db, environment_id)
-    rows, after = page(db, sa.select(Work).where(Work.environment_id == environment_id), NEWEST, query.limit, query.page)
+    rows, after = page(db, Wanted(Work).equal(environment_id=environment_id), NEWEST, query.limit, query.page)
     return {"data": [wire.work(row) for row in rows], "next_page": after}
 
 
@@ -67,12 +68,15 @@ def index(db: Db, _principal: Principal, query: WorkList, environment_id: str) -
 def stats(db: Db, _principal: Principal, _query: NoQuery, environment_id: str) -> Json:
     """How much waits, and since when."""
     Environment.find(db, environment_id)
-    pending = (Work.status == "starting") & Work.acknowledged_at.is_(None)
-    queued = Work.status == "queued"
-    oldest = sa.func.min(Work.created_at).filter(queued | pending)
-    counted = sa.select(sa.func.count().filter(queued), sa.func.count().filter(pending), oldest)
-    depth, offered, since = db.execute(counted.where(Work.environment_id == environment_id, Work.status != "stopped")).one()
+    [(depth, offered, since)] = db.rows(_STATS, environment=environment_id)
     return {"type": "work_queue_stats", "depth": depth, "pending": offered, "oldest_queued_at": wire.time(since)}
+
+
+_STATS = """
+    SELECT count(*) FILTER (WHERE status = 'queued'), count(*) FILTER (WHERE status = 'starting' AND acknowledged_at IS NULL),
+        min(created_at) FILTER (WHERE status = 'queued' OR (status = 'starting' AND acknowledged_at IS NULL))
+    FROM work WHERE environment_id = %(environment)s AND status <> 'stopped'
+"""
 
 
 @work.get("/<work_id>")

@@ -4,8 +4,8 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from deploy.folder import Refused
-from models import roles
-from models.roles import Facts, too_old, too_strong
+from models.database import roles
+from models.database.roles import Facts, too_old, too_strong
 
 
 def check_running_role(variable: str, url: str) -> None:

@@ -4,13 +4,13 @@ import json
 from typing import Any
 
 import httpx
-import sqlalchemy as sa
 
 from deploy.folder import Folder
-from models import ids, key_lookup
-from models.api_key import SCOPES, ApiKey
-from models.db import transaction
-from models.workspace import Workspace
+from models.database import ids
+from models.database.transactions import transaction
+from models.workspace import key_lookup
+from models.workspace.api_key import SCOPES, ApiKey
+from models.workspace.workspace import Workspace
 
 WORKSPACE = "default"
 KEY_FILE = "api_key"
@@ -31,7 +31,7 @@ def api_key(folder: Folder) -> tuple[str, bool]:
     if secret and key_lookup.authenticate(secret, "127.0.0.1"):
         return secret, False
     with transaction(workspace_id()) as db:
-        workspace = db.execute(sa.text("SELECT current_setting('assent.workspace')")).scalar_one()
+        workspace = db.workspace_id
         _, secret = ApiKey.create(db, workspace_id=workspace, name="assent up", scopes=frozenset(SCOPES))
     folder.write(KEY_FILE, secret + "\n")
     return secret, True
@@ -40,7 +40,7 @@ def api_key(folder: Folder) -> tuple[str, bool]:
 def workspace_id(name: str = WORKSPACE) -> str:
     """The id of the first workspace of that name, which is made if there is none."""
     with transaction(role="system") as db:
-        found = db.scalar(sa.select(Workspace.id).where(Workspace.name == name).order_by(Workspace.id).limit(1))
+        found: str | None = db.value("SELECT id FROM workspace WHERE name = %(name)s ORDER BY id LIMIT 1", name=name)
     if found:
         return found
     with transaction(ids.new("wrkspc")) as db:

@@ -22,7 +22,7 @@ from deploy.embedded_redis import Redis
 from deploy.folder import MARK, Folder, Refused, end_leftovers, why_taken
 from deploy.probes import ShellProbe, Workers, answers
 from deploy.supervisor import Child, Stopped, Supervisor, shell
-from models import seal_key, signed_heads
+from models.audit import seal_key, signed_heads
 from models.settings import settings
 from models.variables import environment_of
 

@@ -34,7 +34,7 @@ class ShellProbe:
 
     def __init__(self) -> None:
         # In a process of its own: the tools' own answer, without their imports here.
-        program = "import sys; from workers.tools.sandbox import shell_ready; sys.exit(shell_ready() is not None)"
+        program = "import sys; from workers.tools.sandbox.bubblewrap import shell_ready; sys.exit(shell_ready() is not None)"
         self._process = subprocess.Popen(  # noqa: S603 - no input in it
             [sys.executable, "-c", program],
             env={**environment_of("tools", os.environ), "ASSENT_SHELL": "bubblewrap"},

@@ -1,24 +1,24 @@
 """Every table, imported: foreign keys name tables, so whoever writes rows needs to know them all."""
 
-from models.agent import Agent, AgentVersion
-from models.api_key import ApiKey
-from models.approval import Approval
-from models.attempt import Attempt
-from models.audit import Audit
-from models.audit_text import AuditText
-from models.environment import Environment
-from models.event import Event
-from models.grant import Grant
-from models.idempotency import Answer
-from models.seal import Seal, Sealed
-from models.session import Session
-from models.stored_result import StoredResult
-from models.sweep_failure import SweepFailure
-from models.tool_call import ToolCall
-from models.toolset import Listing, Toolset
-from models.turn import Turn
-from models.work import Work
-from models.workspace import Workspace
+from models.audit.acts import Audit
+from models.audit.seals import Seal, Sealed
+from models.audit.text import AuditText
+from models.session.approval import Approval
+from models.session.attempt import Attempt
+from models.session.event import Event
+from models.session.grant import Grant
+from models.session.session import Session
+from models.session.stored_result import StoredResult
+from models.session.sweep_failure import SweepFailure
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
+from models.session.work import Work
+from models.workspace.agent import Agent, AgentVersion
+from models.workspace.api_key import ApiKey
+from models.workspace.environment import Environment
+from models.workspace.idempotency import Answer
+from models.workspace.toolset import Listing, Toolset
+from models.workspace.workspace import Workspace
 
 _OF_SESSIONS = (Session, Turn, ToolCall, StoredResult, Attempt, Approval, Event, Work, Grant)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)

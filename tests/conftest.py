@@ -148,7 +148,7 @@ def clock(database_urls: DatabaseUrls) -> Iterator[Clock]:
 
 
 def _forget_settings() -> None:
-    from models import db
+    from models.database import transactions as db
     from models.settings import settings
 
     settings.cache_clear()

@@ -15,8 +15,8 @@ from typing import Any
 
 from celery.signals import celeryd_after_setup
 
-from models import toolset
 from models.settings import settings
+from models.workspace import toolset
 from workers.tools import sources
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from gevent.monkey import is_module_patched
 from kombu.utils import functional
 
 from models import garbage_collection
-from models.roles import check_start
+from models.database.roles import check_start
 from models.settings import settings
 from models.variables import refuse_needless
 from workers.guarded_http import refuse_unguarded

@@ -15,9 +15,9 @@ from typing import Any
 import redis
 from kombu.exceptions import OperationalError
 
-from models import db
-from models.db import Hint, Outbox
-from models.json_codec import encode
+from models.database import transactions
+from models.database.transactions import Hint, Outbox
+from models.pure.json_codec import encode
 from models.settings import settings
 from workers.celery import app
 
@@ -114,4 +114,4 @@ def publisher() -> Publisher:
 
 os.register_at_fork(after_in_child=publisher.cache_clear)  # neither threads nor connections survive a fork
 
-db.on_commit(send)
+transactions.on_commit(send)

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from models import ids
-from models.effective_tool import EffectiveTool, effective_tools
-from models.proposal import MAX_INPUT_BYTES, Origin, Proposal
+from models.database import ids
+from models.policy.effective_tool import EffectiveTool, effective_tools
+from models.policy.ruling import Ruling
 from models.pure import words
 from models.pure.canonical import canonical
 from models.pure.fitting import misfit
 from models.pure.masking import mask
 from models.pure.storable import DEPTH, is_deep, storable
-from models.ruling import Ruling
+from models.session.proposal import MAX_INPUT_BYTES, Origin, Proposal
 from models.settings import settings
-from models.toolset import Listed
+from models.workspace.toolset import Listed
 from workers.tools import registry
 
 
@@ -27,7 +27,7 @@ class Judge:
 
     @classmethod
     def of(cls, agent: dict[str, Any], policies: dict[str, Any], listed: Mapping[str, Listed]) -> "Judge":
-        """For a session's `agent`, its workspace's policies as `models.ruling` takes them, and what its MCP servers have."""
+        """For a session's `agent`, its workspace's policies as `models.policy.ruling` takes them, and what its MCP servers have."""
         return cls({tool.name: tool for tool in effective_tools(agent, listed)}, Ruling.of(agent, policies, listed))
 
     def given(self) -> list[dict[str, Any]]:
@@ -88,7 +88,8 @@ def _spelled(tool: EffectiveTool) -> dict[str, Any]:
 
 
 def _entry(tool: EffectiveTool) -> Mapping[str, Any]:
-    """What is known of a tool, whoever runs it: an entry as `models.toolset` has them, of a client's own tool only part of one."""
+    """What is known of a tool, whoever runs it: an entry as `models.workspace.toolset` has them, of a client's own tool only part
+    of one."""
     if tool.kind == "custom":
         return {"description": tool.description, "input_schema": tool.input_schema or {"type": "object"}}
     if tool.entry is not None:

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from models import lease
-from models.attempt import Attempt
+from models.session import lease
+from models.session.attempt import Attempt
+from models.session.tool_call import ToolCall
 from models.settings import settings
-from models.tool_call import ToolCall
-from workers.tools import lease_clock
 from workers.tools.output import OutputSoFar
+from workers.tools.sandbox import lease_clock
 
 log = logging.getLogger(__name__)
 

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from models import toolset
-from models.db import transaction
+from models.database.transactions import transaction
 from models.pure.naming import OURS
 from models.settings import settings
-from models.toolset import Listed
+from models.workspace import toolset
+from models.workspace.toolset import Listed
 
 log = logging.getLogger(__name__)
 

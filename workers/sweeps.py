@@ -4,11 +4,14 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from models import due, flow, seal, sweep_failure
-from models.db import transaction
-from models.session import Session
-from models.tool_call import ToolCall
-from models.turn import Turn
+from models import flow
+from models.audit import seals
+from models.database.transactions import transaction
+from models.flow import due
+from models.session import sweep_failure
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
 from workers import enqueue
 from workers.celery import app
 
@@ -92,7 +95,7 @@ def _release_for(grant: due.NewGrant) -> None:
         flow.swept(grant.workspace_id, grant.id, to, over=grant.ripe and to is None)
 
 
-_seals = seal.Sweep()
+_seals = seals.Sweep()
 
 
 @app.task(name="sweep.seal_audit")

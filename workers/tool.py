@@ -5,27 +5,28 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from models import due, flow, toolset
-from models.approval import Approval
-from models.db import Db, transaction
+from models import flow
+from models.database.rows import Db, Stale
+from models.database.transactions import transaction
 from models.errors import NotFound
-from models.flow import Hands, Outcome, Taken, Unresolved
-from models.pipeline import read_ahead
+from models.flow import Hands, Outcome, Taken, Unresolved, due
 from models.pure import words
 from models.pure.canonical import is_digest
 from models.pure.naming import OURS
-from models.session import Session
+from models.session.session import Session
+from models.session.stored_result import StoredResult
+from models.session.tool_call import ToolCall, text
 from models.settings import settings
-from models.stored_result import StoredResult
-from models.tool_call import ToolCall, text
-from models.toolset import Entry
-from models.writes import Stale
+from models.workspace import toolset
+from models.workspace.toolset import Entry
 from workers import leases
 from workers.celery import app
 from workers.keeping import keep
 from workers.leases import Lease
-from workers.tools import git_look, paths, registry, sources, workdir
-from workers.tools.kinds import Answers, OutcomeUnknown, ToolContext, ToolError
+from workers.tools import paths, registry, sources, workdir
+from workers.tools.builtin import git_look
+from workers.tools.errors import OutcomeUnknown, ToolError
+from workers.tools.kinds import Answers, ToolContext
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +88,6 @@ def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, s
 
 def _claim_once(call_id: str, session_id: str, workspace_id: str, hands: Hands) -> Taken | Unresolved | None:
     with transaction(workspace_id) as db:
-        read_ahead(db, Approval.about(call_id))
         try:
             session = flow.lock(db, session_id)
         except NotFound:

@@ -7,18 +7,17 @@ from typing import Any
 
 from celery.signals import celeryd_after_setup
 
-from models import flow, ids
-from models.db import Db, transaction
+from models import flow
+from models.database import ids
+from models.database.rows import Db
+from models.database.transactions import transaction
 from models.errors import NotFound
-from models.grant import Grant
-from models.pipeline import Statement, read_ahead
-from models.proposal import Proposal
 from models.pure import words
 from models.pure.storable import storable
-from models.session import Session
+from models.session.session import Session
+from models.session.turn import Turn
 from models.settings import settings
-from models.toolset import Listed, listed
-from models.turn import Turn
+from models.workspace.toolset import Listed, listed
 from workers import enqueue, leases, server_tools
 from workers.celery import app
 from workers.judging import Judge
@@ -99,7 +98,6 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
     if not leases.ready():
         return None
     with transaction(workspace_id) as db:
-        read_ahead(db, *flow.reads_of_claim(session_id))
         try:
             session = flow.lock(db, session_id)
         except NotFound:
@@ -107,7 +105,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
         turn = flow.claim_turn(db, session, turn_id, leases.worker())
         if turn is None:
             return None
-        agent = session.agent
+        agent = session.agent(db)
         return Claimed(
             turn=turn,
             agent=agent,
@@ -159,17 +157,10 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id
 
     try:
         content, proposals = storable(reply.content), judge.proposals(reply.content)
-        keep(turn.workspace_id, turn.session_id, lease, verb, ahead=_grants(turn, judge, proposals))
+        keep(turn.workspace_id, turn.session_id, lease, verb)
     except Exception as error:  # noqa: BLE001 - whatever a model says, its turn ends
         log.error("turn %s: its reply could not be kept (%s)", turn.id, type(error).__name__)
         _fail_by_model(turn, lease, ModelError("failed", f"The model's reply could not be kept ({type(error).__name__})."))
-
-
-def _grants(turn: Turn, judge: Judge, proposals: list[Proposal]) -> list[Statement]:
-    """Asks for the grants that may be used, unless no person could be asked about any of these calls."""
-    names = {each.name for each in proposals}
-    asked = any(judge.ruling.asks(name) for name in names & judge.tools.keys())
-    return [Grant.usable(turn.session_id, names)] if asked else []
 
 
 def _fail_by_model(turn: Turn, lease: Lease, error: ModelError) -> None:

@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from api.answers.base import Answer, Time
-from models.auditing.verdict import Kind
+from models.audit.verifying.verdict import Kind
 
 
 class AuditAct(Answer):

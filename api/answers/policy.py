@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from api.answers.agents import AnsweredDefaults, AnsweredPolicy, AnsweredRule
 from api.answers.base import Answer, Time
-from models.flow.recalling import Then
+from models.flow.past_calls import Then
 from models.pure.policy import Effect, Source
 
 

@@ -7,9 +7,9 @@ from pydantic import Field, StringConstraints, field_validator
 from api.requests.base import YEAR, Body, Id, Moment, Paged, Query
 from api.requests.blocks import Answered
 from api.requests.decisions import DecisionFields, GrantScope, Match
-from models.decision import Decision
 from models.errors import Invalid
 from models.pure.states import APPROVAL
+from models.session.decision import Decision
 
 Status = Annotated[str, StringConstraints(pattern=f"^({'|'.join(APPROVAL)})$")]
 ApprovalKind = Literal["tool_call", "unknown_outcome", "question"]

@@ -21,8 +21,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
-from models.agent import METADATA_PAIRS
 from models.settings import settings
+from models.workspace.agent import METADATA_PAIRS
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
 

@@ -1,4 +1,4 @@
-"""What goes with a decision, by whichever door it comes. Which parts go together, `models.decision` says."""
+"""What goes with a decision, by whichever door it comes. Which parts go together, `models.session.decision` says."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,9 +7,9 @@ from pydantic_core.core_schema import ValidationInfo
 
 from api.requests.base import YEAR, Body, Message, Sha256
 from api.requests.blocks import Answered
-from models.decision import Decision
 from models.pure.canonical import canonical
 from models.pure.policy.rules import MAX_TEXT
+from models.session.decision import Decision
 
 MAX_USES = 1_000_000
 REPLY_BYTES = 100_000

@@ -10,11 +10,11 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from api.requests.base import Body
 from api.requests.toolsets import ServerName, twice
-from models import toolset
-from models.db import Db
+from models.database.rows import Db
 from models.errors import Invalid
 from models.pure.naming import OURS
 from models.settings import settings
+from models.workspace import toolset
 
 MAX_SERVERS = 20
 _OURS = re.compile(OURS + r"[a-z0-9][a-z0-9_-]{0,63}")

@@ -1,4 +1,4 @@
-"""Tools as clients send them, into the normal form that `models.agent` describes."""
+"""Tools as clients send them, into the normal form that `models.workspace.agent` describes."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -9,7 +9,7 @@ from api.requests.base import YEAR, Body
 from api.requests.policy import ApprovalConfig, Policy
 from api.requests.schemas import InputSchema
 from api.requests.toolsets import MAX_TOOLS, ServerToolset, Toolset, twice
-from models.agent import TOOLSET
+from models.workspace.agent import TOOLSET
 
 
 class Custom(Body):

@@ -1,4 +1,5 @@
-"""Toolsets as clients send them, the built-in one and those of MCP servers, into the normal form that `models.agent` describes."""
+"""Toolsets as clients send them, the built-in one and those of MCP servers, into the normal form that `models.workspace.agent`
+describes."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -9,8 +10,8 @@ from pydantic_core.core_schema import ValidationInfo
 
 from api.requests.base import Body
 from api.requests.policy import ApprovalConfig, Policy
-from models.agent import BUILTIN_TOOLS, TOOLSET
 from models.pure.canonical import canonical
+from models.workspace.agent import BUILTIN_TOOLS, TOOLSET
 
 MAX_TOOLS = 256
 

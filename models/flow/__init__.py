@@ -20,16 +20,16 @@ A door or a task opens the transaction, locks, calls one of these, and commits.
 """
 
 import models.schema  # noqa: F401 - foreign keys name tables that no verb touches
-from models.flow.claiming import Hands, Taken, claim_call
-from models.flow.deciding import decide, expire_due, remind_due, too_late
-from models.flow.granting import policies, release_waiting, ruling, swept
-from models.flow.hosting import offer_work, stop_work
-from models.flow.locking import lock
+from models.flow.claims import Hands, Taken, claim_call
+from models.flow.decisions import decide, expire_due, remind_due, too_late
+from models.flow.grants import policies, release_waiting, ruling, swept
+from models.flow.hosted_work import offer_work, stop_work
+from models.flow.lock import lock
+from models.flow.messages import archive, create, delete, receive
 from models.flow.rejudging import Unresolved
-from models.flow.talking import archive, create, delete, receive
-from models.flow.turning import checkpoint, claim_turn, fail_turn, history, reads_of_claim, rescue_turn
-from models.flow.updating import update
-from models.flow.working import Outcome, expire_calls, finish_call, late_result, lose_call, rescue_call
+from models.flow.results import Outcome, expire_calls, finish_call, late_result, lose_call, rescue_call
+from models.flow.turns import checkpoint, claim_turn, fail_turn, history, reads_of_claim, rescue_turn
+from models.flow.updates import update
 
 __all__ = [
     "Hands",

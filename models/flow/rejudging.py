@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 from jsonpointer import set_pointer
 
-from models.db import Db
-from models.flow.granting import verdict_on
-from models.grant import Grant
+from models.database.rows import Db
+from models.flow.grants import verdict_on
+from models.policy.ruling import Ruling
 from models.pure.policy import Verdict
 from models.pure.policy.conditions import look_up, pointer
-from models.ruling import Ruling
-from models.session import Session
-from models.tool_call import ToolCall
+from models.session.grant import Grant
+from models.session.session import Session
+from models.session.tool_call import ToolCall
 
 _STRICT = {"allow": 0, "ask": 1, "deny": 2}
 

@@ -1,6 +1,7 @@
 """Every status that a row can have, one sentence each, and who may follow whom.
 
-The tables are the whole truth about transitions: `models.writes.move` and `Session.become` refuse anything that is not in them.
+The tables are the whole truth about transitions: `models.database.rows.move` and `Session.become` refuse anything that is not in
+them.
 """
 
 SESSION = {

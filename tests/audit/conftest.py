@@ -9,14 +9,15 @@ from audit.tampering import Intruder
 from own_database import DatabaseUrls
 from rows.stage import Stage
 
-from models import db, seal_key, signed_heads
+from models.audit import seal_key, signed_heads
+from models.database import transactions
 from models.settings import settings
 
 
 @pytest.fixture
 def stage(clean_database: object, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """An empty workspace. What another test imported publishes nothing here."""
-    monkeypatch.setattr(db, "_send", lambda _: None)
+    monkeypatch.setattr(transactions, "_send", lambda _: None)
     return Stage()
 
 

@@ -8,9 +8,9 @@ import psycopg
 from psycopg.rows import dict_row
 from rows.stage import Stage, call
 
-from models import auditing, seal, seal_key, signer
-from models.audit import GENESIS, link
-from models.auditing import Report
+from models.audit import seal_key, seals, signer, verifying
+from models.audit.acts import GENESIS, link
+from models.audit.verifying import Report
 
 
 def act(stage: Stage) -> str:
@@ -26,14 +26,14 @@ def act(stage: Stage) -> str:
 
 def sealed(stage: Stage) -> None:
     """Seal everything of the workspace, as the sweep does the first time."""
-    found = seal.grown(None).chains.get(stage.workspace_id, [])
+    found = seals.grown(None).chains.get(stage.workspace_id, [])
     with signer.signer() as by:
-        assert seal.seal(stage.workspace_id, found, by)
+        assert seals.seal(stage.workspace_id, found, by)
 
 
 def verified(stage: Stage, **more: Any) -> Report:
     """What a verification of the database finds."""
-    return auditing.verify(stage.workspace_id, auditing.walk(stage.workspace_id), seal_key.known(), **more)
+    return verifying.verify(stage.workspace_id, verifying.walk(stage.workspace_id), seal_key.known(), **more)
 
 
 def named(report: Report) -> list[tuple[str, str, int, int]]:
@@ -86,7 +86,7 @@ class Intruder:
             self.do("UPDATE audit SET principal = %s WHERE chain = %s AND action = 'approval.decided'", principal, chain)
             self.chain_anew(chain)
         for row in self.rows(self.workspace_id):
-            if row["action"] == seal.SEALED:
+            if row["action"] == seals.SEALED:
                 heads = {chain: [seq, self.rows(chain)[seq - 1]["hash"]] for chain, (seq, _) in row["details"]["heads"].items()}
                 forged = json.dumps({"heads": heads, "key_id": None})
                 self.do("UPDATE audit SET details = %s WHERE chain = %s AND seq = %s", forged, self.workspace_id, row["seq"])

@@ -9,11 +9,13 @@ from own_database import Clock, DatabaseUrls
 from races.races_together import together
 from rows.stage import Stage
 
-from models import auditing, flow, seal, seal_key
-from models.audit import Audit
-from models.auditing import Act
-from models.db import transaction
-from models.seal_key import PublicKey
+from models import flow
+from models.audit import seal_key, verifying
+from models.audit import seals as seal
+from models.audit.acts import Audit
+from models.audit.seal_key import PublicKey
+from models.audit.verifying import Act
+from models.database.transactions import transaction
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("key")
 def seals(stage: Stage) -> list[Audit]:
     """The workspace's seals."""
     with transaction(stage.workspace_id) as db:
-        return db.query(Audit).filter_by(action=seal.SEALED).order_by(Audit.seq).all()
+        return db.find(Audit, "WHERE action = %(action)s ORDER BY seq", action=seal.SEALED)
 
 
 def test_a_sweep_seals_what_grew_and_nothing_twice(stage: Stage) -> None:
@@ -118,12 +120,12 @@ def test_a_session_that_began_behind_a_verification_is_not_missing(stage: Stage)
     """Its acts were not read, and the workspace's chain, read once more at the end, has its seal."""
     act(stage)
     sealed(stage)
-    *before, _head = auditing.walk(stage.workspace_id)
+    *before, _head = verifying.walk(stage.workspace_id)
     act(stage)
     sealed(stage)
-    *after, head = auditing.walk(stage.workspace_id)
+    *after, head = verifying.walk(stage.workspace_id)
     late = [item for item in after if isinstance(item, Act) and item.row["chain"] == stage.workspace_id and item not in before]
-    report = auditing.verify(stage.workspace_id, [*before, *late, head], seal_key.known())
+    report = verifying.verify(stage.workspace_id, [*before, *late, head], seal_key.known())
     assert report.intact, report.problems
     assert report.unsealed == len(late)
 

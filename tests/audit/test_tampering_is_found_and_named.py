@@ -5,9 +5,9 @@ from audit.tampering import Intruder, act, named, sealed, verified
 from rows.stage import Stage
 
 from models import flow
-from models.auditing import Head
-from models.db import transaction
-from models.seal_key import PublicKey
+from models.audit.seal_key import PublicKey
+from models.audit.verifying import Head
+from models.database.transactions import transaction
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -46,7 +46,7 @@ def test_an_act_changed_with_a_hash_that_fits_it_is_named_with_its_neighbour(
 ) -> None:
     intruder.do("UPDATE audit SET principal = 'person:nobody' WHERE chain = %s AND seq = 4", session_id)
     before, row = intruder.rows(session_id)[2:4]
-    from models.audit import link
+    from models.audit.acts import link
 
     intruder.do("UPDATE audit SET hash = %s WHERE chain = %s AND seq = 4", link(before["hash"], row), session_id)
     assert named(verified(stage)) == [("changed", session_id, 5, 5)]
@@ -220,14 +220,14 @@ def test_what_is_not_sealed_yet_is_said(stage: Stage, session_id: str, intruder:
 
 
 def test_one_session_can_be_verified_alone(stage: Stage, session_id: str, intruder: Intruder) -> None:
-    from models import auditing, seal_key
+    from models.audit import seal_key, verifying
 
     other = act(stage)
     intruder.do("UPDATE audit SET principal = 'person:nobody' WHERE chain = %s AND seq = 4", session_id)
 
     def only(chain: str) -> list[tuple[str, str, int, int]]:
-        walk = auditing.walk(stage.workspace_id, chain)
-        return named(auditing.verify(stage.workspace_id, walk, seal_key.known(), only=chain))
+        walk = verifying.walk(stage.workspace_id, chain)
+        return named(verifying.verify(stage.workspace_id, walk, seal_key.known(), only=chain))
 
     assert only(other) == []
     assert only(session_id) == [("changed", session_id, 4, 4)]

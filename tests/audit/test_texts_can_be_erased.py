@@ -5,22 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from audit.tampering import Intruder, named, sealed, verified
 from click.testing import CliRunner
 from doors.served import Caller, bad, good, key, served
 from rows.stage import Stage, call, rules
 
-from api.cli import main
-from models import audit, audit_text, auditing, flow, seal_key
-from models.agent import Agent
-from models.api_key import ApiKey
-from models.audit import Audit
-from models.audit_text import AuditText
-from models.db import transaction
-from models.environment import Environment
+from api.cli.main import main
+from models import flow
+from models.audit import acts as audit
+from models.audit import seal_key, verifying
+from models.audit import text as audit_text
+from models.database.transactions import transaction
 from models.errors import Invalid, NotFound
-from models.workspace import Workspace
+from models.workspace.agent import Agent
+from models.workspace.api_key import ApiKey
+from models.workspace.environment import Environment
+from models.workspace.workspace import Workspace
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -47,9 +47,8 @@ def denied(stage: Stage) -> str:
 def texts(stage: Stage) -> dict[tuple[str, str], str]:
     """The workspace's texts that are not erased, by action and name."""
     with transaction(stage.workspace_id) as db:
-        acts = sa.select(Audit.action, AuditText.name, AuditText.text)
-        on = (Audit.chain == AuditText.chain) & (Audit.seq == AuditText.seq)
-        return {(action, name): text for action, name, text in db.execute(acts.join(AuditText, on))}
+        rows = db.rows("SELECT action, name, text FROM audit JOIN audit_text USING (chain, seq)")
+        return {(action, name): text for action, name, text in rows}
 
 
 def erase(stage: Stage, **which: Any) -> audit_text.Erasure:
@@ -179,14 +178,14 @@ def test_a_file_verifies_with_texts_and_without(
     assert CliRunner().invoke(main, words).exit_code == 0
     assert (ANNA in file.read_text("utf-8")) is not without_texts
     with file.open(encoding="utf-8") as lines:
-        workspace_id, items = auditing.read_export(iter(lines))
-        report = auditing.verify(workspace_id, items, seal_key.known())
+        workspace_id, items = verifying.read_export(iter(lines))
+        report = verifying.verify(workspace_id, items, seal_key.known())
     assert report.intact, report.problems
     notes = " ".join(report.notes)
     assert ("left out of this file" in notes) is without_texts
     assert (f"erased by {stage.principal}" in notes) is not without_texts
     changed = file.read_text("utf-8").replace(ANNA, "Bert Example")
-    report = auditing.verify(workspace_id, auditing.read_export(iter(changed.splitlines()))[1], seal_key.known())
+    report = verifying.verify(workspace_id, verifying.read_export(iter(changed.splitlines()))[1], seal_key.known())
     assert report.intact is without_texts
 
 

@@ -10,8 +10,8 @@ from audit.tampering import Intruder, act, sealed
 from doors.served import Caller, bad, good, key, served
 from rows.stage import Stage
 
-from models import auditing, seal_key
-from models.seal_key import PublicKey
+from models.audit import seal_key, verifying
+from models.audit.seal_key import PublicKey
 
 
 @pytest.fixture
@@ -87,10 +87,10 @@ def test_it_is_verified_over_http(caller: Caller, stage: Stage, key: PublicKey, 
 def test_more_than_one_request_can_verify_is_refused_with_the_remedy(caller: Caller, stage: Stage) -> None:
     from api import audit
 
-    items = iter([auditing.Head("c", 1, "")] * 3)
+    items = iter([verifying.Head("c", 1, "")] * 3)
     with pytest.raises(Exception, match="assent audit verify"):
         list(audit._at_most(2, items))
-    assert len(list(audit._at_most(3, iter([auditing.Head("c", 1, "")] * 3)))) == 3
+    assert len(list(audit._at_most(3, iter([verifying.Head("c", 1, "")] * 3)))) == 3
 
 
 def test_its_export_is_verified_elsewhere(caller: Caller, stage: Stage, key: PublicKey) -> None:
@@ -98,8 +98,8 @@ def test_its_export_is_verified_elsewhere(caller: Caller, stage: Stage, key: Pub
     sealed(stage)
     with caller.stream("GET", "/v1/audit/export") as answer:
         assert answer.status_code == 200
-        workspace_id, items = auditing.read_export(answer.iter_lines())
-        report = auditing.verify(workspace_id, items, [key])
+        workspace_id, items = verifying.read_export(answer.iter_lines())
+        report = verifying.verify(workspace_id, items, [key])
     assert report.intact
     assert report.signed
     assert report.acts == len(listed(caller))

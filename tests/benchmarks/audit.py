@@ -26,10 +26,13 @@ from benchmarks.house import servers
 from benchmarks.meters import spin_ms
 from rows.stage import Stage, call, say
 
-from models import audit, auditing, clock, db, ids, seal, seal_key, signed_heads
+from models.audit import acts as audit
+from models.audit import seal_key, seals, signed_heads
+from models.audit import verifying as auditing
+from models.database import clock, ids, transactions
 from models.settings import settings
 
-INSERT = sa.text("INSERT INTO audit SELECT * FROM jsonb_populate_recordset(NULL::audit, CAST(:acts AS jsonb))")
+INSERT = "INSERT INTO audit SELECT * FROM jsonb_populate_recordset(NULL::audit, CAST(%(acts)s AS jsonb))"
 DETAILS = {"result": "allow", "rule": "ask: default", "input_sha256": "0" * 64}
 
 
@@ -66,10 +69,10 @@ def acts(stage: Stage, batch: int, count: int) -> tuple[float, float]:
     carrier = Carrier(ids.new("sesn"))
 
     def write() -> None:
-        with db.transaction(stage.workspace_id) as handle:
+        with transactions.transaction(stage.workspace_id) as handle:
             now = clock.now(handle)
             rows = [audit.entry(carrier, stage.principal, "approval.decided", carrier.id, DETAILS, now) for _ in range(batch)]
-            handle.execute(INSERT, {"acts": json.dumps(rows, default=datetime.isoformat)})
+            handle.write(INSERT, acts=json.dumps(rows, default=datetime.isoformat))
 
     cpu, wall = timed(write, count)
     return cpu / batch, wall / batch
@@ -123,8 +126,8 @@ def one_cycle(stage: Stage, repeat: int) -> None:
     chained = timed(lambda: cycle(stage), 20 * repeat)[0] / 1000
     audit.link = link
     hashing = 1000 * took / 20 / repeat
-    with db.transaction(stage.workspace_id) as handle:
-        count = handle.scalar(sa.select(sa.func.count()).where(audit.Audit.chain == cycle(stage)))
+    with transactions.transaction(stage.workspace_id) as handle:
+        count = handle.value("SELECT count(*) FROM audit WHERE chain = %(chain)s", chain=cycle(stage))
     print(f"\n2. a gated cycle's rows ({count} acts of its session): {chained:.2f} ms CPU", end="")
     print(f", of it {hashing:.2f} for the chain: {hashing / chained:.1%}")
 
@@ -133,21 +136,20 @@ def sessions(stage: Stage, count: int, each: int) -> list[str]:
     """Sessions with that many acts, chained as they would be, written in bulk."""
     made: list[str] = []
     first = stage.session()
-    with db.transaction(stage.workspace_id) as handle:
-        handle.execute(sa.text("SET LOCAL statement_timeout = 0"))
+    with transactions.transaction(stage.workspace_id) as handle:
+        handle.write("SET LOCAL statement_timeout = 0")
         names = ", ".join(c.name for c in sa.inspect(type(stage.read(first))).local_table.columns if c.name != "id")
-        copy = sa.text(
-            f"INSERT INTO session (id, {names}) SELECT unnest(CAST(:ids AS text[])), {names} FROM session WHERE id = :first"
-        )
+        copies = "SELECT unnest(CAST(%(ids)s AS text[]))"
+        copy = f"INSERT INTO session (id, {names}) {copies}, {names} FROM session WHERE id = %(first)s"
         made = [ids.new("sesn") for _ in range(count)]
-        handle.execute(copy, {"ids": made, "first": first})
+        handle.write(copy, ids=made, first=first)
         grow(handle, stage, made, each, Carrier)
     return made
 
 
-def grow(handle: db.Db, stage: Stage, chains: list[str], each: int, start: Callable[[str], Carrier]) -> None:
+def grow(handle: transactions.Db, stage: Stage, chains: list[str], each: int, start: Callable[[str], Carrier]) -> None:
     """More acts for these sessions."""
-    handle.execute(sa.text("SET LOCAL statement_timeout = 0"))
+    handle.write("SET LOCAL statement_timeout = 0")
     now = clock.now(handle)
     for at in range(0, len(chains), 500):
         carriers = [start(chain) for chain in chains[at : at + 500]]
@@ -156,24 +158,24 @@ def grow(handle: db.Db, stage: Stage, chains: list[str], each: int, start: Calla
             for carrier in carriers
             for _ in range(each)
         ]
-        handle.execute(INSERT, {"acts": json.dumps(rows, default=datetime.isoformat)})
+        handle.write(INSERT, acts=json.dumps(rows, default=datetime.isoformat))
         heads = [{"id": c.id, "seq": c.audit_seq, "head": c.audit_head} for c in carriers]
-        said = "jsonb_to_recordset(CAST(:heads AS jsonb)) AS h (id text, seq bigint, head text)"
+        said = "jsonb_to_recordset(CAST(%(heads)s AS jsonb)) AS h (id text, seq bigint, head text)"
         text = f"UPDATE session SET audit_seq = h.seq, audit_head = h.head FROM {said} WHERE session.id = h.id"
-        handle.execute(sa.text(text), {"heads": json.dumps(heads)})
+        handle.write(text, heads=json.dumps(heads))
 
 
 def sealing(stage: Stage, count: int, each: int) -> None:
     """Sweeps over many, few and no changed sessions."""
-    sweep = seal.Sweep()
+    sweep = seals.Sweep()
     sweep.run()
     chains = sessions(stage, count, each)
     print(f"\n3. sealing, {count} sessions with {each} acts")
     for name, some in (("all of them", []), ("10 of them", chains[:10]), ("nothing", [])):
         if some:
-            with db.transaction(stage.workspace_id) as handle:
-                found = handle.execute(sa.text("SELECT id, audit_seq, audit_head FROM session WHERE id = ANY(:ids)"), {"ids": some})
-                heads = {row.id: Carrier(*row) for row in found}
+            with transactions.transaction(stage.workspace_id) as handle:
+                found = handle.rows("SELECT id, audit_seq, audit_head FROM session WHERE id = ANY(%(ids)s)", ids=some)
+                heads = {row[0]: Carrier(*row) for row in found}
                 grow(handle, stage, some, 1, heads.__getitem__)
         cpu, wall = timed(sweep.run, 1)
         print(f"  {name}: {cpu / 1000:.1f} ms CPU, {wall / 1000:.1f} ms")
@@ -227,7 +229,7 @@ def main() -> None:
         sealed = Stage()
         sealing(sealed, asked.sessions, asked.acts)
         verifying(sealed)
-        db.dispose()
+        transactions.dispose()
 
 
 if __name__ == "__main__":

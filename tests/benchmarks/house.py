@@ -155,9 +155,9 @@ def _answers(url: str) -> bool:
 def _key(env: dict[str, str]) -> str:
     program = """
 from models import ids
-from models.api_key import SCOPES, ApiKey
-from models.db import transaction
-from models.workspace import Workspace
+from models.workspace.api_key import SCOPES, ApiKey
+from models.database.transactions import transaction
+from models.workspace.workspace import Workspace
 workspace = ids.new("wrkspc")
 with transaction(workspace) as db:
     Workspace.create(db, "Bench")

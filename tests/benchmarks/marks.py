@@ -8,9 +8,10 @@ import time
 from typing import Any
 
 from models import flow
-from models.db import Db, on_commit, outbox
-from models.session import Session
-from models.tool_call import ToolCall
+from models.database.rows import Db
+from models.database.transactions import on_commit, outbox
+from models.session.session import Session
+from models.session.tool_call import ToolCall
 from workers import enqueue
 
 _PIPE = os.open(os.environ["BENCH_PIPE"], os.O_WRONLY)

@@ -2,7 +2,7 @@
 
 import time
 
-from workers.tools.toolset import Toolset
+from workers.tools.python.toolset import Toolset
 
 naps = Toolset("naps")
 

@@ -110,7 +110,7 @@ class Tables:
 
 def measure(on: Servers, tables: Tables, rounds: Sequence[Callable[[], None]], due: int) -> Cost:
     """The sweeps with nothing due, then each round's `due` approvals swept. Medians."""
-    from models import due as dues
+    from models.flow import due as dues
     from workers import sweeps
 
     tables.settle(on)

@@ -15,7 +15,8 @@ from mcp_servers.lying import Liar
 from own_database import Clock, DatabaseUrls
 from rows.stage import Stage
 
-from models import db, seal_key, signed_heads
+from models.audit import seal_key, signed_heads
+from models.database import transactions
 
 KEY = "any-key-will-do"
 HERE = Path(__file__).parent
@@ -138,7 +139,7 @@ def hints_go_to(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
     """Has this process publish its hints, as the API does; `use_redis` says where."""
     from workers import enqueue
 
-    monkeypatch.setattr(db, "_send", enqueue.send)
+    monkeypatch.setattr(transactions, "_send", enqueue.send)
     yield monkeypatch
     monkeypatch.undo()
     forget()

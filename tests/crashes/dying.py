@@ -16,14 +16,14 @@ from typing import Any
 
 from crashes.boundaries import ARMED, UNLISTED
 
-from models import toolset
-from models.pipeline import Pipeline, Statement
+from models.database.rows import Db
+from models.workspace import toolset
 from workers import enqueue
 
 doing: ContextVar[str] = ContextVar("doing", default="")
 """The verb of the transaction that is open, or was just committed, in this task."""
 
-_WROTE = Statement("SELECT pg_current_xact_id_if_assigned() IS NOT NULL", {})
+_WROTE = "SELECT pg_current_xact_id_if_assigned() IS NOT NULL"
 
 
 def here(boundary: str) -> None:
@@ -71,11 +71,10 @@ def watch(outside: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return wrap
 
 
-def _commit(self: Pipeline, commit: Callable[[Pipeline], None] = Pipeline.commit) -> None:
+def _commit(self: Db, commit: Callable[[Db], None] = Db.commit) -> None:
     verb = doing.get()
-    if self.queue:
-        self.send()
-    if not verb and self.is_open and self.send(_WROTE) == [[(True,)]]:
+    self.save()
+    if not verb and self.value(_WROTE):
         with Path(os.environ[UNLISTED]).open("a") as file:
             file.write("".join(traceback.format_stack(limit=6)) + "\n")
     here(f"{verb}.before_commit")
@@ -91,5 +90,5 @@ def _publish(*args: Any, publish: Callable[..., bool] = enqueue.publish) -> bool
 
 
 enqueue.publish = _publish
-Pipeline.commit = _commit  # type: ignore[method-assign]
+Db.commit = _commit  # type: ignore[method-assign]
 toolset.announce = name("announce")(toolset.announce)

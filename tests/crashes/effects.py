@@ -7,7 +7,7 @@ from pathlib import Path
 from crashes.effects_toolset import effects
 from crashes.processes import lives
 
-from models import toolset
+from models.workspace import toolset
 
 TOOLSET = "crashes.effects_toolset:effects"
 SERVERS = {"till": "assent:effects"}

@@ -5,22 +5,20 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
-
 from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import check as check_request
 from models import flow
-from models.approval import Approval
-from models.attempt import Attempt
-from models.audit import GENESIS, Audit, link
-from models.db import transaction
-from models.event import Event
-from models.grant import Grant
+from models.audit.acts import GENESIS, Audit, link
+from models.database.transactions import transaction
 from models.pure.canonical import canonical, digest
 from models.pure.states import NEEDS_SOMEBODY, SETTLED
-from models.session import Session
-from models.tool_call import ToolCall
-from models.turn import Turn
+from models.session.approval import Approval
+from models.session.attempt import Attempt
+from models.session.event import Event
+from models.session.grant import Grant
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
 
 NEXT = {"type": "text", "text": "And now?"}
 
@@ -63,18 +61,18 @@ def look(workspace_id: str, session_id: str) -> Seen:
     with transaction(workspace_id) as db:
         session = flow.lock(db, session_id)
 
-        def rows(table: Any, *by: Any) -> list[Any]:
-            return list(db.scalars(sa.select(table).where(table.session_id == session_id).order_by(*by)))
+        def rows(table: Any, by: str) -> list[Any]:
+            return db.find(table, f"WHERE session_id = %(session)s ORDER BY {by}", session=session_id)
 
         return Seen(
             session,
-            rows(Turn, Turn.number),
-            rows(ToolCall, ToolCall.created_at, ToolCall.position),
-            rows(Attempt, Attempt.started_at, Attempt.number),
-            rows(Approval, Approval.created_at, Approval.id),
-            list(db.scalars(sa.select(Grant).order_by(Grant.id))),
-            rows(Event, Event.seq),
-            list(db.scalars(sa.select(Audit).where(Audit.chain == session_id).order_by(Audit.seq))),
+            rows(Turn, "number"),
+            rows(ToolCall, "created_at, position"),
+            rows(Attempt, "started_at, number"),
+            rows(Approval, "created_at, id"),
+            db.find(Grant, "ORDER BY id"),
+            rows(Event, "seq"),
+            db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=session_id),
             flow.history(db, session_id),
         )
 

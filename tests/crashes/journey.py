@@ -13,8 +13,8 @@ from kombu.connection import Connection
 from own_database import Clock
 from rows.stage import Stage
 
-from models.approval import Approval
-from models.event import Event
+from models.session.approval import Approval
+from models.session.event import Event
 from models.settings import settings
 from workers import sweeps
 

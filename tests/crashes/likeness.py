@@ -2,14 +2,12 @@
 
 import re
 
-import sqlalchemy as sa
-
-from models.db import transaction
+from models.database.transactions import transaction
 from models.schema import TABLES
 
 _EACH = "SELECT '{name} ' || (to_jsonb(t) - 'hint' - 'last_used_at')::text FROM {name} t"
 _OURS = [table.__tablename__ for table in TABLES if hasattr(table, "workspace_id")]
-_ROWS = sa.text(" UNION ALL ".join(_EACH.format(name=name) for name in _OURS))
+_ROWS = " UNION ALL ".join(_EACH.format(name=name) for name in _OURS)
 """But for a key's `hint`, its last letters, which would be like no other's, and its last use, which is no request's effect."""
 
 _ID = re.compile(r"\b([a-z]+)_[0-9A-Z]{26}\b")
@@ -23,7 +21,7 @@ _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 def rows(workspace_id: str) -> list[str]:
     """Every row: its table's name, and its columns as JSON."""
     with transaction(workspace_id) as db:
-        return sorted(db.scalars(_ROWS))
+        return sorted(row for (row,) in db.rows(_ROWS))
 
 
 def masked(text: str) -> str:

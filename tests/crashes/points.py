@@ -11,11 +11,16 @@ from crashes.dying import doing, name, watch
 from flask import Flask
 
 from api import create_app
-from models import db, due, flow, lease, seal, toolset
-from models.attempt import Attempt
-from models.idempotency import Slip
-from models.principal import Principal
-from models.tool_call import ToolCall
+from models import flow
+from models.audit import seals
+from models.audit.principal import Principal
+from models.database import transactions
+from models.flow import due
+from models.session import lease
+from models.session.attempt import Attempt
+from models.session.tool_call import ToolCall
+from models.workspace import toolset
+from models.workspace.idempotency import Slip
 from workers import announcing, providers, tool, turn
 from workers.celery import app
 from workers.tools import registry
@@ -58,8 +63,8 @@ for _verb in ("queues", "lapsed", "overdue_approvals", "unanswered_calls", "appr
     setattr(due, _verb, name(READS)(getattr(due, _verb)))
 due.hints = _hints
 due.forget_answers = name("forget_answers")(due.forget_answers)
-seal.grown = name(READS)(seal.grown)
-seal._seal = name("seal")(seal._seal)
+seals.grown = name(READS)(seals.grown)
+seals._seal = name("seal")(seals._seal)
 toolset.keep_listing = _keep_listing
 toolset.mark_stale = name("mark_stale")(toolset.mark_stale)
 announcing.PROGRAM = (sys.executable, "-m", "crashes.announcing")
@@ -73,7 +78,7 @@ assert tool.registry is registry, "tool.run finds the wrapped one"
 def door(session_id: str, principal: dict[str, Any], events: list[dict[str, Any]]) -> None:
     """What a door does with a client's events, for a process that may die."""
     who = Principal(**principal)
-    with db.transaction(who.workspace_id) as handle:
+    with transactions.transaction(who.workspace_id) as handle:
         flow.receive(handle, flow.lock(handle, session_id), who, events)
 
 
@@ -93,6 +98,6 @@ def ask(request: dict[str, Any]) -> None:
 sa.orm.configure_mappers()
 providers.provider_for("stand-in")
 api()
-db.dispose()
+transactions.dispose()
 gc.collect()
 gc.freeze()

@@ -4,17 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import sqlalchemy as sa
 from doors.served import key
 from flask import Flask
 from rows.stage import Stage, call, say
 
-from models.api_key import ApiKey
-from models.approval import Approval
-from models.db import transaction
-from models.environment import Environment
-from models.grant import Grant
-from models.work import Work
+from models.database.transactions import transaction
+from models.session.approval import Approval
+from models.session.work import Work
+from models.workspace.api_key import ApiKey
+from models.workspace.environment import Environment
 
 NAMED = {"name": "Another", "description": "Other than before", "metadata": {"k": "v"}}
 
@@ -42,7 +40,6 @@ def of_environment(**body: Any) -> Callable[[Stage], Asked]:
     def prepare(stage: Stage) -> Asked:
         with transaction(stage.workspace_id) as db:
             environment_id = Environment.create(db, stage.principal, name="Theirs", self_hosted=True).id
-            db.flush()
             ApiKey.create(db, workspace_id=stage.workspace_id, name="Worker's", environment_id=environment_id)
         return Asked({"environment_id": environment_id}, body)
 
@@ -52,7 +49,7 @@ def of_environment(**body: Any) -> Callable[[Stage], Asked]:
 def new_session(stage: Stage) -> Asked:
     """A session of an agent that is there."""
     with transaction(stage.workspace_id) as db:
-        environment_id = db.scalars(sa.select(Environment.id)).one()
+        environment_id = db.value("SELECT id FROM environment")
     agent = {"type": "agent_with_overrides", "id": stage.read(stage.session()).agent_id, "system": "Be brief."}
     return Asked({}, {"agent": agent, "environment_id": environment_id, "title": "A", "max_turns": 3})
 
@@ -100,7 +97,7 @@ def of_grant(stage: Stage) -> Asked:
     """About a grant that allows."""
     stage.decide(asked(stage), result="allow", scope="always")
     with transaction(stage.workspace_id) as db:
-        return Asked({"grant_id": db.scalars(sa.select(Grant.id)).one()})
+        return Asked({"grant_id": db.value("SELECT id FROM approval_grant")})
 
 
 def of_key(**body: Any) -> Callable[[Stage], Asked]:
@@ -119,7 +116,7 @@ def of_work(stage: Stage) -> Asked:
     stage.message(session_id)
     stage.reply(session_id, call())
     with transaction(stage.workspace_id) as db:
-        work = db.scalars(sa.select(Work)).one()
+        work = db.find(Work)[0]
     return Asked({"environment_id": work.environment_id, "work_id": work.id}, {"metadata": {"k": "v"}})
 
 

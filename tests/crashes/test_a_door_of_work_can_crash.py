@@ -12,8 +12,8 @@ from rows.stage import say
 from werkzeug.test import TestResponse
 
 from api import create_app
-from models.db import transaction
-from models.work import Work
+from models.database.transactions import transaction
+from models.session.work import Work
 
 LEASE = 61
 """Seconds after which a worker that is gone has lost its work."""
@@ -74,7 +74,7 @@ class Worker:
     def rows(self) -> list[Work]:
         """The session's work, the oldest first."""
         with transaction(self.journey.stage.workspace_id) as db:
-            return db.query(Work).filter_by(session_id=self.journey.session_id).order_by(Work.id).all()
+            return db.find(Work, "WHERE session_id = %(session_id)s ORDER BY id", session_id=self.journey.session_id)
 
 
 @pytest.fixture

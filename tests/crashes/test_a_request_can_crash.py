@@ -13,7 +13,7 @@ from rows.stage import Stage
 from werkzeug.test import TestResponse
 
 from api import create_app
-from models import db
+from models.database import transactions
 
 ANSWER = of("answer")
 KEY = {"idempotency-key": "k"}
@@ -40,7 +40,7 @@ def test_a_request_sent_again_with_its_key_is_done_once(
     journey: Journey, app: Flask, name: str, boundary: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its effect is there with its answer or not at all, and in the end all is as in a workspace where nobody died."""
-    monkeypatch.setattr(db, "_send", lambda _: None)  # no worker goes on with what is prepared
+    monkeypatch.setattr(transactions, "_send", lambda _: None)  # no worker goes on with what is prepared
     stage, peaceful = journey.stage, Stage()
     request, same = (spelled(app, each, name, REQUESTS[name](each), **KEY) for each in (stage, peaceful))
     before = rows(stage.workspace_id)

@@ -7,7 +7,7 @@ from crashes.boundaries import of
 from crashes.journey import EFFECT, Journey, approval_seconds, send_task
 from rows.stage import say
 
-from models import db
+from models.database import transactions
 from models.errors import Invalid
 
 SWEEPS = ("rescue", "expire_approvals", "expire_calls", "remind_approvers", "release_granted", "dispatch")
@@ -18,7 +18,7 @@ def test_a_lost_hint_of_a_turn_is_sent_again(journey: Journey, boundary: str, mo
     """I1, fault 4: nobody heard of the turn, and the sweep that found it dies."""
     journey.begin()
     with monkeypatch.context() as lost:
-        lost.setattr(db, "_send", lambda _: None)
+        lost.setattr(transactions, "_send", lambda _: None)
         journey.say("say Done.")
     crash_in_sweep(journey, boundary)
     journey.until_idle()
@@ -30,7 +30,7 @@ def test_a_lost_hint_of_a_call_is_sent_again(journey: Journey, boundary: str, mo
     journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
     approval = journey.until_asked()
     with monkeypatch.context() as lost:
-        lost.setattr(db, "_send", lambda _: None)
+        lost.setattr(transactions, "_send", lambda _: None)
         journey.stage.decide(approval, result="allow")
     crash_in_sweep(journey, boundary)
     journey.until_idle()
@@ -99,7 +99,7 @@ def test_a_release_by_a_grant_may_die_too(journey: Journey, boundary: str, monke
     journey.begin(write="always_ask").say(one, other, "then", "say Done.")
     approval = journey.until_asked()
     with monkeypatch.context() as lost:
-        lost.setattr(db, "_send", lambda _: None)
+        lost.setattr(transactions, "_send", lambda _: None)
         journey.stage.decide(approval, result="allow", scope="session")
     crash_in_sweep(journey, boundary)
     seen = journey.until_idle()

@@ -4,19 +4,21 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 from audit.tampering import act, verified
 from crashes.boundaries import of
 from crashes.journey import Journey
 from crashes.processes import wait_for
 from rows.stage import Stage
 
-from models import db, due, seal, signed_heads
-from models.audit import Audit
-from models.db import transaction
-from models.idempotency import KEY_SECONDS, Answer, Slip
-from models.seal import Seal, Sweep
+from models.audit import seals as seal
+from models.audit import signed_heads
+from models.audit.acts import Audit
+from models.audit.seals import Sweep
+from models.database import transactions
+from models.database.transactions import transaction
+from models.flow import due
 from models.settings import settings
+from models.workspace.idempotency import KEY_SECONDS, Slip
 
 
 @pytest.mark.parametrize("boundary", of("seal"))
@@ -24,7 +26,7 @@ def test_a_sealing_may_die_too(
     journey: Journey, audit_key: str, audit_heads: Path, boundary: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I9: the next sweep seals what this one has not, though it remembers what it has seen before; and nothing twice."""
-    monkeypatch.setattr(db, "_send", lambda _: None)
+    monkeypatch.setattr(transactions, "_send", lambda _: None)
     monkeypatch.setenv("ASSENT_AUDIT_KEY", audit_key)
     monkeypatch.setenv("ASSENT_AUDIT_HEADS_FILE", str(audit_heads))
     audit_heads.unlink()  # of workspaces that other tests had
@@ -44,7 +46,9 @@ def test_a_sealing_may_die_too(
         report = verified(stage)
         assert (report.intact, report.unsealed) == (True, 0), report.problems
         with transaction(stage.workspace_id) as handle:
-            assert sorted(handle.scalars(sa.select(Seal.seq))) == [row.seq for row in seals(stage)], "each is signed"
+            assert sorted(seq for (seq,) in handle.rows("SELECT seq FROM seal")) == [row.seq for row in seals(stage)], (
+                "each is signed"
+            )
 
 
 @pytest.mark.parametrize("boundary", of("forget_answers"))
@@ -78,7 +82,7 @@ def seals_all(sweep: Sweep) -> bool:
 def seals(stage: Stage) -> list[Audit]:
     """The workspace's seals."""
     with transaction(stage.workspace_id) as handle:
-        return list(handle.scalars(sa.select(Audit).where(Audit.action == seal.SEALED).order_by(Audit.seq)))
+        return handle.find(Audit, "WHERE action = %(action)s ORDER BY seq", action=seal.SEALED)
 
 
 def keep(stage: Stage, slip: Slip) -> None:
@@ -90,4 +94,4 @@ def keep(stage: Stage, slip: Slip) -> None:
 def kept(stage: Stage) -> set[str]:
     """The answers that are there."""
     with transaction(stage.workspace_id) as handle:
-        return set(handle.scalars(sa.select(Answer.id)))
+        return {row_id for (row_id,) in handle.rows("SELECT id FROM answer")}

@@ -12,10 +12,10 @@ from crashes.journey import Journey
 from crashes.processes import Process, wait_for
 from mcp_servers.lying import Liar
 
-from models import toolset
-from models.db import transaction
+from models.database.transactions import transaction
 from models.settings import settings
-from models.toolset import Listing
+from models.workspace import toolset
+from models.workspace.toolset import Listing
 from workers.tools import sources
 
 
@@ -43,7 +43,7 @@ def test_a_change_is_heard_of_or_found(journey: Journey, mcp_url: str, boundary:
     journey.until_crashed()
     go.touch()
     heard = boundary != "mark_stale.before_commit"
-    assert bool(journey.stage.get(Listing, (journey.stage.workspace_id, mcp_url)).changed_at) == heard
+    assert bool(journey.stage.get(Listing, journey.stage.workspace_id, mcp_url).changed_at) == heard
     journey.settle_unknown(happened=True)
     journey.until_idle()
     if not heard:

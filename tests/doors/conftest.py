@@ -12,7 +12,7 @@ from doors.waiting import approval_of, asked
 from playwright.sync_api import Browser
 from rows.stage import Stage
 
-from models.tool_call import ToolCall
+from models.session.tool_call import ToolCall
 
 
 @pytest.fixture(scope="session")

@@ -16,9 +16,9 @@ from crashes.processes import wait_for
 from doors import described
 from rows.stage import Stage
 
-from models.api_key import SCOPES, ApiKey
-from models.db import transaction
-from models.idempotency import Answer
+from models.database.transactions import transaction
+from models.workspace.api_key import SCOPES, ApiKey
+from models.workspace.idempotency import Answer
 
 HOUSE = Path(__file__).parents[2]
 
@@ -133,7 +133,7 @@ def unheard(caller: Caller, stage: Stage, method: str, path: str, **said: Any) -
 def kept(stage: Stage) -> list[Answer]:
     """The answers that a retry without a key might be given."""
     with transaction(stage.workspace_id) as db:
-        return db.query(Answer).filter(Answer.slip.is_not(None)).all()
+        return db.find(Answer, "WHERE slip IS NOT NULL")
 
 
 def good(response: httpx.Response) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from doors.served import KEYLESS, Caller, bad, confirmation, good, message
 from rows.stage import Stage, call, say
 
 from api import create_app
-from models import key_lookup
-from models.api_key import ApiKey
-from models.db import transaction
+from models.database.transactions import transaction
 from models.errors import Invalid
+from models.workspace import key_lookup
+from models.workspace.api_key import ApiKey
 
 WORKERS = {
     "GET /v1/environments/<environment_id>/work/poll",

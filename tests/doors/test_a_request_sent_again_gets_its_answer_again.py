@@ -8,9 +8,9 @@ from doors.served import FIRST, MODEL, RETRY, Caller, bad, confirmation, good, k
 from own_database import Clock
 from rows.stage import Stage, call
 
-from models import due
-from models.db import transaction
-from models.idempotency import ON_ITS_WAY_SECONDS, Answer
+from models.database.transactions import transaction
+from models.flow import due
+from models.workspace.idempotency import ON_ITS_WAY_SECONDS, Answer
 
 BODY = {"name": "A", "model": MODEL}
 
@@ -65,7 +65,7 @@ def test_a_key_is_forgotten_after_a_day(caller: Caller, clock: Clock, stage: Sta
     clock.advance(25 * 3600)
     due.forget_answers()
     with transaction(stage.workspace_id) as db:
-        assert db.query(Answer).count() == 0
+        assert len(db.find(Answer)) == 0
 
 
 def test_concurrent_duplicates_act_once_and_answer_alike(caller: Caller, api: str) -> None:

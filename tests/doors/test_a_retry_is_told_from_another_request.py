@@ -5,15 +5,14 @@ from typing import Any
 
 import psutil
 import pytest
-import sqlalchemy as sa
 from crashes.processes import wait_for
 from doors.served import FIRST, MODEL, RETRY, Caller, good, hang_up, kept, message, unheard
 from own_database import Clock
 from rows.stage import Stage
 
-from models.clock import now
-from models.db import transaction
-from models.idempotency import ON_ITS_WAY_SECONDS, Answer, OnItsWay, Slip
+from models.database.clock import now
+from models.database.transactions import transaction
+from models.workspace.idempotency import ON_ITS_WAY_SECONDS, Answer, OnItsWay, Slip
 
 BODY = {"name": "A", "model": MODEL}
 
@@ -27,7 +26,7 @@ def blocked(stage: Stage) -> int:
     """How many transactions wait for a lock."""
     with transaction(stage.workspace_id) as db:
         mine = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database()"
-        found: int = db.execute(sa.text(mine)).scalar_one()
+        found: int = db.value(mine)
         return found
 
 
@@ -72,7 +71,7 @@ def test_a_retry_waits_for_a_first_try_that_is_still_under_way(caller: Caller, s
     path, said = f"/v1/sessions/{session['id']}/events", {"events": [message("yes")]}
     with ThreadPoolExecutor(1) as pool:
         with transaction(stage.workspace_id) as db:
-            db.execute(sa.text("SELECT 1 FROM session WHERE id = :id FOR UPDATE"), {"id": session["id"]})
+            db.rows("SELECT 1 FROM session WHERE id = %(id)s FOR UPDATE", id=session["id"])
             hang_up(caller, "POST", path, FIRST, json=said)
             wait_for("it waits for the session", lambda: blocked(stage) == 1)
             retried = pool.submit(caller.post, path, json=said, headers=RETRY)
@@ -118,7 +117,7 @@ def test_an_answer_that_is_just_being_forgotten_is_not_given(stage: Stage, clock
 
     with ThreadPoolExecutor(1) as pool:
         with transaction(role="system") as db:
-            db.execute(sa.text("DELETE FROM answer WHERE id = :id"), {"id": kept(stage)[0].id})
+            db.write("DELETE FROM answer WHERE id = %(id)s", id=kept(stage)[0].id)
             retried = pool.submit(found)
             wait_for("it waits", lambda: blocked(stage) == 1)
         assert retried.result() is None

@@ -10,10 +10,10 @@ from doors.waiting import approval_of
 from own_database import Clock
 from rows.stage import Stage, call, say
 
-from models import key_lookup
-from models.approval import Approval
-from models.db import transaction
-from models.tool_call import ToolCall
+from models.database.transactions import transaction
+from models.session.approval import Approval
+from models.session.tool_call import ToolCall
+from models.workspace import key_lookup
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from doors.served import MODEL, Caller, bad, good
 from doors.with_servers import BASE, BILLING, GITHUB, both, of, url
 from own_database import DatabaseUrls
 
-from models import toolset as toolsets
+from models.workspace import toolset as toolsets
 
 ASK, ALLOW, DENY = ({"type": f"always_{effect}"} for effect in ("ask", "allow", "deny"))
 RULES = {"type": "rules", "rules": [{"effect": "deny", "match": {"tool": "mcp__github__*"}}], "default": "ask"}

@@ -10,7 +10,7 @@ from doors.waiting import lose
 from own_database import Clock
 from rows.stage import Stage, call
 
-from models.tool_call import ToolCall
+from models.session.tool_call import ToolCall
 
 
 @pytest.fixture

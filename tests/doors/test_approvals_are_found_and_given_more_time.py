@@ -10,7 +10,7 @@ from own_database import Clock
 from rows.stage import Stage, call
 
 from models import flow
-from models.tool_call import ToolCall
+from models.session.tool_call import ToolCall
 
 
 def listed(caller: Caller, **query: Any) -> list[str]:

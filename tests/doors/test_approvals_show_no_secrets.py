@@ -7,11 +7,11 @@ from doors.served import Caller, bad, good, key
 from doors.waiting import approval_of, asked, secretive
 from rows.stage import Stage, call
 
-from models.audit import Audit
-from models.db import transaction
+from models.audit.acts import Audit
+from models.database.transactions import transaction
 from models.pure.canonical import digest, spelled
-from models.session import Session
-from models.tool_call import ToolCall
+from models.session.session import Session
+from models.session.tool_call import ToolCall
 
 SECRET = {"amount": 5, "pin": "4711"}
 MASKED = {"amount": 5, "pin": "«masked»"}
@@ -26,7 +26,7 @@ def found(caller: Caller, stage: Stage) -> ToolCall:
 def revealed(stage: Stage, session_id: str) -> list[Audit]:
     """Who was shown the secrets of a session."""
     with transaction(stage.workspace_id) as db:
-        return list(db.query(Audit).filter_by(chain=session_id, action="approval.revealed"))
+        return list(db.find(Audit, "WHERE chain = %(chain)s AND action = %(action)s", chain=session_id, action="approval.revealed"))
 
 
 def test_an_approval_is_shown_masked_and_says_where(caller: Caller, found: ToolCall) -> None:

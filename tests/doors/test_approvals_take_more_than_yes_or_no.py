@@ -9,7 +9,7 @@ from doors.waiting import approval_of, asked, decide, secretive
 from rows.stage import Stage, call
 
 from models.pure.canonical import digest
-from models.tool_call import ToolCall
+from models.session.tool_call import ToolCall
 
 EDITED = {"command": "ls -la"}
 

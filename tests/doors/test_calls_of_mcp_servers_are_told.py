@@ -8,10 +8,11 @@ from doors.served import Caller, bad, confirmation, good
 from doors.waiting import approval_of, decide, running
 from rows.stage import Stage, call, entry, say
 
-from models import flow, toolset
+from models import flow
 from models.pure.canonical import digest
-from models.session import Session
-from models.tool_call import ToolCall
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+from models.workspace import toolset
 
 HINTS = {"readOnlyHint": False, "destructiveHint": True}
 FORM = {"type": "object", "properties": {"why": {"type": "string"}}, "required": ["why"]}

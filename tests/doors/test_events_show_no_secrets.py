@@ -9,8 +9,8 @@ from doors.served import Caller, bad, good, key
 from doors.waiting import SECRETIVE
 from rows.stage import Stage, call
 
-from models.audit import Audit
-from models.db import transaction
+from models.audit.acts import Audit
+from models.database.transactions import transaction
 
 PIN = "hunter2hunter2"
 TOOLS = [
@@ -46,7 +46,7 @@ def approver(api: str, stage: Stage) -> Iterator[Caller]:
 def reveals(stage: Stage, session: str) -> list[Audit]:
     """Who was shown the secrets in a session's events."""
     with transaction(stage.workspace_id) as db:
-        return list(db.query(Audit).filter_by(chain=session, action="events.revealed"))
+        return list(db.find(Audit, "WHERE chain = %(chain)s AND action = %(action)s", chain=session, action="events.revealed"))
 
 
 def streamed(client: Caller, session: str) -> list[dict[str, Any]]:

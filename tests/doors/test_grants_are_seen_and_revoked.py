@@ -8,9 +8,9 @@ from doors.waiting import approval_of, asked, decide
 from own_database import Clock
 from rows.stage import Stage, call
 
-from models.audit import Audit
-from models.db import transaction
-from models.tool_call import ToolCall
+from models.audit.acts import Audit
+from models.database.transactions import transaction
+from models.session.tool_call import ToolCall
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_revoked_grant_is_gone_at_once_and_revoking_again_is_nothing(
     revoked = good(caller.get(f"/v1/grants/{grant['id']}"))
     assert (revoked["live"], revoked["revoked_by"]) == (False, grant["given_by"])
     with transaction(stage.workspace_id) as db:
-        assert db.query(Audit).filter_by(action="grant.revoked").count() == 1
+        assert len(db.find(Audit, "WHERE action = %(action)s", action="grant.revoked")) == 1
     from models import flow
 
     assert flow.release_waiting(stage.workspace_id, waiting[0].session_id) == 0

@@ -11,12 +11,12 @@ from doors.served import Caller, bad, good, key
 from own_database import Clock, DatabaseUrls
 from rows.stage import Stage
 
-from models import clock as database_clock
-from models import key_lookup
-from models.api_key import ApiKey
-from models.db import transaction
+from models.database import clock as database_clock
+from models.database.transactions import transaction
 from models.errors import Invalid
 from models.pure.networks import check_networks, contains
+from models.workspace import key_lookup
+from models.workspace.api_key import ApiKey
 
 KEYS = "/v1/organizations/api_keys"
 Maker = Callable[..., tuple[ApiKey, str]]

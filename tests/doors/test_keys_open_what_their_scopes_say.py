@@ -8,11 +8,11 @@ import pytest
 from doors.served import MODEL, Caller, bad, confirmation, good, key, message
 from rows.stage import Stage, call
 
-from models import ids
-from models.api_key import DEFAULT_SCOPES, ApiKey
-from models.db import transaction
-from models.key_lookup import CACHE_SECONDS
+from models.database import ids
+from models.database.transactions import transaction
 from models.pure.key_secret import new_secret, well_formed
+from models.workspace.api_key import DEFAULT_SCOPES, ApiKey
+from models.workspace.key_lookup import CACHE_SECONDS
 
 
 @pytest.fixture
@@ -113,7 +113,6 @@ def test_a_revoked_key_is_refused_within_its_cache_time(api: str, stage: Stage) 
 def test_a_secret_is_not_in_the_database(stage: Stage) -> None:
     with transaction(stage.workspace_id) as db:
         row, secret = ApiKey.create(db, workspace_id=stage.workspace_id, name="k")
-        db.flush()
         stored = str([getattr(row, column.name) for column in ApiKey.__table__.columns])
     assert secret.removeprefix("sk-assent-")[:-4] not in stored
 
@@ -142,10 +141,10 @@ def test_a_header_that_names_another_workspace_is_refused(caller: Caller, stage:
 
 
 def test_what_was_done_says_from_where(caller: Caller, stage: Stage) -> None:
-    from models.audit import Audit
+    from models.audit.acts import Audit
 
     good(caller.post("/v1/agents", json={"name": "A", "model": MODEL}))
     with transaction(stage.workspace_id) as db:
-        row = db.query(Audit).filter_by(action="agent.created").one()
+        row = db.find(Audit, "WHERE action = %(action)s", action="agent.created")[0]
     assert row.address == "127.0.0.1"
     assert row.principal.startswith("api_key:key_")

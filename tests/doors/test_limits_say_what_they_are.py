@@ -18,7 +18,7 @@ from rows.stage import Stage
 from api import limits
 from api.errors import TooMany
 from api.limits import Buckets
-from models.principal import Principal
+from models.audit.principal import Principal
 from models.settings import settings
 
 BURST, STREAMS, ROWS, EVENTS = 40, 2, 25, 3

@@ -9,10 +9,10 @@ from doors.served import Caller, bad, good, key
 from doors.waiting import SECRETIVE, approval_of, asked, decide, secretive
 from rows.stage import Stage, call
 
-from models import audit_text
-from models.audit import Audit
-from models.db import transaction
-from models.tool_call import ToolCall
+from models.audit import text
+from models.audit.acts import Audit
+from models.database.transactions import transaction
+from models.session.tool_call import ToolCall
 
 PIN = "hunter2hunter2"
 RIGHT, WRONG = "hun.*", "xyz.*"
@@ -35,7 +35,7 @@ def tried(client: Caller, path: str, guess: str, **more: Any) -> dict[str, Any]:
 def simulations(stage: Stage) -> list[Audit]:
     """The audit's acts about simulations."""
     with transaction(stage.workspace_id) as db:
-        return list(db.query(Audit).filter_by(action="policy.simulated"))
+        return list(db.find(Audit, "WHERE action = %(action)s", action="policy.simulated"))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_simulation_tells_a_right_guess_from_a_wrong_one_only_to_who_may_revea
     first = simulations(stage)[0]
     assert first.principal.startswith("api_key:key_")
     with transaction(stage.workspace_id) as db:
-        [texts] = audit_text.of(db, [(first.chain, first.seq)]).values()
+        [texts] = text.of(db, [(first.chain, first.seq)]).values()
     assert json.loads(texts["rule"])["match"]["input"][0]["regex"] == right
     assert PIN not in str(first.details) + str(texts)
 

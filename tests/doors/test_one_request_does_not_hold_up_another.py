@@ -12,9 +12,9 @@ from rows.stage import Stage
 from api import create_app
 from api.hub import hub
 from api.reader import Reader
-from models import db as database
 from models import flow
-from models.db import transaction
+from models.database import transactions as database
+from models.database.transactions import transaction
 
 
 def test_a_request_that_waits_for_a_lock_leaves_the_others_alone(caller: Caller, api: str, stage: Stage) -> None:

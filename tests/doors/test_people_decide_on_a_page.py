@@ -10,10 +10,10 @@ from doors.waiting import announced, approval_of, asked, decide, lose, running
 from playwright.sync_api import Page, Route, expect
 from rows.stage import Stage, call
 
-from models.audit import Audit
-from models.db import transaction
-from models.grant import Grant
-from models.tool_call import ToolCall
+from models.audit.acts import Audit
+from models.database.transactions import transaction
+from models.session.grant import Grant
+from models.session.tool_call import ToolCall
 
 FORM = {
     "type": "object",
@@ -33,7 +33,7 @@ ASKS = {"who": {"message": "For whom?", "schema": FORM}, "page": {"message": "Si
 def shown_to(stage: Stage) -> list[str]:
     """The hashes that decisions say were shown, in the audit."""
     with transaction(stage.workspace_id) as db:
-        return [act.details["shown_sha256"] for act in db.query(Audit).filter_by(action="approval.decided")]
+        return [act.details["shown_sha256"] for act in db.find(Audit, "WHERE action = %(action)s", action="approval.decided")]
 
 
 # Answers
@@ -145,7 +145,7 @@ def test_what_a_grant_covers_is_said_before_it_is_given(person: Inbox, caller: C
     person.page.get_by_label("Rule", exact=True).fill("no rule at all(")
     expect(person.page.get_by_text("match: ")).to_be_visible()
     with transaction(stage.workspace_id) as db:
-        assert not db.query(Grant).count()
+        assert not len(db.find(Grant))
 
 
 def test_a_grant_is_not_given_before_what_it_covers_was_said(person: Inbox, caller: Caller, shown: Any, waiting: ToolCall) -> None:

@@ -7,7 +7,7 @@ from doors.waiting import approval_of
 from playwright.sync_api import expect
 from rows.stage import Stage
 
-from models.tool_call import ToolCall
+from models.session.tool_call import ToolCall
 
 
 def test_a_key_opens_it_and_signing_out_closes_it(inbox: Inbox, caller: Caller, waiting: ToolCall) -> None:

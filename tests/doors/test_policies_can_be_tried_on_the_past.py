@@ -11,9 +11,9 @@ from doors.served import Caller, bad, good, key
 from own_database import Clock
 from rows.stage import Stage, call
 
-from models import clock as database_clock
-from models.db import transaction
-from models.flow.simulating import Trial, simulate
+from models.database import clock as database_clock
+from models.database.transactions import transaction
+from models.flow.simulations import Trial, simulate
 
 TOOLSET = {"type": "agent_toolset_20260401"}
 PUSH = {"effect": "deny", "match": "bash(git push *)"}

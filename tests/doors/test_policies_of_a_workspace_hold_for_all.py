@@ -3,13 +3,12 @@
 import json
 from typing import Any
 
-import sqlalchemy as sa
 from doors.served import Caller, bad, good, key
 from rows.stage import Stage, call
 
-from models import audit_text
-from models.audit import Audit
-from models.db import transaction
+from models.audit import text as audit_text
+from models.audit.acts import Audit
+from models.database.transactions import transaction
 
 RULES = {"type": "rules", "rules": [{"effect": "deny", "match": "bash(rm *)", "reason": "No."}], "default": "allow"}
 RETURNED = RULES | {"type": "auto"}
@@ -19,7 +18,7 @@ NOTHING: dict[str, Any] = {"type": "policy", "permission_policy": None, "approva
 def acts(stage: Stage) -> list[Audit]:
     """The audit's acts about the policy."""
     with transaction(stage.workspace_id) as db:
-        return list(db.scalars(sa.select(Audit).where(Audit.action == "policy.changed").order_by(Audit.seq)))
+        return db.find(Audit, "WHERE action = %(action)s ORDER BY seq", action="policy.changed")
 
 
 def test_a_new_workspace_has_none(caller: Caller) -> None:

@@ -4,8 +4,8 @@ import httpx
 from doors.served import Caller, bad, good, key
 from rows.stage import Stage, call
 
-from models.db import transaction
-from models.workspace import Workspace
+from models.database.transactions import transaction
+from models.workspace.workspace import Workspace
 
 
 def held_back(stage: Stage) -> None:

@@ -12,8 +12,8 @@ from doors.reading import Stream, stream
 from doors.served import Caller, bad, confirmation, good, key, message, served
 from rows.stage import Stage, call, say
 
-from models.api_key import ApiKey
-from models.db import transaction
+from models.database.transactions import transaction
+from models.workspace.api_key import ApiKey
 
 
 def ids(opened: Stream, last: str) -> list[str]:

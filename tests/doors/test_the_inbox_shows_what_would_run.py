@@ -10,10 +10,10 @@ from doors.waiting import announced, approval_of, asked, decide, running, secret
 from playwright.sync_api import expect
 from rows.stage import Stage, call
 
-from models.audit import Audit
-from models.db import transaction
+from models.audit.acts import Audit
+from models.database.transactions import transaction
 from models.pure.canonical import digest, spelled
-from models.tool_call import ToolCall
+from models.session.tool_call import ToolCall
 
 
 def test_what_waits_comes_and_goes_by_itself_the_longest_waiting_first(person: Inbox, caller: Caller, stage: Stage) -> None:
@@ -134,7 +134,7 @@ def test_secrets_are_hidden_until_somebody_who_may_asks_for_them(person: Inbox, 
     person.page.get_by_role("button", name="Show them").click()
     expect(fields).to_contain_text("4711")
     with transaction(stage.workspace_id) as db:
-        assert db.query(Audit).filter(Audit.action == "approval.revealed").count() == 1
+        assert len(db.find(Audit, "WHERE action = 'approval.revealed'")) == 1
 
 
 def test_it_is_files_that_run_nothing_from_elsewhere(api: str) -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from api.requests.agents import AgentCreate
-from models.effective_tool import EffectiveTool, effective_tools
-from models.ruling import Asking, Ruling
-from models.toolset import Listed
+from models.policy.effective_tool import EffectiveTool, effective_tools
+from models.policy.ruling import Asking, Ruling
+from models.workspace.toolset import Listed
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
 TOOLSET = {"type": "agent_toolset_20260401"}

@@ -9,10 +9,10 @@ from doors.served import MODEL, Caller, bad, good, key
 from pydantic import ValidationError
 from rows.stage import Stage, call, entry
 
-from models import toolset
-from models.db import transaction
+from models.database.transactions import transaction
+from models.session.tool_call import ToolCall
 from models.settings import settings
-from models.tool_call import ToolCall
+from models.workspace import toolset
 from workers import tool as tasks
 from workers.tools import sources
 

@@ -8,8 +8,8 @@ from doors.served import Caller, bad, good, key, served
 from rows.stage import Stage
 
 from api.limits import _SIZE, Buckets
-from models import key_lookup
-from models.api_key import new_secret
+from models.workspace import key_lookup
+from models.workspace.api_key import new_secret
 
 BURST = 3
 PROXIED = {"x-forwarded-for": "203.0.113.7"}

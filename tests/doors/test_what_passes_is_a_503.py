@@ -10,7 +10,7 @@ from rows.stage import Stage
 
 from api.health import _revisions
 from models import flow
-from models.db import transaction
+from models.database.transactions import transaction
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,9 @@ from typing import Any
 from doors.served import Caller, good
 from rows.stage import Stage, call, entry
 
-from models import flow, toolset
-from models.tool_call import ToolCall
+from models import flow
+from models.session.tool_call import ToolCall
+from models.workspace import toolset
 
 SECRETIVE = {
     "type": "custom",

@@ -19,7 +19,7 @@ from own_database import Clock, DatabaseUrls
 from rows.stage import Stage
 from sqlalchemy import make_url
 
-from models import db
+from models.database import transactions
 
 HERE = Path(__file__).parent
 CELERY = [
@@ -134,7 +134,7 @@ def carrier(
 
     fault_redis.heal()
     url = fault_redis.url.removesuffix("0") + "1"
-    monkeypatch.setattr(db, "_send", enqueue.send)
+    monkeypatch.setattr(transactions, "_send", enqueue.send)
     use_redis(monkeypatch, url)
     for worker in carried_workers:
         worker.said(READY)
@@ -223,7 +223,7 @@ def journeys(
     from workers import enqueue
 
     fault_redis.heal()
-    monkeypatch.setattr(db, "_send", enqueue.send)
+    monkeypatch.setattr(transactions, "_send", enqueue.send)
     monkeypatch.setenv("ASSENT_REHINT_SECONDS", "1")
     use_redis(monkeypatch, shift_env["REDIS_URL"])
     stage = Stage()

@@ -7,15 +7,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 from crashes.effects import SERVERS, Ledger, call
 from crashes.journey import Journey, bash, spell, sweep_here
 from crashes.processes import PACE, wait_for
 from faults.shifts import Worker, pid_of
 
-from models.db import transaction
-from models.tool_call import ToolCall
-from models.turn import Turn
+from models.database.transactions import transaction
 from workers.celery import app
 
 SCRIPT = (
@@ -88,9 +85,9 @@ class Crowd:
 
     def keeps(self, pids: set[int]) -> bool:
         """Whether one of these processes runs a turn or a call of one of them."""
-        running = [sa.select(table.worker).where(table.status == "running") for table in (Turn, ToolCall)]
+        running = "SELECT worker FROM turn WHERE status = 'running' UNION ALL SELECT worker FROM tool_call WHERE status = 'running'"
         with transaction(self.all[0].stage.workspace_id) as db:
-            return any(pid_of(found) in pids for wanted in running for found in db.scalars(wanted))
+            return any(pid_of(worker) in pids for (worker,) in db.rows(running))
 
 
 def asked_to_end(worker: Worker, crowd: Crowd) -> float:

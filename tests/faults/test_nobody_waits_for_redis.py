@@ -13,10 +13,10 @@ from faults.own_redis import OwnRedis, own_redis
 from own_database import Clock
 from rows.stage import Stage
 
-from models import due
-from models.db import Hint
+from models.database.transactions import Hint
+from models.flow import due
+from models.session.turn import Turn
 from models.settings import settings
-from models.turn import Turn
 from workers import enqueue, sweeps
 from workers.celery import app
 
@@ -125,7 +125,6 @@ def test_a_connection_that_redis_closed_costs_one_pause(server: OwnRedis) -> Non
 
 FORKS = """
 import os, redis
-from models.db import Hint
 from models.settings import settings
 from workers import enqueue
 

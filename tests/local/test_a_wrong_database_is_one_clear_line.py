@@ -16,7 +16,7 @@ import deploy.migrate
 from deploy.checks import check_owner, check_running_role
 from deploy.folder import Refused, free_port
 from deploy.migrate import check_current, migrate
-from models.roles import Facts, check_start, too_old, too_strong
+from models.database.roles import Facts, check_start, too_old, too_strong
 from models.settings import settings
 
 RIGHT = Facts(version=18, role="assent_app", superuser=False, bypasses=False, owns=False)
@@ -134,7 +134,7 @@ def test_assent_up_says_what_is_wrong_with_a_given_database(
 ) -> None:
     env = {k: v for k, v in os.environ.items() if not k.startswith("DATABASE")}
     env |= {name: getattr(database_urls, role) for name, role in given.items()}
-    words = [sys.executable, "-m", "api.cli", "up", "--port", str(free_port()), "--data-dir", str(tmp_path / "data")]
+    words = [sys.executable, "-m", "api.cli.main", "up", "--port", str(free_port()), "--data-dir", str(tmp_path / "data")]
 
     done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=30)
 

@@ -15,9 +15,9 @@ import httpx
 import psutil
 import pytest
 
-from api.cli_asking import CALL, settle
-from api.cli_inbox import Inbox, connect
-from api.cli_showing import describe
+from api.cli.asking import CALL, settle
+from api.cli.client import Inbox, connect
+from api.cli.showing import describe
 from deploy.folder import MARK, free_port
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
@@ -31,7 +31,7 @@ class Up:
         self.folder = folder
         given = ("DATABASE", "REDIS", "ANTHROPIC", "ASSENT")
         env = {k: v for k, v in os.environ.items() if not k.startswith(given)}
-        words = [sys.executable, "-m", "api.cli", "up", "--port", str(port), "--data-dir", str(folder)]
+        words = [sys.executable, "-m", "api.cli.main", "up", "--port", str(port), "--data-dir", str(folder)]
         with (folder.parent / "log").open("ab") as log:
             self.process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         # One that was killed left its up.json behind.

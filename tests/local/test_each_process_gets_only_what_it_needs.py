@@ -35,7 +35,7 @@ class Running:
 
     def __init__(self, folder: Path, until: Callable[..., None], **more: str) -> None:
         env = {k: v for k, v in os.environ.items() if not k.startswith(("DATABASE", "REDIS", "ANTHROPIC", "ASSENT"))}
-        words = [sys.executable, "-m", "api.cli", "up", "--port", str(free_port()), "--data-dir", str(folder)]
+        words = [sys.executable, "-m", "api.cli.main", "up", "--port", str(free_port()), "--data-dir", str(folder)]
         log = folder.parent / "log"
         with log.open("wb") as out:
             self.process = subprocess.Popen(words, env=env | more, stdin=subprocess.DEVNULL, stdout=out, stderr=out)

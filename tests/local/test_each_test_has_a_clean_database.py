@@ -7,11 +7,11 @@ import psycopg
 import redis
 from own_database import Clock, DatabaseUrls
 
-from models import clock as database_clock
-from models import ids
-from models.db import transaction
+from models.database import clock as database_clock
+from models.database import ids
+from models.database.transactions import transaction
 from models.settings import settings
-from models.workspace import Workspace
+from models.workspace.workspace import Workspace
 
 
 def count(urls: DatabaseUrls) -> int:

@@ -28,7 +28,7 @@ def test_with_all_of_them_given_there_is_no_sample_session(
         "ANTHROPIC_API_KEY": "sk-ant-real",
         "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{free_port()}",
     }
-    words = [sys.executable, "-m", "api.cli", "up", "--port", str(free_port()), "--data-dir", str(tmp_path / "data")]
+    words = [sys.executable, "-m", "api.cli.main", "up", "--port", str(free_port()), "--data-dir", str(tmp_path / "data")]
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(words, env=os.environ | given, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     up = tmp_path / "data" / "up.json"

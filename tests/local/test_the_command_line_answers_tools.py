@@ -8,9 +8,9 @@ from doors.served import Caller
 from local.test_the_command_line_decides import Assent, api, assent, caller, stage  # noqa: F401 - fixtures
 from rows.stage import Stage, call, entry
 
-from models import toolset
-from models.attempt import Attempt
-from models.tool_call import ToolCall
+from models.session.attempt import Attempt
+from models.session.tool_call import ToolCall
+from models.workspace import toolset
 
 FORM = {
     "type": "object",

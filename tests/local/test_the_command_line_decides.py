@@ -15,8 +15,8 @@ from doors.served import Caller, good, key, served
 from doors.waiting import approval_of, asked, secretive
 from rows.stage import Stage, call
 
-from api.cli import main
-from models.tool_call import ToolCall
+from api.cli.main import main
+from models.session.tool_call import ToolCall
 
 Assent = Callable[..., str]
 
@@ -265,7 +265,7 @@ def test_grants_are_listed_and_revoked(assent: Assent, caller: Caller, waiting: 
 
 
 def test_watching_waits_for_new_ones_until_ctrl_c(caller: Caller, stage: Stage) -> None:
-    words = [sys.executable, "-u", "-m", "api.cli", "approvals", "watch"]
+    words = [sys.executable, "-u", "-m", "api.cli.main", "approvals", "watch"]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, env=os.environ, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True) as watch:
         try:

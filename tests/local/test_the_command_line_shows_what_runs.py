@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from own_database import DatabaseUrls
 
-from api.cli import main
-from api.cli_approvals import run
-from api.cli_inbox import Inbox
-from api.cli_showing import describe, visible
+from api.cli.approvals import run
+from api.cli.client import Inbox
+from api.cli.main import main
+from api.cli.showing import describe, visible
 
 EVENTS = [
     {"type": "user.tool_confirmation"},

@@ -84,7 +84,7 @@ def test_what_it_names_is_there(path: str) -> None:
 
 def test_its_toolset_is_one() -> None:
     """What it shows of the example can be written, and says what the example says."""
-    from workers.tools import toolset
+    from workers.tools.python import toolset
     from workers.toolsets import orders
 
     names = {**vars(toolset), "REFUNDS": orders.REFUNDS, "Any": Any, "__name__": "readme"}

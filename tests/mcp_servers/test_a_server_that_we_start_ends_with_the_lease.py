@@ -8,8 +8,8 @@ import psutil
 import pytest
 from mcp_servers.conftest import Caller, text, wait_for
 
-from workers.tools import lease_clock
-from workers.tools.kinds import OutcomeUnknown
+from workers.tools.errors import OutcomeUnknown
+from workers.tools.sandbox import lease_clock
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 from models.pure.canonical import digest
 from models.pure.policy import Effect, Match, Rule, Rulebook, grant, match_of, policy_of, rule_of, spelled
 from models.pure.shell import read, unknown
-from workers.tools.sandbox import PATH
+from workers.tools.sandbox.bubblewrap import PATH
 
 RUNNING_OTHERS = [
     "linux64 rm x", "ssh-agent rm x", "/lib64/ld-linux-x86-64.so.2 /bin/rm x", "gcc -wrapper rm,x", "cmake -E rm x",

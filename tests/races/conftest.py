@@ -3,11 +3,11 @@
 import pytest
 from rows.stage import Stage
 
-from models import db
+from models.database import transactions
 
 
 @pytest.fixture
 def stage(clean_database: object, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """An empty workspace, and the hands to play on it. What another test imported publishes nothing here."""
-    monkeypatch.setattr(db, "_send", lambda _: None)
+    monkeypatch.setattr(transactions, "_send", lambda _: None)
     return Stage()

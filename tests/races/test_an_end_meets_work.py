@@ -5,16 +5,15 @@ from functools import partial
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from crashes.invariants import Seen, check_invariants
 from races_together import together
 from rows.stage import Stage, call, say
 
 from models import flow
-from models.db import transaction
+from models.database.rows import Stale
+from models.database.transactions import transaction
 from models.errors import Conflict, NotFound
 from models.schema import TABLES
-from models.writes import Stale
 
 INTERRUPT = {"type": "user.interrupt"}
 ROUNDS = 10
@@ -187,6 +186,6 @@ def left_of(stage: Stage, session_id: str) -> set[str]:
     with transaction(stage.workspace_id) as db:
         for table in (one.__table__ for one in TABLES):
             column = table.columns.get(named.get(table.name, "session_id"))
-            if column is not None and db.scalar(sa.select(sa.func.count()).where(column == session_id)):
+            if column is not None and db.rows(f'SELECT FROM "{table.name}" WHERE "{column.name}" = %(id)s LIMIT 1', id=session_id):
                 left.add(table.name)
     return left

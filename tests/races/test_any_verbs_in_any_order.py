@@ -14,15 +14,15 @@ from rows.stage import Stage, call, say
 from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import check as check_request
 from models import flow
-from models.approval import DeadlinePassed
-from models.db import Db, transaction
-from models.decision import Decision
+from models.database.rows import Db, Stale
+from models.database.transactions import transaction
 from models.errors import Conflict, Invalid
-from models.grant import Grant
-from models.session import Session
-from models.tool_call import ToolCall
-from models.turn import Turn
-from models.writes import Stale
+from models.session.approval import DeadlinePassed
+from models.session.decision import Decision
+from models.session.grant import Grant
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
 
 CALLS = {
     "asked": lambda: call("bash", command="echo"),

@@ -3,15 +3,14 @@
 from functools import partial
 
 import pytest
-import sqlalchemy as sa
 from crashes.invariants import check_invariants
 from races.races_together import of_kind, together
 from rows.stage import Stage, call
 
 from models import flow
-from models.db import transaction
-from models.grant import Grant
-from models.tool_call import ToolCall
+from models.database.transactions import transaction
+from models.session.grant import Grant
+from models.session.tool_call import ToolCall
 
 
 def standing(stage: Stage, uses: int | None = None) -> Grant:
@@ -21,7 +20,7 @@ def standing(stage: Stage, uses: int | None = None) -> Grant:
     stage.reply(session, call())
     stage.decide(stage.approvals(session)[0], result="allow", scope="always", max_uses=uses)
     with transaction(stage.workspace_id) as db:
-        return db.scalars(sa.select(Grant)).one()
+        return db.find(Grant)[0]
 
 
 def ready(stage: Stage, given: Grant, count: int) -> list[str]:
@@ -61,7 +60,7 @@ def test_turns_and_the_sweep_share_what_is_left_of_a_grant(stage: Stage) -> None
     )
     assert not of_kind(outcomes, Exception)
     with transaction(stage.workspace_id) as db:
-        let = db.scalars(sa.select(ToolCall).where(ToolCall.session_id.in_(waiting + fresh), ToolCall.status != "asked")).all()
+        let = db.find(ToolCall, "WHERE session_id = ANY(%(sessions)s) AND status <> 'asked'", sessions=waiting + fresh)
     assert len(let) == stage.get(Grant, given.id).uses == 4
 
 

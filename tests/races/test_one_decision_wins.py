@@ -8,8 +8,8 @@ from crashes.invariants import check_invariants
 from races_together import of_kind, together
 from rows.stage import Stage, call
 
-from models.approval import Approval, DeadlinePassed
 from models.errors import Conflict
+from models.session.approval import Approval, DeadlinePassed
 
 
 def asked(stage: Stage, calls: int = 1, **policies: object) -> list[Approval]:

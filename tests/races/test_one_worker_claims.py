@@ -6,9 +6,9 @@ from crashes.invariants import check_invariants
 from races_together import of_kind, together
 from rows.stage import Stage, call, say
 
-from models.tool_call import ToolCall
-from models.turn import Turn
-from models.writes import Stale
+from models.database.rows import Stale
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
 
 
 def test_a_turn_is_claimed_by_one_of_twenty(stage: Stage) -> None:

@@ -5,25 +5,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-import sqlalchemy as sa
-
 from deploy.standin.pairing import check_pairs
-from models import flow, ids, toolset
-from models.agent import Agent
-from models.approval import Approval
-from models.attempt import Attempt
-from models.audit import GENESIS, Audit, link
-from models.db import Db, transaction
-from models.decision import Decision
-from models.environment import Environment
-from models.event import Event
-from models.principal import Principal
+from models import flow
+from models.audit.acts import GENESIS, Audit, link
+from models.audit.principal import Principal
+from models.database import ids
+from models.database.rows import Db
+from models.database.transactions import transaction
 from models.pure.states import SETTLED
 from models.pure.storable import storable
-from models.session import Session
-from models.tool_call import ToolCall
-from models.turn import Turn
-from models.workspace import Workspace
+from models.session.approval import Approval
+from models.session.attempt import Attempt
+from models.session.decision import Decision
+from models.session.event import Event
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
+from models.workspace import toolset
+from models.workspace.agent import Agent
+from models.workspace.environment import Environment
+from models.workspace.workspace import Workspace
 from workers.judging import Judge
 from workers.tools import sources
 
@@ -123,10 +124,9 @@ class Stage:
                 version = Agent.find(db, of_agent).at(db)
             else:
                 _agent, version = Agent.create(db, self.principal, body)
-            environment = db.scalars(sa.select(Environment)).first()
+            environment = db.first(Environment)
             if self_hosted:
                 environment = Environment.create(db, self.principal, name="Theirs", self_hosted=True)
-                db.flush()
             assert environment
             session = flow.create(
                 db,
@@ -144,8 +144,8 @@ class Stage:
     def change_agent(self, session_id: str, change: Callable[[dict[str, Any]], None]) -> None:
         """Have the session's own agent otherwise than it was created."""
 
-        def verb(_db: Db, session: Session) -> None:
-            agent = json.loads(json.dumps(session.agent))
+        def verb(db: Db, session: Session) -> None:
+            agent = json.loads(json.dumps(session.agent(db)))
             change(agent)
             session.overrides = {key: value for key, value in agent.items() if key not in {"id", "type", "version"}}
 
@@ -201,14 +201,13 @@ class Stage:
                 proposals=self.judge(db, session).proposals(blocks),
                 message_id=ids.new("sevt"),
             )
-            db.flush()
-            return list(db.scalars(sa.select(ToolCall).where(ToolCall.turn_id == held.id).order_by(ToolCall.position)))
+            return db.find(ToolCall, "WHERE turn_id = %(turn_id)s ORDER BY position", turn_id=held.id)
 
         return self.locked(session_id, verb)
 
     def judge(self, db: Db, session: Session) -> Judge:
         """As a turn has it, of listings as they are known."""
-        agent = session.agent
+        agent = session.agent(db)
         return Judge.of(agent, Workspace.policies(db), toolset.listed(db, agent))
 
     def claim_call(
@@ -260,10 +259,10 @@ class Stage:
         verb = flow.rescue_turn if isinstance(row, Turn) else flow.rescue_call
         self.locked(row.session_id, lambda db, session: verb(db, session, row.id))
 
-    def get(self, table: type[T], row_id: str) -> T:
+    def get(self, table: type[T], *key: Any) -> T:
         """A row as it is now."""
         with transaction(self.workspace_id) as db:
-            return db.get_one(table, row_id)
+            return db.get_one(table, *key)
 
     def read(self, session_id: str) -> Session:
         """The session as it is now."""
@@ -271,18 +270,18 @@ class Stage:
 
     def read_agent(self, session_id: str) -> dict[str, Any]:
         """The session's agent as it is now."""
-        return self.locked(session_id, lambda _db, session: session.agent)
+        return self.locked(session_id, lambda db, session: session.agent(db))
 
     def approvals(self, session_id: str) -> list[Approval]:
         """All approvals of the session, the oldest first; those of one turn in the order of its calls."""
-        found = sa.select(Approval).join(ToolCall, ToolCall.id == Approval.tool_call_id).where(Approval.session_id == session_id)
+        position = "(SELECT position FROM tool_call WHERE id = tool_call_id)"
         with transaction(self.workspace_id) as db:
-            return list(db.scalars(found.order_by(Approval.created_at, ToolCall.position)))
+            return db.find(Approval, f"WHERE session_id = %(session)s ORDER BY created_at, {position}", session=session_id)
 
     def events(self, session_id: str, kind: str = "") -> list[Event]:
         """The session's events, of one type or all."""
         with transaction(self.workspace_id) as db:
-            found = db.scalars(sa.select(Event).where(Event.session_id == session_id).order_by(Event.seq))
+            found = db.find(Event, "WHERE session_id = %(session_id)s ORDER BY seq", session_id=session_id)
             return [event for event in found if not kind or event.type == kind]
 
     def history(self, session_id: str) -> list[dict[str, Any]]:
@@ -321,17 +320,17 @@ class Invariants:
         with transaction(stage.workspace_id) as db:
             session = flow.lock(db, session_id)
 
-            def rows(table: Any, by: Any) -> list[Any]:
-                return list(db.scalars(sa.select(table).where(table.session_id == session_id).order_by(by)))
+            def rows(table: Any, by: str) -> list[Any]:
+                return db.find(table, f"WHERE session_id = %(session)s ORDER BY {by}", session=session_id)
 
             return cls(
                 session,
-                rows(Turn, Turn.number),
-                rows(ToolCall, ToolCall.created_at),
-                rows(Attempt, Attempt.started_at),
-                rows(Approval, Approval.created_at),
-                rows(Event, Event.seq),
-                list(db.scalars(sa.select(Audit).where(Audit.chain == session_id).order_by(Audit.seq))),
+                rows(Turn, "number"),
+                rows(ToolCall, "created_at"),
+                rows(Attempt, "started_at"),
+                rows(Approval, "created_at"),
+                rows(Event, "seq"),
+                db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=session_id),
                 flow.history(db, session_id),
             )
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from rows.stage import Stage
 
+from models.session.turn import Turn
 from models.settings import settings
-from models.turn import Turn
 from workers import leases
 from workers import turn as task
 

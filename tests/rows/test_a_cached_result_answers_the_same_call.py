@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, entry, say
 
-from models import toolset
-from models.tool_call import ToolCall
+from models.session.tool_call import ToolCall
+from models.workspace import toolset
 
 LOOK = "mcp__shop__look"
 

@@ -6,11 +6,11 @@ import pytest
 from rows.stage import Stage, call, rules, say
 
 from models import flow
-from models.approval import Approval, DeadlinePassed
-from models.db import transaction
+from models.database.transactions import transaction
 from models.errors import Conflict, Invalid
 from models.pure.canonical import digest
-from models.tool_call import ToolCall
+from models.session.approval import Approval, DeadlinePassed
+from models.session.tool_call import ToolCall
 
 
 def asked(stage: Stage, session: str, **arguments: Any) -> tuple[ToolCall, Approval]:

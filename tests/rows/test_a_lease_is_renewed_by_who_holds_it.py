@@ -4,9 +4,9 @@ from typing import Any
 
 from rows.stage import Stage, call
 
-from models import lease
-from models.tool_call import ToolCall
-from models.turn import Turn
+from models.session import lease
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
 
 
 def test_a_lease_that_was_taken_over_is_not_renewed_by_who_had_it(stage: Stage, clock: Any) -> None:

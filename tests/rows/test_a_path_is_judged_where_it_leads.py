@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, entry, rules
 
-from models import flow, toolset
-from models.approval import Approval
+from models import flow
+from models.session.approval import Approval
+from models.session.tool_call import ToolCall
 from models.settings import settings
-from models.tool_call import ToolCall
+from models.workspace import toolset
 from workers import tool as task
 from workers.tools import paths, workdir
 

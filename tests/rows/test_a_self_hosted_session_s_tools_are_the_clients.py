@@ -3,14 +3,13 @@
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from rows.stage import Stage, call, entry, say
 
-from models import toolset
-from models.db import transaction
+from models.database.transactions import transaction
 from models.errors import Invalid
-from models.tool_call import ToolCall
-from models.work import Work
+from models.session.tool_call import ToolCall
+from models.session.work import Work
+from models.workspace import toolset
 
 
 def result(found: ToolCall, text: str = "42", **more: Any) -> dict[str, Any]:
@@ -21,7 +20,7 @@ def result(found: ToolCall, text: str = "42", **more: Any) -> dict[str, Any]:
 def work(stage: Stage, session_id: str) -> list[Work]:
     """The session's work, the oldest first."""
     with transaction(stage.workspace_id) as db:
-        return list(db.scalars(sa.select(Work).where(Work.session_id == session_id).order_by(Work.created_at, Work.id)))
+        return db.find(Work, "WHERE session_id = %(session_id)s ORDER BY created_at, id", session_id=session_id)
 
 
 def test_an_allowed_call_waits_for_the_client_and_is_never_queued(stage: Stage) -> None:

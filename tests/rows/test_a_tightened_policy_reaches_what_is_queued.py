@@ -4,15 +4,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from rows.stage import Stage, call, entry, rules, say
 
-from models import flow, toolset
-from models.approval import Approval
-from models.db import transaction
-from models.grant import Grant
-from models.tool_call import ToolCall
-from models.workspace import Workspace
+from models import flow
+from models.database.transactions import transaction
+from models.session.approval import Approval
+from models.session.grant import Grant
+from models.session.tool_call import ToolCall
+from models.workspace import toolset
+from models.workspace.workspace import Workspace
 
 ASKS = {"type": "always_ask"}
 
@@ -137,7 +137,7 @@ def test_a_deadline_s_configuration_is_no_word_for_what_a_grant_had_allowed(stag
     assert flow.release_waiting(stage.workspace_id, session) == 1
     stage.run_call(first)
     with transaction(stage.workspace_id) as db:
-        db.scalars(sa.select(Grant)).one().revoke(db, stage.principal)
+        db.find(Grant, "")[0].revoke(db, stage.principal)
     is_asked(stage, second)
 
 
@@ -187,6 +187,6 @@ def test_a_call_that_a_standing_grant_covers_runs_although_the_policy_no_longer_
     stage.change_agent(first, tool_asks)
     stage.run_call(found)
     with transaction(stage.workspace_id) as db:
-        grant = db.scalars(sa.select(Grant)).one()
+        grant = db.find(Grant, "")[0]
     assert grant.uses == 1
     assert stage.get(ToolCall, found.id).grants == [grant.id]

@@ -3,16 +3,15 @@
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from rows.stage import Stage, call, entry, say
 
-from models import toolset
-from models.approval import Approval
-from models.db import transaction
+from models.database.transactions import transaction
 from models.errors import Invalid
-from models.grant import Grant
 from models.pure import words
-from models.tool_call import ToolCall
+from models.session.approval import Approval
+from models.session.grant import Grant
+from models.session.tool_call import ToolCall
+from models.workspace import toolset
 
 FORM = {"type": "object", "properties": {"email": {"type": "string"}}, "required": ["email"]}
 QUESTION = {"requests": {"who": {"message": "Whose?", "schema": FORM}}, "state": "opaque"}
@@ -161,7 +160,7 @@ def test_a_call_that_asked_back_and_whose_grant_is_gone_is_asked_about_as_a_call
     stage.finish_call(claimed(stage, second), "", question=QUESTION)
     stage.decide(_asked(stage, second), result="allow", answers=ANSWER)
     with transaction(stage.workspace_id) as db:
-        db.scalars(sa.select(Grant)).one().revoke(db, stage.principal)
+        db.find(Grant)[0].revoke(db, stage.principal)
     assert stage.claim_call(second) is None
     first, again = stage.approvals(session)[0], _asked(stage, second)
     assert (again.kind, again.status, again.questions) == ("tool_call", "pending", None)

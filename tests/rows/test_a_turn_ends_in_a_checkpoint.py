@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, say
 
-from models.tool_call import ToolCall
-from models.turn import Turn
-from models.writes import Stale
+from models.database.rows import Stale
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
 
 
 def test_a_message_starts_a_turn_and_its_reply_ends_the_run(stage: Stage) -> None:

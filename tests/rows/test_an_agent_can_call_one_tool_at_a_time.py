@@ -4,8 +4,8 @@ import pytest
 from rows.stage import Stage
 
 from models.pure import words
-from models.toolset import listed
-from models.workspace import Workspace
+from models.workspace.toolset import listed
+from models.workspace.workspace import Workspace
 from workers.providers import ModelRequest
 from workers.turn import Claimed
 
@@ -15,7 +15,7 @@ def asked(stage: Stage, session_id: str) -> ModelRequest:
 
     def verb(db, session):  # type: ignore[no-untyped-def]
         policies = Workspace.policies(db)
-        agent = session.agent
+        agent = session.agent(db)
         claimed = Claimed(turn=None, agent=agent, policies=policies, listed=listed(db, agent), messages=[])  # type: ignore[arg-type]
         return claimed.request(stage.judge(db, session))
 

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, say
 
-from models import due, flow
-from models.approval import Approval
-from models.attempt import Attempt
+from models import flow
+from models.database.rows import Stale
 from models.errors import Conflict, Invalid
-from models.tool_call import ToolCall
-from models.writes import Stale
+from models.flow import due
+from models.session.approval import Approval
+from models.session.attempt import Attempt
+from models.session.tool_call import ToolCall
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def test_what_a_zombie_reports_is_recorded_beside_and_never_used(stage: Stage, c
     late = flow.Outcome([say("I am late")], is_error=False)
     stage.locked(session, lambda db, session: flow.late_result(db, session, zombie.id, zombie.attempt, late))
     assert stage.get(ToolCall, found.id).status == "unknown"
-    kept = stage.get(Attempt, (found.id, 1)).late_result
+    kept = stage.get(Attempt, found.id, 1).late_result
     assert kept
     assert (kept["content"], kept["is_error"]) == ([say("I am late")], False)
     stage.check(session)
@@ -143,7 +144,7 @@ def test_a_result_that_was_kept_is_not_late_when_its_worker_could_not_know(stage
     stage.run_call(found)
     again = flow.Outcome([say("ok")], is_error=False)
     stage.locked(session, lambda db, session: flow.late_result(db, session, found.id, 1, again))
-    assert stage.get(Attempt, (found.id, 1)).late_result is None
+    assert stage.get(Attempt, found.id, 1).late_result is None
 
 
 def test_a_zombie_that_comes_back_writes_nothing(stage: Stage, clock: Any) -> None:
@@ -185,7 +186,7 @@ def test_a_zombie_s_result_is_not_its_heir_s(stage: Stage, clock: Any) -> None:
     assert zombie
     clock.advance(60)
     stage.rescue(zombie)
-    lost = stage.get(Attempt, (found.id, 1))
+    lost = stage.get(Attempt, found.id, 1)
     assert (lost.outcome, lost.ended_at is not None) == ("lost", True)
     heir = stage.claim_call(found)
     assert heir

@@ -6,11 +6,11 @@ import pytest
 from rows.stage import Stage, call, say
 
 from models import flow
+from models.audit.principal import Principal
 from models.errors import Invalid
-from models.event import Event
-from models.principal import Principal
 from models.pure import chat
-from models.tool_call import ToolCall
+from models.session.event import Event
+from models.session.tool_call import ToolCall
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_a_word_while_nothing_waits_is_a_message(stage: Stage) -> None:
     session = stage.session(chat_approvals=True)
     stored = tell(stage, session, "yes")
     stage.claim(session)
-    assert stage.get(Event, (session, stored.seq)).processed_at is not None
+    assert stage.get(Event, session, stored.seq).processed_at is not None
     assert say("yes") in stage.history(session)[0]["content"]
 
 

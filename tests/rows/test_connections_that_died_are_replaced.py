@@ -5,17 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-import sqlalchemy as sa
 from crashes.processes import wait_for
 from own_database import DatabaseUrls
 from rows.stage import Stage
-from sqlalchemy.exc import DBAPIError
 
-from models import db as database
 from models import flow
-from models.db import passes, transaction
-from models.pipeline import Statement, ask, queue
-from models.session import Session
+from models.database.exchange import Statement
+from models.database.transactions import passes, transaction
+from models.session.session import Session
 
 POOLED = 4
 PID = Statement("SELECT pg_backend_pid()", {})
@@ -28,7 +25,7 @@ def pids_of(stage: Stage) -> set[int]:
 
     def one(_: int) -> int:
         with transaction(stage.workspace_id) as db:
-            [[(pid,)]] = ask(db, PID)
+            [[(pid,)]] = db.read(PID)
             together.wait(timeout=10)
         return int(pid)
 
@@ -58,15 +55,15 @@ def test_a_process_that_stands_still_in_a_transaction_keeps_the_session_from_nob
 
     def stand_still() -> None:
         with transaction(stage.workspace_id) as db:
-            ask(db, HASTY)
+            db.read(HASTY)
             flow.lock(db, session_id)
-            [[(pid,)]] = ask(db, PID)
+            [[(pid,)]] = db.read(PID)
             with psycopg.connect(database_urls.admin, autocommit=True) as admin:
                 wait_for("its server has ended", lambda: gone(admin, {pid}))
             with transaction(stage.workspace_id) as other:
                 assert Session.try_lock(other, session_id)
 
-    with pytest.raises(DBAPIError) as lost:
+    with pytest.raises(psycopg.Error) as lost:
         stand_still()
     assert passes(lost.value)
 
@@ -76,14 +73,13 @@ def test_what_was_queued_and_never_sent_is_not_sent_by_the_next_one(stage: Stage
 
     def fail() -> None:
         with transaction(stage.workspace_id) as db:
-            queue(db, Statement("UPDATE session SET title = 'never' WHERE id = %(id)s", {"id": session_id}))
+            db.write("UPDATE session SET title = 'never' WHERE id = %(id)s", id=session_id)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    with database.engine().connect() as connection:
-        connection.execute(sa.text("SELECT 1"))
-        connection.commit()
+    with transaction(stage.workspace_id) as db:
+        db.rows("SELECT 1")
     assert stage.read(session_id).title is None
 
 
@@ -93,7 +89,7 @@ def test_a_statement_whose_table_has_changed_fails_once_and_may_be_tried_again(s
 
     def look() -> list[tuple[object, ...]]:
         with transaction(stage.workspace_id) as db:
-            return ask(db, everything)[0]
+            return db.read(everything)[0]
 
     with psycopg.connect(database_urls.owner, autocommit=True) as owner:
         owner.execute("CREATE TABLE changing AS SELECT 1 AS first")
@@ -101,7 +97,7 @@ def test_a_statement_whose_table_has_changed_fails_once_and_may_be_tried_again(s
         try:
             assert look() == [(1,)]
             owner.execute("ALTER TABLE changing ADD COLUMN second int DEFAULT 2")
-            with pytest.raises(DBAPIError) as changed:
+            with pytest.raises(psycopg.Error) as changed:
                 look()
             assert passes(changed.value)
             assert look() == [(1, 2)]
@@ -114,12 +110,12 @@ def test_what_failed_before_it_was_prepared_is_prepared_the_next_time(stage: Sta
 
     def fail() -> None:
         with transaction(stage.workspace_id) as db:
-            ask(db, Statement("SELECT 1 / 0", {}), new)
+            db.read(Statement("SELECT 1 / 0", {}), new)
 
-    with pytest.raises(DBAPIError):
+    with pytest.raises(psycopg.Error):
         fail()
     with transaction(stage.workspace_id) as db:
-        assert ask(db, new, new) == [[("said behind a failure",)]] * 2
+        assert db.read(new, new) == [[("said behind a failure",)]] * 2
 
 
 def test_a_mistake_of_ours_is_no_passing_failure(stage: Stage) -> None:
@@ -127,9 +123,9 @@ def test_a_mistake_of_ours_is_no_passing_failure(stage: Stage) -> None:
 
     def say_nul() -> None:
         with transaction(stage.workspace_id) as db:
-            ask(db, Statement("SELECT %(text)s", {"text": "\0"}))
+            db.read(Statement("SELECT %(text)s", {"text": "\0"}))
 
-    with pytest.raises(DBAPIError) as refused:
+    with pytest.raises(psycopg.Error) as refused:
         say_nul()
     assert not passes(refused.value)
 
@@ -137,17 +133,17 @@ def test_a_mistake_of_ours_is_no_passing_failure(stage: Stage) -> None:
 def test_what_cannot_even_be_sent_leaves_the_transaction_and_its_workspace_to_be_opened(stage: Stage) -> None:
     here = Statement("SELECT current_setting('assent.workspace'), now() = statement_timestamp()", {})
     with transaction(stage.workspace_id) as db:
-        with pytest.raises(DBAPIError):
-            ask(db, Statement("SELECT %(text)s", {"text": "\0"}))
-        assert ask(db, here, here)[1] == [(stage.workspace_id, False)]
+        with pytest.raises(psycopg.Error):
+            db.read(Statement("SELECT %(text)s", {"text": "\0"}))
+        assert db.read(here, here)[1] == [(stage.workspace_id, False)]
 
 
 def test_a_transaction_leaves_its_workspace_to_nobody(stage: Stage) -> None:
     """A connection that goes back to its pool sees none."""
     with transaction(stage.workspace_id) as db:
-        assert ask(db, PID)
-    with database.engine().connect() as connection:
-        assert not connection.scalar(sa.text("SELECT current_setting('assent.workspace', true)"))
+        assert db.read(PID)
+    with transaction(role="app") as db:
+        assert not db.value("SELECT current_setting('assent.workspace', true)")
 
 
 def test_a_session_is_locked_once_in_a_transaction(stage: Stage) -> None:

@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, entry, rules, say
 
-from models import due, flow, toolset
-from models.db import transaction
-from models.tool_call import ToolCall
-from models.workspace import Workspace
+from models import flow
+from models.database.transactions import transaction
+from models.flow import due
+from models.session.tool_call import ToolCall
+from models.workspace import toolset
+from models.workspace.workspace import Workspace
 
 
 def wait(stage: Stage, session: str, **arguments: Any) -> ToolCall:

@@ -7,10 +7,10 @@ import psycopg
 import pytest
 from rows.stage import Stage, call, say
 
-from models.approval import DeadlinePassed
 from models.errors import Conflict, Invalid
 from models.pure.canonical import digest
-from models.tool_call import ToolCall
+from models.session.approval import DeadlinePassed
+from models.session.tool_call import ToolCall
 
 
 def test_shown_decided_and_run_are_one_hash(stage: Stage) -> None:

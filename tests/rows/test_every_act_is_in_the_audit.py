@@ -4,15 +4,16 @@ from typing import Any
 
 import psycopg
 import pytest
-import sqlalchemy as sa
 from rows.stage import Stage, call, entry, rules, say
 
-from models import audit_text, flow, toolset
-from models.audit import Audit
-from models.db import transaction
-from models.grant import Grant
-from models.tool_call import ToolCall
-from models.workspace import Workspace
+from models import flow
+from models.audit import text
+from models.audit.acts import Audit
+from models.database.transactions import transaction
+from models.session.grant import Grant
+from models.session.tool_call import ToolCall
+from models.workspace import toolset
+from models.workspace.workspace import Workspace
 
 BEGUN = ["session.created", "message.received", "turn.started"]
 REFUND = "mcp__shop__refund"
@@ -23,7 +24,7 @@ def acts(stage: Stage, session: str) -> list[Audit]:
     """The session's, in order, behind those of how each of these stories begins."""
     stage.check(session)
     with transaction(stage.workspace_id) as db:
-        found = list(db.scalars(sa.select(Audit).where(Audit.chain == session).order_by(Audit.seq)))
+        found = db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=session)
     assert [act.action for act in found[:3]] == BEGUN
     return found[3:]
 
@@ -35,7 +36,7 @@ def told(stage: Stage, session: str) -> list[str]:
 def texts(stage: Stage, act: Audit) -> dict[str, str]:
     """The texts beside an act."""
     with transaction(stage.workspace_id) as db:
-        return audit_text.of(db, [(act.chain, act.seq)])[act.chain, act.seq]
+        return text.of(db, [(act.chain, act.seq)])[act.chain, act.seq]
 
 
 def asked(stage: Stage, block: dict[str, Any] | None = None, **options: Any) -> tuple[str, ToolCall]:
@@ -170,7 +171,7 @@ def test_a_grant_from_its_first_to_its_last(stage: Stage) -> None:
     stage.reply(session, say("Done."))
     stage.locked(session, lambda db, row: flow.archive(db, row, stage.principal))
     with transaction(stage.workspace_id) as db:
-        given = db.scalars(sa.select(Grant)).one()
+        given = db.find(Grant)[0]
     found_acts = [(act.action, act.principal) for act in acts(stage, session) if act.subject_id == given.id]
     assert found_acts == [
         ("grant.given", str(stage.principal)),

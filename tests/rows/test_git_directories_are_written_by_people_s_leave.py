@@ -7,10 +7,10 @@ import pytest
 from rows.stage import Stage, call, rules
 
 from models import flow
-from models.db import transaction
-from models.flow.explaining import explain
-from models.session import Session
-from models.tool_call import ToolCall
+from models.database.transactions import transaction
+from models.flow.explanations import explain
+from models.session.session import Session
+from models.session.tool_call import ToolCall
 
 STATUS = call(command="git status")
 CONFIG: dict[str, Any] = {"file_path": "src/.git/config", "content": "[core]\n\tfsmonitor = ./x\n"}
@@ -108,7 +108,7 @@ def test_the_explanation_says_the_same(stage: Stage, session: str) -> None:
             found = db.get_one(Session, session)
             found.git_written = git_written
             calls: list[tuple[str, dict[str, Any]]] = [("write", CONFIG), ("bash", {"command": "git status"})]
-            return [explain(db, found.agent, tool, given, session=found).verdict.effect for tool, given in calls]
+            return [explain(db, found.agent(db), tool, given, session=found).verdict.effect for tool, given in calls]
 
     assert effects(git_written=False) == ["ask", "allow"]
     assert effects(git_written=True) == ["ask", "ask"]

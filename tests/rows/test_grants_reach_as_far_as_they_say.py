@@ -5,21 +5,21 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, rules, say
 
-from models import due, flow
-from models.approval import Approval
-from models.db import transaction
+from models import flow
+from models.database.transactions import transaction
 from models.errors import Conflict
-from models.grant import Grant
-from models.tool_call import ToolCall
+from models.flow import due
+from models.session.approval import Approval
+from models.session.grant import Grant
+from models.session.tool_call import ToolCall
 from workers import sweeps
 
 
 def grants(stage: Stage) -> list[Grant]:
     """All of the workspace, the oldest first."""
-    import sqlalchemy as sa
 
     with transaction(stage.workspace_id) as db:
-        return list(db.scalars(sa.select(Grant).order_by(Grant.id)))
+        return db.find(Grant, "ORDER BY id")
 
 
 def grant(stage: Stage, session: str, command: str = "git status", **said: Any) -> Grant:
@@ -215,7 +215,7 @@ def test_a_session_s_grants_end_with_it(stage: Stage) -> None:
 
 
 def test_a_session_may_have_so_many_grants_and_no_more(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.grant.MAX_OF_SESSION", 1)
+    monkeypatch.setattr("models.session.grant.MAX_OF_SESSION", 1)
     session = stage.session(bash=rules(("ask", "bash(b)")))
     grant(stage, session)
     [found] = stage.reply(session, call(command="b"))
@@ -225,16 +225,15 @@ def test_a_session_may_have_so_many_grants_and_no_more(stage: Stage, monkeypatch
 
 
 def test_giving_using_and_revoking_are_in_the_audit(stage: Stage) -> None:
-    import sqlalchemy as sa
 
-    from models.audit import Audit
+    from models.audit.acts import Audit
 
     session = stage.session()
     given = grant(stage, session)
     propose(stage, session, "ls")
     revoke(stage, given)
     with transaction(stage.workspace_id) as db:
-        acts = set(db.scalars(sa.select(Audit.action).where(Audit.subject_id == given.id)))
+        acts = {act.action for act in db.find(Audit, "WHERE subject_id = %(id)s", id=given.id)}
     assert acts == {"grant.given", "grant.used", "grant.revoked"}
     stage.check(session)
 

@@ -4,10 +4,12 @@ from typing import Any
 
 from rows.stage import Stage, call, entry, rules
 
-from models import due, flow, toolset
-from models.db import transaction
-from models.grant import Grant
-from models.tool_call import ToolCall
+from models import flow
+from models.database.transactions import transaction
+from models.flow import due
+from models.session.grant import Grant
+from models.session.tool_call import ToolCall
+from models.workspace import toolset
 
 REFUND = "mcp__shop__refund"
 QUESTION = {"requests": {"who": {"message": "Whose?", "schema": {"type": "object"}}}, "state": None}

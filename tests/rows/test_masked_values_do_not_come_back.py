@@ -5,15 +5,15 @@ import json
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from rows.stage import Stage, call, entry, say
 
 from api import wire
-from models import flow, toolset
-from models.attempt import Attempt
-from models.audit import Audit
-from models.db import transaction
-from models.toolset import OF_SESSION
+from models import flow
+from models.audit.acts import Audit
+from models.database.transactions import transaction
+from models.session.attempt import Attempt
+from models.workspace import toolset
+from models.workspace.toolset import OF_SESSION
 
 SECRET = "hunter2&hunter2"
 COMMAND = f"PASSWORD='{SECRET}' ./deploy"
@@ -23,7 +23,7 @@ RESULT = f"got {SECRET}\nand {json.dumps(SECRET)}\nand {base64.b64encode(SECRET.
 def told(stage: Stage, session: str) -> str:
     """All that readers without `reveal` are shown of a session: events, approvals, and the audit."""
     with transaction(stage.workspace_id) as db:
-        acts = [row.details for row in db.scalars(sa.select(Audit).where(Audit.chain == session))]
+        acts = [row.details for row in db.find(Audit, "WHERE chain = %(chain)s", chain=session)]
     shown = [wire.event(event, whole=False) for event in stage.events(session)]
     return json.dumps([acts, shown, [wire.approval(approval) for approval in stage.approvals(session)]], ensure_ascii=False)
 

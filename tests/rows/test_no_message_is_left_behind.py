@@ -6,8 +6,9 @@ import pytest
 from rows.stage import Stage, call, say
 
 from models import flow
+from models.database.rows import Gone
 from models.errors import Conflict
-from models.session import Session
+from models.session.session import Session
 
 
 def test_sent_while_the_model_answers(stage: Stage) -> None:
@@ -126,7 +127,7 @@ def test_a_deleted_session_leaves_only_its_audit(stage: Stage) -> None:
     stage.reply(session, call())
     stage.locked(session, lambda db, locked: flow.delete(db, locked, stage.principal))
     assert stage.events(session) == []
-    with pytest.raises(Exception, match="No row"):
+    with pytest.raises(Gone):
         stage.get(Session, session)
 
 

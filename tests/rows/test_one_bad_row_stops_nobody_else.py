@@ -1,11 +1,12 @@
 """A row that cannot be dealt with is refused or left alone; it neither stays for ever nor stops the sweep for the others."""
 
-import sqlalchemy as sa
+from datetime import timedelta
+
+from psycopg.types.json import Jsonb
 from rows.stage import Stage, call
 
-from models.clock import DB_NOW
-from models.db import transaction
-from models.tool_call import ToolCall
+from models.database.transactions import transaction
+from models.session.tool_call import ToolCall
 from workers import sweeps
 
 BEYOND = {"command": "true", "n": 2**60}
@@ -14,14 +15,14 @@ BEYOND = {"command": "true", "n": 2**60}
 
 def _tamper(stage: Stage, found: ToolCall) -> None:
     with transaction(stage.workspace_id) as db:
-        db.execute(sa.update(ToolCall).where(ToolCall.id == found.id).values(input=BEYOND))
+        db.write("UPDATE tool_call SET input = %(input)s WHERE id = %(id)s", id=found.id, input=Jsonb(BEYOND))
 
 
 def _lapse(stage: Stage, *found: ToolCall) -> None:
     with transaction(stage.workspace_id) as db:
         for age, one in enumerate(found):
-            was = DB_NOW - sa.text(f"interval '{len(found) - age} minutes'")
-            db.execute(sa.update(ToolCall).where(ToolCall.id == one.id).values(lease_until=was))
+            lapse = "UPDATE tool_call SET lease_until = assent_now() - %(ago)s WHERE id = %(id)s"
+            db.write(lapse, id=one.id, ago=timedelta(minutes=len(found) - age))
 
 
 def test_a_changed_input_is_refused_also_when_it_cannot_be_hashed(stage: Stage) -> None:

@@ -4,16 +4,15 @@ from typing import Any
 
 import psycopg
 import pytest
-import sqlalchemy as sa
 from rows.stage import Stage, call, say
 
 from models import flow
-from models.audit import Audit
-from models.db import transaction
+from models.audit.acts import Audit
+from models.database.transactions import transaction
 from models.errors import Conflict
-from models.grant import Grant
 from models.pure.canonical import digest
-from models.tool_call import ToolCall
+from models.session.grant import Grant
+from models.session.tool_call import ToolCall
 
 HANDS = flow.Hands("worker", "stor_1", lambda _address: True)
 
@@ -65,7 +64,7 @@ def test_the_model_can_call_neither_the_approvals_nor_a_tool_that_it_was_not_giv
     assert not stage.approvals(session)
     assert "no tool named" in stage.result(found)
     with transaction(stage.workspace_id) as db:
-        acts = db.scalars(sa.select(Audit.action).where(Audit.subject_id == found.id)).all()
+        acts = [act.action for act in db.find(Audit, "WHERE subject_id = %(id)s", id=found.id)]
     assert acts == ["tool_call.refused"]
     stage.reply(session, say("I see."))
     stage.check(session)
@@ -151,4 +150,4 @@ def test_a_call_that_a_grant_allowed_runs_on_its_word_and_without_it_on_a_person
 def revoke(stage: Stage) -> None:
     """The one grant that there is."""
     with transaction(stage.workspace_id) as db:
-        db.scalars(sa.select(Grant)).one().revoke(db, stage.principal)
+        db.find(Grant)[0].revoke(db, stage.principal)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, rules
 
-from models.db import transaction
-from models.workspace import Workspace
+from models.database.transactions import transaction
+from models.workspace.workspace import Workspace
 
 
 def of_workspace(stage: Stage, policy: dict[str, Any]) -> None:

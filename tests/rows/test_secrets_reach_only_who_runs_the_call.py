@@ -2,11 +2,10 @@
 
 import json
 
-import sqlalchemy as sa
 from rows.stage import Stage, call, say
 
-from models.audit import Audit
-from models.db import transaction
+from models.audit.acts import Audit
+from models.database.transactions import transaction
 
 SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
 COMMAND = f"GITHUB_TOKEN={SECRET} git push"
@@ -15,7 +14,7 @@ COMMAND = f"GITHUB_TOKEN={SECRET} git push"
 def told(stage: Stage, session: str) -> str:
     """All that people and clients can be shown of a session, and its audit."""
     with transaction(stage.workspace_id) as db:
-        acts = [row.details for row in db.scalars(sa.select(Audit).where(Audit.chain == session))]
+        acts = [row.details for row in db.find(Audit, "WHERE chain = %(chain)s", chain=session)]
     said = [event.body for event in stage.events(session)]
     shown = [(approval.prompt, approval.masked.shown, approval.decision) for approval in stage.approvals(session)]
     return json.dumps([acts, said, shown])

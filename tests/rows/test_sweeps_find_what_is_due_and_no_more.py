@@ -1,21 +1,22 @@
 """Rule 12: each sweep finds a bounded number, of what is due alone, the longest overdue first; other beats do not hold it up."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from rows.stage import Stage, call, entry
 
-from models import due, toolset
-from models.approval import Approval
-from models.clock import ahead
-from models.db import transaction
-from models.grant import Grant
-from models.idempotency import Answer
-from models.tool_call import ToolCall
-from models.turn import Turn
+from models.database import clock as database_clock
+from models.database.transactions import transaction
+from models.flow import due
+from models.session.approval import Approval
+from models.session.grant import Grant
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
+from models.workspace import toolset
+from models.workspace.idempotency import Answer
 
 Begin = Callable[[Stage], Any]
 
@@ -61,7 +62,8 @@ def set_times(stage: Stage, rows: list[Any], column: str, minutes: list[float]) 
     """Have it been due so many minutes ago."""
     with transaction(stage.workspace_id) as db:
         for row, ago in zip(rows, minutes, strict=True):
-            db.execute(sa.update(type(row)).where(type(row).id == row.id).values({column: ahead(-60 * ago)}))
+            update = f"UPDATE {row.__tablename__} SET {column} = assent_now() - %(ago)s WHERE id = %(id)s"
+            db.write(update, id=row.id, ago=timedelta(minutes=ago))
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_a_row_that_somebody_works_on_holds_up_no_hint_of_another(stage: Stage, 
     first, second = queued(stage), queued(stage)
     clock.advance(60)
     with transaction(stage.workspace_id) as db:
-        db.execute(sa.select(Turn.id).where(Turn.id == first.id).with_for_update())
+        db.rows("SELECT FROM turn WHERE id = %(id)s FOR UPDATE", id=first.id)
         assert [hint.args[0] for hint in due.hints(Turn)] == [second.id]
     assert [hint.args[0] for hint in due.hints(Turn)] == [first.id]
 
@@ -128,7 +130,7 @@ def test_the_oldest_grants_are_swept_for_first_and_one_alone_by_its_hint(stage: 
         waits = asked(stage)
         stage.decide(waits, result="allow", scope="session")
     with transaction(stage.workspace_id) as db:
-        older, newer = db.scalars(sa.select(Grant.id).order_by(Grant.created_at))
+        older, newer = [grant.id for grant in db.find(Grant, "ORDER BY created_at")]
     assert [new.id for new in due.new_grants()] == [older, newer]
     assert [new.id for new in due.new_grants(limit=1)] == [older]
     assert [new.id for new in due.new_grants(newer)] == [newer]
@@ -138,10 +140,12 @@ def test_so_many_old_answers_are_forgotten_at_once(stage: Stage) -> None:
     said = {"workspace_id": stage.workspace_id, "body_sha256": "", "status": 200, "text": ""}
     with transaction(stage.workspace_id) as db:
         for answer in "abc":
-            db.add(Answer(id=answer, expires_at=ahead(3600 if answer == "c" else -60), **said))
+            db.insert(
+                Answer(id=answer, expires_at=database_clock.now(db) + timedelta(seconds=3600 if answer == "c" else -60), **said)
+            )
     kept = []
     for _ in range(3):
         due.forget_answers(limit=1)
         with transaction(stage.workspace_id) as db:
-            kept.append(db.query(Answer).count())
+            kept.append(len(db.find(Answer)))
     assert kept == [2, 1, 1]

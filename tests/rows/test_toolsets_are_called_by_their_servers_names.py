@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, entry, rules, say
 
-from models import due, toolset
-from models.db import transaction
+from models.database.transactions import transaction
 from models.errors import Invalid
+from models.flow import due
 from models.pure.naming import full_name
-from models.tool_call import ToolCall
+from models.session.tool_call import ToolCall
+from models.workspace import toolset
 
 SHOP = {"shop": "assent:orders"}
 URL = "https://tools.example/mcp"

@@ -13,9 +13,8 @@ monkey.patch_all()
 import json, sys
 import gevent
 from gevent.event import Event
-from models.driver import Cooperating
-from models.db import transaction
-from models.pipeline import Statement, ask
+from models.database.exchange import Statement
+from models.database.transactions import transaction
 
 workspace_id = sys.argv[1]
 LOCK = Statement("SELECT pg_advisory_xact_lock(36)", {})
@@ -26,17 +25,16 @@ HELD, order = Event(), []
 TWO_GREENLETS = """
 def hold():
     with transaction(workspace_id) as db:
-        assert isinstance(db.pipeline.driver, Cooperating)
-        ask(db, LOCK)
+        db.read(LOCK)
         HELD.set()
-        while not ask(db, WAITERS)[0][0][0]:
+        while not db.read(WAITERS)[0][0][0]:
             gevent.sleep(0)
         order.append("holder")
 
 def wait():
     HELD.wait()
     with transaction(workspace_id) as db:
-        ask(db, LOCK, Statement("SELECT 1", {}))
+        db.read(LOCK, Statement("SELECT 1", {}))
         order.append("waiter")
 
 gevent.joinall([gevent.spawn(wait), gevent.spawn(hold)], raise_error=True)
@@ -44,7 +42,6 @@ print(json.dumps(order))
 """
 
 A_KILL = """
-from models.pipeline import queue
 from models.settings import settings
 
 CHANGE = Statement("SELECT set_config('assent.workspace', 'elsewhere', true)", {})
@@ -52,20 +49,20 @@ WHERE = Statement("SELECT current_setting('assent.workspace'), id FROM workspace
 
 def wait():
     with transaction(workspace_id) as db:
-        queue(db, CHANGE)
-        ask(db, LOCK)
+        db.write(CHANGE.sql)
+        db.read(LOCK)
 
 with transaction(workspace_id) as db:
-    ask(db, LOCK)
+    db.read(LOCK)
     waiters = [gevent.spawn(wait) for _ in range(settings().database_pool_size - 1)]
-    while ask(db, WAITERS)[0][0][0] < len(waiters):
+    while db.read(WAITERS)[0][0][0] < len(waiters):
         gevent.sleep(0)
     gevent.killall(waiters)
 ends = [repr(waiter.value) for waiter in waiters]
 
 def look():
     with transaction(workspace_id) as db:
-        return ask(db, WHERE)[0]
+        return db.read(WHERE)[0]
 
 after = gevent.joinall([gevent.spawn(look) for _ in range(settings().database_pool_size)], raise_error=True)
 print(json.dumps([sorted(set(ends)), [list(map(list, each.value)) for each in after]]))

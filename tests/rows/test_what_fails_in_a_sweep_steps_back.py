@@ -5,17 +5,17 @@ from typing import Any
 
 import psycopg
 import pytest
-import sqlalchemy as sa
 from own_database import Clock, DatabaseUrls
 from psycopg import sql
 from rows.stage import Stage, call
 
-from models import due, sweep_failure
-from models.approval import Approval
-from models.db import transaction
-from models.sweep_failure import SweepFailure
-from models.tool_call import ToolCall
-from models.turn import Turn
+from models.database.transactions import transaction
+from models.flow import due
+from models.session import sweep_failure
+from models.session.approval import Approval
+from models.session.sweep_failure import SweepFailure
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
 from workers import sweeps
 
 Row = Turn | ToolCall | Approval
@@ -147,7 +147,7 @@ def test_five_hundred_that_always_fail_do_not_starve_one(
     sweeps.expire_approvals()
     assert stage.get(Approval, last.id).status == "expired"
     with transaction(stage.workspace_id) as db:
-        assert db.query(SweepFailure).count() == due.BATCH
+        assert len(db.find(SweepFailure, "")) == due.BATCH
 
 
 def turn_of(stage: Stage, approval: Approval) -> str:
@@ -167,8 +167,8 @@ def test_a_failure_is_counted_once_for_all_beats_and_each_pause_is_longer(stage:
         for _ in range(3):  # beats
             sweep_failure.step_back("rescue", "sesn_1", stage.workspace_id)
         with transaction(stage.workspace_id) as db:
-            failure = db.get_one(SweepFailure, ("rescue", "sesn_1"))
-            left = db.scalar(sa.select(sa.func.extract("epoch", SweepFailure.not_before - sa.func.assent_now())))
+            failure = db.get_one(SweepFailure, "rescue", "sesn_1")
+            left = db.value("SELECT extract(epoch FROM not_before - assent_now()) FROM sweep_failure")
         pauses.append((failure.failures, round(float(left or 0))))
         clock.advance(float(left or 0) + 0.1)
     assert pauses == [(1, 5), (2, 10), (3, 20), (4, 40), (5, 80), (6, 160), (7, 300), (8, 300)]
@@ -194,7 +194,7 @@ def test_sessions_that_fail_hold_up_no_other_that_a_grant_covers(
         sweeps.release_granted()
     assert {stage.get(Approval, row.id).status for row in rows} == {"allowed"}
     with transaction(stage.workspace_id) as db:
-        assert db.query(SweepFailure).count() == 0
+        assert len(db.find(SweepFailure, "")) == 0
 
 
 def test_a_failure_is_forgotten_once_its_subject_is_no_longer_due(stage: Stage, clock: Clock) -> None:
@@ -203,4 +203,4 @@ def test_a_failure_is_forgotten_once_its_subject_is_no_longer_due(stage: Stage, 
         clock.advance(ahead)
         sweeps.forget_answers()
         with transaction(stage.workspace_id) as db:
-            assert db.query(SweepFailure).count() == left
+            assert len(db.find(SweepFailure, "")) == left

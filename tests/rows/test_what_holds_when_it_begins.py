@@ -3,17 +3,16 @@
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from rows.stage import Stage, call, rules, say
 
 from models import flow
-from models.approval import Approval
-from models.audit import Audit
-from models.db import transaction
+from models.audit.acts import Audit
+from models.database.transactions import transaction
 from models.errors import Conflict
-from models.grant import Grant
-from models.tool_call import ToolCall
-from models.workspace import Workspace
+from models.session.approval import Approval
+from models.session.grant import Grant
+from models.session.tool_call import ToolCall
+from models.workspace.workspace import Workspace
 
 
 def forbid(stage: Stage, match: str = "bash(rm *)") -> None:
@@ -74,7 +73,7 @@ def test_a_lost_call_whose_grant_is_gone_and_that_a_person_denies_is_not_said_to
     clock.advance(60)
     stage.rescue(held)
     with transaction(stage.workspace_id) as db:
-        db.scalars(sa.select(Grant)).one().revoke(db, stage.principal)
+        db.find(Grant)[0].revoke(db, stage.principal)
     assert stage.claim_call(found) is None
     decided(stage, session, result="deny")
     assert stage.get(ToolCall, found.id).status == "cancelled"
@@ -121,7 +120,7 @@ def test_a_grant_is_about_the_tool_that_was_looked_at_not_about_its_name(stage: 
     [found] = stage.reply(weather, call("lookup", n=1))
     stage.decide(stage.approvals(weather)[0], result="allow", scope="always")
     with transaction(stage.workspace_id) as db:
-        given = db.scalars(sa.select(Grant)).one()
+        given = db.find(Grant)[0]
         given.tool, given.match = "bash", "bash"
     session = stage.session(of_agent=given.agent_id)
     stage.message(session)
@@ -141,7 +140,7 @@ def test_a_person_s_rerun_needs_no_grant_any_more(stage: Stage, clock: Any) -> N
     clock.advance(60)
     stage.rescue(held)
     with transaction(stage.workspace_id) as db:
-        for given in db.scalars(sa.select(Grant)):
+        for given in db.find(Grant):
             given.revoke(db, stage.principal)
     decided(stage, session, outcome="rerun")
     assert stage.claim_call(found)
@@ -190,12 +189,12 @@ def test_the_audit_has_the_hash_of_what_was_decided(stage: Stage) -> None:
     held = stage.claim_call(found)
     assert held
     with transaction(stage.workspace_id) as db:
-        acts = {row.action: row.details for row in db.scalars(sa.select(Audit).where(Audit.chain == session))}
+        acts = {row.action: row.details for row in db.find(Audit, "WHERE chain = %(chain)s", chain=session)}
     assert acts["approval.decided"]["decided_sha256"] == acts["tool_call.started"]["input_sha256"] == held.input_sha256
 
 
 def test_grants_that_are_over_do_not_count_towards_the_limit(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.grant.MAX_OF_SESSION", 1)
+    monkeypatch.setattr("models.session.grant.MAX_OF_SESSION", 1)
     session = stage.session(bash=rules(("ask", "bash(b)")))
     ask(stage, session, command="ls")
     decided(stage, session, result="allow", scope="session", max_uses=1)

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, say
 
-from models import db as database
-from models import due, flow
-from models.tool_call import ToolCall
-from models.turn import Turn
+from models import flow
+from models.database import transactions as database
+from models.flow import due
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
 
 
 @pytest.fixture

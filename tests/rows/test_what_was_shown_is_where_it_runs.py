@@ -3,15 +3,15 @@
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from rows.stage import Stage, call, entry, say
 
-from models import flow, toolset
-from models.agent import Agent
-from models.db import transaction
+from models import flow
+from models.database.transactions import transaction
 from models.errors import Conflict
-from models.grant import Grant
-from models.tool_call import ToolCall
+from models.session.grant import Grant
+from models.session.tool_call import ToolCall
+from models.workspace import toolset
+from models.workspace.agent import Agent
 
 REFUND = "mcp__shop__refund"
 HERE, THERE = "https://here.example/mcp", "https://there.example/mcp"
@@ -48,7 +48,7 @@ def test_a_call_of_a_server_that_has_moved_is_allowed_no_more(stage: Stage, two_
     with pytest.raises(Conflict, match="not permitted any more"):
         stage.confirm(session, found.id, scope="session")
     with transaction(stage.workspace_id) as db:
-        assert not list(db.scalars(sa.select(Grant)))
+        assert not db.find(Grant)
 
 
 def test_a_call_that_was_allowed_before_its_server_moved_does_not_run(stage: Stage, two_servers: None) -> None:
@@ -84,7 +84,7 @@ def test_a_grant_is_not_spent_on_a_call_that_fits_its_tool_no_more(stage: Stage)
         flow.release_waiting(stage.workspace_id, session)
         assert stage.claim_call(found) is None
     with transaction(stage.workspace_id) as db:
-        assert [grant.uses for grant in db.scalars(sa.select(Grant))] == [0]
+        assert [grant.uses for grant in db.find(Grant)] == [0]
 
 
 def test_a_worker_without_the_toolset_does_not_tie_the_session_to_its_storage(stage: Stage) -> None:

@@ -9,8 +9,9 @@ import pytest
 from looking import text
 
 from models.settings import settings
-from workers.tools import registry, sandbox, workdir
+from workers.tools import registry, workdir
 from workers.tools.kinds import ToolContext, ToolResult
+from workers.tools.sandbox import bubblewrap as sandbox
 
 
 @pytest.fixture(autouse=True)

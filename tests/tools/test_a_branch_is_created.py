@@ -4,14 +4,15 @@ import pytest
 from looking import text
 
 from models.settings import settings
-from workers.tools import registry, sandbox
-from workers.tools.branch import CREATE_BRANCH
+from workers.tools import registry
+from workers.tools.builtin.branch import CREATE_BRANCH
+from workers.tools.sandbox import bubblewrap
 
 
 @pytest.fixture
 def create(context, each_shell):
     """Calls the tool: `create("x", start="main")`."""
-    if sandbox.program("git") is None:
+    if bubblewrap.program("git") is None:
         pytest.skip("NOT TESTED, branches: git is not installed")
 
     def run(name, start=None, directory=None, cancelled=None, seconds=30):
@@ -162,7 +163,7 @@ def test_what_somebody_else_owns_is_a_repository_all_the_same(git, files, each_s
 
 def test_without_a_sandbox_that_works_nothing_runs(context, files, monkeypatch, tmp_path):
     monkeypatch.setenv("ASSENT_SHELL", "bubblewrap")
-    monkeypatch.setattr(sandbox, "PATH", str(tmp_path))
+    monkeypatch.setattr(bubblewrap, "PATH", str(tmp_path))
     settings.cache_clear()
     result = registry.execute(CREATE_BRANCH, context(), {"name": "x"})
     assert result.is_error

@@ -17,8 +17,9 @@ from pydantic import BaseModel, Field
 
 from models.pure.fitting import misfit
 from models.pure.masking import mask
-from workers.tools import registry, running
-from workers.tools.toolset import TRIES, Cache, Context, Document, Image, ToolError, Toolset
+from workers.tools import registry
+from workers.tools.python import running
+from workers.tools.python.toolset import TRIES, Cache, Context, Document, Image, ToolError, Toolset
 
 
 class Colour(enum.Enum):
@@ -308,7 +309,7 @@ def test_masked_parameters_are_shown_to_nobody(declared):
 @pytest.fixture
 def flaky(declared, monkeypatch):
     """A tool that fails with the given errors, one by one, then succeeds; and the ids of its calls."""
-    monkeypatch.setattr("workers.tools.toolset._WAIT_SECONDS", 0.001)
+    monkeypatch.setattr("workers.tools.python.toolset._WAIT_SECONDS", 0.001)
 
     def make(*errors, retry_on=(ConnectionError,)):
         ids, left = [], list(errors)

@@ -17,15 +17,18 @@ from looking import alive, text, until
 from written import Caller, House
 
 from models.settings import settings
-from workers.tools import lease_clock, running
-from workers.tools.kinds import OutcomeUnknown, ToolContext
+from workers.tools.errors import OutcomeUnknown
+from workers.tools.kinds import ToolContext
+from workers.tools.python import running
+from workers.tools.sandbox import lease_clock
 
 pytestmark = [pytest.mark.crash]
 
 LEASE = 2.0
 WORKER = f"""
 import json, sys
-from workers.tools import lease_clock, registry, workdir
+from workers.tools import registry, workdir
+from workers.tools.sandbox import lease_clock
 root = workdir.session_root("sesn_1")
 tool, fields = json.loads(sys.stdin.read())
 lease_clock.extend(lease_clock.now() + {LEASE})

@@ -18,10 +18,10 @@ from click.testing import CliRunner
 from looking import alive, text, until
 from written import Caller, House
 
-from api.cli import main
+from api.cli.main import main
 from models.settings import settings
-from workers.tools import child, running
-from workers.tools.kinds import OutcomeUnknown, ToolError
+from workers.tools.errors import OutcomeUnknown, ToolError
+from workers.tools.python import child, running
 
 TOOLS = """
     import ctypes, logging, os, resource, signal, subprocess, sys, threading, time

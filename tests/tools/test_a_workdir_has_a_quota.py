@@ -7,7 +7,8 @@ import pytest
 from looking import text
 
 from models.settings import settings
-from workers.tools import quota, workdir
+from workers.tools import workdir
+from workers.tools.sandbox import quota
 
 LIMIT = 2_000_000
 

@@ -8,7 +8,7 @@ import psutil
 import pytest
 from looking import text
 
-from workers.tools import syscalls
+from workers.tools.sandbox import syscalls
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from looking import text
 
-from workers.tools import syscalls, workdir
+from workers.tools import workdir
+from workers.tools.sandbox import syscalls
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
 

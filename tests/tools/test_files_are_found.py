@@ -7,7 +7,7 @@ import time
 import pytest
 from looking import text
 
-from workers.tools import find
+from workers.tools.builtin import find
 
 
 @pytest.fixture

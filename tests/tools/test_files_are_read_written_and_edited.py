@@ -7,7 +7,7 @@ import pytest
 from looking import text
 
 from models.settings import settings
-from workers.tools import write
+from workers.tools.builtin import write
 
 
 def test_read_gives_the_exact_text(call, files):

@@ -5,8 +5,8 @@ import shlex
 import pytest
 from looking import text
 
-from workers.tools import git as git_settings
-from workers.tools import sandbox
+from workers.tools.sandbox import bubblewrap
+from workers.tools.sandbox import git as git_settings
 
 TRAP = "touch $HOME/ran; true"
 
@@ -14,7 +14,7 @@ TRAP = "touch $HOME/ran; true"
 @pytest.fixture
 def git(call, files, each_shell):
     """Runs shell commands in the workdir; what they print. Ahead of them, a repository with two commits."""
-    if sandbox.program("git") is None:
+    if bubblewrap.program("git") is None:
         pytest.skip("NOT TESTED, git: it is not installed")
 
     def run(command):

@@ -2,7 +2,7 @@
 
 from looking import text
 
-from workers.tools import sandbox
+from workers.tools.sandbox import bubblewrap as sandbox
 
 
 def test_no_folder_in_which_programs_are_looked_for_can_be_written(call, bubblewrap):

@@ -12,8 +12,8 @@ from looking import text
 
 from models.settings import settings
 from workers.tools import clean, media, registry
+from workers.tools.builtin.results import READ_RESULT
 from workers.tools.output import OutputSoFar
-from workers.tools.results import READ_RESULT
 
 PNG = b"\x89PNG\r\n\x1a\n"
 LIMIT = 2_000

@@ -9,7 +9,7 @@ import pytest
 from looking import text
 
 from workers.tools import paths
-from workers.tools.kinds import ToolError
+from workers.tools.errors import ToolError
 
 
 @pytest.fixture

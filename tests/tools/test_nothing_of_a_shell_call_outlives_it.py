@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from looking import alive, keepers, text, until
 
-from workers.tools.kinds import OutcomeUnknown
+from workers.tools.errors import OutcomeUnknown
 
 pytestmark = [pytest.mark.crash]
 
@@ -127,7 +127,7 @@ def test_the_shell_outlives_signals_that_end_workers_gracefully(call, mark):
 
 @pytest.mark.parametrize("number", ["KILL", "STOP"])
 def test_without_the_keepers_word_the_outcome_is_unknown(call, mark, number, monkeypatch):
-    monkeypatch.setattr("workers.tools.leash.SLACK_SECONDS", -4.0)
+    monkeypatch.setattr("workers.tools.sandbox.leash.SLACK_SECONDS", -4.0)
     with pytest.raises(OutcomeUnknown):
         call("bash", seconds=1, command=f"kill -{number} $PPID; sleep {mark}")
     until(lambda: not alive(mark))
@@ -142,7 +142,7 @@ def test_the_command_cannot_speak_for_the_keeper(call, files):
 
 
 def test_a_shell_that_cannot_start_is_an_error_not_an_unknown(call, monkeypatch):
-    monkeypatch.setattr("workers.tools.leash._KEEPER", "/nonexistent.py")
+    monkeypatch.setattr("workers.tools.sandbox.leash._KEEPER", "/nonexistent.py")
     assert text(call("bash", command="true")) == "bash: could not be started: its keeper failed"
 
 

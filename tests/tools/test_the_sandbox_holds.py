@@ -8,7 +8,8 @@ import pytest
 from looking import text
 
 from models.settings import settings
-from workers.tools import sandbox, workdir
+from workers.tools import workdir
+from workers.tools.sandbox import bubblewrap as sandbox
 
 MISSING = "bubblewrap (bwrap) is missing or does not work here"
 

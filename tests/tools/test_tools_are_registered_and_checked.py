@@ -10,7 +10,8 @@ from looking import text
 
 from models.pure.fitting import misfit
 from workers.tools import registry
-from workers.tools.kinds import OutcomeUnknown, Tool, ToolError, ToolResult, text_result
+from workers.tools.errors import OutcomeUnknown, ToolError
+from workers.tools.kinds import Tool, ToolResult, text_result
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"], "additionalProperties": False}
 

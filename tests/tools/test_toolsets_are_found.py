@@ -6,9 +6,9 @@ import pytest
 from click.testing import CliRunner
 from written import House
 
-from api.cli import main
+from api.cli.main import main
 from models.settings import settings
-from workers.tools import child, running
+from workers.tools.python import child, running
 
 GOOD = """
     {name} = Toolset("{name}")

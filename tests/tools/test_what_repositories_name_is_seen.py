@@ -4,14 +4,14 @@ import subprocess
 
 import pytest
 
-from workers.tools import sandbox
-from workers.tools.git_look import may_run_programs
+from workers.tools.builtin.git_look import may_run_programs
+from workers.tools.sandbox import bubblewrap
 
 
 @pytest.fixture
 def git(files):
     """Runs git on the host in the session's files."""
-    if sandbox.program("git") is None:
+    if bubblewrap.program("git") is None:
         pytest.skip("NOT TESTED, git: it is not installed")
     identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
     return lambda *words: subprocess.run(["git", *identity, *words], cwd=files, check=True, capture_output=True)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from models.settings import settings
-from workers.tools import running
 from workers.tools.kinds import ToolContext, ToolResult
+from workers.tools.python import running
 
-HEAD = "from workers.tools.toolset import Cache, Context, Document, Image, ToolError, Toolset\n"
+HEAD = "from workers.tools.python.toolset import Cache, Context, Document, Image, ToolError, Toolset\n"
 
 
 @dataclass

@@ -10,8 +10,8 @@ import pytest
 from own_database import DatabaseUrls
 
 from models.settings import settings
-from workers.tools import running
 from workers.tools.kinds import ToolContext, ToolResult
+from workers.tools.python import running
 from workers.toolsets import orders
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from models.pure.masking import mask
 from models.pure.policy import Rulebook, policy_of
-from workers.tools.kinds import ToolError
+from workers.tools.errors import ToolError
 
 REFUND = {"order_id": "1001", "amount_cents": 500, "reason": "broken"}
 
@@ -94,7 +94,7 @@ def test_the_account_is_shown_to_nobody(entries):
 
 
 def test_a_database_that_is_away_is_told_by_its_kind(shop, monkeypatch):
-    from workers.tools import running
+    from workers.tools.python import running
 
     monkeypatch.setenv("ORDERS_DATABASE_URL", "postgresql://localhost:1/none")
     running.end_idle()

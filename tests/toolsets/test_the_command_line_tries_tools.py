@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from api.cli import main
+from api.cli.main import main
 
 REFUND = json.dumps({"order_id": "1001", "amount_cents": 500, "reason": "broken", "iban": "DE1"})
 
@@ -65,7 +65,7 @@ def test_a_refusal_and_a_wrong_input_are_told(assent):
 
 
 def test_a_mistake_inside_is_shown_with_its_traceback(assent, monkeypatch):
-    from workers.tools import running
+    from workers.tools.python import running
 
     running.end_idle()
     monkeypatch.delenv("ORDERS_DATABASE_URL")

@@ -11,7 +11,7 @@ from walls.world import World
 def app(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
     """The API, in this process, which signs its audit."""
     from api import create_app
-    from models import seal_key, signed_heads
+    from models.audit import seal_key, signed_heads
     from models.settings import settings
 
     found = create_app()

@@ -30,7 +30,7 @@ SYSTEM_WRITES = {("turn", "hinted_at"), ("tool_call", "hinted_at")}
 
 
 def connect(url: str, workspace_id: str | None = None) -> "psycopg.Connection[Any]":
-    """As a running role, in a workspace as `models.db.transaction` sets it."""
+    """As a running role, in a workspace as `models.database.transactions.transaction` sets it."""
     db = psycopg.connect(url, autocommit=True, row_factory=psycopg.rows.dict_row)
     if workspace_id is not None:
         db.execute("SELECT set_config('assent.workspace', %s, false)", [workspace_id])
@@ -100,7 +100,7 @@ def test_another_workspace_s_rows_are_neither_seen_nor_changed_nor_made(
             _nothing(db, "UPDATE {} SET workspace_id = workspace_id WHERE workspace_id = %s", table, theirs.workspace_id)
             _nothing(db, "DELETE FROM {} WHERE workspace_id = %s", table, theirs.workspace_id)
             with pytest.raises(InsufficientPrivilege, match=r"row-level security"):
-                insert(db, table, row)
+                db.insert(table, row)
             with pytest.raises(InsufficientPrivilege):
                 run(db, "TRUNCATE {} CASCADE", table)
     with connect(database_urls.app, ours.workspace_id) as db:
@@ -126,7 +126,7 @@ def test_the_sweeps_role_reads_no_content_and_writes_hints_only(theirs: World, d
         readable = {column for column in row if _may(db, sql.SQL("SELECT {} FROM {} LIMIT 1"), column, table)}
         writable = {column for column in row if _may(db, sql.SQL("UPDATE {1} SET {0} = {0} WHERE false"), column, table)}
         with pytest.raises(InsufficientPrivilege):
-            insert(db, table, row)
+            db.insert(table, row)
         removable = _may(db, sql.SQL("DELETE FROM {1} WHERE false AND {0} IS NULL"), "workspace_id", table)
     allowed = ALWAYS | NOT_CONTENT[table] if table in NOT_CONTENT else set()
     assert readable <= allowed, f"{table}: {readable - allowed} is content"

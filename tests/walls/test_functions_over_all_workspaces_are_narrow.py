@@ -10,8 +10,8 @@ from psycopg.errors import InsufficientPrivilege
 from rows.stage import call
 from walls.world import World
 
-from models import key_lookup
 from models.pure.key_secret import sha256
+from models.workspace import key_lookup
 
 FUNCTIONS = {
     "assent_announce_toolsets": ("'[]'", "false", "1.0"),

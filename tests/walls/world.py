@@ -3,7 +3,6 @@
 from typing import Any
 
 import psycopg
-import sqlalchemy as sa
 from doors.served import MODEL, key, message
 from flask import Flask
 from flask.testing import FlaskClient
@@ -11,11 +10,13 @@ from psycopg import sql
 from rows.stage import Stage, call
 from werkzeug.test import TestResponse
 
-from models import schema, seal, signer, sweep_failure, toolset  # noqa: F401 - every table is imported
-from models.api_key import ApiKey
-from models.db import Base, transaction
-from models.environment import Environment
-from models.tool_call import ToolCall
+from models.audit import seals, signer
+from models.database.tables import Base
+from models.database.transactions import transaction
+from models.session import sweep_failure
+from models.session.tool_call import ToolCall
+from models.workspace import toolset
+from models.workspace.api_key import ApiKey
 
 TABLES = sorted(set(Base.metadata.tables) - {"toolset"})
 """`toolset` is the operator's: no tenant's, and read by all."""
@@ -58,7 +59,7 @@ class World:
             self.ids["api_key_id"] = ApiKey.create(db, workspace_id=self.workspace_id, name="Spare")[0].id
         self.ids["work_id"] = self._first(f"/v1/environments/{self.ids['environment_id']}/work")
         with signer.signer() as by:
-            assert seal.seal(self.workspace_id, [self.session_id, self.workspace_id], by)
+            assert seals.seal(self.workspace_id, [self.session_id, self.workspace_id], by)
         sweep_failure.step_back("rescue", self.session_id, self.workspace_id)
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
@@ -74,7 +75,7 @@ class World:
     def built_in(self) -> str:
         """The environment that every workspace has."""
         with transaction(self.workspace_id) as db:
-            return db.scalars(sa.select(Environment.id).where(Environment.built_in)).one()
+            return str(db.value("SELECT id FROM environment WHERE built_in"))
 
     def call(self) -> ToolCall:
         """The call that waits for a person."""

@@ -16,7 +16,7 @@ from doors.served import key, served
 from own_database import Cleaner, DatabaseUrls
 from rows.stage import Stage
 
-from models.approval import Approval
+from models.session.approval import Approval
 from workers.toolsets import orders
 
 BEAT = [sys.executable, "-m", "celery", "-A", "workers", "beat", "--scheduler", "celery.beat:Scheduler"]

@@ -6,8 +6,8 @@ import psycopg
 from crashes.processes import wait_for
 from whole.conftest import ALLOW, Begin, House
 
-from models.attempt import Attempt
-from models.tool_call import ToolCall
+from models.session.attempt import Attempt
+from models.session.tool_call import ToolCall
 
 
 def test_a_call_of_each_kind_in_one_turn(house: House, begin: Begin) -> None:
@@ -76,7 +76,7 @@ def test_a_server_s_question_waits_for_a_person_and_not_on_a_connection(house: H
     talk.until("waiting")
     assert talk.asked.kind == "question"
     assert (talk.asked.questions or {})["form"]["message"] == "Which colour?"
-    assert talk.stage.get(Attempt, (talk.asked.tool_call_id, 1)).outcome == "asked"
+    assert talk.stage.get(Attempt, talk.asked.tool_call_id, 1).outcome == "asked"
     answers = {"form": {"action": "accept", "content": {"colour": "red"}}, "page": {"action": "decline"}}
     talk.decide(result="allow", answers=answers)
     talk.until("idle")

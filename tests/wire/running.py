@@ -13,8 +13,8 @@ from anthropic import Anthropic, AsyncAnthropic
 from doors.served import key
 from rows.stage import Stage
 
-from models.api_key import ApiKey
-from models.db import transaction
+from models.database.transactions import transaction
+from models.workspace.api_key import ApiKey
 
 SCHEMA: Any = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 SECONDS = 20

@@ -14,7 +14,7 @@ from doors.served import key
 from rows.stage import Stage, call, say
 from wire.running import MODEL, SCHEMA, SECONDS, Runner, results, until
 
-from models.tool_call import ToolCall
+from models.session.tool_call import ToolCall
 
 
 def play(stage: Stage, session_id: str) -> None:

@@ -9,7 +9,7 @@ from anthropic import Anthropic
 from rows.stage import Stage, call, say
 
 from models import flow
-from models.tool_call import ToolCall
+from models.session.tool_call import ToolCall
 
 MODEL = "claude-opus-5-5"
 CUSTOM: Any = {"type": "custom", "name": "look_up", "description": "d", "input_schema": {"type": "object", "properties": {}}}
@@ -90,7 +90,7 @@ def expire(stage: Stage, session_id: str) -> None:
 
 
 def _overdue(db: Any, session_id: str) -> None:
-    from models.approval import Approval
+    from models.session.approval import Approval
 
     for approval in Approval.pending(db, session_id):
         approval.expires_at = approval.created_at
@@ -119,7 +119,7 @@ def fail(stage: Stage, session_id: str) -> None:
 
 
 def _due(db: Any, turn_id: str | None) -> None:
-    from models.turn import Turn
+    from models.session.turn import Turn
 
     turn = db.get_one(Turn, turn_id)
     turn.due_at = turn.created_at

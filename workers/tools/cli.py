@@ -1,7 +1,7 @@
 """`assent tools`: for who writes toolsets. It needs no server, and runs what a worker would run as a worker would run it.
 
-The console script is of `api`, which must not know tools: it names this file by text (`api.cli.ELSEWHERE`), and nothing that serves
-requests ever loads it. What it needs is imported when a command runs, so that the other commands start at once.
+The console script is of `api`, which must not know tools: it names this file by text (`api.cli.main.ELSEWHERE`), and nothing that
+serves requests ever loads it. What it needs is imported when a command runs, so that the other commands start at once.
 """
 
 import getpass
@@ -64,8 +64,8 @@ def tools_call(tool: str, given: str, call_id: str | None, workdir: Path | None,
     """Run a tool here, in a runner of its own. No policy is asked: you are the person."""
     from models.pure.masking import mask
     from models.pure.prompting import fill
-    from workers.tools import running
-    from workers.tools.kinds import OutcomeUnknown, ToolError
+    from workers.tools.errors import OutcomeUnknown, ToolError
+    from workers.tools.python import running
 
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
     found = _tool(tool)
@@ -94,7 +94,7 @@ def tools_call(tool: str, given: str, call_id: str | None, workdir: Path | None,
 
 
 def _all() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    from workers.tools import running
+    from workers.tools.python import running
 
     found, problems = running.describe()
     return {name: [tool.described for tool in tools] for name, tools in _house().items()} | found, problems
@@ -119,7 +119,7 @@ def _entry(tool: str) -> dict[str, Any]:
 
 
 def _tool(tool: str) -> "Tool":
-    from workers.tools import running
+    from workers.tools.python import running
 
     toolset, _, name = tool.partition(".")
     if known := next((known for known in _house().get(toolset, []) if known.name == name), None):
@@ -140,7 +140,7 @@ def _input(tool: "Tool", given: str) -> dict[str, Any]:
 
 
 def _context(tool: "Tool", call_id: str | None, root: Path) -> "ToolContext":
-    from models import ids
+    from models.database import ids
     from workers.tools.kinds import ToolContext
 
     for folder in (root / "files", root / "state"):

@@ -8,19 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from models.settings import settings
-from workers.tools import lease_clock
+from workers.tools.errors import LAPSED, ToolError
 from workers.tools.output import OutputSoFar
-
-
-class ToolError(Exception):
-    """The tool says no, in plain words for the model. Its effect has ended or never began."""
-
-
-LAPSED = "its worker did not renew its lease in time, so that others may have the call by now"
-
-
-class OutcomeUnknown(Exception):
-    """Nobody can prove that the call's effect has ended. A person must settle it."""
+from workers.tools.sandbox import lease_clock
 
 
 @dataclass(frozen=True)
@@ -157,7 +147,7 @@ class Tool:
 
     @cached_property
     def described(self) -> dict[str, Any]:
-        """Itself as JSON, for those that give it to a model but do not run it: an entry of `models.toolset`."""
+        """Itself as JSON, for those that give it to a model but do not run it: an entry of `models.workspace.toolset`."""
         return {
             "name": self.name,
             "description": self.description,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workers.tools.clean import visible
-from workers.tools.kinds import ToolError
+from workers.tools.errors import ToolError
 
 _PATH_BYTES = 4096
 _NAME_BYTES = 255

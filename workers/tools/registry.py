@@ -9,15 +9,16 @@ from typing import Any
 from models.pure.fitting import misfit
 from models.pure.storable import is_deep, storable
 from models.settings import settings
+from workers.tools.builtin.edit import EDIT
+from workers.tools.builtin.find import GLOB
+from workers.tools.builtin.grep import GREP
+from workers.tools.builtin.read import READ
+from workers.tools.builtin.shell import BASH, shell_ready
+from workers.tools.builtin.write import WRITE
 from workers.tools.clean import bounded, visible
-from workers.tools.edit import EDIT
-from workers.tools.find import GLOB
-from workers.tools.grep import GREP
-from workers.tools.kinds import OutcomeUnknown, Tool, ToolContext, ToolError, ToolResult, text_result
+from workers.tools.errors import OutcomeUnknown, ToolError
+from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.output import OutputSoFar
-from workers.tools.read import READ
-from workers.tools.shell import BASH, shell_ready
-from workers.tools.write import WRITE
 
 __all__ = [
     "OutcomeUnknown", "OutputSoFar", "Tool", "ToolContext", "ToolError", "ToolResult",

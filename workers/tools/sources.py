@@ -7,10 +7,11 @@ from typing import Any
 
 from models.pure.naming import OURS
 from models.settings import settings
-from workers.tools import registry, running
-from workers.tools.branch import GIT_TOOLS
+from workers.tools import registry
+from workers.tools.builtin.branch import GIT_TOOLS
+from workers.tools.builtin.results import READ_RESULT
 from workers.tools.kinds import Tool
-from workers.tools.results import READ_RESULT
+from workers.tools.python import running
 
 log = logging.getLogger(__name__)
 

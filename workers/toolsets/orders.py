@@ -13,7 +13,7 @@ import psycopg
 from psycopg.rows import dict_row
 from pydantic import Field
 
-from workers.tools.toolset import Cache, Context, ToolError, Toolset
+from workers.tools.python.toolset import Cache, Context, ToolError, Toolset
 
 orders = Toolset("orders", description="Orders of the shop: find them, refund them, write to who ordered.")
 

@@ -16,14 +16,15 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
-from workers.tools import lease_clock
-from workers.tools.kinds import LAPSED, OutcomeUnknown, Tool, ToolContext, ToolResult, text_result
+from workers.tools.errors import LAPSED, OutcomeUnknown
+from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.mcp.connecting import Link
 from workers.tools.mcp.connections import Connections, call_in_thread, in_thread
 from workers.tools.mcp.flights import Flight, current
 from workers.tools.mcp.outcomes import Answer, Sent, failed, is_answer, outcome
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import Unreachable
+from workers.tools.sandbox import lease_clock
 
 __all__ = ["Unreachable", "mcp_tool", "on_list_changed"]
 

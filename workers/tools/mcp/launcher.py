@@ -18,7 +18,7 @@ TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from workers.tools import keeper, lease_clock
+    from workers.tools.sandbox import keeper, lease_clock
 else:
     sys.path.append(sys.argv[3])
     import keeper

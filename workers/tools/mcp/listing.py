@@ -1,4 +1,4 @@
-"""What tools a server has, as entries of `models.toolset`."""
+"""What tools a server has, as entries of `models.workspace.toolset`."""
 
 import asyncio
 import json

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from models.pure.fitting import misfit
 from models.settings import settings
-from workers.tools.kinds import OutcomeUnknown, Question, ToolResult, text_result
+from workers.tools.errors import OutcomeUnknown
+from workers.tools.kinds import Question, ToolResult, text_result
 from workers.tools.mcp.connecting import Link
 from workers.tools.mcp.content import blocks, storable
 from workers.tools.mcp.flights import Flight

@@ -17,11 +17,11 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from models.settings import settings
-from workers.tools import keeper, lease_clock
 from workers.tools.clean import decode, visible
-from workers.tools.interpreter import compiled, environment, python
-from workers.tools.keeper import END_SECONDS
 from workers.tools.mcp.servers import Server
+from workers.tools.sandbox import keeper, lease_clock
+from workers.tools.sandbox.interpreter import compiled, environment, python
+from workers.tools.sandbox.keeper import END_SECONDS
 
 log = logging.getLogger(__name__)
 

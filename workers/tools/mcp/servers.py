@@ -57,7 +57,7 @@ class Server:
 
     @property
     def address(self) -> str:
-        """As `models.toolset` has it."""
+        """As `models.workspace.toolset` has it."""
         return self.name if self.name == self.url else OURS + self.name
 
     @cached_property

@@ -1,0 +1,146 @@
+"""One approval put to a person in a terminal: numbered choices, and what each of them asks in its turn."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from api.cli.client import Approval, Inbox, Refused
+from api.cli.forms import answered, declined
+from api.cli.showing import REACHES, describe, narrate, spelled, visible
+
+Decision = dict[str, Any]
+
+CALL: dict[str, tuple[str, Decision | None]] = {
+    "1": ("allow once", {"result": "allow"}),
+    "2": ("allow for this session", {"result": "allow", "scope": "session"}),
+    "3": ("allow always", {"result": "allow", "scope": "always"}),
+    "4": ("deny", {"result": "deny"}),
+    "5": ("deny with a message", {"result": "deny"}),
+    "6": ("deny and end the run", {"result": "deny", "interrupt": True}),
+    "7": ("edit the input, then allow", {"result": "allow"}),
+    "8": ("answer in the tool's place", {"result": "allow"}),
+    "9": ("skip", None),
+    "q": ("quit", None),
+}
+UNKNOWN: dict[str, tuple[str, Decision | None]] = {
+    "1": ("it happened: tell the agent this result", {"outcome": "happened"}),
+    "2": ("run it again, though it may have happened", {"outcome": "rerun"}),
+    "3": ("give up: tell the agent that it is not known", {"outcome": "give_up"}),
+    "9": ("skip", None),
+    "q": ("quit", None),
+}
+QUESTION: dict[str, tuple[str, Decision | None]] = {
+    "1": ("answer, and let it go on", {"result": "allow"}),
+    "2": ("decline to answer, and let it go on", {"result": "allow"}),
+    "3": ("deny: it does not go on", {"result": "deny"}),
+    "9": ("skip", None),
+    "q": ("quit", None),
+}
+CHOICES = {"tool_call": CALL, "unknown_outcome": UNKNOWN, "question": QUESTION}
+ASKED = {
+    ("tool_call", "5"): ("deny_message", "Tell the agent:"),
+    ("tool_call", "8"): ("respond", "The result:"),
+    ("unknown_outcome", "1"): ("result", "The result:"),
+}
+EDIT = "7"
+
+
+def ask(inbox: Inbox, approval: Approval) -> bool:
+    """Show one approval and carry out what the person chooses. Returns whether to go on with the next."""
+    for line in describe(approval):
+        click.echo(line)
+    choices = CHOICES[approval["kind"]]
+    while True:
+        for number, (words, _) in choices.items():
+            click.echo(f"  {number}  {words}")
+        chosen = click.prompt("Your choice", type=click.Choice(list(choices)), show_choices=False)
+        if choices[chosen][1] is None:
+            return bool(chosen != "q")
+        if decision := _complete(inbox, approval, chosen, dict(choices[chosen][1] or {})):
+            break
+    try:
+        for line in settle(inbox, approval, decision):
+            click.echo(line)
+    except Refused as refused:
+        click.echo(f"Not decided: {visible(refused.message)}")
+    except KeyboardInterrupt:
+        click.echo("The session goes on without an onlooker.")
+    return True
+
+
+def settle(inbox: Inbox, approval: Approval, decision: Decision) -> Iterator[str]:
+    """Decide what was shown, then say what the session does until it is idle. Raises Refused when it was not decided."""
+    stream = inbox.follow(approval["session_id"])
+    try:
+        decided = inbox.decide(approval["id"], {**decision, "expected_input_sha256": approval["input_sha256"]})
+        yield "Decided."
+        if decided["grant"]:
+            yield f"It gives a grant, {decided['grant']['id']}: {visible(decided['grant']['covers'])}."
+        for event in stream.until_idle():
+            yield from narrate(event)
+    finally:
+        stream.close()
+
+
+def edited(approval: Approval) -> dict[str, Any] | None:
+    """The input as the person leaves it in $EDITOR; None if it is as it was. What is hidden may stay as it is shown."""
+    text: str | None = json.dumps(approval["input"], indent=2, ensure_ascii=False) + "\n"
+    while True:
+        text = click.edit(text, extension=".json")
+        if text is None:
+            return None
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            fault = f"It is no JSON: {error}."
+        else:
+            if isinstance(found, dict):
+                return found if found != approval["input"] else None
+            fault = "It is no JSON object."
+        if not click.confirm(f"{fault} Edit it again?", default=True):
+            return None
+
+
+def _complete(inbox: Inbox, approval: Approval, chosen: str, decision: Decision) -> Decision | None:
+    """The decision with what else it needs; None if the person thought better of it."""
+    if "scope" in decision:
+        return _granting(inbox, approval, decision)
+    if approval["kind"] == "tool_call" and chosen == EDIT:
+        return _editing(approval, decision)
+    if approval["kind"] == "question" and decision["result"] == "allow":
+        decision["answers"] = (answered if chosen == "1" else declined)(approval["questions"])
+    if asked := ASKED.get((approval["kind"], chosen)):
+        field, label = asked
+        decision[field] = click.prompt(label, prompt_suffix=" ")
+    return decision
+
+
+def _editing(approval: Approval, decision: Decision) -> Decision | None:
+    found = edited(approval)
+    if found is None:
+        click.echo("The input is as it was: nothing was decided.")
+        return None
+    click.echo(f"  input instead  {spelled(found)}")
+    return decision | {"updated_input": found} if click.confirm("Run this instead?") else None
+
+
+def _granting(inbox: Inbox, approval: Approval, decision: Decision) -> Decision | None:
+    """What a grant covers is said before it is given."""
+    scope = decision["scope"]
+    click.echo(f"Allow what, {REACHES[scope]}?")
+    click.echo(f"  1  {visible(approval['covers']['tool'])}")
+    click.echo(f"  2  {visible(approval['covers']['exact'])}")
+    click.echo("  3  what fits a rule, such as bash(git status *)")
+    which = click.prompt("Your choice", type=click.Choice(["1", "2", "3"]), show_choices=False)
+    match = {"1": "tool", "2": "exact"}.get(which) or click.prompt("The rule:", prompt_suffix=" ")
+    try:
+        preview = inbox.preview(approval["id"], scope, match)
+    except Refused as refused:
+        click.echo(visible(refused.message))
+        return None
+    click.echo(f"It covers {visible(preview['covers'])}, {REACHES[scope]}.")
+    if waiting := preview["waiting"]:
+        click.echo(f"{waiting} more that {'waits' if waiting == 1 else 'wait'} now will be allowed by it.")
+    return decision | {"match": match} if click.confirm("Give it?") else None

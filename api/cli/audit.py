@@ -1,0 +1,247 @@
+"""`assent audit`: verify it, export it. What an auditor needs elsewhere is a file and a public key: no database, no server."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import click
+
+from api.cli.main import as_json, caller, data_dir, database_errors, find_workspace, use, workspace
+
+if TYPE_CHECKING:
+    from models.audit.seal_key import PublicKey
+    from models.audit.verifying import Head, Report
+
+a_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+public_key = click.option(
+    "--public-key",
+    "public_keys",
+    multiple=True,
+    help="Of a seal's key: base64, or a PEM file. More than one after a change of keys.",
+)
+
+
+@click.group()
+def audit() -> None:
+    """Who did what: verify it, keep it."""
+
+
+@audit.command("verify")
+@click.option("--file", "file", type=a_file, help="An export; default: the database.")
+@click.option("--head", "kept", type=a_file, help="What `assent audit head --json` said once: the chain must still go through it.")
+@click.option("--signed-since", help="When the first key was configured, such as 2026-03-01: older seals may be unsigned.")
+@public_key
+@workspace
+@data_dir
+@as_json
+def audit_verify(
+    file: Path | None,
+    kept: Path | None,
+    signed_since: str | None,
+    public_keys: tuple[str, ...],
+    workspace: str,
+    data_dir: Path,
+    as_json: bool,
+) -> None:
+    """Find what was changed, removed or cut off. Exit code 1 if anything was."""
+    if file is None:
+        _use_with_key(data_dir)
+    from models.audit import verifying
+
+    keys = _keys(public_keys, own=file is None)
+    expected: Expected = {"kept": _kept(kept) if kept else None, "signed_since": _time(signed_since) if signed_since else None}
+    if file is None:
+        with database_errors():
+            workspace_id = find_workspace(workspace)
+            report = verifying.verify(workspace_id, verifying.walk(workspace_id), keys, **expected)
+    else:
+        try:
+            with file.open(encoding="utf-8") as lines:
+                workspace_id, items = verifying.read_export(iter(lines))
+                report = verifying.verify(workspace_id, items, keys, **expected)
+        except (verifying.NoExport, UnicodeDecodeError) as error:
+            raise click.ClickException(f"{file}: {error}") from None
+    for line in [json.dumps(asdict(report) | {"intact": report.intact}, default=str, indent=1)] if as_json else _words(report):
+        click.echo(line)
+    raise SystemExit(0 if report.intact else 1)
+
+
+@audit.command("export")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: standard output.")
+@click.option("--without-texts", is_flag=True, help="Leave out what people wrote: names, messages, rules. Their digests stay.")
+@workspace
+@data_dir
+def audit_export(output: Path | None, without_texts: bool, workspace: str, data_dir: Path) -> None:
+    """Write all acts, one JSON object per line, for `assent audit verify --file`."""
+    use(data_dir)
+    from models.audit import verifying
+    from models.database import clock
+    from models.database.transactions import transaction
+
+    with database_errors():
+        workspace_id = find_workspace(workspace)
+        with transaction(workspace_id) as db:
+            now = clock.now(db)
+        with click.open_file(str(output or "-"), "w", encoding="utf-8", atomic=output is not None) as file:
+            for line in verifying.export(workspace_id, now, texts=not without_texts):
+                file.write(line)
+
+
+@audit.command("erase")
+@click.option("--chain", help="Acts of this session, or of the workspace by its id.")
+@click.option("--seq", type=click.IntRange(1), help="Only this act of the chain.")
+@click.option("--principal", help="Acts of this principal only, such as person:anna.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@workspace
+@data_dir
+def audit_erase(chain: str | None, seq: int | None, principal: str | None, yes: bool, workspace: str, data_dir: Path) -> None:
+    """Erase what people wrote from the audit: names, messages, rules. The audit says who erased it, and still verifies."""
+    use(data_dir)
+    from models.audit import acts
+    from models.database.transactions import transaction
+
+    if not yes:
+        click.confirm("What is erased cannot be had back. Erase it?", abort=True)
+    texts, has_more = 0, True
+    with database_errors():
+        workspace_id = find_workspace(workspace)
+        while has_more:
+            with transaction(workspace_id) as db:
+                erasure = acts.erase(db, caller(workspace_id), chain=chain, seq=seq, by=principal)
+            texts, has_more = texts + erasure.texts, erasure.has_more
+    click.echo(f"{texts} text(s) erased.")
+
+
+@audit.command("head")
+@workspace
+@data_dir
+@as_json
+def audit_head(workspace: str, data_dir: Path, as_json: bool) -> None:
+    """Show the newest signed seal. Keep it where nobody who can write to the database can."""
+    _use_with_key(data_dir)
+    from models.audit import seal_key
+    from models.audit.seals import SignedHead
+    from models.database.transactions import transaction
+
+    with database_errors():
+        workspace_id = find_workspace(workspace)
+        with transaction(workspace_id) as db:
+            head = SignedHead.newest(db, workspace_id)
+    if head is None:
+        raise click.ClickException("no seal is signed yet: set ASSENT_AUDIT_KEY_FILE, and have beat and the workers run")
+    keys = [key.text for key in seal_key.known() if key.id == head.key_id]
+    said = asdict(head) | {"public_key": keys[0] if keys else None}
+    click.echo(
+        json.dumps(said, default=str, indent=1) if as_json else "\n".join(f"{name:12}  {value}" for name, value in said.items())
+    )
+
+
+@audit.command("key")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def audit_key(file: Path) -> None:
+    """Make a key that signs seals, in FILE, for ASSENT_AUDIT_KEY_FILE, and FILE.heads for the sealer. Print the public key."""
+    from models.audit import seal_key, signed_heads
+
+    private = seal_key.make()
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as new:
+            new.write(private + "\n")
+        signed_heads.make(signed_heads.beside(file))
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror}") from None
+    click.echo(seal_key.read_private(private).public.text)
+
+
+@audit.command("trust-heads")
+@click.option("--workspace", help="Id or name.  [default: all]")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@data_dir
+def audit_trust_heads(workspace: str | None, yes: bool, data_dir: Path) -> None:
+    """Have the sealer sign on from the database as it is.
+
+    For the first start with a key that `assent audit key` did not make, a lost file of signed heads, and a restored backup. Run it
+    where the sealer runs, after `assent audit verify`.
+    """
+    _use_with_key(data_dir)
+    from models.audit import signed_heads, signer
+
+    with database_errors():
+        wanted = [find_workspace(workspace)] if workspace else signer.workspaces()
+        try:
+            file = signed_heads.path()
+            click.echo(f"The sealer will sign whatever past {len(wanted)} workspace(s) have now. Its heads are in {file}.")
+            if not yes:
+                click.confirm("Is that past verified?", abort=True)
+            with signed_heads.opened(file, make_anew=True, seconds=10) as heads:
+                for workspace_id in wanted:
+                    before, now = signer.trust(workspace_id, caller(workspace_id), heads)
+                    was = f"act {before[0]}, {before[1]}" if before else "none"
+                    click.echo(f"{workspace_id}: the kept head was {was}; now it is act {now[0]}, {now[1]}")
+        except signed_heads.InUse:
+            raise click.ClickException("the sealer works without a pause: stop the process `sweeps`, then try again") from None
+        except signed_heads.NoHeads as error:
+            raise click.ClickException(str(error)) from None
+
+
+class Expected(TypedDict):
+    """What the auditor knows from elsewhere."""
+
+    kept: "Head | None"
+    signed_since: datetime | None
+
+
+def _time(text: str) -> datetime:
+    """A time of ISO 8601; without an offset it is UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.ClickException(f"--signed-since: {text!r} is no time: write 2026-03-01 or 2026-03-01T12:00:00+00:00") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _use_with_key(folder: Path) -> None:
+    """Use what a running `assent up` uses: its database, and the key in its folder."""
+    use(folder)
+    made = folder / "audit.key"
+    if made.exists() and not os.environ.keys() & {"ASSENT_AUDIT_KEY", "ASSENT_AUDIT_KEY_FILE"}:
+        os.environ["ASSENT_AUDIT_KEY_FILE"] = str(made)
+
+
+def _keys(given: tuple[str, ...], *, own: bool) -> "list[PublicKey]":
+    """The keys whose signatures count: those that were given, else this installation's own."""
+    from models.audit import seal_key
+
+    try:
+        if given or not own:
+            return [seal_key.read_public(Path(key).read_text("ascii") if Path(key).is_file() else key) for key in given]
+        return seal_key.known()
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"the key: {error}") from None
+
+
+def _kept(file: Path) -> "Head":
+    from models.audit.verifying import Head
+
+    try:
+        said: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        return Head(str(said["workspace_id"]), int(said["seq"]), str(said["hash"]))
+    except (ValueError, KeyError, TypeError):
+        raise click.ClickException(f"{file} is not what `assent audit head --json` wrote") from None
+
+
+def _words(report: "Report") -> Iterator[str]:
+    """The report for people."""
+    yield f"{report.acts} acts in {report.chains} chains of workspace {report.workspace_id}, {report.seals} seals."
+    for problem in report.problems:
+        yield f"{problem.kind}: {problem.message}"
+    if report.problems_found > len(report.problems):
+        yield f"... and {report.problems_found - len(report.problems)} more."
+    if report.signed:
+        signed = report.signed
+        yield f"Signed up to act {signed.seq} of the workspace's chain, {signed.at.isoformat()}, by {signed.key_id}."
+    yield from report.notes
+    yield "Intact." if report.intact else f"NOT INTACT: {report.problems_found} problem(s)."

@@ -1,0 +1,40 @@
+"""`assent grants`: what people allowed beyond one call."""
+
+import json
+
+import click
+
+from api.cli.client import Inbox, with_inbox
+from api.cli.main import as_json
+from api.cli.showing import given
+
+
+@click.group()
+def grants() -> None:
+    """Standing approvals: list them, end them."""
+
+
+@grants.command("list")
+@click.option("--session", "session_id", help="Only of this session.")
+@click.option("--agent", "agent_id", help="Only of this agent.")
+@click.option("--tool", help="Only of this tool.")
+@click.option("--all", "over", is_flag=True, help="Also those that are revoked, expired or used up.")
+@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many, the newest first.")
+@as_json
+@with_inbox
+def grants_list(inbox: Inbox, over: bool, limit: int, as_json: bool, **only: str | None) -> None:
+    """List what is allowed without asking."""
+    found = inbox.listed("/v1/grants", most=limit, live=None if over else True, **only)
+    for line in [json.dumps(found, indent=1)] if as_json else map(given, found):
+        click.echo(line)
+    if not found and not as_json:
+        click.echo("None.", err=True)
+
+
+@grants.command("revoke")
+@click.argument("grant_id")
+@with_inbox
+def grants_revoke(inbox: Inbox, grant_id: str) -> None:
+    """Have one allow nothing any more, not even what it allowed and has not begun."""
+    inbox.revoke(grant_id)
+    click.echo(f"{grant_id} is revoked.")

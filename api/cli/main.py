@@ -1,0 +1,178 @@
+"""The command `assent`. Each command imports what it needs when it runs, so that the others start at once."""
+
+import getpass
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from models.audit.principal import Principal
+
+data_dir = click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".assent"),
+    envvar="ASSENT_DATA_DIR",
+    show_default=True,
+    help="Where `assent up` keeps everything.",
+)
+workspace = click.option("--workspace", default="default", show_default=True, help="Name or id.")
+as_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
+
+ELSEWHERE = {
+    "approvals": "api.cli.approvals",
+    "audit": "api.cli.audit",
+    "grants": "api.cli.grants",
+    "keys": "api.cli.keys",
+    "tools": "workers.tools.cli",  # of the workers: the doors that share this folder know no tool, and never ask for this
+}
+"""Commands that have a file of their own, which is imported when they are asked for."""
+
+
+class Main(click.Group):
+    """The command, with those from elsewhere."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All of them."""
+        return sorted({*super().list_commands(ctx), *ELSEWHERE})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One of them."""
+        if cmd_name in ELSEWHERE:
+            found: click.Command = getattr(import_module(ELSEWHERE[cmd_name]), cmd_name)
+            return found
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="assent")
+def main() -> None:
+    """Runs AI agents that must ask a person before they act."""
+
+
+@main.command()
+@click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True, help="Of the API, on 127.0.0.1.")
+@data_dir
+def up(port: int, data_dir: Path) -> None:
+    """Run everything on this machine: database, queue, model, API, workers."""
+    from deploy.local import up as run
+
+    sys.exit(run(port, data_dir))
+
+
+@main.command()
+@data_dir
+def migrate(data_dir: Path) -> None:
+    """Bring the database's schema to this release (DATABASE_OWNER_URL)."""
+    from deploy.migrate import migrate as run
+
+    use(data_dir)
+    url = os.environ.get("DATABASE_OWNER_URL")
+    if not url:
+        raise click.ClickException("DATABASE_OWNER_URL is not set: give the URL of the role assent_owner")
+    with database_errors():
+        run(url)
+    click.echo("The schema is that of this release.")
+
+
+@main.group()
+def workspaces() -> None:
+    """Tenants: what belongs to one is invisible to the others."""
+
+
+@workspaces.command("create")
+@click.argument("name")
+@data_dir
+def workspaces_create(name: str, data_dir: Path) -> None:
+    """Make a workspace."""
+    use(data_dir)
+    from models.database import ids
+    from models.database.transactions import transaction
+    from models.workspace.workspace import Workspace
+
+    workspace_id = ids.new("wrkspc")
+    with database_errors(), transaction(workspace_id) as db:
+        Workspace.create(db, name, by=caller(workspace_id))
+    click.echo(workspace_id)
+
+
+@workspaces.command("list")
+@data_dir
+@as_json
+def workspaces_list(data_dir: Path, as_json: bool) -> None:
+    """List the workspaces."""
+    use(data_dir)
+    from models.database.transactions import transaction
+
+    with database_errors(), transaction(role="system") as db:
+        rows = db.rows("SELECT id, name FROM workspace ORDER BY id")
+    show([{"id": workspace_id, "name": name} for workspace_id, name in rows], as_json)
+
+
+def use(folder: Path) -> None:
+    """Use the database of a running `assent up`, unless the environment names another."""
+    try:
+        running = json.loads((folder / "up.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return
+    if "DATABASE_URL" not in os.environ:
+        for name in ("database_url", "database_system_url", "database_owner_url"):
+            os.environ[name.upper()] = running[name]
+
+
+@contextmanager
+def database_errors() -> Iterator[None]:
+    """Say in one line what the rows refuse, and that the database does not answer."""
+    import psycopg
+
+    from models.errors import Refusal
+
+    try:
+        yield
+    except Refusal as refusal:
+        raise click.ClickException(str(refusal)) from refusal
+    except psycopg.Error as error:
+        said = " ".join(str(error).split())[:300]
+        raise click.ClickException(f"the database: {said} (is `assent up` running, or DATABASE_URL set?)") from error
+
+
+def find_workspace(named: str) -> str:
+    """The id of a workspace, by id or name."""
+    from models.database.transactions import transaction
+    from models.errors import NotFound
+
+    with transaction(role="system") as db:
+        found = db.value("SELECT id FROM workspace WHERE id = %(named)s OR name = %(named)s ORDER BY id LIMIT 1", named=named)
+    if found is None:
+        raise NotFound("workspace", named)
+    return str(found)
+
+
+def caller(workspace_id: str) -> "Principal":
+    """Who sits at the keyboard, for the audit."""
+    from models.audit.principal import Principal
+
+    return Principal("person", getpass.getuser(), workspace_id)
+
+
+def show(rows: list[dict[str, Any]], as_json: bool) -> None:
+    """Print rows, one per line, or as JSON."""
+    if as_json:
+        click.echo(json.dumps(rows, default=str, indent=1))
+        return
+    for row in rows:
+        cells = [", ".join(v) if isinstance(v, list) else "-" if v is None else str(v) for v in row.values()]
+        click.echo("  ".join(cells))
+    if not rows:
+        click.echo("None.", err=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""The audit: who did what, when, by which rule, from where. Append-only rows, each hashed over the one before it in its chain.
+
+A session's acts chain on the session's row, which is locked anyway; acts outside sessions chain on the workspace's row. What is
+chained can be made anew by who can write to the database: `models.audit.seals` signs the heads, `models.audit.verifying` finds
+what was done.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit.principal import Principal
+from models.audit.text import ERASED, AuditText, Erasure, remove, split
+from models.database import clock
+from models.database.rows import Db
+from models.database.tables import Base
+from models.errors import Invalid, NotFound
+from models.pure.canonical import canonical
+
+GENESIS = ""
+
+
+class Audit(Base):
+    """One act. The running roles may insert and read, nothing else."""
+
+    __tablename__ = "audit"
+
+    chain: Mapped[str] = mapped_column(primary_key=True)
+    """A session's id, or a workspace's."""
+    seq: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True)
+    workspace_id: Mapped[str]
+    at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    principal: Mapped[str]
+    """`kind:id` of who acted."""
+    address: Mapped[str | None]
+    action: Mapped[str]
+    """Noun and past participle: `approval.decided`, `tool_call.started`."""
+    subject_id: Mapped[str]
+    details: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    """Ids, numbers, times, digests and our own words. Other texts are salted digests under `texts`: see `models.audit.text`."""
+    hash: Mapped[str]
+    """SHA-256, hex, of the hash before it and the canonical JSON of this row."""
+
+    # No other index: every act would pay for it. This one is a few bytes for many pages of acts, which lie in their time's order.
+    __table_args__ = (
+        sa.Index("audit_at", "at", postgresql_using="brin", postgresql_with={"pages_per_range": 16, "autosummarize": True}),
+    )
+
+
+class Chain(Protocol):
+    """A row that carries the head of an audit chain."""
+
+    id: Any
+    audit_seq: Any
+    audit_head: Any
+
+
+@dataclass
+class WorkspaceChain:
+    """The head of a workspace's chain, locked until the transaction ends."""
+
+    id: str
+    audit_seq: int
+    audit_head: str
+
+    @classmethod
+    def lock(cls, db: Db, workspace_id: str) -> "WorkspaceChain":
+        """Lock it, and read it under the lock."""
+        [head] = db.rows(_LOCK_HEAD, id=workspace_id)
+        return cls(*head)
+
+
+_LOCK_HEAD = "SELECT id, audit_seq, audit_head FROM workspace WHERE id = %(id)s FOR NO KEY UPDATE"
+_MOVE_HEAD = "UPDATE workspace SET audit_seq = %(seq)s, audit_head = %(head)s WHERE id = %(id)s"
+
+
+def record(db: Db, principal: Principal, action: str, subject_id: str, details: dict[str, Any]) -> dict[str, Any]:
+    """Append an act outside sessions to the chain of the principal's workspace, whose row is locked here. Returns its columns.
+
+    A detail that somebody wrote is given as `Text`, so that it can be erased.
+    """
+    head = WorkspaceChain.lock(db, principal.workspace_id)
+    act, texts = entry(head, principal, action, subject_id, details, clock.now(db))
+    db.write(_MOVE_HEAD, id=head.id, seq=head.audit_seq, head=head.audit_head)
+    db.insert_many(Audit, [act])
+    db.insert_many(AuditText, texts)
+    return act
+
+
+def entry(
+    chain: Chain, principal: Principal, action: str, subject_id: str, details: dict[str, Any], at: datetime
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The columns of an act that follows `chain`'s head, which it becomes, and those of its texts. The chain's row is locked."""
+    seq = chain.audit_seq + 1
+    details, texts = split(chain.id, seq, principal.workspace_id, details)
+    columns = {
+        "chain": chain.id,
+        "seq": seq,
+        "workspace_id": principal.workspace_id,
+        "at": at,
+        "principal": str(principal),
+        "address": principal.address,
+        "action": action,
+        "subject_id": subject_id,
+        "details": details,
+    }
+    chain.audit_seq, chain.audit_head = seq, link(chain.audit_head, columns)
+    return columns | {"hash": chain.audit_head}, texts
+
+
+def erase(db: Db, principal: Principal, *, chain: str | None = None, seq: int | None = None, by: str | None = None) -> Erasure:
+    """Erase the texts of acts and say so in the audit: those of a chain, of one act in it, of a principal, or of both together.
+
+    One call erases those of up to 1000 acts. Raises Invalid if neither `chain` nor `by` is given, or `seq` without
+    `chain`; NotFound for a chain without acts.
+    """
+    if chain is None and by is None:
+        raise Invalid("chain", "name a chain or a principal: what is erased is gone.")
+    if chain is None and seq is not None:
+        raise Invalid("seq", "is the number of an act in a chain: name the chain.")
+    if chain is not None and not db.rows("SELECT FROM audit WHERE chain = %(chain)s LIMIT 1", chain=chain):
+        raise NotFound("chain", chain)
+    erasure = remove(db, chain, seq, by)
+    if erasure.acts:
+        record(db, principal, ERASED, principal.workspace_id, {"acts": erasure.acts, "texts_erased": erasure.texts})
+    return erasure
+
+
+def link(before: str, act: Audit | dict[str, Any]) -> str:
+    """The hash of an act, a row or its columns, after the one with hash `before`."""
+    said = {key: act[key] if isinstance(act, dict) else getattr(act, key) for key in _HASHED}
+    return hashlib.sha256(before.encode() + canonical(said | {"at": spelled(said["at"])})).hexdigest()
+
+
+def spelled(at: datetime) -> str:
+    """An act's time as it is hashed: in UTC, whatever time zone the database's connection has."""
+    return at.astimezone(UTC).isoformat()
+
+
+_HASHED = tuple(key for key in Audit.__table__.columns.keys() if key != "hash")  # noqa: SIM118 - a collection of columns

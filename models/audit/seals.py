@@ -1,0 +1,256 @@
+"""Seals: every few seconds the heads of all chains that grew are written into their workspace's chain, and that is signed.
+
+    session's chain   1 ── 2 ── 3 ── 4            a session's acts chain on its own row: nobody waits for anybody
+                                │
+    workspace's chain 7 ── 8 ── 9: acts.sealed {heads: {sesn_...: [3, hash], ...}, key_id}   and a signature of (9, its hash)
+
+Whoever writes to the database without the key cannot change, remove or leave out unnoticed what a signed seal says, nor have the
+real key sign another past (`models.audit.signer`). Acts after the last seal are not protected: `models.audit.verifying` says
+since when. Sealing touches no session's row and waits for nobody: where the workspace's row is locked just then, the next sweep
+seals.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit import acts, seal_key, signer
+from models.audit.principal import system
+from models.audit.signed_heads import InUse
+from models.audit.signer import Signer
+from models.database import clock
+from models.database.rows import Db
+from models.database.tables import Base
+from models.database.transactions import transaction
+
+log = logging.getLogger(__name__)
+
+SEALED = "audit.sealed"
+ACTOR = "sweep.seal_audit"
+
+HEADS = 250
+"""Chains in one seal: one transaction."""
+CHAINS = 20_000
+"""Chains in one sweep."""
+LATE_SECONDS = 60
+"""How long after its time an act may become visible and still be found by the next sweep. Transactions here are over within one
+second, and Postgres ends one that idles for 10; what is later still is found when all chains are compared."""
+COMPARE_SECONDS = 3600
+"""How often all chains are compared, whatever their acts' times."""
+
+
+class Seal(Base):
+    """The signature of one act `audit.sealed`; one that was made without a key has none. Only added to."""
+
+    __tablename__ = "seal"
+
+    workspace_id: Mapped[str] = mapped_column(primary_key=True)
+    seq: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True)
+    """In the workspace's chain."""
+    key_id: Mapped[str]
+    signature: Mapped[str]
+    """Of `seal_key.signed_words`, in base64."""
+
+
+class Sealed(Base):
+    """How far a chain is sealed: for the sweep, which would find it in the seals as well. Nobody verifies by it."""
+
+    __tablename__ = "sealed"
+
+    chain: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    seq: Mapped[int] = mapped_column(sa.BigInteger)
+
+
+@dataclass(frozen=True)
+class SignedHead:
+    """A seal with its signature. Who keeps it can hold any later state of the audit against it."""
+
+    workspace_id: str
+    seq: int
+    hash: str
+    at: datetime
+    key_id: str
+    signature: str
+
+    @classmethod
+    def newest(cls, db: Db, workspace_id: str) -> "SignedHead | None":
+        """The workspace's last signed seal; its signature is not checked here."""
+        found = db.rows(_NEWEST, workspace=workspace_id)
+        return cls(*found[0]) if found else None
+
+
+_NEWEST = """
+    SELECT seal.workspace_id, seal.seq, audit.hash, audit.at, seal.key_id, seal.signature
+    FROM seal JOIN audit ON audit.chain = seal.workspace_id AND audit.seq = seal.seq
+    WHERE seal.workspace_id = %(workspace)s ORDER BY seal.seq DESC LIMIT 1
+"""
+# LATERAL and LIMIT: looked up one by one by their keys, whatever the planner believes of tables that grow this fast.
+_GREW = """
+    SELECT found.workspace_id, found.chain FROM
+    (SELECT workspace_id, chain, max(seq) AS seq FROM audit WHERE at > %(since)s GROUP BY workspace_id, chain) found
+    LEFT JOIN LATERAL (SELECT seq FROM sealed WHERE chain = found.chain LIMIT 1) sealed ON true
+    WHERE found.seq > coalesce(sealed.seq, 0) LIMIT %(chains)s
+"""
+_BEHIND = """
+    SELECT head.workspace_id, head.id FROM
+    (SELECT workspace_id, id, audit_seq FROM session UNION ALL SELECT workspace_id, id, audit_seq FROM workspace) head
+    LEFT JOIN sealed ON sealed.chain = head.id
+    WHERE head.audit_seq > coalesce(sealed.seq, 0) LIMIT %(chains)s
+"""
+# A session's head stands on its row; of one that was deleted, on its last act.
+_HEADS = """
+    SELECT asked.chain, coalesce(head.seq, last.seq) AS seq, coalesce(head.hash, last.hash) AS hash
+    FROM unnest(CAST(%(chains)s AS text[])) AS asked (chain)
+    LEFT JOIN LATERAL (SELECT audit_seq AS seq, audit_head AS hash FROM session WHERE id = asked.chain LIMIT 1) head ON true
+    LEFT JOIN LATERAL (
+        SELECT seq, hash FROM audit WHERE head.seq IS NULL AND chain = asked.chain ORDER BY seq DESC LIMIT 1
+    ) last ON true
+    LEFT JOIN LATERAL (SELECT seq FROM sealed WHERE chain = asked.chain LIMIT 1) sealed ON true
+    WHERE coalesce(head.seq, last.seq) > coalesce(sealed.seq, 0)
+    ORDER BY asked.chain
+"""
+_REACHED = """
+    INSERT INTO sealed (chain, workspace_id, seq)
+    SELECT chain, %(workspace)s, seq FROM jsonb_to_recordset(CAST(%(reached)s AS jsonb)) AS reached (chain text, seq bigint)
+    ON CONFLICT (chain) DO UPDATE SET seq = excluded.seq
+"""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What grew, by workspace."""
+
+    chains: dict[str, list[str]]
+    looked_at: datetime
+    all_of_them: bool
+
+
+def grown(since: datetime | None) -> Found:
+    """The chains, over all workspaces, with acts that are not sealed: those with acts after `since`, or without it, every one."""
+    with transaction(role="system") as db:
+        if since is None:
+            db.write("SET LOCAL statement_timeout = '30s'")
+        at = clock.now(db)
+        asked = {"chains": CHAINS} if since is None else {"chains": CHAINS, "since": since - timedelta(seconds=LATE_SECONDS)}
+        rows = db.rows(_BEHIND if since is None else _GREW, **asked)
+    chains: dict[str, list[str]] = {}
+    for workspace_id, chain in rows:
+        chains.setdefault(workspace_id, []).append(chain)
+    return Found(chains, at, len(rows) < CHAINS)
+
+
+def seal(workspace_id: str, chains: list[str], by: Signer) -> bool:
+    """Seal those of the workspace's chains that grew, some in each transaction. False if the workspace is locked just now.
+
+    A workspace whose chain the signer refuses is left as it is, and is named in `by.refused`.
+    """
+    waiting = iter(sorted(set(chains) - {workspace_id}))
+    for some in iter(lambda: list(islice(waiting, HEADS)), []):
+        if not _seal(workspace_id, some, by):
+            return False
+    return workspace_id not in chains or _seal(workspace_id, [], by)
+
+
+def _seal(workspace_id: str, chains: list[str], by: Signer) -> bool:
+    written = False
+    with transaction(workspace_id) as db:
+        # Under this lock the chain has one end, and a second sealer finds nothing left to do.
+        locked = db.rows(_LOCK, id=workspace_id)
+        if not locked:
+            return _is_gone(db, workspace_id, by)
+        [head] = locked
+        if by.may_sign(db, workspace_id, head):
+            heads = {chain: [seq, hash_] for chain, seq, hash_ in db.rows(_HEADS, chains=chains)} if chains else {}
+            if heads or (not chains and head[0] > _sealed(db, workspace_id)):
+                head = _write(db, workspace_id, heads, by)
+                written = True
+    if written:
+        by.signed(workspace_id, head)
+    return True
+
+
+_LOCK = "SELECT audit_seq, audit_head FROM workspace WHERE id = %(id)s FOR NO KEY UPDATE SKIP LOCKED"
+
+
+def _is_gone(db: Db, workspace_id: str, by: Signer) -> bool:
+    """Whether the row is not locked but removed, which the signer then refuses."""
+    if db.rows("SELECT FROM workspace WHERE id = %(id)s", id=workspace_id):
+        return False
+    by.refuse(workspace_id, "the workspace's row is gone")
+    return True
+
+
+def _sealed(db: Db, chain: str) -> int:
+    return db.value("SELECT seq FROM sealed WHERE chain = %(chain)s", chain=chain) or 0
+
+
+def _write(db: Db, workspace_id: str, heads: dict[str, list[Any]], by: Signer) -> tuple[int, str]:
+    """Append the seal to the workspace's chain, sign it, and note how far each chain is sealed by it."""
+    key = by.key
+    details = {"heads": heads, "key_id": key.public.id if key else None}
+    act = acts.record(db, system(ACTOR, workspace_id), SEALED, workspace_id, details)
+    seq, head = act["seq"], act["hash"]
+    reached = [{"chain": chain, "seq": at[0]} for chain, at in heads.items()] + [{"chain": workspace_id, "seq": seq}]
+    db.write(_REACHED, workspace=workspace_id, reached=json.dumps(reached))
+    if key:
+        signature = key.sign(seal_key.signed_words(workspace_id, seq, head))
+        db.insert(Seal(workspace_id=workspace_id, seq=seq, key_id=key.public.id, signature=signature))
+    return seq, head
+
+
+class Sweep:
+    """Seals everything that grew, time after time. What it remembers only makes the next time cheaper.
+
+    The first time, and once an hour, all chains are compared with their seals, and all signed heads with the database; otherwise
+    it looks at the acts since the last time.
+    """
+
+    def __init__(self) -> None:
+        self.since: datetime | None = None
+        self.compared = time.monotonic()
+        self.refused: set[str] = set()
+        """Workspaces that the signer refused: tried again every time."""
+
+    def run(self) -> None:
+        """Once. What cannot be sealed now is left for the next time, and keeps nothing else from being sealed."""
+        try:
+            with signer.signer() as by:
+                self._run(by)
+        except InUse:
+            return  # another process seals everything just now
+
+    def _run(self, by: Signer) -> None:
+        if time.monotonic() - self.compared > COMPARE_SECONDS:
+            self.since = None
+        known = self.refused
+        if self.since is None:
+            self.compared, known = time.monotonic(), set()
+        found = grown(self.since)
+        to_check = known | set(by.heads.workspace_ids if by.heads and self.since is None else ())
+        chains = {workspace_id: [workspace_id] for workspace_id in to_check} | found.chains
+        sealed = all(list(_seal_each(chains, by)))
+        for workspace_id in by.refused.keys() - known:
+            log.critical("AUDIT ALARM: %s is not sealed: %s. See docs/audit.md", workspace_id, by.refused[workspace_id])
+        recovered, self.refused = known - by.refused.keys(), set(by.refused)
+        if recovered:
+            self.since = None  # chains that grew meanwhile are found by comparing all of them
+        elif sealed and found.all_of_them:
+            self.since = found.looked_at
+
+
+def _seal_each(chains: dict[str, list[str]], by: Signer) -> Iterator[bool]:
+    for workspace_id, grew in chains.items():
+        try:
+            yield seal(workspace_id, grew, by)
+        except Exception as error:  # noqa: BLE001 - one workspace's trouble is logged, the others go on
+            log.error("%s: left for the next sweep (%s)", workspace_id, type(error).__name__)
+            yield False

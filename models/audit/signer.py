@@ -1,0 +1,134 @@
+"""Who signs a seal: the key, with the heads that it signed before. Refuses a chain that does not go through them, and says so.
+
+A refusal is logged as CRITICAL and stands on the workspace's row, where `/readyz` reads it. The row is in the database and only
+informs; the log and the missing signatures are what an intruder there cannot take back.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from models.audit import seal_key, signed_heads
+from models.audit.acts import Audit, WorkspaceChain, link, record
+from models.audit.principal import Principal
+from models.audit.seal_key import SealKey
+from models.audit.signed_heads import Head, NoHeads, SignedHeads
+from models.database.rows import Db
+from models.database.transactions import transaction
+
+log = logging.getLogger(__name__)
+
+TRUSTED = "audit.heads_trusted"
+ACTS = 500
+"""Acts read at once."""
+
+
+@dataclass
+class Signer:
+    """One sealer, while it holds the file of signed heads."""
+
+    key: SealKey | None = None
+    """None where seals stay unsigned: then nothing is refused."""
+    heads: SignedHeads | None = None
+    problem: str = ""
+    """Why there are no heads although there is a key."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Workspaces whose chains were not signed, and why."""
+
+    def may_sign(self, db: Db, workspace_id: str, head: Head) -> bool:
+        """Whether the chain, whose present head this is, goes through the head that was signed last. The workspace's row is
+        locked."""
+        reason = self._reason(db, workspace_id, head)
+        if reason:
+            self.refuse(workspace_id, reason)
+        db.write(_ALARM, id=workspace_id, reason=reason)
+        return reason is None
+
+    def refuse(self, workspace_id: str, reason: str) -> None:
+        """Leave the workspace unsealed."""
+        self.refused[workspace_id] = reason
+
+    def signed(self, workspace_id: str, head: Head) -> None:
+        """The chain's new head was signed and committed."""
+        if self.heads:
+            self.heads.keep(workspace_id, head)
+
+    def _reason(self, db: Db, workspace_id: str, head: Head) -> str | None:
+        """Why the chain must not be signed, if so."""
+        if self.key is None:
+            return None
+        if self.heads is None:
+            return self.problem
+        kept = self.heads.of(workspace_id)
+        if kept is None:
+            if _has_signatures(db, workspace_id):
+                return "the chain was signed before, and no signed head of it is kept"
+            # Saved before the first signature is committed: a chain that has one always has a kept head.
+            self.heads.keep(workspace_id, head)
+            self.heads.save()
+        elif not goes_through(db, workspace_id, kept, head):
+            return f"the chain does not go through act {kept[0]} with hash {kept[1]}, the last one that was signed"
+        return None
+
+
+@contextmanager
+def signer() -> Iterator[Signer]:
+    """This installation's signer. Raises InUse while another process signs."""
+    key = seal_key.own()
+    if key is None:
+        yield Signer()
+        return
+    with ExitStack() as stack:
+        try:
+            found = Signer(key, stack.enter_context(signed_heads.opened(signed_heads.path())))
+        except NoHeads as error:
+            found = Signer(key, None, str(error))
+        yield found
+
+
+def _has_signatures(db: Db, workspace_id: str) -> bool:
+    return bool(db.rows("SELECT FROM seal WHERE workspace_id = %(workspace)s LIMIT 1", workspace=workspace_id))
+
+
+def goes_through(db: Db, workspace_id: str, kept: Head, head: Head) -> bool:
+    """Whether the acts from the kept head on lead to the chain's present head. The workspace's row is locked."""
+    seq, hash_ = kept
+    if seq and db.value("SELECT hash FROM audit WHERE chain = %(chain)s AND seq = %(seq)s", chain=workspace_id, seq=seq) != hash_:
+        return False
+    while acts := db.find(Audit, _FOLLOWING, chain=workspace_id, seq=seq, limit=ACTS):
+        for act in acts:
+            if act.seq != seq + 1 or link(hash_, act) != act.hash:
+                return False
+            seq, hash_ = act.seq, act.hash
+    return (seq, hash_) == tuple(head)
+
+
+_FOLLOWING = "WHERE chain = %(chain)s AND seq > %(seq)s ORDER BY seq LIMIT %(limit)s"
+_ALARM = "UPDATE workspace SET seal_alarm = %(reason)s WHERE id = %(id)s AND seal_alarm IS DISTINCT FROM %(reason)s"
+
+
+def alarm(workspace_id: str) -> str | None:
+    """Why the workspace is not sealed, if the sealer refuses it."""
+    with transaction(workspace_id) as db:
+        reason: str | None = db.value("SELECT seal_alarm FROM workspace WHERE id = %(id)s", id=workspace_id)
+        return reason
+
+
+def workspaces() -> list[str]:
+    """The ids of all workspaces."""
+    with transaction(role="system") as db:
+        return [workspace_id for (workspace_id,) in db.rows("SELECT id FROM workspace ORDER BY id")]
+
+
+def trust(workspace_id: str, principal: Principal, heads: SignedHeads) -> tuple[Head | None, Head]:
+    """Have the sealer sign on from the chain's present head, whatever head was kept. An act says so. Returns both heads."""
+    with transaction(workspace_id) as db:
+        head = WorkspaceChain.lock(db, workspace_id)
+        kept, found = heads.of(workspace_id), (head.audit_seq, head.audit_head)
+        act = record(db, principal, TRUSTED, workspace_id, {"kept": kept, "trusted": found})
+        db.write(_ALARM, id=workspace_id, reason=None)
+        trusted = (act["seq"], act["hash"])
+    heads.keep(workspace_id, trusted)
+    heads.save()
+    return kept, found

@@ -1,0 +1,105 @@
+"""Texts of the audit that can be erased: names, deny messages, rules, patterns, and digests of answers that could be guessed.
+
+An act's chain holds a salted digest of each, under `details.texts`; text and salt stand in a row beside the act. Erasing deletes
+the row: without the salt nobody can find the text by trying, and the chain still holds together. Another act names who erased it.
+"""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.database.rows import Db
+from models.database.tables import Base
+
+ERASED = "audit.erased"
+SALT_BYTES = 16
+ACTS = 1000
+"""Acts whose texts are erased in one transaction."""
+
+
+class Text(str):
+    """A value of an act's details that is to be erasable."""
+
+    __slots__ = ()
+
+
+class AuditText(Base):
+    """One text of one act."""
+
+    __tablename__ = "audit_text"
+
+    chain: Mapped[str] = mapped_column(primary_key=True)
+    seq: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    """Of the detail: `deny_message`."""
+    workspace_id: Mapped[str]
+    salt: Mapped[str]
+    """16 random bytes, in hex."""
+    text: Mapped[str]
+
+
+@dataclass(frozen=True)
+class Erasure:
+    """Which texts one transaction erased."""
+
+    texts: int
+    acts: dict[str, list[int]]
+    """By chain."""
+    has_more: bool
+
+
+def digest(salt: str, text: str) -> str:
+    """What the chain holds of a text: HMAC-SHA256 under the salt, in hex."""
+    return hmac.new(bytes.fromhex(salt), text.encode(), hashlib.sha256).hexdigest()
+
+
+def split(chain: str, seq: int, workspace_id: str, details: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The details as they are chained, and the rows of their texts."""
+    texts = {name: value for name, value in details.items() if isinstance(value, Text)}
+    if not texts:
+        return details, []
+    act = {"chain": chain, "seq": seq, "workspace_id": workspace_id}
+    salts = {name: secrets.token_hex(SALT_BYTES) for name in texts}
+    chained = {name: value for name, value in details.items() if name not in texts}
+    chained["texts"] = {name: digest(salts[name], text) for name, text in texts.items()}
+    return chained, [act | {"name": name, "salt": salts[name], "text": str(text)} for name, text in texts.items()]
+
+
+def of(db: Db, acts: list[tuple[str, int]]) -> dict[tuple[str, int], dict[str, str]]:
+    """The texts of some acts that are not erased: by chain and seq, by name."""
+    found: dict[tuple[str, int], dict[str, str]] = {}
+    for row in db.find(AuditText, f"WHERE {_OF_ACTS}", **_of(acts)) if acts else ():
+        found.setdefault((row.chain, row.seq), {})[row.name] = row.text
+    return found
+
+
+def remove(db: Db, chain: str | None, seq: int | None, principal: str | None) -> Erasure:
+    """Delete the texts of up to `ACTS` acts: those of a chain, or of one of its acts; those that a principal did; or both."""
+    where = {"chain": "chain = %(chain)s", "seq": "seq = %(seq)s", "by": _BY}
+    values = {name: value for name, value in {"chain": chain, "seq": seq, "by": principal}.items() if value is not None}
+    conditions = " AND ".join(where[name] for name in values)
+    found = f"SELECT DISTINCT chain, seq FROM audit_text WHERE {conditions} ORDER BY chain, seq LIMIT %(limit)s"  # noqa: S608
+    acts = db.rows(found, **values, limit=ACTS + 1)
+    gone = f"DELETE FROM audit_text WHERE {_OF_ACTS} RETURNING chain, seq"  # noqa: S608 - names of our own
+    removed = db.rows(gone, **_of(acts[:ACTS])) if acts else []
+    by_chain: dict[str, set[int]] = {}
+    for of_chain, number in removed:
+        by_chain.setdefault(of_chain, set()).add(number)
+    return Erasure(len(removed), {chain: sorted(seqs) for chain, seqs in by_chain.items()}, len(acts) > ACTS)
+
+
+def _of(acts: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """The values of `_OF_ACTS`: these chains with these numbers."""
+    return {"chains": [chain for chain, _ in acts], "seqs": [seq for _, seq in acts]}
+
+
+_OF_ACTS = "(chain, seq) IN (SELECT * FROM unnest(CAST(%(chains)s AS text[]), CAST(%(seqs)s AS bigint[])))"
+_BY = """
+    EXISTS (SELECT FROM audit WHERE audit.chain = audit_text.chain AND audit.seq = audit_text.seq AND audit.principal = %(by)s)
+"""

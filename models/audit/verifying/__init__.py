@@ -1,0 +1,14 @@
+"""WHAT AUDITORS DO: read the audit in order, keep it as a file, and find out whether it is what was written.
+
+walk   ─▶ acts and heads, in order ─▶ file (JSON lines) ─▶ the same acts and heads, elsewhere
+                    └──────────▶ verify ◀──────────────────────────┘
+"""
+
+from models.audit.verifying.file import NoExport
+from models.audit.verifying.file import lines as export
+from models.audit.verifying.file import read as read_export
+from models.audit.verifying.verdict import Problem, Report
+from models.audit.verifying.verify import verify
+from models.audit.verifying.walk import Act, Head, Item, walk
+
+__all__ = ["Act", "Head", "Item", "NoExport", "Problem", "Report", "export", "read_export", "verify", "walk"]

@@ -1,0 +1,175 @@
+"""Is the audit what was written? Takes acts and heads in the order of `walk`, from the database or from a file, and finds what was
+changed, removed, put in, cut off or left out, and since when that could be done unnoticed.
+
+Memory is bounded: what the seals say waits on disk until its chain comes by.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from models.audit.acts import spelled
+from models.audit.seal_key import PublicKey
+from models.audit.seals import SEALED
+from models.audit.verifying.chain import Chain
+from models.audit.verifying.points import Points
+from models.audit.verifying.signing import Signing
+from models.audit.verifying.texts import Texts
+from models.audit.verifying.verdict import Report
+from models.audit.verifying.walk import Act, Head, Item
+
+
+def verify(
+    workspace_id: str,
+    items: Iterable[Item],
+    keys: Iterable[PublicKey],
+    *,
+    kept: Head | None = None,
+    only: str | None = None,
+    signed_since: datetime | None = None,
+) -> Report:
+    """What is wrong with these acts, and since when anything could be wrong unnoticed.
+
+    `keys` are those whose signatures count: where there are any, seals without one are a problem, unless they and all they speak
+    of are older than `signed_since`. `kept` is a head of the workspace's chain that was kept elsewhere, `only` is the one session
+    whose acts are among the items.
+    """
+    with Points() as points:
+        report = Report(workspace_id)
+        signing = Signing(report, {key.id: key for key in keys}, signed_since)
+        checking = _Checking(report, points, signing, kept, only)
+        for item in items:
+            if isinstance(item, Head):
+                checking.head(item)
+            else:
+                checking.act(item)
+        return checking.done()
+
+
+class _Checking:
+    """One verification. The workspace's chain stands still while those of its sessions come by, and goes on after them."""
+
+    def __init__(self, report: Report, points: Points, signing: Signing, kept: Head | None, only: str | None) -> None:
+        self.report = report
+        self.outside = Chain(report.workspace_id, report, {kept.seq: [(kept.hash, 0)]} if kept else {})
+        self.inside: Chain | None = None
+        self.points, self.signing, self.only = points, signing, only
+        self.texts = Texts(report, points)
+        self.late = False
+        """Whether sessions have begun to come by: later seals speak of acts that were not read."""
+        self.open = _Open()
+        self.outside_head: Head | None = None
+
+    def act(self, act: Act) -> None:
+        """The next act."""
+        row = act.row
+        self.report.acts += 1
+        self.texts.act(act)
+        if row["chain"] == self.outside.id:
+            self.outside.take(row)
+            self._read(act)
+            return
+        chain = self._inside(row["chain"])
+        chain.take(row)
+        if row["seq"] > chain.sealed:
+            self.report.leave_open(1, row["at"])
+        chain.check_signed(row, self.signing)
+
+    def head(self, head: Head) -> None:
+        """What a chain's own row says, after the chain's last act."""
+        if head.chain == self.outside.id:
+            self.outside_head = head
+        else:
+            self._inside(head.chain)
+            self._leave(head)
+
+    def done(self) -> Report:
+        """The report, after the last item."""
+        self._leave(None)
+        self.outside.end(self.outside_head)
+        self.report.chains += 1
+        self.report.head = Head(self.outside.id, self.outside.seq, self.outside.hash)
+        for chain, last in self.points.missing():
+            self.report.found("missing", chain, 1, last, f"chain {chain} is missing: all of its {last} acts")
+        for chain, last, sealed in self.points.deserted():
+            said = f"the session of chain {chain} is gone, and no act says that it was deleted"
+            if not sealed:
+                said = f"chain {chain} is no session's, and no seal knows of it: it was put in, or its session was removed"
+            self.report.found("session_gone" if sealed else "inserted", chain, 1, last, said)
+        self.signing.end(self.outside.seq)
+        self.texts.end()
+        if self.open.since:
+            self.report.leave_open(self.open.acts, self.open.since)
+        self.report.notes = list(self._notes())
+        return self.report
+
+    def _inside(self, chain: str) -> Chain:
+        """The session's chain that is coming by, begun if it is another than before."""
+        if self.inside is None or self.inside.id != chain:
+            self._leave(None)
+            self.late = True
+            self.inside = Chain(chain, self.report, self.points.of(chain))
+        return self.inside
+
+    def _leave(self, head: Head | None) -> None:
+        """The end of the chain that was coming by."""
+        chain, self.inside = self.inside, None
+        if chain is None:
+            return
+        chain.end(head)
+        self.report.chains += 1
+        if not self.points.passed(chain.id, chain.seq, headless=head is None):
+            self.report.found("inserted", chain.id, 1, chain.seq, f"chain {chain.id} comes twice")
+
+    def _read(self, act: Act) -> None:
+        """What an act of the workspace's chain says of others."""
+        row = act.row
+        said = row["details"] if isinstance(row["details"], dict) else {}
+        self.open.add(row["at"])
+        self.signing.act(row["at"])
+        if row["action"] == SEALED:
+            self.report.seals += 1
+            self._expect(row["seq"], said.get("heads"))
+            good = self.signing.seal(act, said.get("key_id"))
+            # From the first signature on, only signed seals count.
+            if not self.late and (good or self.report.signed is None):
+                self.open = _Open()
+        elif row["action"] == "session.deleted":
+            self.points.delete(row["subject_id"])
+            self._expect(row["seq"], {row["subject_id"]: [said.get("audit_seq"), said.get("audit_head")]})
+
+    def _expect(self, act: int, heads: Any) -> None:
+        """Keep what the act says of chains, as far as it can be read: if it was changed, that was found already."""
+        if self.late or not isinstance(heads, dict):
+            return
+        known = ((chain, *said) for chain, said in heads.items() if isinstance(said, list) and self.only in {None, chain})
+        self.points.add(act, (head for head in known if [type(part) for part in head] == [str, int, str]))
+
+    def _notes(self) -> Iterator[str]:
+        report = self.report
+        if self.only:
+            yield f"Of the sessions, only {self.only} was looked at."
+        if not report.seals:
+            yield "Nothing is sealed yet."
+        elif report.signed and report.signed.seq not in self.outside.points:
+            yield "Only a head kept elsewhere shows whether all of it was put back to an earlier state: `assent audit head`."
+        yield from self.signing.notes()
+        yield from self.texts.notes()
+        if report.unsealed_since:
+            acts = "1 act is" if report.unsealed == 1 else f"{report.unsealed} acts are"
+            since = spelled(report.unsealed_since)
+            yield f"{acts} not sealed yet, since {since}: what came from then on could still be changed or cut off unnoticed."
+
+
+@dataclass
+class _Open:
+    """The workspace's own acts since the last seal."""
+
+    acts: int = 0
+    since: datetime | None = None
+
+    def add(self, at: datetime) -> None:
+        """One more."""
+        self.acts += 1
+        self.since = min(self.since or at, at)

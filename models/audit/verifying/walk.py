@@ -1,0 +1,153 @@
+"""All acts of a workspace, in the order in which they are verified and exported: the workspace's chain, so that its seals are
+known, then each session's chain and the head that its row says it has, then what the workspace's chain has grown by meanwhile.
+
+Read in small transactions, so that a slow reader holds up nothing. A statement reads acts and their session's head at one moment.
+"""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from models.database.exchange import Rows
+from models.database.transactions import transaction
+
+ROWS = 500
+"""Acts read at once."""
+COLUMNS = ("chain", "seq", "workspace_id", "at", "principal", "address", "action", "subject_id", "details", "hash")
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A row of the audit."""
+
+    row: dict[str, Any]
+    """By `COLUMNS`."""
+    signature: tuple[str, str] | None = None
+    """Of a signed seal: the key's id, and the signature in base64."""
+    texts: dict[str, tuple[str, str]] | None = None
+    """The texts beside it by name, each with its salt first; None where they were left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How long a chain is, and the hash of its last act, as the row says that carries its head."""
+
+    chain: str
+    seq: int
+    hash: str
+
+
+Item = Act | Head
+
+
+class _Row(NamedTuple):
+    """An act, its seal's signature if it is a seal, and the head of its chain as its row says it."""
+
+    chain: str
+    seq: int
+    workspace_id: str
+    at: datetime
+    principal: str
+    address: str | None
+    action: str
+    subject_id: str
+    details: dict[str, Any]
+    hash: str
+    texts: dict[str, list[str]] | None
+    key_id: str | None
+    signature: str | None
+    audit_seq: int | None
+    audit_head: str | None
+
+
+_TEXTS = """
+    CASE WHEN act.details ? 'texts' THEN
+        (SELECT jsonb_object_agg(name, jsonb_build_array(salt, text)) FROM audit_text WHERE chain = act.chain AND seq = act.seq)
+    END AS texts
+"""
+# The acts first, then one by one what belongs to them, whatever the planner believes.
+_SESSIONS = f"""
+    SELECT act.*, {_TEXTS}, NULL AS key_id, NULL AS signature, head.audit_seq, head.audit_head
+    FROM (SELECT {", ".join(COLUMNS)} FROM audit WHERE {{}} ORDER BY chain, seq LIMIT %(rows)s) act
+    LEFT JOIN LATERAL (SELECT audit_seq, audit_head FROM session WHERE id = act.chain LIMIT 1) head ON true
+    ORDER BY act.chain, act.seq
+"""  # noqa: S608 - our own names
+_OF_SESSIONS = _SESSIONS.format("(chain, seq) > (%(chain)s, %(seq)s) AND chain <> %(workspace)s")
+_OF_ONE = _SESSIONS.format("chain = %(chain)s AND seq > %(seq)s")
+_OUTSIDE = f"""
+    SELECT act.*, {_TEXTS}, signed.key_id, signed.signature, workspace.audit_seq, workspace.audit_head
+    FROM (SELECT {", ".join(COLUMNS)} FROM audit WHERE chain = %(chain)s AND seq > %(seq)s ORDER BY seq LIMIT %(rows)s) act
+    JOIN workspace ON workspace.id = %(chain)s
+    LEFT JOIN LATERAL (
+        SELECT key_id, signature FROM seal WHERE seal.workspace_id = act.chain AND seal.seq = act.seq LIMIT 1
+    ) signed ON true
+    ORDER BY act.seq
+"""  # noqa: S608 - our own names
+_WITHOUT_ACTS = """
+    SELECT id, audit_seq, audit_head FROM session
+    WHERE id > %(after)s AND (%(only)s = '' OR id = %(only)s) AND audit_seq > 0 AND NOT EXISTS (SELECT FROM audit WHERE chain =
+    session.id) ORDER BY id LIMIT %(rows)s
+"""
+_HEAD = "SELECT id, audit_seq, audit_head FROM workspace WHERE id = %(workspace)s"
+# Who has few acts in a large installation waits while those of others are passed over. And there is one good plan: along the
+# primary key, which has the order already.
+_PATIENTLY = ("statement_timeout = '60s'", "enable_sort = off", "enable_seqscan = off", "enable_bitmapscan = off")
+
+
+def walk(workspace_id: str, only: str | None = None) -> Iterator[Item]:
+    """Every act and head; of the sessions `only` this one, if given."""
+    seq = yield from _outside(workspace_id, 0)
+    yield from _sessions(workspace_id, only)
+    after = ""
+    while rows := _read(workspace_id, _WITHOUT_ACTS, rows=ROWS, after=after, only=only or ""):
+        yield from (Head(*row) for row in rows)
+        after = rows[-1][0]
+    yield from _outside(workspace_id, seq, to_the_end=True)
+
+
+def _outside(workspace_id: str, seq: int, *, to_the_end: bool = False) -> Generator[Item, None, int]:
+    """The workspace's own chain behind `seq`; returns the last seq that was read."""
+    head = Head(*_read(workspace_id, _HEAD, workspace=workspace_id)[0])
+    while rows := _acts(workspace_id, _OUTSIDE, rows=ROWS, chain=workspace_id, seq=seq):
+        yield from (_act(row) for row in rows)
+        seq, head = rows[-1].seq, Head(workspace_id, rows[-1].audit_seq or 0, rows[-1].audit_head or "")
+    if to_the_end:
+        yield head
+    return seq
+
+
+def _sessions(workspace_id: str, only: str | None) -> Iterator[Item]:
+    chain, seq, last = only or "", 0, None
+    query, more = (_OF_ONE, {}) if only else (_OF_SESSIONS, {"workspace": workspace_id})
+    while rows := _acts(workspace_id, query, rows=ROWS, chain=chain, seq=seq, **more):
+        for row in rows:
+            if last is not None and row.chain != last.chain:
+                yield from _head(last)
+            yield _act(row)
+            last = row
+        chain, seq = rows[-1].chain, rows[-1].seq
+    if last is not None:
+        yield from _head(last)
+
+
+def _head(row: Any) -> Iterator[Head]:
+    """What the session's row said as the chain's last act was read; nothing of a session that is gone."""
+    if row.audit_seq is not None:
+        yield Head(row.chain, row.audit_seq, row.audit_head)
+
+
+def _act(row: Any) -> Act:
+    texts = {name: (salt, text) for name, (salt, text) in (row.texts or {}).items()}
+    return Act({name: getattr(row, name) for name in COLUMNS}, (row.key_id, row.signature) if row.key_id else None, texts)
+
+
+def _read(workspace_id: str, sql: str, **values: Any) -> Rows:
+    with transaction(workspace_id) as db:
+        for setting in _PATIENTLY:
+            db.write(f"SET LOCAL {setting}")
+        return db.rows(sql, **values)
+
+
+def _acts(workspace_id: str, sql: str, **values: Any) -> list[_Row]:
+    return [_Row(*row) for row in _read(workspace_id, sql, **values)]

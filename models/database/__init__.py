@@ -1,0 +1,1 @@
+"""The database: connections, transactions, rows, and the only clock."""

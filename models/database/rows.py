@@ -1,0 +1,251 @@
+"""Rows: how verbs read and write the tables.
+
+    [call] = db.find(ToolCall, "WHERE id = %(id)s FOR NO KEY UPDATE", id=call_id)     rows of a table
+    turn = db.get(Turn, turn_id)                                                      one row by its primary key
+    titles = db.rows("SELECT title FROM session WHERE archived_at IS NULL")           tuples
+    turns, calls = db.read(select(Turn, ...), select(ToolCall, ...))                  several reads, one round trip
+    db.insert(turn)                                                                   a new row
+    call.held_back = "no worker has the toolset"                                      written before the next read or the commit
+    db.move(call, "running", fence=call.fence + 1)                                    a status, by compare-and-swap
+    db.write("DELETE FROM work WHERE session_id = %(session)s", session=session_id)   any other statement
+
+Writes wait, and leave in order with the next read or the commit, in one message. So a read sees every write before it. A row that
+is read again in the same transaction is the same object, with the database's values.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar, cast
+
+import psycopg
+
+from models.database.exchange import Connection, Rows, Statement
+from models.database.tables import table_of
+from models.pure import states
+from models.pure.json_codec import encode
+
+T = TypeVar("T")
+
+STALE = "AS001"
+"""SQLSTATE of the database's function `assent_still`."""
+
+
+class Stale(Exception):
+    """A compare-and-swap found that another transaction had moved the row: do nothing more with it."""
+
+
+class Gone(LookupError):
+    """A row that must exist does not."""
+
+
+class Appends(Protocol):
+    """An object that collects rows for the transaction, such as a locked session its events."""
+
+    def write(self, db: "Db") -> None:
+        """Write what was collected since the last call."""
+        ...
+
+
+@dataclass(frozen=True)
+class Query(Generic[T]):
+    """A read that gives rows of `table`."""
+
+    table: type[T]
+    statement: Statement
+
+
+def select(table: type[T], clauses: str = "", **values: Any) -> Query[T]:
+    """Rows of a table. `clauses` is the SQL behind FROM: `WHERE`, `ORDER BY`, `FOR UPDATE` and so on."""
+    return Query(table, Statement(f"{table_of(table).select} {clauses}", values))
+
+
+@dataclass
+class _Known:
+    """A row of this transaction, and its values as the database has them."""
+
+    row: Any
+    stored: dict[str, Any]
+
+
+@dataclass
+class Db:
+    """One open transaction. `models.database.transactions.transaction` makes it."""
+
+    connection: Connection
+    workspace_id: str
+    info: dict[str, Any] = field(default_factory=dict)
+    """What the transaction's users keep on it."""
+    appends: list[Appends] = field(default_factory=list)
+    _waiting: list[Statement] = field(default_factory=list)
+    _known: dict[tuple[type, tuple[Any, ...]], _Known] = field(default_factory=dict)
+
+    def read(self, *queries: "Query[Any] | Statement") -> list[list[Any]]:
+        """The rows of each query, in one round trip: objects of a Query's table, tuples of a Statement.
+
+        Raises psycopg's errors, or Stale for an earlier move.
+        """
+        statements = [query.statement if isinstance(query, Query) else query for query in queries]
+        answers = self._send(statements)
+        return [
+            [self._load(query.table, record) for record in answer] if isinstance(query, Query) else list(answer)
+            for query, answer in zip(queries, answers, strict=True)
+        ]
+
+    def find(self, table: type[T], clauses: str = "", **values: Any) -> list[T]:
+        """The rows of a table that `clauses` select."""
+        return cast("list[T]", self.read(select(table, clauses, **values))[0])
+
+    def first(self, table: type[T], clauses: str = "", **values: Any) -> T | None:
+        """The first of these rows."""
+        return next(iter(self.find(table, clauses, **values)), None)
+
+    def get(self, table: type[T], *key: Any, lock: bool = False) -> T | None:
+        """The row with this primary key. One that this transaction has already is not read again, unless to `lock` it."""
+        known = self._known.get((table, key))
+        if known is not None and not lock:
+            return cast("T", known.row)
+        sql = table_of(table)
+        clauses = sql.by_key + (" FOR NO KEY UPDATE" if lock else "")
+        return self.first(table, clauses, **dict(zip(sql.primary_key, key, strict=True)))
+
+    def get_one(self, table: type[T], *key: Any, lock: bool = False) -> T:
+        """The same. Raises Gone if there is none."""
+        row = self.get(table, *key, lock=lock)
+        if row is None:
+            raise Gone(f"no {table_of(table).name} with key {key}")
+        return row
+
+    def rows(self, sql: str, **values: Any) -> Rows:
+        """The rows of a statement, as tuples."""
+        return self.read(Statement(sql, values))[0]
+
+    def value(self, sql: str, **values: Any) -> Any:
+        """The first column of the first row; None if there is no row."""
+        found = self.rows(sql, **values)
+        return found[0][0] if found else None
+
+    def insert(self, row: Any) -> None:
+        """Insert a new row. A column without a value takes its default."""
+        table = table_of(type(row))
+        for name in table.columns:
+            if getattr(row, name) is None:
+                setattr(row, name, table.defaults.get(name))
+        values = {name: getattr(row, name) for name in table.columns}
+        self.write(table.insert, **table.adapted(values))
+        self._known[type(row), table.key_of(values)] = _Known(row, values)
+
+    def insert_many(self, table: type[Any], rows: Sequence[dict[str, Any]]) -> None:
+        """Insert new rows, given by the names of their columns, in one statement. They do not become objects."""
+        if rows:
+            self.write(table_of(table).insert_many, rows=encode(rows))
+
+    def delete(self, row: Any) -> None:
+        """Delete a row, and forget it."""
+        table = table_of(type(row))
+        key = table.key_of(vars(row))
+        self.write(table.delete, **dict(zip(table.primary_key, key, strict=True)))
+        self._known.pop((type(row), key), None)
+
+    def move(self, row: Any, status: str, **changes: Any) -> None:
+        """Change a status: the only way. The row must still have the status, and the fence, that `row` has.
+
+        Raises ValueError if `models.pure.states` knows no such transition; Stale, once it is sent, if the row was moved meanwhile.
+        """
+        name = table_of(type(row)).name
+        states.check(name, row.status, status)
+        self._save(self._known_of(row))
+        guards = ("status", "fence") if hasattr(row, "fence") else ("status",)
+        self._update(row, {"status": status, **changes}, guards, f"{name} {row.id} is no longer {row.status}")
+
+    def write(self, sql: str, **values: Any) -> None:
+        """Queue a statement that returns no rows."""
+        self._waiting.append(Statement(sql, values))
+
+    def save(self) -> None:
+        """Queue what was appended, and what changed of this transaction's rows. Reads and the commit do this themselves."""
+        for collector in self.appends:
+            collector.write(self)
+        for known in list(self._known.values()):
+            self._save(known)
+
+    def commit(self) -> None:
+        """Save, then commit, in one message.
+
+        Raises psycopg's errors or Stale. If the connection is lost, the transaction may have been committed: read again by fence.
+        """
+        self.save()
+        if self.connection.has_failed:
+            raise psycopg.errors.InFailedSqlTransaction("a statement failed, so this transaction can only be rolled back")
+        if self._waiting or self.connection.in_transaction:
+            self._exchange([*self._opening(), *self._waiting, Statement("COMMIT", {})])
+            self._waiting.clear()
+
+    def roll_back(self) -> None:
+        """Undo everything. A connection that cannot do even that is closed."""
+        if self.connection.closed or not self.connection.in_transaction:
+            return
+        try:
+            self.connection.exchange([Statement("ROLLBACK", {})])
+        except psycopg.Error:
+            self.connection.close()
+
+    def _send(self, statements: Sequence[Statement]) -> list[Rows]:
+        self.save()
+        before = [*self._opening(), *self._waiting]
+        answers = self._exchange([*before, *statements])
+        self._waiting.clear()
+        return answers[len(before) :]
+
+    def _opening(self) -> list[Statement]:
+        if self.connection.in_transaction:
+            return []
+        setting = Statement("SELECT set_config('assent.workspace', %(workspace)s, true)", {"workspace": self.workspace_id})
+        return [Statement("BEGIN", {}), setting]
+
+    def _exchange(self, statements: Sequence[Statement]) -> list[Rows]:
+        try:
+            return self.connection.exchange(statements)
+        except psycopg.Error as error:
+            if error.sqlstate == STALE:
+                raise Stale(error.diag.message_primary) from error
+            raise
+
+    def _load(self, declared: type[T], record: Sequence[Any]) -> T:
+        table = table_of(declared)
+        row, values = table.new(record)
+        known = self._known.get((declared, table.key_of(values)))
+        if known is None:
+            self._known[declared, table.key_of(values)] = _Known(row, values)
+            return cast("T", row)
+        known.stored = values
+        vars(known.row).update(values)
+        return cast("T", known.row)
+
+    def _known_of(self, row: Any) -> _Known:
+        """What the transaction knows of a row; a row of another transaction is taken as it is."""
+        key = (type(row), table_of(type(row)).key_of(vars(row)))
+        known = self._known.get(key)
+        if known is None or known.row is not row:
+            known = self._known[key] = _Known(row, {name: vars(row)[name] for name in table_of(type(row)).columns})
+        return known
+
+    def _save(self, known: _Known) -> None:
+        now = vars(known.row)
+        changes = {name: now[name] for name, was in known.stored.items() if not _same(now[name], was)}
+        if changes:
+            self._update(known.row, changes, (), f"a row of {table_of(type(known.row)).name} is gone")
+
+    def _update(self, row: Any, changes: dict[str, Any], guards: Iterable[str], otherwise: str) -> None:
+        table, known = table_of(type(row)), self._known_of(row)
+        guarded = (*table.primary_key, *guards)
+        before = {f"was_{name}": known.stored[name] for name in guarded}
+        self.write(table.update(tuple(changes), guarded), **table.adapted(changes), **before, otherwise=otherwise)
+        for name, value in changes.items():
+            setattr(row, name, value)
+        known.stored |= changes
+
+
+def _same(value: Any, stored: Any) -> bool:
+    """True if nothing has to be written. JSON counts as changed when it is another object: to Python, 1 and True are equal."""
+    return value is stored or (isinstance(value, str | int | float | datetime) and type(value) is type(stored) and value == stored)

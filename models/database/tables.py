@@ -1,0 +1,99 @@
+"""Tables as verbs need them: SQLAlchemy's declarations, and the SQL that reads and writes their rows."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import sqlalchemy as sa
+from psycopg.types.json import Jsonb
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase
+
+
+class Base(DeclarativeBase):
+    """Every table's base. Its objects are the rows of `models.database.rows.Db`; SQLAlchemy's own Session is not used."""
+
+
+class Table:
+    """The SQL of one table. Columns go by the names of their attributes."""
+
+    def __init__(self, declared: type[Base]) -> None:
+        self._mapper = sa.inspect(declared)
+        self.name = declared.__tablename__
+        self.columns = {attribute.key: attribute.columns[0] for attribute in self._mapper.column_attrs}
+        self.primary_key = tuple(self._mapper.get_property_by_column(column).key for column in self._mapper.primary_key)
+        self.defaults = {
+            name: column.default.arg
+            for name, column in self.columns.items()
+            if isinstance(column.default, sa.ColumnDefault) and column.default.is_scalar
+        }
+        self._json = {name for name, column in self.columns.items() if isinstance(column.type, JSONB)}
+        self._updates: dict[tuple[tuple[str, ...], tuple[str, ...]], str] = {}
+
+    @cached_property
+    def column_list(self) -> str:
+        """Its columns, in the order in which rows are loaded."""
+        return ", ".join(f'"{column.key}"' for column in self.columns.values())
+
+    @cached_property
+    def select(self) -> str:
+        """`SELECT ... FROM ...`, to be followed by clauses."""
+        return f'SELECT {self.column_list} FROM "{self.name}"'  # noqa: S608 - names of our own
+
+    @cached_property
+    def insert(self) -> str:
+        """An INSERT of one row."""
+        marks = ", ".join(f"%({name})s" for name in self.columns)
+        return f'INSERT INTO "{self.name}" ({self.column_list}) VALUES ({marks})'  # noqa: S608 - names of our own
+
+    @cached_property
+    def insert_many(self) -> str:
+        """An INSERT of all rows of a JSON array of objects. It names its columns, so a later release can add one."""
+        names = self.column_list
+        rows = f'jsonb_populate_recordset(NULL::"{self.name}", CAST(%(rows)s AS jsonb))'
+        return f'INSERT INTO "{self.name}" ({names}) SELECT {names} FROM {rows}'  # noqa: S608 - names of our own
+
+    @cached_property
+    def by_key(self) -> str:
+        """The WHERE that finds one row by its primary key."""
+        return "WHERE " + " AND ".join(f'"{self.columns[name].key}" = %({name})s' for name in self.primary_key)
+
+    @cached_property
+    def delete(self) -> str:
+        """A DELETE of one row by its primary key."""
+        return f'DELETE FROM "{self.name}" {self.by_key}'  # noqa: S608 - names of our own
+
+    def update(self, changed: tuple[str, ...], guarded: tuple[str, ...]) -> str:
+        """An UPDATE that fails with `otherwise` unless the `guarded` columns have the values `was_...`."""
+        if (changed, guarded) not in self._updates:
+            changes = ", ".join(f'"{self.columns[name].key}" = %({name})s' for name in changed)
+            where = " AND ".join(f'"{self.columns[name].key}" = %(was_{name})s' for name in guarded)
+            update = f'UPDATE "{self.name}" SET {changes} WHERE {where} RETURNING 1'  # noqa: S608 - names of our own
+            check = "SELECT assent_still(EXISTS (SELECT FROM moved), %(otherwise)s)"
+            self._updates[changed, guarded] = f"WITH moved AS ({update}) {check}"
+        return self._updates[changed, guarded]
+
+    def key_of(self, values: dict[str, Any]) -> tuple[Any, ...]:
+        """The primary key among these values."""
+        return tuple(values[name] for name in self.primary_key)
+
+    def adapted(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Values as psycopg takes them for these columns."""
+        return {name: Jsonb(value) if name in self._json and value is not None else value for name, value in values.items()}
+
+    def new(self, record: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
+        """An object for a record in the order of `column_list`, and its values by name."""
+        values = dict(zip(self.columns, record, strict=True))
+        row = self._mapper.class_manager.new_instance()
+        vars(row).update(values)
+        return row, values
+
+
+_tables: dict[int, Table] = {}
+
+
+def table_of(declared: type[Any]) -> Table:
+    """The SQL of a declared table, made once."""
+    if id(declared) not in _tables:
+        _tables[id(declared)] = Table(declared)
+    return _tables[id(declared)]

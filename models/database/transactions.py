@@ -1,0 +1,148 @@
+"""Transactions: the one way to the database. A transaction sees one workspace, and publishes its hints after it committed.
+
+A row-level policy on every table compares `workspace_id` with the transaction's setting `assent.workspace`. So a query that forgets
+its workspace finds nothing.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal, cast
+
+import psycopg
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+
+from models.database.exchange import Connection
+from models.database.rows import Db
+from models.settings import settings
+
+Role = Literal["app", "system", "owner"]
+
+# A silent network cut is noticed within about ten seconds instead of minutes.
+_CONNECT: dict[str, Any] = {
+    "connect_timeout": 3,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 8000,
+    "options": "-c statement_timeout=5000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000",
+}
+ERRORS = (psycopg.Error, PoolTimeout)
+"""What a transaction raises when the database fails: psycopg's errors, and a pool without a free connection."""
+
+_PASSING = ("08", "53", "57P", "40", "25P03", "55P03", "57014", "25006")
+"""SQLSTATEs of faults that pass, with nothing done: connections (08, 53, 57P), deadlock and serialization (40), time-outs
+(25P03 idle in a transaction, 55P03 lock, 57014 statement), a read-only standby during a failover (25006)."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A queue message to send after the commit. It says that a row may be ready, and carries no state."""
+
+    task: str
+    args: tuple[str, ...]
+    queue: str | None = None
+    """A queue other than the task's own: that of the workers that have a toolset."""
+
+
+@dataclass
+class Outbox:
+    """What to publish once the transaction has committed."""
+
+    hints: list[Hint] = field(default_factory=list)
+    sessions: dict[str, int] = field(default_factory=dict)
+    """Sessions with new events and their last seq, for the readers of their streams."""
+
+
+_pools: dict[tuple[int, Role], QueuePool] = {}
+
+
+def _send_nothing(_: Outbox) -> None:
+    """The default: this process publishes no hints, and the dispatch sweep finds every row."""
+
+
+_send: Callable[[Outbox], None] = _send_nothing
+
+
+def on_commit(publish: Callable[[Outbox], None]) -> None:
+    """Call `publish` with each transaction's outbox after its commit. `workers.enqueue` sets it."""
+    global _send  # noqa: PLW0603 - set once, at import, by the one module that may publish
+    _send = publish
+
+
+def pool(role: Role = "app") -> QueuePool:
+    """The process's connections for a role. Made at first use, so never shared over a fork."""
+    key = (os.getpid(), role)
+    if key not in _pools:
+        s = settings()
+        url = {"app": s.database_url, "system": s.database_system_url, "owner": s.database_owner_url}[role]
+        _pools[key] = QueuePool(
+            partial(_connect, url),
+            pool_size=s.database_pool_size,
+            max_overflow=0,
+            timeout=s.database_pool_timeout_seconds,
+            use_lifo=True,  # the connection whose statements are prepared and in the server's caches
+            reset_on_return=None,  # a transaction leaves nothing open
+        )
+    return _pools[key]
+
+
+def _connect(url: str) -> Any:
+    return Connection.connect(url, autocommit=True, **_CONNECT)
+
+
+def dispose() -> None:
+    """Close the process's connections, in tests and before a fork."""
+    for key in [key for key in _pools if key[0] == os.getpid()]:
+        _pools.pop(key).dispose()
+
+
+@contextmanager
+def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
+    """One transaction, as `role`, that sees only `workspace_id`. Commits at the end, then publishes its outbox.
+
+    A connection that is lost in COMMIT does not say that nothing was committed: it is dropped, and the caller reads again by fence.
+    Every verb is a compare-and-swap, so calling it again is that. A transaction that Postgres refuses was not committed.
+    """
+    pooled, connection = _take(role)
+    try:
+        db = Db(connection, workspace_id)
+        try:
+            yield db
+            db.commit()
+        except BaseException:
+            db.roll_back()
+            raise
+    finally:
+        if connection.closed:
+            pooled.invalidate()
+        pooled.close()
+    _send(outbox(db))
+
+
+def _take(role: Role) -> tuple[PoolProxiedConnection, Connection]:
+    """A pooled connection that the server has not closed, and psycopg's own inside it."""
+    while True:
+        pooled = pool(role).connect()
+        connection = cast("Connection", pooled.driver_connection)
+        if not connection.hung_up():
+            return pooled, connection
+        pooled.invalidate()
+
+
+def outbox(db: Db) -> Outbox:
+    """The transaction's outbox."""
+    found: Outbox = db.info.setdefault("outbox", Outbox())
+    return found
+
+
+def passes(error: Exception) -> bool:
+    """True if a failure of the database may be gone in a moment: connections, time-outs, deadlocks, a failover."""
+    if isinstance(error, PoolTimeout):
+        return True
+    if not isinstance(error, psycopg.Error):
+        return False
+    return error.sqlstate.startswith(_PASSING) if error.sqlstate else isinstance(error, psycopg.OperationalError)

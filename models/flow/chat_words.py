@@ -1,0 +1,101 @@
+"""Decisions by chat words, in sessions that turn them on. Whatever is not surely meant is asked back, and decides nothing."""
+
+from datetime import timedelta
+from typing import Any
+
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.errors import Invalid
+from models.flow.decisions import decide
+from models.pure import chat, policy
+from models.session.approval import Approval
+from models.session.decision import Decision
+from models.session.event import Event
+from models.session.grant import rule_for
+from models.session.session import Session
+from models.session.tool_call import ToolCall, text
+
+QUIET_SECONDS = 10
+"""How long nothing may have been asked or settled for a word without `seen` to be sure what it is about."""
+
+
+def take_word(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event | None:
+    """Decide by a message that is a chat word. None if it is none, or if nothing waits for a decision: then it is a message."""
+    word = _word(session, event)
+    waiting = [a for a in Approval.pending(db, session.id) if a.kind == "tool_call"] if word else []
+    if word is None or not waiting:
+        return None
+    stored = session.emit(db, "user.message", {"content": event["content"]})
+    session.note(principal, "message.received", stored.id)
+    about = _about(db, session, waiting, event.get("seen"))
+    if "approvals" not in principal.scopes:
+        _ask_back(db, session, "This API key may send messages, but it may not decide: nothing was decided.")
+    elif isinstance(about, str):
+        _ask_back(db, session, about)
+    elif word.result == "allow" and len(about) > 1 and not word.all:
+        tools = ", ".join(sorted({approval.tool for approval in about}))
+        _ask_back(
+            db, session, f'{len(about)} calls wait ({tools}). Say "approve all", or decide them one by one: nothing was decided.'
+        )
+    else:
+        _decide(db, session, principal, word, about)
+    return stored
+
+
+def _word(session: Session, event: dict[str, Any]) -> chat.Word | None:
+    content = event["content"]
+    if not session.chat_approvals or len(content) != 1 or content[0]["type"] != "text":
+        return None
+    return chat.meaning(content[0]["text"])
+
+
+def _about(db: Db, session: Session, waiting: list[Approval], seen: str | None) -> list[Approval] | str:
+    """What the word is about, or why that is not sure."""
+    if seen is not None:
+        last = db.value("SELECT seq FROM event WHERE session_id = %(session)s AND id = %(seen)s", session=session.id, seen=seen)
+        if last is None:
+            raise Invalid("seen", f"session {session.id} has no event {seen!r}; send the id of the last event that was shown.")
+        shown = {approval_id for (approval_id,) in db.rows(_SHOWN, session=session.id, last=last)}
+        about = [approval for approval in waiting if approval.id in shown]
+        return about or "What waits was asked after the last event that you were shown: nothing was decided."
+    if len(waiting) > 1:
+        return f"{len(waiting)} calls wait, and it is not sure which you were shown: decide them one by one. Nothing was decided."
+    if _stirred(db, session):
+        return f"Something was asked or settled just now: look again, and repeat it after {QUIET_SECONDS} s. Nothing was decided."
+    return waiting
+
+
+def _stirred(db: Db, session: Session) -> bool:
+    since = session.now - timedelta(seconds=QUIET_SECONDS)
+    if db.rows(_MOVED, session=session.id, since=since):
+        return True
+    return any(call.settled_at and call.settled_at > since for call in ToolCall.of_turn(db, session))
+
+
+_SHOWN = """
+    SELECT coalesce(body ->> 'approval_id', body -> 'approval' ->> 'id') FROM event
+    WHERE session_id = %(session)s AND seq <= %(last)s AND (type = 'approval.requested' OR body ? 'approval')
+"""
+_MOVED = """
+    SELECT FROM approval WHERE session_id = %(session)s AND (created_at > %(since)s OR decided_at > %(since)s) LIMIT 1
+"""
+
+
+def _decide(db: Db, session: Session, principal: Principal, word: chat.Word, about: list[Approval]) -> None:
+    granted: dict[str, str] = {}
+    for approval in about:
+        scope = "session" if word.all and approval.tool not in granted else "once"
+        if scope == "session":
+            granted[approval.tool] = policy.covers(rule_for(approval, None))
+        decide(db, session, principal, approval, Decision(word.result, deny_message=word.reason, scope=scope))  # type: ignore[arg-type]  # one of the two
+    if granted:
+        covered = "; ".join(granted.values())
+        session.emit(db, "agent.message", {"content": text(f"Allowed, and from now on in this session: {covered}.")})
+        if session.status == "waiting":
+            session.rest_again(db)
+
+
+def _ask_back(db: Db, session: Session, words: str) -> None:
+    """In the session's own voice; the model never sees it. Idle comes last, as runners want it."""
+    session.emit(db, "agent.message", {"content": text(words)})
+    session.rest_again(db)

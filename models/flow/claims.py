@@ -1,0 +1,226 @@
+"""A tool call's claim: whether it may begin, still may, and need; and on whose word."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from psycopg.types.json import Jsonb
+
+from models.audit.principal import Principal, system
+from models.audit.text import Text
+from models.database.rows import Db
+from models.flow.grants import ask_instead, asking_of, granted_now, ruling
+from models.flow.next_step import carry_on
+from models.flow.rejudging import Places, Rejudged, Unresolved, judge_again
+from models.policy.ruling import Asking, Ruling
+from models.pure import words
+from models.pure.canonical import is_digest
+from models.pure.fitting import misfit
+from models.pure.masking import mask
+from models.pure.naming import OURS
+from models.pure.policy import Verdict
+from models.session.approval import Approval
+from models.session.session import Session
+from models.session.stored_result import StoredResult
+from models.session.tool_call import CACHED, ToolCall, text
+from models.workspace.toolset import Entry, entry_of
+
+
+@dataclass(frozen=True)
+class Hands:
+    """What a worker has to run calls with."""
+
+    worker: str
+    storage_id: str
+    """Of the workdirs that it sees."""
+    has: Callable[[str], bool]
+    """Whether it has what is behind an `assent:` address."""
+    entry: Callable[[str | None, str], Entry | None] = lambda _address, _tool: None
+    """The entry of a tool, by its toolset's address (None: built in) and its name; None where only `models.workspace.toolset` has
+    it."""
+    places: Places = field(default_factory=dict)
+    """Where paths lead that an earlier claim of the same call found Unresolved."""
+    git_may_run: Callable[[str, str], bool] = lambda _session_id, _command: False
+    """Whether git, in a command line, could run a program that a repository in the session's files names."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A call that a worker has claimed."""
+
+    call: ToolCall
+    entry: Entry | None
+    """Of its tool, if it is a toolset's."""
+    by: str
+    """Who let it run: a principal, or `policy`."""
+
+
+@dataclass(frozen=True)
+class _Word:
+    """Who let a call run."""
+
+    approval: Approval | None
+    """What a person, a deadline or a grant allowed; None: nobody was asked."""
+
+    def by(self, call: ToolCall) -> str:
+        """A principal, or `policy`."""
+        if self.approval is not None:
+            return self.approval.decided_by or ""
+        return f"grant:{call.grants[0]}" if call.grants else "policy"
+
+    def stands(self, rules: Ruling, call: ToolCall, judged: Rejudged) -> bool:
+        """True if it holds although the policy asks now: a person's own decision, or a deadline that may still allow the call.
+
+        Where the policy asks only as paths lead elsewhere than they say, the person must have been shown where they lead.
+        """
+        if self.approval is None or (judged.leads_to and judged.leads_to != self.approval.leads_to):
+            return False
+        return self.approval.by_person or (self.approval.by_deadline and rules.lets_on_timeout(call.name, judged.verdict))
+
+
+def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | Unresolved | None:
+    """Take a queued call, its attempt's row written. Unresolved: not yet, `hands.places` lacks some of its paths.
+
+    None if it is not to be had, if this worker has not what it takes, or if it needs no worker: its result was cached. What is
+    about to run must hash to what was judged and, if it was asked, to what was decided; otherwise it is refused for good.
+    """
+    call = db.get(ToolCall, call_id)
+    if call is None or call.session_id != session.id or call.status != "queued":
+        return None
+    lacking = _lacking(session, call, hands)
+    if lacking != call.held_back:  # the same again would be a change to the unit of work
+        call.held_back = lacking
+    if lacking:
+        return None
+    _look_for_git(session, call, hands)
+    word = _word(db, call)
+    if word is None:
+        session.note(_actor(session), "tool_call.input_changed", call.id, input_sha256=call.input_sha256)
+        call.settle(db, session, "refused", text(words.changed_input()), is_error=True)
+        carry_on(db, session)
+        return None
+    rules = ruling(db, session)
+    judged = judge_again(db, session, rules, call, hands.places)
+    if isinstance(judged, Unresolved):
+        return judged
+    entry = _entry(db, call, hands)
+    if not _may_begin(db, session, rules, call, entry, word, judged) or _answered_before(db, session, call):
+        carry_on(db, session)
+        return None
+    call.claim(db, session, hands.worker, idempotent=call.idempotent and (entry is None or bool(entry["idempotent"])))
+    session.note(
+        _actor(session),
+        "tool_call.started",
+        call.id,
+        attempt=call.attempt,
+        tool=call.name,
+        **({"address": call.address} if call.address else {}),
+        worker=hands.worker,
+        input_sha256=call.input_sha256,
+    )
+    return Taken(call, entry, word.by(call))
+
+
+def _lacking(session: Session, call: ToolCall, hands: Hands) -> str | None:
+    """What this worker has not, of what the call takes; readiness says it to operators."""
+    if call.address and call.address.startswith(OURS) and not hands.has(call.address):
+        return f"it is of toolset {call.address.removeprefix(OURS)}, which worker {hands.worker} has not"
+    if call.workdir:
+        session.storage_id = session.storage_id or hands.storage_id
+        if session.storage_id != hands.storage_id:
+            return f"its files are on storage {session.storage_id}, and worker {hands.worker} has {hands.storage_id}"
+    return None
+
+
+def _look_for_git(session: Session, call: ToolCall, hands: Hands) -> None:
+    """Have the session remember what was found, so that this call, when it is judged again, and later ones are asked."""
+    command = call.input.get("command") if call.kind == "builtin" and call.name == "bash" else None
+    if isinstance(command, str) and not session.git_written and hands.git_may_run(session.id, command):
+        session.git_written = True
+
+
+def _entry(db: Db, call: ToolCall, hands: Hands) -> Entry | None:
+    known = hands.entry(call.address, call.tool or call.name)
+    return known or (entry_of(db, call.address, call.tool) if call.address and call.tool else None)
+
+
+def _may_begin(db: Db, session: Session, rules: Ruling, call: ToolCall, entry: Entry | None, word: _Word, judged: Rejudged) -> bool:
+    """True if the call is still allowed and still fits its tool. If not, the call is settled or put to a person."""
+    verdict, leads_to = judged.verdict, judged.leads_to
+    if verdict.effect == "deny":
+        _refuse(db, session, call, verdict)
+        return False
+    stands = verdict.effect == "allow" or word.stands(rules, call, judged)
+    if not stands and (leads_to or not granted_now(db, session, rules, call)):
+        ask_instead(db, session, call, _asking(rules, call, entry), rule=verdict.rule, leads_to=leads_to)
+        return False
+    if entry and not call.attempt and misfit(entry["input_schema"], call.input):
+        session.note(_actor(session), "tool_call.tool_changed", call.id, input_sha256=call.input_sha256)
+        ask_instead(db, session, call, _asking(rules, call, entry), input_schema=dict(entry["input_schema"]))
+        return False
+    return True
+
+
+def _refuse(db: Db, session: Session, call: ToolCall, verdict: Verdict) -> None:
+    session.note(_actor(session), "tool_call.denied", call.id, rule=Text(verdict.rule), input_sha256=call.input_sha256)
+    if call.attempt:
+        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
+    else:
+        call.settle(db, session, "refused", text(words.denied_by_policy(verdict.rule)), is_error=True)
+
+
+def _asking(rules: Ruling, call: ToolCall, entry: Entry | None) -> Asking:
+    """How people are asked about a call. A built-in tool's call that was allowed at once did not store it."""
+    if entry is None or call.asking is not None:
+        return asking_of(call)
+    return rules.asking(call.name, mask(call.input, entry["input_schema"]).shown, entry)
+
+
+def _answered_before(db: Db, session: Session, call: ToolCall) -> bool:
+    """Whether the result of the same call still holds; it is then this one's, and nothing runs."""
+    before = _same_before(db, session, call)
+    if before is None or (before.session_id != call.session_id and StoredResult.of(db, before.id)):
+        return False
+    session.note(_actor(session), "tool_call.cached", call.id, cached_from=before.id, input_sha256=call.input_sha256)
+    content = before.result or []
+    call.settle(db, session, "done", content, is_error=False, structured=before.structured, cached_from=before.id)
+    return True
+
+
+def _same_before(db: Db, session: Session, call: ToolCall) -> ToolCall | None:
+    """An earlier call whose result still answers this one: of the same tool, with the same input."""
+    if call.cache is None or call.attempt:
+        return None
+    scope = "AND session_id = %(session)s" if call.cache["scope"] == "session" else ""
+    return db.first(
+        ToolCall,
+        f"{_CACHED} {scope} ORDER BY settled_at DESC LIMIT 1",
+        workspace=call.workspace_id,
+        session=call.session_id,
+        sha256=call.input_sha256,
+        cache=Jsonb(call.cache),
+        since=session.now - timedelta(seconds=call.cache["seconds"]),
+    )
+
+
+# The tool's own result: neither a person's, nor made of a person's answers to the tool.
+_CACHED = f"""
+    WHERE workspace_id = %(workspace)s AND input_sha256 = %(sha256)s AND cache = %(cache)s AND {CACHED}
+    AND NOT is_error AND settled_at > %(since)s AND cached_from IS NULL AND question IS NULL AND EXISTS (
+        SELECT FROM attempt WHERE tool_call_id = tool_call.id AND number = tool_call.attempt AND outcome = 'done'
+    )
+"""
+
+
+def _word(db: Db, call: ToolCall) -> _Word | None:
+    """The latest word that lets the call run. None if its input is not the one that was judged or, where it was asked, decided."""
+    if not is_digest(call.input, call.input_sha256):
+        return None
+    for approval in reversed(Approval.of_call(db, call.id)):
+        if approval.lets_run(call.input_sha256):
+            return _Word(approval)
+    return None if call.permission == "ask" else _Word(None)
+
+
+def _actor(session: Session) -> Principal:
+    return system("tool.run", session.workspace_id)

@@ -1,0 +1,255 @@
+"""Decisions and deadlines. Default is no: nothing here releases a call but a pending approval's timely allow."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from models.audit.principal import Principal, system
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Conflict, Invalid
+from models.flow.grants import identity_of, ruling, verdict_on
+from models.flow.next_step import carry_on, stop
+from models.flow.questions import check_answers, named
+from models.pure import masking, words
+from models.pure.canonical import digest
+from models.pure.fitting import misfit
+from models.session.approval import Approval, DeadlinePassed
+from models.session.decision import Decision
+from models.session.grant import Grant
+from models.session.proposal import MAX_INPUT_BYTES
+from models.session.session import Session
+from models.session.tool_call import ToolCall, text
+
+
+def decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> str:
+    """One decision per approval: the first wins. Returns the id of the `user.tool_confirmation` that it is stored as.
+
+    The same decision again changes nothing and gets the same id. Raises Conflict for another one, or for a hash that is not
+    what would run; DeadlinePassed when it is late; Invalid for an answer that does not fit the question.
+    """
+    decision = named(approval, decision)
+    if approval.status != "pending":
+        return _repeated(approval, decision)
+    if approval.expires_at <= session.now:
+        raise DeadlinePassed(approval)
+    _check(approval, decision)
+    call = db.get_one(ToolCall, approval.tool_call_id)
+    event_id = _way(approval, decision)(db, session, principal, approval, call, decision)
+    session.stream_behind(principal, next(event.seq for event in session.events if event.id == event_id))
+    if decision.interrupt:
+        stop(db, session, principal, decision.deny_message)
+    else:
+        carry_on(db, session)
+    return event_id
+
+
+def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
+    """Expire what is overdue in one session, in a transaction of its own. Returns how many; 0 if somebody else works on it."""
+    with transaction(workspace_id) as db:
+        session = Session.try_lock(db, session_id)
+        if session is None:
+            return 0
+        due = [a for a in Approval.pending(db, session_id) if a.expires_at <= session.now][:limit]
+        by = system("sweep.expire_approvals", workspace_id)
+        ends = any(approval.on_timeout == "end_run" for approval in due)
+        for approval in due:
+            _expire(db, session, by, approval, ends=ends)
+        if ends:
+            stop(db, session, by, "Nobody decided in time.")
+        elif due:
+            carry_on(db, session)
+        return len(due)
+
+
+def remind_due(workspace_id: str, session_id: str) -> int:
+    """Say of what waits in one session that it does, once each. Returns how many; 0 if somebody else works on it."""
+    with transaction(workspace_id) as db:
+        session = Session.try_lock(db, session_id)
+        if session is None:
+            return 0
+        waiting = [a for a in Approval.pending(db, session_id) if a.remind_at is not None and a.remind_at <= session.now]
+        for approval in waiting:
+            approval.remind(db, session, system("sweep.remind_approvers", workspace_id))
+        return len(waiting)
+
+
+def too_late(late: DeadlinePassed) -> Conflict:
+    """Let the deadline do what it does, there and then, whether or not a sweep has been by. What to tell who came late."""
+    expire_due(late.workspace_id, late.session_id)
+    with transaction(late.workspace_id) as db:
+        approval = db.get(Approval, late.approval_id)
+        return late if approval is None or approval.status == "pending" else _taken(approval)
+
+
+def _repeated(approval: Approval, decision: Decision) -> str:
+    seen = decision.expected_input_sha256 in {None, approval.input_sha256}
+    same = approval.decision == decision.said and approval.status not in {"expired", "cancelled"}
+    if same and seen and approval.by_person and approval.event_id:
+        return approval.event_id
+    raise _taken(approval)
+
+
+def _taken(approval: Approval) -> Conflict:
+    winner = {"status": approval.status, "decision": approval.decision, "decided_by": approval.decided_by}
+    return Conflict(f"Approval {approval.id} is already {approval.status}, by {approval.decided_by}.", winner)
+
+
+def _check(approval: Approval, decision: Decision) -> None:
+    if decision.expected_input_sha256 not in {None, approval.input_sha256}:
+        raise Conflict(
+            f"expected_input_sha256 is not the hash of what would run, which is {approval.input_sha256}. Nothing was decided.",
+            {"input_sha256": approval.input_sha256},
+        )
+    decision.check()
+    if approval.kind == "question":
+        check_answers(approval, decision)
+    elif decision.answers is not None:
+        raise Invalid(
+            "answers", "is for a call that asks something; this one only wants to run: decide it by result allow or deny."
+        )
+    if approval.kind == "unknown_outcome":
+        if decision.outcome is None and decision.result != "deny":
+            raise Invalid(
+                "result",
+                "this call began and its outcome is unknown: decide its approval with outcome rerun, happened or give_up.",
+            )
+        if decision.outcome == "happened" and not decision.content:
+            raise Invalid("result", "outcome happened needs the result, as text or as content blocks.")
+    elif decision.outcome is not None:
+        raise Invalid("outcome", "is for a call whose outcome is unknown; this one has not run: decide it by result allow or deny.")
+
+
+Way = Callable[[Db, Session, Principal, Approval, ToolCall, Decision], str]
+
+
+def _way(approval: Approval, decision: Decision) -> Way:
+    if approval.kind == "unknown_outcome":
+        return _settle_unknown
+    if approval.kind == "question" and decision.result == "allow":
+        return _go_on
+    if decision.result == "deny":
+        return _deny
+    if decision.respond:
+        return _answer
+    return _allow if decision.updated_input is None else _edit
+
+
+def _deny(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+    event_id = approval.close(db, session, principal, "denied", decision)
+    if approval.kind == "question":
+        call.settle(db, session, "denied", text(words.question_denied(decision.deny_message)), is_error=True)
+        return event_id
+    if call.attempt:  # an earlier attempt began, and was lost before the grant behind it was
+        call.settle(db, session, "cancelled", text(words.given_up(decision.deny_message)), is_error=True)
+        return event_id
+    say = words.ended_by_person if decision.interrupt else words.denied
+    call.settle(db, session, "denied", text(say(decision.deny_message)), is_error=True)
+    return event_id
+
+
+def _allow(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+    rules = ruling(db, session)
+    verdict = verdict_on(rules, call, call.input)
+    if verdict.effect == "deny":
+        said = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
+        raise Conflict(said, {"rule": verdict.rule})
+    if approval.input_schema is not None and (fault := misfit(approval.input_schema, call.input)):
+        raise Invalid(
+            "result", f"the tool has changed, and this input no longer fits: allow it with updated_input, or deny. {fault}"
+        )
+    if decision.scope != "once":
+        identity = identity_of(rules, session, call)
+        Grant.give(db, session, principal, approval, decision, identity)
+    event_id = approval.close(db, session, principal, "allowed", decision)
+    call.release(db, session)
+    return event_id
+
+
+def _go_on(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+    event_id = approval.close(db, session, principal, "answered", decision)
+    call.release(db, session, answers=decision.answers)
+    return event_id
+
+
+def _answer(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+    event_id = approval.close(db, session, principal, "answered", decision, goes_on=False)
+    call.settle(db, session, "answered", text(words.answered()) + list(decision.respond), is_error=False)
+    return event_id
+
+
+def _edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+    edited, shown = _edited(db, session, approval, call, decision.updated_input or {})
+    if digest(edited) == call.input_sha256:  # to Python, 1 is True
+        return _allow(db, session, principal, approval, call, decision)
+    approval.edit(edited, shown)
+    secrets = sorted({*(call.secrets or ()), *masking.mask(edited, approval.input_schema).hidden})
+    seen = call.announced and call.kind == "self_hosted"
+    event_id = approval.close(db, session, principal, "allowed", decision, goes_on=not seen)
+    if seen:
+        call.replace(db, session, edited, shown, secrets)
+    else:
+        changed = {"input": edited, "input_sha256": digest(edited), "proposed_input": call.input, "secrets": secrets or None}
+        call.release(db, session, shown, **changed)
+    return event_id
+
+
+def _edited(
+    db: Db, session: Session, approval: Approval, call: ToolCall, wanted: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The input that a person wants to run, with the values behind its markers, and the same with all secrets masked.
+
+    The second is made from `wanted`: where that has a marker, whatever stands around the marker now, the value stays masked.
+    Raises Invalid if a marker is not where it was, the input does not fit the schema, or a rule denies it.
+    """
+    schema = approval.input_schema
+    if len(json.dumps(wanted)) > MAX_INPUT_BYTES:
+        raise Invalid("updated_input", f"is longer than {MAX_INPUT_BYTES} bytes.")
+    try:
+        edited: dict[str, Any] = masking.restore(wanted, call.input, masking.mask(call.input, schema).shown)
+        digest(edited)
+    except (ValueError, RecursionError) as error:
+        raise Invalid("updated_input", str(error)) from None
+    if schema is not None and (fault := misfit(schema, edited)):
+        raise Invalid("updated_input", f"does not fit the tool's schema. {fault}")
+    verdict = verdict_on(ruling(db, session), call, edited)
+    if verdict.effect == "deny":
+        raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
+    return edited, masking.Echoes(call.secrets or ()).value(masking.mask(wanted, schema).shown)
+
+
+def _settle_unknown(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+    event_id = approval.close(db, session, principal, "answered", decision)
+    if decision.outcome == "rerun":
+        call.release(db, session, grants=None)
+    elif decision.outcome == "happened":
+        call.settle(db, session, "done", list(decision.content), is_error=False)
+    else:
+        call.settle(db, session, "done", text(words.given_up(decision.deny_message)), is_error=True)
+    return event_id
+
+
+def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends: bool) -> None:
+    """What the deadline does; it allows nothing if the run is to end."""
+    seconds = round((approval.expires_at - approval.created_at).total_seconds(), 3)
+    call = db.get_one(ToolCall, approval.tool_call_id)
+    if approval.kind == "tool_call" and approval.on_timeout == "allow" and not ends and _lets(db, session, approval, call):
+        approval.close(db, session, by, "allowed", Decision("allow"))
+        call.release(db, session)
+        return
+    approval.close(db, session, by, "expired", Decision("deny", deny_message=words.expired_note(seconds)))
+    if approval.kind == "question":
+        call.settle(db, session, "expired", text(words.question_expired(seconds)), is_error=True)
+    elif approval.kind == "unknown_outcome":
+        call.settle(db, session, "done", text(words.outcome_unknown()), is_error=True)
+    else:
+        call.settle(db, session, "expired", text(words.expired(seconds)), is_error=True)
+
+
+def _lets(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:
+    """Whether a deadline may still allow the call: the tool's own configuration says so by name, and no rule asks or denies."""
+    rules = ruling(db, session)
+    verdict = verdict_on(rules, call, call.input)
+    if approval.input_schema is not None and misfit(approval.input_schema, call.input):
+        return False
+    return rules.lets_on_timeout(call.name, verdict)

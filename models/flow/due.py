@@ -1,0 +1,198 @@
+"""What is due, over all workspaces: each function finds a bounded number of ids, for a sweep to act on one by one.
+
+They run as `assent_system`, without locks, in the sweeps' process alone. The acting transaction locks the session and looks again.
+What a sweep failed at steps back (`models.session.sweep_failure`): it is left out until its pause is over, so that rows that
+always fail do not hold up the rest. Other processes call only `gone`, which asks a function of the database, and what readiness
+says of one workspace.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import timedelta
+
+from models.database.clock import STARTED
+from models.database.transactions import Hint, transaction
+from models.pure.naming import OURS
+from models.session.sweep_failure import steps_back
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
+from models.settings import settings
+from models.workspace.toolset import missing
+
+BATCH = 500
+LOOKED_AT = 1000
+"""Calls that readiness looks at, of as many as there may be."""
+REHINT_AT_MOST_SECONDS = 60
+YOUNG_SECONDS = 60
+"""Longer than any transaction may take: what was asked while a grant was given is looked at again."""
+
+
+@dataclass(frozen=True)
+class Due:
+    """A row that something is to be done about."""
+
+    id: str
+    session_id: str
+    workspace_id: str
+
+
+def queues() -> list[str | None]:
+    """Where queued calls wait to be claimed; None is the tools' own queue."""
+    with transaction(role="system") as db:
+        return [None, *(queue for (queue,) in db.rows(_QUEUES))]
+
+
+# From one queue to the next by the index: as many steps as queues, however many calls wait in each.
+_QUEUES = """
+    WITH RECURSIVE step (queue) AS (
+        (SELECT queue FROM tool_call WHERE status = 'queued' AND queue IS NOT NULL ORDER BY queue LIMIT 1)
+        UNION ALL
+        SELECT (SELECT t.queue FROM tool_call t WHERE t.status = 'queued' AND t.queue > step.queue ORDER BY t.queue LIMIT 1)
+        FROM step WHERE step.queue IS NOT NULL
+    ) SELECT queue FROM step WHERE queue IS NOT NULL
+"""
+
+
+def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH, *, queue: str | None = None) -> list[Hint]:
+    """Stamp and return the hints of queued rows that are due and silent for the longer of `rehint_seconds` and half their age.
+
+    Of calls: of those in one queue.
+    """
+    task = "turn.run" if table is Turn else "tool.run"
+    values = {"limit": limit, "queue": queue, "rehint": timedelta(seconds=settings().rehint_seconds)}
+    calls = _HINT_CALLS.format(queue=_IN_QUEUE[queue is not None])
+    with transaction(role="system") as db:
+        rows = db.rows(_HINT_TURNS if table is Turn else calls, **values)
+        return [Hint(task, row, queue) for row in rows]
+
+
+_IN_QUEUE = {False: "queue IS NULL", True: "queue = %(queue)s"}
+"""Two conditions, so that either goes by the index: of the tools' own queue, and of a named one."""
+# Half its age, without dividing an interval: as long ago as the hint came after it was due. A minute at most: a worker that could
+# not take it then may be able to now.
+_SILENT = f"""
+    due_at <= {STARTED} AND (hinted_at IS NULL OR (hinted_at < {STARTED} - %(rehint)s AND (
+        {STARTED} - hinted_at > hinted_at - due_at OR hinted_at < {STARTED} - interval '{REHINT_AT_MOST_SECONDS} seconds'
+    )))
+    ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+"""
+_HINT_TURNS = f"""
+    UPDATE turn SET hinted_at = {STARTED} WHERE id IN (
+        SELECT id FROM turn WHERE status = 'queued' AND ended_at IS NULL AND {_SILENT}
+    ) RETURNING id, session_id, workspace_id
+"""  # noqa: S608 - names of our own
+_HINT_CALLS = f"""
+    UPDATE tool_call SET hinted_at = {STARTED} WHERE id IN (
+        SELECT id FROM tool_call WHERE status = 'queued' AND {{queue}} AND {_SILENT}
+    ) RETURNING id, session_id, workspace_id
+"""  # noqa: S608
+
+
+def lapsed(table: type[Turn] | type[ToolCall], limit: int | None = None) -> list[Due]:
+    """Rows whose worker stopped renewing."""
+    # A turn is found by the index of those that have not ended; Postgres cannot know that a running turn has not.
+    live = "ended_at IS NULL AND " if table is Turn else ""
+    return _find(table.__tablename__, "rescue", f"{live}status = 'running'", "lease_until", limit)
+
+
+def overdue_approvals(limit: int | None = None) -> list[Due]:
+    """Pending approvals whose deadline passed, the longest overdue first."""
+    return _find("approval", "expire_approvals", "status = 'pending'", "expires_at", limit)
+
+
+def unanswered_calls(limit: int | None = None) -> list[Due]:
+    """Calls whose client gave no result in time, the longest overdue first."""
+    return _find("tool_call", "expire_calls", "status = 'with_client'", "answer_by", limit)
+
+
+def approvals_to_remind(limit: int | None = None) -> list[Due]:
+    """Pending approvals whose reminder is due, the longest overdue first."""
+    return _find("approval", "remind_approvers", "status = 'pending'", "remind_at", limit)
+
+
+@dataclass(frozen=True)
+class NewGrant:
+    """A grant that calls may wait for that were asked while it was given, by a transaction that could not see it yet."""
+
+    id: str
+    workspace_id: str
+    swept_to: str | None
+    ripe: bool
+    """Whether it is so old that nothing can be asked any more without seeing it."""
+
+
+def new_grants(grant_id: str | None = None, limit: int | None = None) -> list[NewGrant]:
+    """Those that sweeps have not done with, the oldest first; or one of them."""
+    one = "AND id = %(grant)s" if grant_id else ""
+    with transaction(role="system") as db:
+        return [NewGrant(*row) for row in db.rows(_NEW_GRANTS.format(one=one), grant=grant_id, limit=limit or BATCH)]
+
+
+_NEW_GRANTS = f"""
+    SELECT id, workspace_id, swept_to, created_at < {STARTED} - interval '{YOUNG_SECONDS} seconds' FROM approval_grant
+    WHERE revoked_at IS NULL AND swept_at IS NULL {{one}} AND NOT {steps_back("release_granted", "approval_grant.id")}
+    ORDER BY created_at LIMIT %(limit)s
+"""  # noqa: S608
+
+
+def waiting_for(grant: NewGrant, limit: int | None = None) -> list[Due]:
+    """Sessions in which calls of the grant's tool wait, behind the one that the sweeps have come to."""
+    with transaction(role="system") as db:
+        rows = db.rows(_WAITING_FOR, grant=grant.id, behind=grant.swept_to or "", limit=limit or BATCH)
+        return [Due(session_id, session_id, workspace_id) for session_id, workspace_id in rows]
+
+
+_WAITS = """
+    approval.tool = given.tool AND approval.workspace_id = given.workspace_id AND approval.session_id > %(behind)s
+    AND approval.status = 'pending' AND approval.kind = 'tool_call' AND given.id = %(grant)s
+"""
+# Two joins instead of one OR, so that each can go by its index.
+_WAITING_FOR = f"""
+    SELECT approval.session_id, approval.workspace_id
+    FROM approval JOIN approval_grant given ON given.session_id = approval.session_id AND {_WAITS}
+    UNION
+    SELECT approval.session_id, approval.workspace_id
+    FROM approval JOIN approval_grant given ON given.session_id IS NULL AND given.agent_id = approval.agent_id AND {_WAITS}
+    ORDER BY session_id LIMIT %(limit)s
+"""  # noqa: S608
+
+
+def gone(session_ids: list[str]) -> set[str]:
+    """Those of the ids that are no session's any more, in any workspace. Tools workers ask, which are not `assent_system`."""
+    with transaction() as db:
+        rows = db.rows("SELECT assent_gone_sessions(CAST(%(ids)s AS text[]))", ids=session_ids)
+        return {session_id for (session_id,) in rows}
+
+
+def held_back(workspace_id: str) -> list[str]:
+    """Why workers leave queued calls of the workspace: a sentence for each reason."""
+    first = "SELECT held_back FROM tool_call WHERE status = 'queued' AND held_back IS NOT NULL LIMIT %(limit)s"
+    with transaction(workspace_id) as db:
+        counted = Counter(reason for (reason,) in db.rows(first, limit=LOOKED_AT))
+    return [f"{count} tool call(s) wait: {reason}" for reason, count in counted.most_common(10)]
+
+
+def without_a_worker(workspace_id: str) -> list[str]:
+    """Toolsets that queued calls of the workspace wait for and no worker has: a sentence for each."""
+    first = "SELECT address FROM tool_call WHERE status = 'queued' AND address IS NOT NULL LIMIT %(limit)s"
+    with transaction(workspace_id) as db:
+        waiting = {address for (address,) in db.rows(first, limit=LOOKED_AT)}
+        return [f"calls wait: no worker has toolset {address.removeprefix(OURS)}" for address in missing(db, waiting)]
+
+
+def forget_answers(limit: int = 10_000) -> None:
+    """Delete answers that were kept for retries and are too old for any."""
+    with transaction(role="system") as db:
+        old = f"SELECT id FROM answer WHERE expires_at < {STARTED} LIMIT %(limit)s"  # noqa: S608
+        db.write(f"DELETE FROM answer WHERE id IN ({old})", limit=limit)  # noqa: S608
+
+
+def _find(table: str, sweep: str, condition: str, due: str, limit: int | None) -> list[Due]:
+    """Rows that meet the condition and whose column `due` has passed, the longest due first; none of a session at which the sweep
+    failed just now."""
+    found = f"""
+        SELECT id, session_id, workspace_id FROM {table}
+        WHERE {condition} AND {due} <= {STARTED} AND NOT {steps_back(sweep, f"{table}.session_id")} ORDER BY {due} LIMIT %(limit)s
+    """  # noqa: S608 - names of our own
+    with transaction(role="system") as db:
+        return [Due(*row) for row in db.rows(found, limit=limit or BATCH)]

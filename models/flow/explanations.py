@@ -1,0 +1,79 @@
+"""What the policy says to a call that nobody made yet, and why. Nothing is asked, counted or spent."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from models.database import clock
+from models.database.rows import Db
+from models.policy.ruling import Ruling
+from models.pure import shell
+from models.pure.policy import Verdict
+from models.pure.policy.conditions import look_up, pointer
+from models.pure.policy.rules import COMMAND_PATHS
+from models.session.grant import Grant
+from models.session.session import Session
+from models.settings import settings
+from models.workspace.toolset import listed
+from models.workspace.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A verdict, and what it was made of."""
+
+    verdict: Verdict
+    lines: dict[str, shell.Line]
+    """The command lines in the input, by where they are."""
+    grants: list[Grant]
+    """The session's live grants about this tool."""
+
+
+def explain(
+    db: Db,
+    agent: Mapping[str, Any],
+    tool: str,
+    given: Mapping[str, Any],
+    *,
+    session: Session | None = None,
+    proposed: Mapping[str, Any] | None = None,
+) -> Explanation:
+    """What holds for a call of `agent`'s, a body or a session's. `session`: its live grants count, as they are now.
+
+    `proposed` is a policy in the place of the tool's own.
+    """
+    policies = Workspace.policies(db)
+    one = with_tool(agent, tool, proposed)
+    ruling = Ruling(one, policies, settings().default_permission, listed(db, one))
+    ruling = ruling.in_session(git_written=session is not None and session.git_written)
+    grants = _live(db, session, tool) if session else []
+    texts = {path: look_up(given, pointer(path)) for path in sorted(COMMAND_PATHS)}
+    lines = {path: shell.read(text) for path, text in texts.items() if isinstance(text, str)}
+    return Explanation(ruling.verdict(tool, given, [grant.rule for grant in grants]), lines, grants)
+
+
+def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The agent with that tool and bash, so that no more is compiled, and `proposed` in the place of the tool's own policy.
+
+    MCP servers stay whole, as only they know their tools; `proposed` is then for all of them.
+    """
+    own = {"permission_policy": proposed, "policy_from": "tool"} if proposed else {}
+    tools: list[dict[str, Any]] = []
+    for entry in agent["tools"]:
+        if entry["type"] == "custom":
+            tools += [{**entry, **own}] if entry["name"] == tool else []
+        elif entry["type"] == "mcp_toolset":
+            configs = [{**config, **own} for config in entry["configs"]]
+            tools.append({**entry, "default_config": {**entry["default_config"], **own}, "configs": configs})
+        else:
+            # Bash, too: `Ruling` guards git's files where not every command is allowed.
+            configs = [config for config in entry["configs"] if config["name"] in {tool, "bash"}]
+            configs = [{**config, **own} if config["name"] == tool else config for config in configs]
+            tools.append({**entry, "configs": configs})
+    return {**agent, "tools": tools}
+
+
+def _live(db: Db, session: Session, tool: str) -> list[Grant]:
+    # Read without the lock: nothing is decided on it.
+    session.now = clock.now(db)
+    return Grant.live(db, session, {tool})

@@ -1,0 +1,171 @@
+"""Verdicts that take grants into account, and what grants do to calls that wait already."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from models.audit.principal import Principal
+from models.database import clock
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.flow.next_step import carry_on
+from models.policy.ruling import NOT_GIVEN, Asking, Ruling
+from models.pure import words
+from models.pure.fitting import misfit
+from models.pure.masking import Echoes, mask
+from models.pure.policy import Rule, Verdict
+from models.session.approval import Approval
+from models.session.decision import Decision
+from models.session.grant import Grant
+from models.session.proposal import Proposal
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+from models.settings import settings
+from models.workspace.toolset import listed
+from models.workspace.workspace import Workspace
+
+
+def ruling(db: Db, session: Session) -> Ruling:
+    """The policies that hold for the session's calls now."""
+    agent = session.agent(db)
+    return Ruling.of(agent, policies(db, session), listed(db, agent)).in_session(git_written=session.git_written)
+
+
+def policies(db: Db, session: Session) -> dict[str, Any]:
+    """Those of the session's workspace, as `models.policy.ruling` takes them; read once in a transaction."""
+    if session.policies is None:
+        session.policies = Workspace.policies(db)
+    return session.policies
+
+
+def judge(db: Db, session: Session, proposals: Sequence[Proposal]) -> list[Verdict]:
+    """A verdict on each proposed call, in order. What a grant allows is counted as its use, in this transaction."""
+    if not proposals:
+        return []
+    rules = ruling(db, session)
+    verdicts = [rules.verdict(each.name, each.input) for each in proposals]
+    if not any(each.effect == "ask" for each in verdicts):
+        return verdicts
+    grants = _about(session, rules, Grant.to_use(db, session.id, {each.name for each in proposals}))
+    for position, each in enumerate(proposals):
+        if verdicts[position].effect == "ask" and each.problem is None:
+            verdicts[position] = _granted(db, session, rules, grants, each.name, each.input)
+    return verdicts
+
+
+def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int | None:
+    """Allow what waits in one session and is covered by a grant by now. Returns how many; None if somebody else works on it."""
+    with transaction(workspace_id) as db:
+        session = Session.try_lock(db, session_id)
+        if session is None:
+            return None
+        waiting = [a for a in Approval.pending(db, session_id) if a.kind == "tool_call" and a.expires_at > session.now]
+        rules = ruling(db, session)
+        grants = _about(session, rules, Grant.to_use(db, session.id, {each.tool for each in waiting}))
+        released = 0
+        for approval in waiting if grants else ():
+            released += _release(db, session, rules, grants, approval)
+            if released == limit:
+                break
+        if released:
+            carry_on(db, session)
+        return released
+
+
+def swept(workspace_id: str, grant_id: str, to: str | None, *, over: bool) -> None:
+    """How far a sweep has come with a new grant: to which session, or that all that could have missed it has been looked at."""
+    with transaction(workspace_id) as db:
+        grant = db.get(Grant, grant_id)
+        if grant is not None:
+            grant.swept_to, grant.swept_at = to, clock.now(db) if over else None
+
+
+def granted_now(db: Db, session: Session, rules: Ruling, call: ToolCall) -> bool:
+    """True if grants cover a call that nothing else allows any more, as they would a new one. Their use is counted."""
+    if identity_of(rules, session, call) != rules.identity(call.name, self_hosted=session.self_hosted):
+        return False
+    grants = _about(session, rules, Grant.to_use(db, session.id, {call.name}))
+    verdict = _granted(db, session, rules, grants, call.name, call.input)
+    if verdict.effect == "allow":
+        call.grants = [rule.id for rule in verdict.rules if rule.source == "grant"]
+    return verdict.effect == "allow"
+
+
+def verdict_on(rules: Ruling, call: ToolCall, given: dict[str, Any], grants: Sequence[Rule] = ()) -> Verdict:
+    """The verdict on a call that was made before: one whose server's name is another server's by now is nobody's."""
+    if not rules.is_at(call.name, call.address):
+        return NOT_GIVEN
+    verdict = rules.verdict(call.name, given, grants)
+    return replace(verdict, rule=Echoes(call.secrets or (), quoted=True).text(verdict.rule))  # it may quote the input
+
+
+def identity_of(rules: Ruling, session: Session, call: ToolCall) -> str:
+    """Of the tool that people were asked about."""
+    asked = (call.asking or {}).get("identity")
+    return asked if call.kind == "mcp" and asked else rules.identity(call.name, self_hosted=session.self_hosted)
+
+
+def ask_instead(
+    db: Db,
+    session: Session,
+    call: ToolCall,
+    asking: Asking,
+    *,
+    rule: str | None = None,
+    input_schema: dict[str, Any] | None = None,
+    leads_to: dict[str, str] | None = None,
+) -> None:
+    """Put a queued call to a person, as it may not run on the word that had allowed it.
+
+    `asking` is used if nobody was asked before. `rule` asks now; `input_schema` is what the call's tool takes by now; `leads_to`
+    is where paths in its input lead, by JSON Pointer, and what the decision is bound to.
+    """
+    before = [approval for approval in Approval.of_call(db, call.id) if approval.kind == "tool_call"]
+    call.ask_again(db, rule or call.rule)
+    approval = before[-1].again(session, call) if before else Approval.ask(session, call, asking)
+    if input_schema is not None:
+        call.secrets = sorted({*(call.secrets or ()), *mask(call.input, input_schema).hidden}) or None
+        approval.input_schema, approval.prompt = input_schema, words.tool_changed(approval.prompt)
+    approval.leads_to = leads_to or None
+    echoes = Echoes(call.secrets or (), quoted=True)
+    approval.prompt = words.leads_to(approval.prompt, [echoes.text(place) for place in (leads_to or {}).values()])
+    approval.put(db, session, Principal("system", "tool.run", session.workspace_id))
+
+
+def _release(db: Db, session: Session, rules: Ruling, grants: list[Grant], approval: Approval) -> bool:
+    call = db.get_one(ToolCall, approval.tool_call_id)
+    if identity_of(rules, session, call) != rules.identity(call.name, self_hosted=session.self_hosted):
+        return False
+    if approval.leads_to or (approval.input_schema is not None and misfit(approval.input_schema, call.input)):
+        return False
+    verdict = _granted(db, session, rules, grants, call.name, call.input)
+    used = [rule.id for rule in verdict.rules if rule.source == "grant"]
+    if verdict.effect != "allow" or not used:
+        return False
+    approval.close(db, session, Principal("grant", used[0], session.workspace_id), "allowed", Decision("allow", grant_id=used[0]))
+    call.release(db, session, grants=used, rule=verdict.rule)
+    return True
+
+
+def _about(session: Session, rules: Ruling, grants: list[Grant]) -> list[Grant]:
+    """Those that are about the very tools that this session has."""
+    return [g for g in grants if g.identity == rules.identity(g.tool, self_hosted=session.self_hosted)]
+
+
+def _granted(db: Db, session: Session, rules: Ruling, grants: list[Grant], tool: str, given: dict[str, object]) -> Verdict:
+    """The verdict with grants, whose uses are counted; a grant that is used up or gone meanwhile is taken off the list."""
+    while True:
+        about = [grant.rule for grant in grants if grant.tool == tool]
+        verdict = rules.verdict(tool, given, about)
+        used = [rule.id for rule in verdict.rules if rule.source == "grant"]
+        over = Grant.spend(db, session, used) if verdict.effect == "allow" else None
+        if over is None:
+            return verdict
+        grants[:] = [grant for grant in grants if grant.id != over]
+
+
+def asking_of(call: ToolCall) -> Asking:
+    """How people are asked about the call, as was known when it was proposed."""
+    if call.asking is None:
+        return Asking(f"Run {call.name}", settings().approval_seconds)
+    return Asking(**call.asking)

@@ -1,0 +1,61 @@
+"""Work for the workers of self-hosted environments: offered, stopped, and wanted again while its session still needs one."""
+
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.errors import Conflict
+from models.session.session import Session
+from models.session.work import PAUSE_SECONDS, Work
+from models.settings import settings
+
+
+def offer_work(db: Db, principal: Principal, environment_id: str, worker: str, reclaim_seconds: float) -> Work | None:
+    """The longest waiting work of an environment, from now on this worker's; None if there is none."""
+    for work_id, session_id in Work.waiting(db, environment_id, reclaim_seconds):
+        session = Session.try_lock(db, session_id)
+        if session is None:
+            continue
+        work = Work.lock(db, environment_id, work_id)
+        if not work.is_waiting(session.now, reclaim_seconds):
+            continue
+        if work.status == "stopping" or not _needed(session):
+            # Its worker is gone, and was to go, or would find nothing to do.
+            work.stop(db, session.now)
+            _again(db, session)
+            continue
+        work.offer(db, session.now, worker, settings().work_lease_seconds)
+        session.note(principal, "work.offered", work.id, worker=worker)
+        return work
+    return None
+
+
+def stop_work(db: Db, session: Session, principal: Principal, work: Work, *, force: bool) -> None:
+    """End it: at once by `force` or if no worker has it, else by its worker. A session that goes on gets new work.
+
+    Raises Conflict if it is stopped already.
+    """
+    if work.status == "stopped":
+        raise Conflict(f"Work {work.id} is stopped already.", {"state": work.status})
+    session.note(principal, "work.stopped", work.id, force=force)
+    if force or work.status == "queued":
+        work.stop(db, session.now)
+        _again(db, session)
+    else:
+        work.ask_to_stop(db, session.now)
+
+
+def retire_work(db: Db, session: Session, *, also_held: bool = False) -> None:
+    """The session rests: nobody need come any more. `also_held`: and whoever serves it ends."""
+    if not session.self_hosted:
+        return
+    work = Work.current(db, session.id)
+    if work is not None and (also_held or work.status == "queued"):
+        work.stop(db, session.now)
+
+
+def _needed(session: Session) -> bool:
+    return session.status not in {"idle", "terminated"}
+
+
+def _again(db: Db, session: Session) -> None:
+    if _needed(session):
+        Work.want(db, session, PAUSE_SECONDS)

@@ -1,0 +1,33 @@
+"""A session's lock, with what nearly every verb under it looks at."""
+
+from models.database.clock import NOW
+from models.database.rows import Db, select
+from models.errors import NotFound
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
+from models.workspace.workspace import POLICIES, as_policies
+
+_TURN = "WHERE id = (SELECT turn_id FROM session WHERE id = %(id)s)"
+_CALLS = """
+    WHERE session_id = %(id)s AND turn_id = (SELECT turn_id FROM session WHERE id = %(id)s) ORDER BY position
+"""
+
+
+def lock(db: Db, session_id: str) -> Session:
+    """The session, locked until the transaction ends, and all in one round trip: its turn, that turn's calls, and the policies of
+    its workspace, as they are under the lock. Raises NotFound."""
+    sessions, [(now,)], turns, calls, policies = db.read(
+        Session.locking(session_id),
+        NOW,
+        select(Turn, _TURN, id=session_id),
+        select(ToolCall, _CALLS, id=session_id),
+        POLICIES,
+    )
+    if not sessions:
+        raise NotFound("session", session_id)
+    session: Session = sessions[0].begin(db, now)
+    session.turn = next(iter(turns), None)
+    session.calls = calls
+    session.policies = as_policies(policies)
+    return session

@@ -1,0 +1,90 @@
+"""What comes next. The one place that reads the calls of a turn together and says whether to wait, to go on or to rest."""
+
+from typing import Any
+
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.flow.hosted_work import retire_work
+from models.pure import words
+from models.pure.next_move import Go, after_settling
+from models.pure.states import NEEDS_SOMEBODY
+from models.session.approval import Approval
+from models.session.decision import Decision
+from models.session.session import NO_USAGE, Session
+from models.session.tool_call import ToolCall, text
+from models.session.turn import Turn
+from models.session.work import Work
+
+
+def carry_on(db: Db, session: Session) -> None:
+    """After any change to the calls of the current turn: wait for somebody, run on, start the next turn, or finish stopping."""
+    calls = ToolCall.of_turn(db, session)
+    if session.status == "stopping":
+        if not any(call.status == "running" for call in calls):
+            rest(db, session, session.stop_reason or {"type": "end_turn"})
+        return
+    needing = [call.id for call in calls if call.status in NEEDS_SOMEBODY]
+    if needing:
+        _require_action(db, session, needing)
+        return
+    session.run_again(db)
+    if isinstance(after_settling(call.status for call in calls), Go):
+        Turn.queue(db, session, 1 if session.unread else session.turn_count + 1)
+
+
+def rest(db: Db, session: Session, stop_reason: dict[str, Any], **more: Any) -> None:
+    """The run is over: idle, unless messages wait, for those start the next run at once."""
+    if session.unread:
+        session.run_again(db)
+        Turn.queue(db, session, 1)
+        Work.want(db, session)
+        return
+    session.become("idle")
+    retire_work(db, session)
+    session.stop_reason = stop_reason
+    session.emit(db, "session.status_idle", {"stop_reason": stop_reason} | more)
+
+
+def stop(db: Db, session: Session, principal: Principal, why: str | None = None) -> None:
+    """End the run: a reply in flight is discarded, what has not started never will, what runs is told; idle when that has ended.
+
+    The session says by whom, and `why`.
+    """
+    if session.status in {"idle", "terminated"}:
+        return
+    session.become("stopping")
+    session.stop_reason = {"type": "end_turn", "ended_by": str(principal)} | ({"message": why} if why else {})
+    turn = db.get(Turn, session.turn_id)
+    if turn is not None and turn.status in {"queued", "running"}:
+        if turn.status == "running":
+            turn.end_span(db, session, NO_USAGE, is_error=True)
+        turn.cancel(db, session)
+    for call in ToolCall.of_turn(db, session):
+        _stop_call(db, session, principal, call)
+    carry_on(db, session)
+
+
+def _stop_call(db: Db, session: Session, principal: Principal, call: ToolCall) -> None:
+    asks = False
+    if call.status in {"asked", "unknown"}:
+        for approval in Approval.of_call(db, call.id):
+            if approval.status == "pending":
+                asks = approval.kind == "question"
+                approval.close(db, session, principal, "cancelled", Decision("deny", deny_message="The run was ended."))
+    if call.status == "unknown":
+        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
+    elif call.status in {"asked", "queued", "with_client"}:
+        say = words.cancelled_asking if asks else words.cancelled
+        call.settle(db, session, "cancelled", text(say()), is_error=True)
+    elif call.status == "running" and call.cancel_requested_at is None:
+        call.cancel_requested_at = session.now
+
+
+def _require_action(db: Db, session: Session, needing: list[str]) -> None:
+    """Say who is waited for; again whenever the set changes."""
+    reason = {"type": "requires_action", "event_ids": needing}
+    if session.status == "waiting" and session.stop_reason == reason:
+        return
+    session.become("waiting")
+    session.stop_reason = reason
+    session.emit(db, "session.status_idle", {"stop_reason": reason})

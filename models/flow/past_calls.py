@@ -1,0 +1,118 @@
+"""The calls of a workspace's past, the newest sessions first, in pages, and what became of each."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from models.database.rows import Db
+from models.pure.policy import Rule
+from models.session.grant import Grant
+
+Then = Literal[
+    "allowed_by_policy",
+    "allowed_by_grant",
+    "allowed_by_person",
+    "allowed_at_deadline",
+    "answered_by_person",
+    "denied_by_policy",
+    "denied_by_person",
+    "expired",
+    "cancelled",
+    "waiting",
+]
+"""What became of a call's question, whether or not it ran afterwards."""
+
+SESSIONS = 50
+CALLS = 100
+"""At once: an input can be as long as a megabyte."""
+
+_SESSIONS = """
+    SELECT id, created_at, md5(concat(agent_id, agent_version, long_results, overrides::text)) FROM session
+    WHERE workspace_id = %(workspace)s AND updated_at >= %(since)s AND (%(agent)s::text IS NULL OR agent_id = %(agent)s)
+    AND (%(last)s::text IS NULL OR (created_at, id) < (%(last_at)s, %(last)s)) ORDER BY created_at DESC, id DESC LIMIT %(limit)s
+"""
+"""Ids, with the hash of what their rules follow from: sessions of the same look have the same rules."""
+_CALLS = """
+    SELECT id, session_id, name, permission, rule, grants, created_at, coalesce(proposed_input, input), shown_input FROM tool_call
+    WHERE session_id = ANY(%(sessions)s) AND created_at >= %(since)s AND (%(tool)s::text IS NULL OR name = %(tool)s)
+    AND (%(before)s::text IS NULL OR id < %(before)s) AND NOT (status = 'refused' AND permission = 'deny')
+    AND NOT (proposed_input IS NOT NULL AND permission = 'allow') ORDER BY id DESC LIMIT %(limit)s
+"""
+"""Neither calls that could not be asked about at all, nor the call that took the place of one whose input a person changed."""
+_ASKED = """
+    SELECT tool_call_id, status, decided_by FROM approval WHERE tool_call_id = ANY(%(calls)s) AND kind = 'tool_call'
+    ORDER BY created_at, id
+"""
+
+
+class PastCall(NamedTuple):
+    """One call, with its input as the model proposed it."""
+
+    id: str
+    session_id: str
+    name: str
+    permission: str
+    rule: str
+    grants: list[str] | None
+    created_at: datetime
+    input: dict[str, Any]
+    shown_input: dict[str, Any] | None
+    """The input with its secrets masked; None if it has none."""
+
+
+_ALLOWED: dict[str, Then] = {"grant": "allowed_by_grant", "system": "allowed_at_deadline"}
+_ENDED: dict[str, Then] = {
+    "pending": "waiting",
+    "denied": "denied_by_person",
+    "answered": "answered_by_person",
+    "expired": "expired",
+    "cancelled": "cancelled",
+}
+
+
+def pages(
+    db: Db, workspace_id: str, since: datetime, *, agent_id: str | None = None, tool: str | None = None
+) -> Iterator[tuple[dict[str, str], list[PastCall]]]:
+    """The calls of a few sessions at a time, at most CALLS at once, with the looks of these sessions."""
+    which = {"workspace": workspace_id, "since": since, "agent": agent_id, "limit": SESSIONS}
+    sessions = db.rows(_SESSIONS, **which, last=None, last_at=None)
+    while sessions:
+        looks = {session_id: look for session_id, _, look in sessions}
+        calls = _calls(db, looks, since, tool)
+        yield looks, calls
+        while len(calls) == CALLS:
+            calls = _calls(db, looks, since, tool, before=calls[-1].id)
+            yield looks, calls
+        last, last_at, _ = sessions[-1]
+        sessions = db.rows(_SESSIONS, **which, last=last, last_at=last_at)
+
+
+def _calls(db: Db, looks: Mapping[str, str], since: datetime, tool: str | None, before: str | None = None) -> list[PastCall]:
+    """The newest calls of these sessions, older than the one with the id `before`: ids sort by time."""
+    rows = db.rows(_CALLS, sessions=list(looks), since=since, tool=tool, before=before, limit=CALLS)
+    return [PastCall(*row) for row in rows]
+
+
+def given(db: Db, calls: list[PastCall]) -> dict[str, Rule]:
+    """The grants that allowed these calls, revoked or not."""
+    ids = {grant_id for call in calls for grant_id in call.grants or ()}
+    return {grant.id: grant.rule for grant in db.find(Grant, "WHERE id = ANY(%(ids)s)", ids=list(ids))} if ids else {}
+
+
+def became(db: Db, calls: list[PastCall]) -> dict[str, Then]:
+    """What became of these calls when they were judged, and asked about."""
+    asked = [call.id for call in calls if call.permission == "ask"]
+    ends = {call_id: (status, decided_by) for call_id, status, decided_by in db.rows(_ASKED, calls=asked)} if asked else {}
+    return {call.id: _end(call, *ends.get(call.id, (None, None))) for call in calls}
+
+
+def _end(call: PastCall, status: str | None, decided_by: str | None) -> Then:
+    if call.permission == "deny":
+        return "denied_by_policy"
+    if call.permission == "allow":
+        return "allowed_by_grant" if call.grants else "allowed_by_policy"
+    if status is None:
+        return "waiting"
+    if status == "allowed":
+        return _ALLOWED.get((decided_by or "").partition(":")[0], "allowed_by_person")
+    return _ENDED[status]

@@ -1,0 +1,140 @@
+"""A tool call's result, its loss, and what it asks back."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from models.audit.principal import Principal, system
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.flow.grants import asking_of
+from models.flow.next_step import carry_on
+from models.policy.ruling import Asking
+from models.pure import words
+from models.pure.canonical import digest
+from models.session.approval import Approval
+from models.session.attempt import Attempt
+from models.session.session import Session
+from models.session.stored_result import StoredResult
+from models.session.tool_call import ToolCall, text
+from models.settings import settings
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a tool ended."""
+
+    content: list[dict[str, Any]]
+    is_error: bool
+    structured: dict[str, Any] | None = None
+    question: dict[str, Any] | None = None
+    """Set: it has not ended, and wants to know something."""
+    whole: bytes | None = None
+    """The whole text, where `content` is only its ends."""
+
+
+def finish_call(db: Db, session: Session, call: ToolCall, outcome: Outcome) -> None:
+    """What a tool gave. Raises Stale if the call was taken from this worker: then nothing is kept."""
+    if outcome.question and call.cancel_requested_at is None:
+        _ask_back(db, session, call, outcome.question)
+        carry_on(db, session)
+        return
+    if outcome.question:
+        outcome = Outcome(text(words.cancelled_asking()), is_error=True)
+    session.note(
+        _actor(session),
+        "tool_call.finished",
+        call.id,
+        attempt=call.attempt,
+        is_error=outcome.is_error,
+        result_sha256=digest(outcome.content),
+    )
+    call.settle(db, session, "done", outcome.content, is_error=outcome.is_error, structured=outcome.structured)
+    if outcome.whole is not None:
+        StoredResult.keep(db, session, call, outcome.whole)
+    carry_on(db, session)
+
+
+def late_result(db: Db, session: Session, call_id: str, attempt: int, outcome: Outcome) -> None:
+    """A worker reports of an attempt that is no longer its own: kept beside, for who wants to know; it decides nothing."""
+    if Attempt.was_reported(db, call_id, attempt):
+        return  # by the very same worker: its commit had come through
+    kept = {"content": outcome.content, "is_error": outcome.is_error, "at": session.now.isoformat()}
+    Attempt.late(db, call_id, attempt, kept)
+    session.note(
+        _actor(session),
+        "tool_call.reported_late",
+        call_id,
+        attempt=attempt,
+        is_error=outcome.is_error,
+        result_sha256=digest(outcome.content),
+    )
+
+
+def lose_call(db: Db, session: Session, call: ToolCall, why: str = "its worker died, or was cut off") -> None:
+    """Nobody can say how it ended, and `why`: an idempotent call goes again under its key, any other is put to a person."""
+    session.note(_actor(session), "tool_call.lost", call.id, attempt=call.attempt, worker=call.worker)
+    if call.cancel_requested_at is not None:
+        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
+    elif not call.idempotent:
+        _ask_what_became(db, session, call, why)
+    elif call.attempt < settings().crash_attempts:
+        call.release(db, session)
+    else:
+        call.settle(db, session, "done", text(words.lost(call.attempt)), is_error=True)
+    carry_on(db, session)
+
+
+def rescue_call(db: Db, session: Session, call_id: str) -> None:
+    """Lose a call whose worker stopped renewing its lease."""
+    call = db.get(ToolCall, call_id)
+    if call is not None and call.status == "running" and call.lease_until is not None and call.lease_until <= session.now:
+        lose_call(db, session, call)
+
+
+def expire_calls(workspace_id: str, session_id: str) -> int:
+    """Give up on the calls of one session whose client gave no result in time. Returns how many; 0 if somebody else works on it."""
+    with transaction(workspace_id) as db:
+        session = Session.try_lock(db, session_id)
+        if session is None:
+            return 0
+        silent = [call for call in ToolCall.of_turn(db, session) if call.status == "with_client" and _is_over(session, call)]
+        for call in silent:
+            session.note(system("sweep.expire_calls", workspace_id), "tool_call.expired", call.id)
+            call.settle(db, session, "expired", text(words.client_silent(call.answer_seconds or 0)), is_error=True)
+        if silent:
+            carry_on(db, session)
+        return len(silent)
+
+
+def _is_over(session: Session, call: ToolCall) -> bool:
+    return call.answer_by is not None and call.answer_by <= session.now
+
+
+def _ask_back(db: Db, session: Session, call: ToolCall, question: dict[str, Any]) -> None:
+    session.note(_actor(session), "tool_call.asked_back", call.id, attempt=call.attempt)
+    call.park(db, session, question)
+    approval = Approval.ask(
+        session,
+        call,
+        _asking(call, words.asks_back(call.tool or call.name, call.server)),
+        kind="question",
+        questions=question["requests"],
+    )
+    approval.put(db, session, _actor(session))
+
+
+def _ask_what_became(db: Db, session: Session, call: ToolCall, why: str) -> None:
+    told = Attempt.told(db, call.id, call.attempt)
+    call.become_unknown(db, session)
+    prompt = f"Attempt {call.attempt} of this call, by {call.worker}, never reported its end: {why}. What became of it?"
+    approval = Approval.ask(session, call, _asking(call, prompt), kind="unknown_outcome", attempt_told=told)
+    approval.put(db, session, _actor(session))
+
+
+def _asking(call: ToolCall, prompt: str) -> Asking:
+    """Another question about a call; the schema says which of its arguments are secret."""
+    return Asking(prompt, settings().approval_seconds, input_schema=asking_of(call).input_schema)
+
+
+def _actor(session: Session) -> Principal:
+    return system("tool.run", session.workspace_id)

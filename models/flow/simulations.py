@@ -1,0 +1,199 @@
+"""What a proposed rule or policy would have answered to past calls, beside what became of them.
+
+The rest of the rules, of the sessions as they are and of the workspace, hold as they do today; grants that allowed a call then
+are heard again. Nothing is written. Inputs are judged with their secrets masked: otherwise a caller could find out a secret by
+rules of their own, character by character. `Trial.reveal` judges inputs as they are. A workspace with many calls is looked at in
+pages, for a bounded time.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from models.database.rows import Db
+from models.errors import Busy, Invalid
+from models.flow.explanations import with_tool
+from models.flow.past_calls import Then, became, given, pages
+from models.policy.ruling import Ruling
+from models.pure.canonical import canonical
+from models.pure.policy import Effect, Match, Verdict
+from models.pure.policy.rules import MAX_RULES
+from models.session.session import Session
+from models.settings import settings
+from models.workspace.toolset import listed
+from models.workspace.workspace import Workspace
+
+EXAMPLES = 10
+SHOWN_BYTES = 10_000
+"""Of an example's input at most."""
+_KEPT = 500
+"""Compiled rulings of a tool at most."""
+_GIVES_WAY = 0.01
+"""Seconds after which others of the process have their turn."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is proposed, and the calls that it is tried on."""
+
+    since: datetime
+    rule: dict[str, Any] | None = None
+    """Added to the agent's policy, or without `agent_id` to the workspace's."""
+    policy: dict[str, Any] | None = None
+    """Instead of the tool's; without `tool`, of the agent's; without `agent_id`, of the workspace's."""
+    agent_id: str | None = None
+    tool: str | None = None
+    reveal: bool = False
+    """Judge the inputs with their secrets."""
+    most: int = 10_000
+    seconds: float = 5
+
+
+@dataclass(frozen=True)
+class Example:
+    """One call, as people may see it."""
+
+    call: Any
+    shown: dict[str, Any] | None
+    rule: str
+    then: Then
+
+
+@dataclass
+class Side:
+    """The calls that would have had one effect."""
+
+    calls: int = 0
+    then: Counter[Then] = field(default_factory=Counter)
+    changed: list[Example] = field(default_factory=list)
+    """Some that had another effect then."""
+    same: list[Example] = field(default_factory=list)
+
+    @property
+    def examples(self) -> list[Example]:
+        """At most EXAMPLES, what would change first."""
+        return (self.changed + self.same)[:EXAMPLES]
+
+
+@dataclass
+class Outcome:
+    """What was found."""
+
+    sides: dict[Effect, Side] = field(default_factory=lambda: {"allow": Side(), "ask": Side(), "deny": Side()})
+    looked_at: int = 0
+    changed: int = 0
+    """Calls that had another effect then."""
+    masked: int = 0
+    """Calls whose inputs were judged with secrets masked."""
+    complete: bool = False
+
+    def add(self, call: Any, verdict: Verdict, then: Then) -> None:
+        """Count a call, and keep it if there are few like it."""
+        side = self.sides[verdict.effect]
+        changed = verdict.effect != call.permission
+        self.looked_at += 1
+        self.changed += changed
+        side.calls += 1
+        side.then[then] += 1
+        kept = side.changed if changed else side.same
+        if len(kept) < EXAMPLES:
+            kept.append(Example(call, _shown(call), verdict.rule, then))
+
+
+def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
+    """Try it on the workspace's calls since then, those of the newest sessions first."""
+    found = Outcome()
+    rulings = _Rulings(db, trial, Workspace.policies(db))
+    until = time.monotonic() + trial.seconds
+    given_way = time.monotonic()
+    for looks, calls in pages(db, workspace_id, trial.since, agent_id=trial.agent_id, tool=trial.tool):
+        grants, then = given(db, calls), became(db, calls)
+        for call in calls:
+            now = time.monotonic()
+            if found.looked_at == trial.most or now > until:
+                return found
+            if now - given_way > _GIVES_WAY:
+                # Longer than nothing: a gevent loop looks at its sockets only when it may rest.
+                time.sleep(_GIVES_WAY / 10)
+                given_way = time.monotonic()
+            look = looks[call.session_id]
+            granted = [grants[grant_id] for grant_id in call.grants or () if grant_id in grants]
+            proposed = call.input
+            if call.shown_input is not None and not trial.reveal:
+                proposed, found.masked = call.shown_input, found.masked + 1
+                # They covered the real input: a hash of it, or a pattern over it, is not held against the masked one.
+                granted = [replace(grant, match=Match(call.name)) for grant in granted]
+            found.add(call, rulings.of(look, call).verdict(call.name, proposed, granted), then[call.id])
+        if time.monotonic() > until:
+            return found
+    found.complete = True
+    return found
+
+
+def _shown(call: Any) -> dict[str, Any] | None:
+    """The call's input without its secrets; None if it is long."""
+    shown: dict[str, Any] = call.input if call.shown_input is None else call.shown_input
+    return shown if len(canonical(shown)) <= SHOWN_BYTES else None
+
+
+class _Rulings:
+    """The proposal among the rules of each session that was looked at, compiled once per look and tool."""
+
+    def __init__(self, db: Db, trial: Trial, policies: Mapping[str, Any]) -> None:
+        self._db, self._trial, self._policies = db, trial, policies
+        self._agents: dict[str, dict[str, Any]] = {}
+        self._made: dict[tuple[str, str], Ruling] = {}
+
+    def of(self, look: str, call: Any) -> Ruling:
+        """What holds for the call."""
+        found = self._made.get((look, call.name))
+        if found is None:
+            if len(self._made) >= _KEPT:
+                self._made.clear()
+                self._agents.clear()
+            found = self._made[look, call.name] = self._make(self._agent(look, call), call.name)
+        return found
+
+    def _agent(self, look: str, call: Any) -> dict[str, Any]:
+        if look not in self._agents:
+            session = self._db.get(Session, call.session_id)
+            if session is None:
+                raise Busy(f"Session {call.session_id} was deleted meanwhile; try again.")
+            self._agents[look] = {"permission_policy": None} | session.agent(self._db)
+        return self._agents[look]
+
+    def _make(self, agent: dict[str, Any], tool: str) -> Ruling:
+        trial, workspace, unsaid = self._trial, dict(self._policies), settings().default_permission
+        behind = listed(self._db, agent)
+        if trial.policy and trial.tool:
+            return Ruling(with_tool(agent, tool, trial.policy), workspace, unsaid, behind)
+        if trial.agent_id:
+            below = default_of(workspace["policy"], unsaid)
+            agent = agent | {"permission_policy": trial.policy or added(trial.rule, agent["permission_policy"], below)}
+        else:
+            workspace["policy"] = trial.policy or added(trial.rule, workspace["policy"], unsaid)
+        return Ruling(with_tool(agent, tool), workspace, unsaid, behind)
+
+
+def added(rule: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, unsaid: Effect) -> dict[str, Any]:
+    """The policy with one more rule. Its default is what it was; `unsaid` is the default of no policy."""
+    assert rule, "a trial is of a rule or of a policy"
+    kept = {key: policy[key] for key in ("unknown_programs",) if key in policy} if policy else {}
+    rules, default = (policy or {}).get("rules", []), default_of(policy, unsaid)
+    if policy and not rules and default == "deny":
+        return dict(policy)  # nothing overrides it
+    if len(rules) >= MAX_RULES:
+        raise Invalid("rule", f"there are {MAX_RULES} rules already; none can be added.")
+    return {"type": "rules", "rules": [*rules, rule], "default": default, **kept}
+
+
+def default_of(policy: Mapping[str, Any] | None, unsaid: Effect) -> Effect:
+    """What holds where no rule of a stored policy matches."""
+    if policy is None:
+        return unsaid
+    always: dict[Any, Effect] = {"always_allow": "allow", "always_ask": "ask"}
+    found: Effect = policy.get("default") or always.get(policy.get("type"), "deny")
+    return found

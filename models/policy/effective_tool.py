@@ -1,0 +1,97 @@
+"""The tools that an agent really has: what its body names, with what its MCP servers are known to have."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from models.pure.naming import OURS, full_name
+from models.workspace.toolset import Listed
+
+Kind = Literal["builtin", "custom", "mcp"]
+
+
+@dataclass(frozen=True)
+class EffectiveTool:
+    """One tool that the model is given."""
+
+    name: str
+    """For the model, and in rules."""
+    kind: Kind
+    """`builtin`: our workers run it. `custom`: the client does, and posts the result. `mcp`: a toolset's, or an MCP server's."""
+    policy: Mapping[str, Any] | None
+    """Its own or its toolset's permission policy; None if neither says anything."""
+    description: str | None
+    """None for built-in tools: whoever runs them describes them."""
+    input_schema: dict[str, Any] | None
+    """JSON Schema of an object; None for built-in tools."""
+    approval: Mapping[str, Any]
+    """How people are asked: APPROVAL, or nothing."""
+    server: str | None = None
+    """The agent's name for its MCP server."""
+    address: str | None = None
+    """Where that is, as `models.workspace.toolset` has it."""
+    answer_seconds: float | None = None
+    """How long the client may take for a call, if it runs it; None: as the setting says."""
+    entry: Mapping[str, Any] | None = None
+    """What its own side says of it: an entry of `models.workspace.toolset`."""
+
+
+def effective_tools(body: Mapping[str, Any], listed: Mapping[str, Listed] | None = None) -> list[EffectiveTool]:
+    """The enabled tools of an agent's body or a session's `agent`, in their order; of its MCP servers, what is `listed`."""
+    return [tool for entry in body["tools"] for tool in _tools_of(entry, listed or {})]
+
+
+def _tools_of(entry: Mapping[str, Any], listed: Mapping[str, Listed]) -> Iterator[EffectiveTool]:
+    if entry["type"] == "custom":
+        yield _tool(entry, "custom")
+    elif entry["type"] == "mcp_toolset":
+        found = listed.get(entry["mcp_server_name"])
+        yield from _served(entry, found) if found else ()
+    else:
+        yield from (_tool(config, "builtin") for config in entry["configs"] if config["enabled"])
+
+
+def _tool(entry: Mapping[str, Any], kind: Kind) -> EffectiveTool:
+    return EffectiveTool(
+        name=entry["name"],
+        kind=kind,
+        policy=_policy(entry),
+        description=entry.get("description"),
+        input_schema=entry.get("input_schema"),
+        approval=entry.get("approval") or {},
+        answer_seconds=entry.get("result_timeout_seconds"),
+    )
+
+
+def _served(toolset: Mapping[str, Any], listed: Listed) -> Iterator[EffectiveTool]:
+    """The tools of an MCP server. Those that its toolset does not name are as its default has them."""
+    server = toolset["mcp_server_name"]
+    named = {config["name"]: config for config in toolset["configs"]}
+    for entry in listed.tools:
+        config = named.get(entry["name"], toolset["default_config"])
+        if config["enabled"]:
+            yield EffectiveTool(
+                name=full_name(server, entry["name"]),
+                kind="mcp",
+                policy=_policy(config),
+                description=entry["description"],
+                input_schema=entry["input_schema"],
+                approval=config.get("approval") or {},
+                server=server,
+                address=listed.address,
+                entry=entry,
+            )
+
+
+def _policy(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    return None if config.get("policy_from") == "default" else config.get("permission_policy")
+
+
+def with_toolset(agent: dict[str, Any], name: str) -> dict[str, Any]:
+    """The agent with one more of the operator's toolsets, whose tools are always allowed."""
+    if any(server["name"] == name for server in agent["mcp_servers"]):
+        return agent
+    allowed = {"enabled": True, "permission_policy": {"type": "always_allow"}, "policy_from": "toolset"}
+    toolset = {"type": "mcp_toolset", "mcp_server_name": name, "default_config": allowed, "configs": []}
+    server = {"type": "url", "name": name, "url": OURS + name}
+    return {**agent, "mcp_servers": [*agent["mcp_servers"], server], "tools": [*agent["tools"], toolset]}

@@ -1,0 +1,1 @@
+"""The rows of a session: events, turns, tool calls, attempts, approvals, decisions, grants."""

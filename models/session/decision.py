@@ -1,0 +1,96 @@
+"""Decisions: a person's answer to an approval, as any door takes it."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from models.audit.text import Text
+from models.errors import Invalid
+from models.pure.canonical import digest
+
+Scope = Literal["once", "session", "always"]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a person wants done with one call."""
+
+    result: Literal["allow", "deny"] | None = None
+    deny_message: str | None = None
+    interrupt: bool = False
+    """With deny: the run ends."""
+    updated_input: dict[str, Any] | None = None
+    """With allow: the whole input that is to run instead of the one that was proposed."""
+    respond: tuple[dict[str, Any], ...] = ()
+    """With allow: the result, as content blocks, in the tool's place; it does not run."""
+    scope: Scope = "once"
+    """With allow: how far it reaches. Beyond `once` it gives a grant."""
+    match: str | None = None
+    """What the grant covers: `tool`, `exact` or a rule's text."""
+    expires_in_seconds: float | None = None
+    """Of the grant."""
+    max_uses: int | None = None
+    """Of the grant."""
+    outcome: Literal["rerun", "happened", "give_up"] | None = None
+    """For a call whose outcome is unknown, instead of `result`."""
+    content: tuple[dict[str, Any], ...] = ()
+    """With `happened`: the result, as content blocks."""
+    answers: dict[str, Any] | None = None
+    """With allow, of a call that has questions: `{key: {"action": "accept" | "decline" | "cancel", "content": {...}?}}`."""
+    expected_input_sha256: str | None = None
+    """The hash of the input that the person was shown; another one is a conflict."""
+    grant_id: str | None = None
+    """The grant that decided, where no person did."""
+
+    def check(self) -> None:
+        """Raise Invalid with the field if its parts do not go together."""
+        if self.outcome is None and self.result is None:
+            raise Invalid("result", "should be allow or deny.")
+        if self.result != "deny" and (self.interrupt or (self.deny_message and self.outcome != "give_up")):
+            raise Invalid("result", "deny_message and interrupt go with deny only.")
+        if self.result != "allow" and (field := self._given("updated_input", "respond", "answers")):
+            raise Invalid(field, "goes with result allow only.")
+        if self.updated_input is not None and self.respond:
+            raise Invalid("respond", "is the answer in the tool's place, and updated_input lets the tool run: send one of them.")
+        self._check_scope()
+
+    def _check_scope(self) -> None:
+        if self.scope == "once":
+            if field := self._given("match", "expires_in_seconds", "max_uses"):
+                raise Invalid(field, "describes a grant: send it with scope session or always.")
+        elif self.result != "allow":
+            raise Invalid("scope", "reaches beyond this call only with allow: what is denied is asked again.")
+        elif self._given("updated_input", "respond"):
+            raise Invalid("scope", "reaches beyond this call only for the input as it was proposed: send once.")
+
+    def _given(self, *fields: str) -> str | None:
+        return next((field for field in fields if getattr(self, field) not in (None, ())), None)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What was decided, without how it was guarded: equal for a repeated decision. Holds no input, only its hash."""
+        kept = {name: value for name, value in vars(self).items() if value and name not in _NOT_SAID}
+        if self.scope != "once":
+            kept["scope"] = self.scope
+        for name in ("content", "respond"):
+            if getattr(self, name):
+                kept[name] = list(getattr(self, name))
+        for name in ("updated_input", "answers"):
+            if getattr(self, name) is not None:
+                kept[f"{name}_sha256"] = digest(getattr(self, name))
+        return kept
+
+    @property
+    def noted(self) -> dict[str, Any]:
+        """What the audit keeps: long answers by their hash, and the hash of the input that the decider says was shown.
+
+        Texts can be erased, and so can the hashes of answers, because a short answer can be guessed from its hash.
+        """
+        said = self.said
+        if self.expected_input_sha256:
+            said["shown_sha256"] = self.expected_input_sha256
+        said |= {f"{name}_sha256": digest(said.pop(name)) for name in ("content", "respond") if name in said}
+        return {name: Text(value) if name in _TEXTS else value for name, value in said.items()}
+
+
+_TEXTS = frozenset({"deny_message", "match", "content_sha256", "respond_sha256", "answers_sha256"})
+_NOT_SAID = frozenset({"expected_input_sha256", "updated_input", "answers", "scope", "content", "respond"})

@@ -1,0 +1,53 @@
+"""Events: past facts, numbered within their session. The seq is given out under the session's lock: commit order is seq order."""
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.database.exchange import Statement
+from models.database.rows import Db
+from models.database.tables import Base
+
+
+class Event(Base):
+    """One fact of a session. Appended; only `processed_at` of a user's event is filled in later, once."""
+
+    __tablename__ = "event"
+
+    session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"), primary_key=True)
+    seq: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True)
+    id: Mapped[str]
+    workspace_id: Mapped[str]
+    type: Mapped[str]
+    body: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    """All fields of the wire's event but `id`, `type` and `processed_at`."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    processed_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """Null while a user's message is queued."""
+
+    __table_args__ = (sa.Index("event_queue", "session_id", "seq", postgresql_where=sa.text("processed_at IS NULL")),)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Its columns, for an insert."""
+        return {key: getattr(self, key) for key in _COLUMNS}
+
+    @classmethod
+    def read_queue(cls, db: Db, session_id: str, now: datetime) -> list[dict[str, Any]]:
+        """The bodies of the session's messages that no turn has read yet, oldest first; they are processed now."""
+        [read] = db.read(cls.queue(session_id))
+        db.write(_PROCESSED, session=session_id, now=now)
+        return [body for [body] in read]
+
+    @staticmethod
+    def queue(session_id: str) -> Statement:
+        """Asks for these bodies."""
+        return Statement(_QUEUE, {"session": session_id})
+
+
+_COLUMNS = tuple(Event.__table__.columns.keys())
+_QUEUE = "SELECT body FROM event WHERE session_id = %(session)s AND processed_at IS NULL ORDER BY seq"
+_PROCESSED = "UPDATE event SET processed_at = %(now)s WHERE session_id = %(session)s AND processed_at IS NULL"

@@ -1,0 +1,224 @@
+"""Grants: standing approvals. A rule born of a decision, for the rest of a session or for an agent, until it ends or is revoked."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit import acts
+from models.audit.principal import Principal, system
+from models.audit.text import Text
+from models.database import clock, ids
+from models.database.rows import Db, Query, select
+from models.database.tables import Base
+from models.database.transactions import Hint, outbox
+from models.errors import Conflict, Invalid, NotFound
+from models.pure import policy
+from models.pure.policy import Rule
+from models.session.approval import Approval
+from models.session.decision import Decision
+from models.session.session import Session
+from models.settings import settings
+
+MAX_OF_SESSION = 1000
+"""Live grants that one session may have."""
+MAX_OF_AGENT = 1000
+
+
+class Grant(Base):
+    """What people allowed beyond one call."""
+
+    __tablename__ = "approval_grant"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    scope: Mapped[str]
+    """`session`: for the rest of that session. `always`: for every session of the agent."""
+    agent_id: Mapped[str] = mapped_column(sa.ForeignKey("agent.id"))
+    session_id: Mapped[str | None] = mapped_column(sa.ForeignKey("session.id"))
+    """Null for `always`."""
+    approval_id: Mapped[str]
+    """The approval whose decision gave it."""
+    tool: Mapped[str]
+    identity: Mapped[str]
+    """Which tool of that name, as `models.policy.ruling` tells tools apart: a session may have another one under the same name."""
+    match: Mapped[str | dict[str, Any]] = mapped_column(JSONB)
+    """Which calls: as `models.pure.policy.spelled_rule` says it."""
+    covers: Mapped[str]
+    """The same in words for people."""
+    given_by: Mapped[str]
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    expires_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    max_uses: Mapped[int | None]
+    uses: Mapped[int] = mapped_column(default=0)
+    """Calls that it allowed, counted in the transactions that allowed them."""
+    revoked_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    revoked_by: Mapped[str | None]
+    swept_to: Mapped[str | None]
+    """The last session in which a sweep has looked at what waits."""
+    swept_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When all that was asked before the grant could be seen had been looked at."""
+
+    __table_args__ = (
+        sa.Index("grant_of_session", "session_id", postgresql_where=sa.text("session_id IS NOT NULL")),
+        sa.Index("grant_of_agent", "agent_id", postgresql_where=sa.text("revoked_at IS NULL")),
+        sa.Index("grant_newest", "workspace_id", "created_at", "id"),
+        sa.Index("grant_unswept", "created_at", postgresql_where=sa.text("revoked_at IS NULL AND swept_at IS NULL")),
+    )
+
+    @classmethod
+    def give(cls, db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision, identity: str) -> "Grant":
+        """The grant that a decision asks for. Raises Invalid if its match is none, Conflict if there are too many."""
+        rule = rule_for(approval, decision.match)
+        always = decision.scope == "always"
+        given = cls._count_usable(db, session, always=always)
+        if always and given >= MAX_OF_AGENT:
+            raise Conflict(f"Agent {session.agent_id} has {MAX_OF_AGENT} standing grants already; revoke some first.")
+        if not always and given >= MAX_OF_SESSION:
+            raise Conflict(f"Session {session.id} has {MAX_OF_SESSION} grants already; revoke some, or allow once.")
+        seconds = decision.expires_in_seconds or (settings().grant_seconds if always else None)
+        grant = cls(
+            id=ids.new("grnt"),
+            workspace_id=session.workspace_id,
+            scope=decision.scope,
+            agent_id=session.agent_id,
+            session_id=None if always else session.id,
+            approval_id=approval.id,
+            tool=approval.tool,
+            identity=identity,
+            match=policy.spelled_rule(rule)["match"],
+            covers=policy.covers(rule),
+            given_by=str(principal),
+            created_at=session.now,
+            expires_at=session.now + timedelta(seconds=seconds) if seconds else None,
+            max_uses=decision.max_uses,
+            uses=0,
+        )
+        db.insert(grant)
+        session.emit(db, "grant.given", grant.told | {"approval_id": approval.id})
+        session.note(principal, "grant.given", grant.id, **grant.told | {"covers": Text(grant.covers)})
+        outbox(db).hints.append(grant.hint)
+        return grant
+
+    @classmethod
+    def find(cls, db: Db, grant_id: str) -> "Grant":
+        """The grant as it is. Raises NotFound."""
+        found = db.get(cls, grant_id)
+        if found is None:
+            raise NotFound("grant", grant_id)
+        return found
+
+    @classmethod
+    def live(cls, db: Db, session: Session, tools: Iterable[str]) -> list["Grant"]:
+        """Those that count for the session's calls of these tools now."""
+        where = {"session": session.id, "agent": session.agent_id, "tools": sorted(set(tools))}
+        return db.find(cls, _LIVE, **where)
+
+    @classmethod
+    def to_use(cls, db: Db, session_id: str, tools: Iterable[str]) -> list["Grant"]:
+        """The same for who is going to use some: all of them are locked, in one order."""
+        return db.read(cls.usable(session_id, tools))[0]
+
+    @classmethod
+    def usable(cls, session_id: str, tools: Iterable[str]) -> "Query[Grant]":
+        """Asks for these, and locks them."""
+        return select(cls, _TO_USE, session=session_id, agent=None, tools=sorted(set(tools)))
+
+    @classmethod
+    def spend(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> str | None:
+        """Count one use of each, all of them or the first that is used up or gone meanwhile, whose id is returned."""
+        wanted = sorted(set(grant_ids))
+        if not wanted:
+            return None
+        found = {grant_id for (grant_id,) in db.rows(_USABLE, ids=wanted)}
+        if missing := [grant_id for grant_id in wanted if grant_id not in found]:
+            return missing[0]
+        db.write("UPDATE approval_grant SET uses = uses + 1 WHERE id = ANY(%(ids)s)", ids=wanted)
+        for grant_id in wanted:
+            session.note(system("policy", session.workspace_id), "grant.used", grant_id)
+        return None
+
+    @classmethod
+    def standing(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> list["Grant"]:
+        """Those of them that were neither revoked nor have expired, until this commits; their uses were counted before."""
+        wanted = sorted(set(grant_ids))
+        return db.find(cls, _STANDING, ids=wanted, now=session.now) if wanted else []
+
+    @classmethod
+    def end_all(cls, db: Db, session: Session) -> None:
+        """The session ends, and its grants with it."""
+        of_session = "WHERE session_id = %(session)s AND revoked_at IS NULL ORDER BY id FOR NO KEY UPDATE"
+        for grant in db.find(cls, of_session, session=session.id):
+            grant.revoked_at, grant.revoked_by = session.now, "session"
+            session.note(system("session", session.workspace_id), "grant.revoked", grant.id, uses=grant.uses)
+
+    def revoke(self, db: Db, principal: Principal) -> None:
+        """From now on it allows nothing, not even what it allowed and no worker has begun. Again is nothing.
+
+        What was handed to a client already is with the client.
+        """
+        db.get_one(Grant, self.id, lock=True)
+        if self.revoked_at is not None:
+            return
+        self.revoked_at, self.revoked_by = clock.now(db), str(principal)
+        acts.record(db, principal, "grant.revoked", self.id, {"tool": self.tool, "scope": self.scope, "uses": self.uses})
+
+    @property
+    def rule(self) -> Rule:
+        """What it allows, for the policy."""
+        said = {"effect": "allow", "match": self.match}
+        return policy.rule_of(said, where="grant", source="grant", id=self.id)
+
+    @property
+    def hint(self) -> Hint:
+        """The queue message that says waiting calls may be released."""
+        return Hint("sweep.release_granted", (self.id, self.workspace_id))
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What events and the audit say of it."""
+        return {
+            "grant_id": self.id,
+            "scope": self.scope,
+            "tool": self.tool,
+            "covers": self.covers,
+            "expires_at": self.expires_at.isoformat() if self.expires_at else None,
+            "max_uses": self.max_uses,
+        }
+
+    @classmethod
+    def _count_usable(cls, db: Db, session: Session, *, always: bool) -> int:
+        """How many grants the agent, or the session, has that may still be used."""
+        owner = "session_id IS NULL AND agent_id = %(agent)s" if always else "session_id = %(session)s"
+        where = {"agent": session.agent_id} if always else {"session": session.id}
+        count: int = db.value(f"SELECT count(*) FROM approval_grant WHERE {owner} AND {_IS_USABLE}", now=session.now, **where)  # noqa: S608 - names of our own
+        return count
+
+
+_IS_USABLE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s) AND (max_uses IS NULL OR uses < max_uses)"
+_USABLE = """
+    SELECT id FROM approval_grant WHERE id = ANY(%(ids)s) AND revoked_at IS NULL AND (max_uses IS NULL OR uses < max_uses)
+    ORDER BY id FOR UPDATE
+"""
+_LIVE = """
+    WHERE tool = ANY(%(tools)s) AND (session_id = %(session)s OR (session_id IS NULL AND agent_id =
+        coalesce(%(agent)s, (SELECT agent_id FROM session WHERE id = %(session)s))))
+    AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now()) AND (max_uses IS NULL OR uses < max_uses)
+    ORDER BY id
+"""
+_TO_USE = f"{_LIVE} FOR NO KEY UPDATE"
+_STANDING = """
+    WHERE id = ANY(%(ids)s) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s)
+    ORDER BY id FOR SHARE
+"""
+
+
+def rule_for(approval: Approval, match: str | None) -> Rule:
+    """What allowing the approval's call with this `match` would cover. Raises Invalid."""
+    try:
+        return policy.grant(approval.tool, match or "tool", approval.input_sha256, id="")
+    except ValueError as error:
+        raise Invalid("match", str(error).removeprefix("match: ")) from None

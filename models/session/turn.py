@@ -1,0 +1,155 @@
+"""Turns: one model call in one task, ending in one checkpoint, which is this row's `reply`.
+
+What the model is sent is derived from these rows: each turn's prompt, its reply, and the results of its calls, in order.
+Nothing here is rewritten as the conversation grows.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.database import ids
+from models.database.rows import Db, Stale
+from models.database.tables import Base
+from models.database.transactions import Hint, outbox
+from models.pure.backoff import backoff
+from models.session.event import Event
+from models.session.session import Session
+from models.settings import settings
+
+
+class Turn(Base):
+    """One model call. The states are in `models.pure.states.TURN`."""
+
+    __tablename__ = "turn"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"))
+    number: Mapped[int]
+    """From 1 within the session."""
+    count: Mapped[int]
+    """From 1 within the run: the turns since the user's message."""
+    status: Mapped[str] = mapped_column(default="queued")
+    fence: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    attempt: Mapped[int] = mapped_column(default=0)
+    losses: Mapped[int] = mapped_column(default=0)
+    """Attempts whose worker died."""
+    lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    worker: Mapped[str | None]
+    due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    prompt: Mapped[list[dict[str, Any]]] = mapped_column(JSONB(none_as_null=True))
+    """Content blocks of the user's messages that this turn read, in order."""
+    reply: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB(none_as_null=True))
+    """Content blocks exactly as the model gave them."""
+    stop_reason: Mapped[str | None]
+    usage: Mapped[dict[str, int] | None] = mapped_column(JSONB(none_as_null=True))
+    span_id: Mapped[str | None]
+    """The `span.model_request_start` of the present attempt."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    started_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (
+        sa.UniqueConstraint("session_id", "number"),
+        # Not by its status or its lease: a claim, and each renewal, would write all of its indexes anew.
+        sa.Index("turn_live", "due_at", postgresql_where=sa.text("ended_at IS NULL")),
+    )
+
+    @classmethod
+    def queue(cls, db: Db, session: Session, count: int) -> "Turn":
+        """The session's next turn, queued; it becomes the session's current one."""
+        session.turn_number += 1
+        session.turn_count = count
+        turn = cls(
+            id=ids.new("turn"),
+            workspace_id=session.workspace_id,
+            session_id=session.id,
+            number=session.turn_number,
+            count=count,
+            prompt=[],
+            due_at=session.now,
+            hinted_at=session.now,
+            created_at=session.now,
+        )
+        session.turn_id, session.calls = turn.id, []
+        db.insert(turn)
+        outbox(db).hints.append(turn.hint)
+        return turn
+
+    @classmethod
+    def held(cls, db: Db, turn_id: str, fence: int) -> "Turn":
+        """The turn that this fence still holds; raises Stale if it was taken, ended or cancelled."""
+        turn = db.get(cls, turn_id)
+        if turn is None or turn.status != "running" or turn.fence != fence:
+            raise Stale(f"turn {turn_id} is no longer held by fence {fence}")
+        return turn
+
+    @property
+    def hint(self) -> Hint:
+        """The queue message that says this turn may be ready."""
+        return Hint("turn.run", (self.id, self.session_id, self.workspace_id))
+
+    def claim(self, db: Db, session: Session, worker: str) -> None:
+        """Take the lease, read the queue into the prompt."""
+        db.move(
+            self,
+            "running",
+            fence=self.fence + 1,
+            attempt=self.attempt + 1,
+            lease_until=session.now + timedelta(seconds=settings().lease_seconds),
+            worker=worker,
+            started_at=session.now,
+            prompt=self.prompt + self.read_queue(db, session),
+            span_id=session.emit(db, "span.model_request_start", {}).id,
+        )
+
+    @staticmethod
+    def read_queue(db: Db, session: Session) -> list[dict[str, Any]]:
+        """The content of the messages that waited, now processed."""
+        if not session.unread:
+            return []
+        if any(event.processed_at is None for event in session.events):
+            session.write(db)
+        session.unread = 0
+        return [block for body in Event.read_queue(db, session.id, session.now) for block in body["content"]]
+
+    def end_span(self, db: Db, session: Session, usage: dict[str, int], *, is_error: bool) -> None:
+        """The event that closes the attempt's model request."""
+        body = {"model_request_start_id": self.span_id, "model_usage": usage, "is_error": is_error}
+        session.emit(db, "span.model_request_end", body)
+
+    def checkpoint(self, db: Db, session: Session, reply: list[dict[str, Any]], stop_reason: str, usage: dict[str, int]) -> None:
+        """The reply is kept: the turn is done."""
+        db.move(self, "done", reply=reply, stop_reason=stop_reason, usage=usage, ended_at=session.now, lease_until=None)
+
+    def retry(self, db: Db, session: Session, *, told: float | None = None, lost: bool = False) -> None:
+        """Back into the queue: later after a model's passing error, at once after a lost worker."""
+        s = settings()
+        wait = 0.0 if lost else backoff(self.attempt, s.backoff_seconds, s.backoff_max_seconds, told)
+        db.move(
+            self,
+            "queued",
+            due_at=session.now + timedelta(seconds=wait),
+            hinted_at=session.now if lost else None,
+            losses=self.losses + int(lost),
+            lease_until=None,
+        )
+        if lost:
+            outbox(db).hints.append(self.hint)
+
+    def fail(self, db: Db, session: Session, stop_reason: str | None = None) -> None:
+        """No reply is to be had."""
+        db.move(self, "failed", stop_reason=stop_reason, ended_at=session.now, lease_until=None)
+
+    def cancel(self, db: Db, session: Session) -> None:
+        """Ended before its checkpoint: the fence rises, so a reply in flight is discarded.
+
+        What an unclaimed turn would have read, it has read: those messages belong to the run that was ended.
+        """
+        prompt = self.prompt + self.read_queue(db, session) if self.status == "queued" else self.prompt
+        db.move(self, "cancelled", fence=self.fence + 1, prompt=prompt, ended_at=session.now, lease_until=None)

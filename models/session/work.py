@@ -1,0 +1,136 @@
+"""Work: that a session of a self-hosted environment wants a worker, as the SDK's `EnvironmentWorker` polls for it.
+
+The worker serves the whole session: it runs the calls of the built-in tools and posts their results. A session has at most one
+piece of work that is not stopped. Whatever a worker does not renew in time is offered again, by the database's clock.
+"""
+
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.database import ids
+from models.database.clock import STARTED
+from models.database.rows import Db
+from models.database.tables import Base
+from models.errors import Conflict, NotFound
+from models.session.session import Session
+
+PAUSE_SECONDS = 1.0
+"""Work that follows upon stopped work is offered after this time, so that a worker that fails at once does not spin."""
+_OFFERABLE = f"""
+    SELECT id, session_id FROM work WHERE environment_id = %(environment)s AND status <> 'stopped' AND (
+        (status = 'queued' AND due_at <= {STARTED})
+        OR (status = 'starting' AND acknowledged_at IS NULL AND offered_at <= {STARTED} - %(reclaim)s)
+        OR (status IN ('starting', 'active', 'stopping') AND lease_until <= {STARTED})
+    ) ORDER BY due_at LIMIT 10
+"""  # noqa: S608 - names of our own
+
+
+class Work(Base):
+    """One session to serve. The states are in `models.pure.states.WORK`."""
+
+    __tablename__ = "work"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    environment_id: Mapped[str] = mapped_column(sa.ForeignKey("environment.id"))
+    session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"))
+    status: Mapped[str] = mapped_column(default="queued")
+    metadata_: Mapped[dict[str, str]] = mapped_column("metadata", JSONB)
+    worker: Mapped[str | None]
+    """Who was last given it, by its own name."""
+    lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    offered_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    acknowledged_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    started_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    heartbeat_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """The last one; a worker must know it to send the next, so that two never hold the same work."""
+    stop_requested_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    stopped_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (
+        sa.Index("work_newest", "environment_id", "created_at", "id"),
+        sa.Index("work_of_session", "session_id"),
+        sa.Index("work_one_at_a_time", "session_id", unique=True, postgresql_where=sa.text("status <> 'stopped'")),
+        sa.Index("work_waiting", "environment_id", "due_at", postgresql_where=sa.text("status <> 'stopped'")),
+    )
+
+    @classmethod
+    def want(cls, db: Db, session: Session, after: float = 0.0) -> None:
+        """Have a worker serve the session, if its tools are the client's and nobody is to serve it already."""
+        if not session.self_hosted or cls.current(db, session.id) is not None:
+            return
+        work = cls(
+            id=ids.new("work"),
+            workspace_id=session.workspace_id,
+            environment_id=session.environment_id,
+            session_id=session.id,
+            metadata_={},
+            due_at=session.now + timedelta(seconds=after),
+            created_at=session.now,
+        )
+        db.insert(work)
+
+    @classmethod
+    def current(cls, db: Db, session_id: str) -> "Work | None":
+        """The session's work that is not stopped, locked."""
+        return db.first(cls, "WHERE session_id = %(session)s AND status <> 'stopped' FOR NO KEY UPDATE", session=session_id)
+
+    @classmethod
+    def lock(cls, db: Db, environment_id: str, work_id: str) -> "Work":
+        """The work, locked. Raises NotFound."""
+        work = db.get(cls, work_id, lock=True)
+        if work is None or work.environment_id != environment_id:
+            raise NotFound("work", work_id)
+        return work
+
+    @classmethod
+    def waiting(cls, db: Db, environment_id: str, reclaim_seconds: float) -> list[tuple[str, str]]:
+        """Ids of work and session of what could be offered now, the longest waiting first; read without locks."""
+        reclaim = timedelta(seconds=reclaim_seconds)
+        return [(work_id, session_id) for work_id, session_id in db.rows(_OFFERABLE, environment=environment_id, reclaim=reclaim)]
+
+    def is_waiting(self, now: datetime, reclaim_seconds: float) -> bool:
+        """The same of this row, under its lock."""
+        if self.status == "queued":
+            return self.due_at <= now
+        if self.status == "starting" and self.acknowledged_at is None and self.offered_at:
+            return self.offered_at <= now - timedelta(seconds=reclaim_seconds)
+        return self.status != "stopped" and self.lease_until is not None and self.lease_until <= now
+
+    def offer(self, db: Db, now: datetime, worker: str, ttl: float) -> None:
+        """To a worker that polled. Whoever had it before finds at its next heartbeat that it has it no more."""
+        if self.status != "queued":
+            db.move(self, "queued", acknowledged_at=None, started_at=None, heartbeat_at=None, lease_until=None)
+        db.move(self, "starting", worker=worker, offered_at=now, lease_until=now + timedelta(seconds=ttl))
+
+    def acknowledge(self, now: datetime, ttl: float) -> None:
+        """The worker has it. Again is nothing. Raises Conflict if it is not offered to anybody, or over."""
+        if self.status in {"queued", "stopped"}:
+            raise Conflict(f"Work {self.id} is {self.status}: poll for work again.", {"state": self.status})
+        if self.acknowledged_at is None:
+            self.acknowledged_at = now
+            self.lease_until = now + timedelta(seconds=ttl)
+
+    def beat(self, db: Db, now: datetime, ttl: float) -> bool:
+        """A heartbeat of whoever holds it: the lease is extended. False if the worker should end, or never had it."""
+        if self.status not in {"starting", "active"}:
+            return False
+        if self.status == "starting":
+            db.move(self, "active", started_at=now, acknowledged_at=self.acknowledged_at or now)
+        self.heartbeat_at = now
+        self.lease_until = now + timedelta(seconds=ttl)
+        return True
+
+    def ask_to_stop(self, db: Db, now: datetime) -> None:
+        """Its worker learns by its next heartbeat that it should end. Again is nothing."""
+        if self.status != "stopping":
+            db.move(self, "stopping", stop_requested_at=now)
+
+    def stop(self, db: Db, now: datetime) -> None:
+        """It is over."""
+        db.move(self, "stopped", stop_requested_at=self.stop_requested_at or now, stopped_at=now, lease_until=None)

@@ -1,0 +1,92 @@
+"""Workspaces: a tenant. Its row is the head of the audit chain for all that happens outside sessions."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit import acts
+from models.audit.principal import Principal, system
+from models.audit.text import Text
+from models.database import clock
+from models.database.exchange import Statement
+from models.database.rows import Db
+from models.database.tables import Base
+from models.pure.canonical import canonical, spelled
+
+
+class Workspace(Base):
+    """A tenant. Every other row carries its id, and row-level security compares it with the transaction's workspace."""
+
+    __tablename__ = "workspace"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    """The id once more, so that one policy fits every table."""
+    name: Mapped[str]
+    policy: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """A permission policy over all agents, as `models.pure.policy.spelled` says it."""
+    approval: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """How people are asked where neither tool nor agent says it."""
+    audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    audit_head: Mapped[str] = mapped_column(default="")
+    seal_alarm: Mapped[str | None]
+    """Why the sealer refuses to sign the workspace's audit, if so: for `/readyz`."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (sa.CheckConstraint("workspace_id = id", name="workspace_is_its_own"),)
+
+    @classmethod
+    def create(cls, db: Db, name: str, *, by: Principal | None = None) -> "Workspace":
+        """The workspace that this transaction was opened for, with its built-in environment.
+
+        Row-level security lets a transaction write only its own workspace, so open it with the new id:
+
+            with transaction(ids.new("wrkspc")) as db:
+                workspace = Workspace.create(db, "Support")
+        """
+        from models.workspace.environment import Environment
+
+        workspace_id = db.workspace_id
+        assert workspace_id, "open the transaction with the new workspace's id"
+        row = cls(id=workspace_id, workspace_id=workspace_id, name=name, created_at=clock.now(db), audit_seq=0, audit_head="")
+        db.insert(row)
+        by = by or system("workspace.create", workspace_id)
+        acts.record(db, by, "workspace.created", row.id, {"name": Text(name)})
+        Environment.build_in(db, by)
+        return row
+
+    @staticmethod
+    def policies(db: Db) -> dict[str, Any]:
+        """`{"policy": ..., "approval": ...}` of the transaction's workspace, as `models.policy.ruling` takes it."""
+        return as_policies(db.read(POLICIES)[0])
+
+    @classmethod
+    def change_policies(cls, db: Db, principal: Principal, changes: Mapping[str, Any]) -> "Workspace":
+        """Set `policy` and `approval` as `changes` has them, for all calls from now on. What changes nothing is nothing."""
+        row = db.get_one(cls, principal.workspace_id, lock=True)
+        # Not by Python's equality, to which 1 is True.
+        new = {name: value for name, value in changes.items() if canonical(value) != canonical(getattr(row, name))}
+        changed = {
+            f"{name}.{which}": Text(spelled(policy))
+            for name, value in new.items()
+            for which, policy in (("from", getattr(row, name)), ("to", value))
+        }
+        for name, value in new.items():
+            setattr(row, name, value)
+        if new:
+            acts.record(db, principal, "policy.changed", row.id, changed)
+        return row
+
+
+POLICIES = Statement("SELECT policy, approval FROM workspace WHERE id = current_setting('assent.workspace')", {})
+"""To be asked with others."""
+
+
+def as_policies(answer: list[tuple[Any, ...]]) -> dict[str, Any]:
+    """What POLICIES was answered."""
+    [(policy, approval)] = answer
+    return {"policy": policy, "approval": approval}

@@ -1,0 +1,1 @@
+"""The built-in tools: shell, files, git branch, and reading long results."""

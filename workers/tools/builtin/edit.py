@@ -1,0 +1,84 @@
+"""`edit`: exact replacement of text in a file."""
+
+import os
+from typing import Any
+
+from workers.tools import paths
+from workers.tools.builtin.write import FILE_BYTES, encode, only_writer, replace, require_room
+from workers.tools.errors import ToolError
+from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
+
+
+def _edit(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
+    old, new = encode(fields["old_string"], "old_string"), encode(fields["new_string"], "new_string")
+    if not old or old == new:
+        raise ToolError("old_string must not be empty" if not old else "old_string and new_string are the same")
+    everywhere = bool(fields.get("replace_all"))
+    with only_writer(context), paths.located(context.workdir, fields["file_path"], context.judged) as place:
+        data, mode = _content(place)
+        if _all_crlf(data):
+            old, new = _to_crlf(old), _to_crlf(new)
+        # Bytes, not text: what is not UTF-8 elsewhere in the file stays as it is.
+        count = data.count(old)
+        if count == 0:
+            raise ToolError(f"{place.shown}: old_string does not occur in it; nothing was changed")
+        if count > 1 and not everywhere:
+            raise ToolError(
+                f"{place.shown}: old_string occurs {count} times; nothing was changed. "
+                "Give more of the text around it, or set replace_all"
+            )
+        changed = data.replace(old, new)
+        if len(changed) > FILE_BYTES:
+            raise ToolError(f"{place.shown}: would have {len(changed)} bytes, more than the {FILE_BYTES} allowed")
+        require_room(context, len(changed))
+        replace(context, place, changed, mode)
+    return text_result(f"edited {place.shown}: {count} replacement{'s' if count > 1 else ''}")
+
+
+def _content(place: paths.Place) -> tuple[bytes, int]:
+    with os.fdopen(paths.open_file(place), "rb") as file:
+        status = os.fstat(file.fileno())
+        data = file.read(FILE_BYTES + 1)
+    if len(data) > FILE_BYTES:
+        raise ToolError(f"{place.shown}: has {status.st_size} bytes, more than the {FILE_BYTES} that can be edited")
+    return data, status.st_mode
+
+
+def _all_crlf(data: bytes) -> bool:
+    lines = data.count(b"\n")
+    return lines > 0 and data.count(b"\r\n") == lines
+
+
+def _to_crlf(text: bytes) -> bytes:
+    return text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+
+
+EDIT = Tool(
+    name="edit",
+    description=(
+        "Replace text in a file in the working directory. old_string must occur exactly once, letter by letter, "
+        "unless replace_all is set. The file keeps its line endings."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "file_path": {
+                "type": "string",
+                "description": "The file to edit, relative to the working directory or absolute within it.",
+            },
+            "old_string": {"type": "string", "description": "The text to replace, exactly as it is in the file."},
+            "new_string": {"type": "string", "description": "The text to put in its place."},
+            "replace_all": {
+                "type": ["boolean", "null"],
+                "description": "Replace every occurrence instead of the only one.",
+            },
+        },
+        "required": ["file_path", "old_string", "new_string"],
+        "additionalProperties": False,
+    },
+    effect="write",
+    idempotent=False,
+    seconds=None,
+    prompt="Edit file: {file_path}",
+    run=_edit,
+)

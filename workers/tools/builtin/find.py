@@ -1,0 +1,151 @@
+"""`glob`: files by name."""
+
+import contextlib
+import fnmatch
+import os
+import re
+import stat
+import time
+from typing import Any
+
+from workers.tools import paths
+from workers.tools.builtin.write import TEMPORARY
+from workers.tools.errors import ToolError
+from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
+from workers.tools.sandbox.quota import DEEP
+
+_ENTRIES = 50_000
+_SHOWN = 200
+_ALTERNATIVES = 64
+_PATTERN = 1_000
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+Pattern = list[str]
+States = frozenset[tuple[int, int]]
+"""Which patterns have matched how many of their components."""
+
+
+def _glob(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
+    patterns = _patterns(fields["pattern"])
+    with paths.located(context.workdir, fields.get("path") or ".", context.judged) as place:
+        folder = paths.open_folder(place)
+        try:
+            found, whole = _search(context, folder, patterns)
+        finally:
+            os.close(folder)
+    # Newest first, and by name where that does not decide, so that the answer is the same each time.
+    found.sort(key=lambda match: (-match[0], match[1]))
+    above = "" if place.shown == "." else place.shown.rstrip("/") + "/"
+    # A name may hold line ends, and must not pass for several.
+    lines = [above + name.replace("\n", "\\n") for _, name in found[:_SHOWN]] or ["no matches"]
+    if len(found) > _SHOWN:
+        lines.append(f"[... {len(found) - _SHOWN} more matches; narrow the pattern ...]")
+    if not whole:
+        lines.append(f"[... only {_ENTRIES} files were looked at; give a path ...]")
+    return text_result("\n".join(lines))
+
+
+def _search(context: ToolContext, folder: int, patterns: list[Pattern]) -> tuple[list[tuple[float, str]], bool]:
+    """Time of change and name of each match below the folder, and whether all was looked at.
+
+    Links are listed, never followed.
+    """
+    found: list[tuple[float, str]] = []
+    deadline = time.monotonic() + context.seconds
+    at: dict[str, States] = {".": _ahead(patterns, {(n, 0) for n in range(len(patterns))})}
+    seen = 0
+    for path, folders, files, fd in os.fwalk(".", dir_fd=folder):
+        if context.cancelled.is_set() or time.monotonic() > deadline:
+            raise ToolError("cancelled" if context.cancelled.is_set() else f"timed out after {context.seconds:g} s")
+        states = at.pop(path, frozenset())
+        down: set[str] = set()
+        for name in folders + files:
+            seen += 1
+            if seen > _ENTRIES:
+                return found, False
+            after = _step(patterns, states, name)
+            if not after or name.startswith(TEMPORARY):
+                continue
+            full = os.path.normpath(f"{path}/{name}")
+            if any(done == len(patterns[n]) for n, done in after):
+                with contextlib.suppress(OSError):  # gone meanwhile
+                    status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                    found.append((status.st_mtime, full + "/" * stat.S_ISDIR(status.st_mode)))
+            if any(done < len(patterns[n]) for n, done in after):
+                down.add(name)
+                at[f"{path}/{name}"] = after
+        folders[:] = [name for name in folders if name in down] if path.count("/") < DEEP else []
+    return found, True
+
+
+def _step(patterns: list[Pattern], states: States, name: str) -> States:
+    after = set()
+    for n, done in states:
+        if done == len(patterns[n]):
+            continue
+        wanted = patterns[n][done]
+        if wanted == "**":
+            # `.git` is entered only by a pattern that names it.
+            after |= set() if name == ".git" else {(n, done)}
+        elif fnmatch.fnmatchcase(name, wanted) and (name != ".git" or ".git" in wanted):
+            after.add((n, done + 1))
+    return _ahead(patterns, after)
+
+
+def _ahead(patterns: list[Pattern], states: set[tuple[int, int]]) -> States:
+    """With what follows where `**` stands for nothing."""
+    todo = list(states)
+    while todo:
+        n, done = todo.pop()
+        if done < len(patterns[n]) and patterns[n][done] == "**" and (n, done + 1) not in states:
+            states.add((n, done + 1))
+            todo.append((n, done + 1))
+    return frozenset(states)
+
+
+def _patterns(text: str) -> list[Pattern]:
+    """The pattern's alternatives, each as its components."""
+    if len(text) > _PATTERN:
+        raise ToolError(f"pattern: has more than {_PATTERN} characters")
+    found: list[Pattern] = []
+    todo = [text]
+    while todo:
+        pattern = todo.pop()
+        if braces := _BRACES.search(pattern):
+            todo += [pattern[: braces.start()] + part + pattern[braces.end() :] for part in braces[1].split(",")]
+            if len(todo) + len(found) > _ALTERNATIVES:
+                raise ToolError(f"pattern: has more than {_ALTERNATIVES} alternatives")
+            continue
+        parts = [part for part in pattern.split("/") if part not in ("", ".")]
+        if pattern.startswith("/") or ".." in parts:
+            raise ToolError("pattern: must be relative and without `..`; use path to search elsewhere")
+        if not parts:
+            raise ToolError("pattern: must not be empty")
+        found.append(parts)
+    return found
+
+
+GLOB = Tool(
+    name="glob",
+    description=(
+        "List files and directories whose path matches a pattern, newest first. `*` and `?` match within a name, `**` "
+        "any number of directories, `{a,b}` alternatives. `.git` is passed over unless the pattern names it."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "description": "For example `**/*.py`; relative to path."},
+            "path": {
+                "type": ["string", "null"],
+                "description": "The directory to search in. Without it the working directory.",
+            },
+        },
+        "required": ["pattern"],
+        "additionalProperties": False,
+    },
+    effect="read",
+    idempotent=True,
+    seconds=None,
+    prompt="List files matching: {pattern}",
+    run=_glob,
+)

@@ -1,0 +1,91 @@
+"""`read`: a text file, whole or by lines."""
+
+import os
+from typing import Any, BinaryIO
+
+from models.settings import settings
+from workers.tools import paths
+from workers.tools.clean import decode
+from workers.tools.errors import ToolError
+from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
+
+_PIECE = 65_536
+_SNIFF = 8_192
+
+
+def _read(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
+    with (
+        paths.located(context.workdir, fields["file_path"], context.judged) as place,
+        os.fdopen(paths.open_file(place), "rb") as file,
+    ):
+        if b"\0" in file.read(_SNIFF):
+            raise ToolError(f"{place.shown}: is a binary file ({_size(file)} bytes); only text can be read")
+        file.seek(0)
+        if fields.get("view_range"):
+            data = _lines(file, *map(int, fields["view_range"]), shown=place.shown)
+        elif _size(file) > (limit := settings().tool_output_bytes):
+            raise ToolError(
+                f"{place.shown}: has {_size(file)} bytes, more than the {limit} that are read at once; "
+                "give view_range, for example [1, 500]"
+            )
+        else:
+            data = file.read(limit)
+    notes = ["(the file's lines end in CRLF)"] if b"\r\n" in data else []
+    return text_result(decode(data) or "(the file is empty)", *notes)
+
+
+def _size(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def _lines(file: BinaryIO, start: int, end: int, *, shown: str) -> bytes:
+    """Lines start to end, both counted from 1 and included; an end below 1 is the file's end."""
+    start = max(start, 1)
+    if 1 <= end < start:
+        raise ToolError(f"view_range [{start}, {end}]: the end is before the start")
+    limit = settings().tool_output_bytes
+    line, kept, fresh = 1, bytearray(), True
+    while (end < 1 or line <= end) and (piece := file.readline(_PIECE)):
+        if line >= start:
+            kept += piece
+        if len(kept) > limit:
+            raise ToolError(f"{shown}: view_range [{start}, {end}] has more than {limit} bytes; ask for less")
+        fresh = piece.endswith(b"\n")
+        line += fresh
+    last = line - 1 if fresh else line
+    if last < start:
+        raise ToolError(f"{shown}: has only {last} lines")
+    return bytes(kept)
+
+
+READ = Tool(
+    name="read",
+    description=(
+        "Read a text file in the working directory. Returns its exact text, without line numbers. "
+        "Large files must be read in parts with view_range."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "file_path": {
+                "type": "string",
+                "description": "The file to read, relative to the working directory or absolute within it.",
+            },
+            "view_range": {
+                "type": ["array", "null"],
+                "items": {"type": "integer"},
+                "minItems": 2,
+                "maxItems": 2,
+                "description": "First and last line to return, counted from 1. A last line of 0 or less means "
+                "the end of the file. Without it the whole file is returned.",
+            },
+        },
+        "required": ["file_path"],
+        "additionalProperties": False,
+    },
+    effect="read",
+    idempotent=True,
+    seconds=None,
+    prompt="Read file: {file_path}",
+    run=_read,
+)

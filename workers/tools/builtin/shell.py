@@ -1,0 +1,195 @@
+"""`bash`: a new process for each call, in the directory where the last one ended."""
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from models.settings import settings
+from workers.tools import workdir
+from workers.tools.errors import LAPSED, ToolError
+from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
+from workers.tools.sandbox import bubblewrap, git, quota
+from workers.tools.sandbox.bubblewrap import shell_ready
+from workers.tools.sandbox.keeper import DIRECTORY_FD
+from workers.tools.sandbox.leash import Command, Ended, Walls, run_kept
+
+__all__ = ["BASH", "confined", "shell_ready", "walls_of"]
+
+_COMMAND_FD = 249
+_ENVIRONMENT = {
+    "PATH": bubblewrap.PATH,
+    "LANG": "C.UTF-8",
+    "TERM": "dumb",
+    # HOME is the session's folder, so that an agent may write `.curlrc` and `.wgetrc`. Those files can name programs.
+    "CURL_HOME": bubblewrap.CURL_HOME,
+    "WGETRC": "/dev/null",
+}
+"""All that a command gets besides HOME and the variables for git."""
+
+# Wherever the command ends (at its end, by `exit`, by `set -e`), the shell says in which directory it is. A command
+# that replaces itself by `exec`, or exits under an EXIT trap of its own, leaves the directory as it was.
+# When it is told to end, it lets what it waits for end first, and then goes on to nothing.
+# All on one line, so that the command's first line is the shell's first, too.
+_NO_GROWTH = "ulimit -f 0; "
+_TELL = f'printf "\\0" >&{DIRECTORY_FD}; builtin pwd -P >&{DIRECTORY_FD}'
+_SCRIPT = (
+    f"exec </dev/null; trap '{{ set +x; }} 2>/dev/null; {_TELL}' EXIT; "
+    "trap '{ set +x; trap \"\" TERM; wait; exit 143; } 2>/dev/null' TERM; "
+    f'__command="$(</dev/fd/{_COMMAND_FD})"; exec {_COMMAND_FD}<&-; eval "$__command"; '
+    f'{{ __status=$?; set +x; {_TELL}; }} 2>/dev/null; exit "${{__status:-1}}"'
+)
+
+
+def _bash(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
+    text = fields.get("command")
+    if fields.get("restart"):
+        _remember(context, None)
+        if not text:
+            return text_result("The shell starts again in the working directory.")
+    if not text:
+        raise ToolError("command is required")
+    if "\0" in text:
+        raise ToolError("command: must not contain NUL")
+    if problem := shell_ready():
+        raise ToolError(problem)
+    try:
+        script = text.encode()
+    except UnicodeEncodeError:
+        raise ToolError("command: is not valid Unicode") from None
+    wished = int(fields.get("timeout_ms") or 0) / 1000
+    seconds = min(wished, context.seconds) if wished > 0 else context.seconds
+    walls, full = walls_of(context.workdir)
+    script_limits = (_NO_GROWTH if full else "") + bubblewrap.process_limit()
+    argv = [bubblewrap.bash(), "--noprofile", "--norc", "-c", script_limits + _SCRIPT, "bash"]
+    command = confined(context, argv, _directory(context), walls, {_COMMAND_FD: script})
+    ended = run_kept(command, seconds, context.cancelled, context.output)
+    moved = _remember(context, ended.directory) if ended.directory else None
+    return _result(context, ended, seconds, moved)
+
+
+def confined(context: ToolContext, argv: list[str], cwd: Path, walls: Walls, files: dict[int, bytes]) -> Command:
+    """A command in the session's folder, behind the walls that the settings want. `shell_ready` has said that they stand."""
+    limits = settings()
+    sandboxed = limits.shell == "bubblewrap"
+    if sandboxed:
+        argv, more = bubblewrap.wrapped(argv, context.root, cwd)
+        files = {**files, **more}
+    return Command(
+        argv=argv,
+        env={
+            **_ENVIRONMENT,
+            **git.environment(context.workdir, sandboxed=sandboxed),
+            "GIT_CEILING_DIRECTORIES": str(context.root),  # git looks for a repository no further up
+            "HOME": str(context.workdir),
+        },
+        cwd=Path("/") if sandboxed else cwd,
+        # Per process, in bytes where it is a size. NPROC counts all processes of the user, and none of root's.
+        limits={
+            "RLIMIT_CORE": 0,
+            "RLIMIT_NOFILE": 4096,
+            "RLIMIT_NPROC": 4096,
+            "RLIMIT_FSIZE": limits.workdir_bytes,
+            "RLIMIT_DATA": limits.shell_memory_bytes,
+        },
+        files=files,
+        # An old bubblewrap is a set-user-id program, and takes privileges away by itself.
+        no_new_privileges=not sandboxed,
+        grace=limits.shell_grace_seconds,
+        tell_itself=not sandboxed,
+        walls=walls,
+    )
+
+
+def walls_of(files: Path) -> tuple[Walls, bool]:
+    """What a command may use in that folder, and whether this is full: then no file may grow, but it can be cleared."""
+    limits = settings()
+    use = quota.used(str(files), 10 * limits.workdir_bytes, 10 * limits.workdir_files)
+    full = use.problem(limits.workdir_bytes, limits.workdir_files) or quota.disk_problem(str(files), limits.workdir_free_bytes)
+    walls = Walls(
+        folder=str(files),
+        bytes=max(limits.workdir_bytes, use.bytes),
+        files=max(limits.workdir_files, use.files),
+        free=0 if full else limits.workdir_free_bytes,
+        processes=limits.shell_processes,
+        memory=limits.shell_memory_bytes,
+        temporary=2 * limits.shell_temporary_bytes,
+        shallow=not use.deep,
+    )
+    return walls, full is not None
+
+
+def _result(context: ToolContext, ended: Ended, seconds: float, moved: str | None) -> ToolResult:
+    """Standard output and standard error each in a block of its own, then how it ended. An error unless the code is 0."""
+    texts = [f"{stream}:\n{text}" for stream, text in context.output.whole().items()]
+    if ended.how == "timeout":
+        texts.append(f"timed out after {seconds:g} s; its processes were killed")
+    elif ended.how == "cancelled":
+        texts.append("cancelled; its processes were killed")
+    elif ended.how == "lapsed":
+        texts.append(f"ended: {LAPSED}; its processes were killed")
+    elif ended.how == "over":
+        texts.append(f"ended: {ended.why}; its processes were killed")
+    else:
+        texts.append(f"exit code: {ended.code}" + (f"\ndirectory: {moved}" if moved else ""))
+    if problem := workdir.full(context.workdir):
+        texts.append(f"{problem}. Until there is room, no command can make a file longer: remove some.")
+    return text_result(*texts, is_error=ended.how != "exited" or ended.code != 0)
+
+
+def _directory(context: ToolContext) -> Path:
+    """Where the last call ended, if that is still a directory in the workdir; else the workdir."""
+    try:
+        kept = Path(os.fsdecode((context.state / "directory").read_bytes()))
+    except FileNotFoundError:
+        return context.workdir
+    return kept if _inside(context, kept) else context.workdir
+
+
+def _inside(context: ToolContext, directory: Path) -> bool:
+    try:
+        real = directory.resolve()
+        inside = real == directory and real.is_relative_to(context.workdir.resolve()) and real.is_dir()
+        return inside and real.stat().st_mode & 0o100 != 0  # a closed one would keep every later call from starting
+    except (OSError, RuntimeError):  # the shell may say any path, such as one of links in a circle
+        return False
+
+
+def _remember(context: ToolContext, directory: str | None) -> str | None:
+    """Keep where the next call starts; of calls at the same time the last to end wins. What changed, to be told."""
+    kept = context.workdir if directory is None or not _inside(context, Path(directory)) else Path(directory)
+    before = _directory(context)
+    temporary = context.state / f"directory-{secrets.token_hex(8)}"
+    with contextlib.suppress(OSError):  # a full disk must not hide what the command did
+        temporary.write_bytes(os.fsencode(kept))
+        temporary.replace(context.state / "directory")
+    return None if kept == before else str(kept)
+
+
+BASH = Tool(
+    name="bash",
+    description=(
+        "Run a command in bash. Each call is a new shell that starts in the directory where the last one ended; "
+        "variables, functions and jobs do not outlive it, and processes left in the background are killed when it "
+        "ends. Standard input is empty. Standard output, standard error and the exit code come back separately."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {
+            "command": {"type": ["string", "null"], "description": "The command to run. Required unless restart is set."},
+            "restart": {"type": ["boolean", "null"], "description": "Go back to the working directory first."},
+            "timeout_ms": {
+                "type": ["integer", "null"],
+                "minimum": 0,
+                "description": "Time limit in milliseconds, if shorter than the one that applies anyway.",
+            },
+        },
+        "additionalProperties": False,
+    },
+    effect="write",
+    idempotent=False,
+    seconds=None,
+    prompt="Run shell command: {command}",
+    run=_bash,
+)

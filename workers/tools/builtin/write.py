@@ -1,0 +1,110 @@
+"""`write`: a whole file, and how files are replaced."""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from workers.tools import paths, workdir
+from workers.tools.errors import ToolError
+from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
+
+FILE_BYTES = 10_000_000
+TEMPORARY = ".assent-"
+"""How the names of half-written files begin. A worker that dies may leave one; searches pass over them."""
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def _write(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
+    data = encode(fields["content"], "content")
+    with (
+        only_writer(context),
+        paths.located(context.workdir, fields["file_path"], context.judged, make_folders=True) as place,
+    ):
+        mode = place.kind()
+        if mode is not None and not stat.S_ISREG(mode):
+            raise ToolError(f"{place.shown}: is {'a directory' if stat.S_ISDIR(mode) else 'not a regular file'}")
+        require_room(context, len(data))
+        replace(context, place, data, 0o644 if mode is None else mode)
+    return text_result(f"{'created' if mode is None else 'replaced'} {place.shown} ({len(data)} bytes)")
+
+
+def encode(text: str, field: str) -> bytes:
+    """UTF-8. Errors: ToolError for half characters, and for more than a file may hold."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:
+        raise ToolError(f"{field}: is not valid Unicode") from None
+    if len(data) > FILE_BYTES:
+        raise ToolError(f"{field}: has {len(data)} bytes, more than the {FILE_BYTES} that a file may have")
+    return data
+
+
+def require_room(context: ToolContext, size: int) -> None:
+    """Errors: ToolError if the session may not have so many bytes more."""
+    if problem := workdir.full(context.workdir, size):
+        raise ToolError(f"{problem}; nothing was changed")
+
+
+def replace(context: ToolContext, place: paths.Place, data: bytes, mode: int) -> None:
+    """Put a file in its place in one move: others see the old or the new, never a part."""
+    temporary = f"{TEMPORARY}{secrets.token_hex(8)}.tmp"
+    fd = os.open(temporary, _NEW_FILE, 0o600, dir_fd=place.folder)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), mode & 0o777)
+            os.fsync(file.fileno())
+        context.require_lease()
+        os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary, dir_fd=place.folder)
+        raise
+
+
+@contextlib.contextmanager
+def only_writer(context: ToolContext) -> Iterator[None]:
+    """Alone among the session's writes and edits, of all workers: calls of one turn run at the same time.
+
+    Errors: ToolError if the lock is not free within the call's time limit, or the call is cancelled.
+    """
+    deadline = time.monotonic() + context.seconds
+    with (context.state / "files.lock").open("wb") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline or context.cancelled.wait(0.005):
+                    raise ToolError("another write in this session takes too long; nothing was changed") from None
+        yield
+
+
+WRITE = Tool(
+    name="write",
+    description="Write a file in the working directory: create it and the folders above it, or replace all of it.",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "file_path": {
+                "type": "string",
+                "description": "The file to write, relative to the working directory or absolute within it.",
+            },
+            "content": {"type": "string", "description": "The whole new text of the file."},
+        },
+        "required": ["file_path", "content"],
+        "additionalProperties": False,
+    },
+    effect="write",
+    idempotent=True,
+    seconds=None,
+    prompt="Write file: {file_path}",
+    run=_write,
+)

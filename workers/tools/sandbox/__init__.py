@@ -1,0 +1,1 @@
+"""Running commands that cannot leave their folder, exceed their limits or outlive their lease."""

@@ -1,0 +1,144 @@
+"""bubblewrap around a shell: no network unless set, no other process, nothing to see or write but the session's files."""
+
+import functools
+import os
+import re
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+
+from models.settings import settings
+from workers.tools.errors import OutcomeUnknown, ToolError
+from workers.tools.output import OutputSoFar
+from workers.tools.sandbox import git
+from workers.tools.sandbox.leash import Command, run_kept
+from workers.tools.sandbox.syscalls import syscall_filter
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin"
+
+_SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_ETC = (
+    "alternatives", "ca-certificates", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime",
+    # Never the folders above: a worker that is root could read the keys next to the certificates.
+    "pki/ca-trust", "pki/tls/cert.pem", "pki/tls/certs", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf",
+)  # fmt: skip
+_ETC_NETWORK = ("gai.conf", "nsswitch.conf", "protocols", "resolv.conf", "services")
+_STRICT = ("--unshare-user", "--disable-userns")
+"""bubblewrap 0.8 and later: nothing inside may make namespaces of its own."""
+_SIZED = "--size"
+"""bubblewrap 0.7 and later; before, a watch ends what puts too much into its `/tmp`."""
+_PROBE_SECONDS = 10
+CURL_HOME = "/etc/assent-curl"
+"""Holds an empty `.curlrc`, which curl then reads in the place of the session's."""
+_PASSWD, _GROUP, _HOSTS, _FILTER, _GIT, _CURLRC = 248, 247, 246, 245, 244, 243
+"""Descriptors by which bubblewrap is given what stands in for files of /etc."""
+
+
+def shell_ready() -> str | None:
+    """None if shell calls can run here as the settings want them, else a sentence why not. Asked once per process."""
+    if program("bash") is None:
+        return "The shell tool cannot run: bash is not installed."
+    if settings().shell == "bare":
+        return None if settings().environment == "development" else _BARE_IN_PRODUCTION
+    return None if _options() is not None else _WHY
+
+
+_WHY = (
+    "The shell tool cannot run: bubblewrap (bwrap) is missing or does not work here, and ASSENT_SHELL=bubblewrap "
+    "refuses to run a shell without it. Install bubblewrap and allow user namespaces; in development only, ASSENT_SHELL=bare "
+    "runs without any sandbox."
+)
+_BARE_IN_PRODUCTION = (
+    "The shell tool cannot run: ASSENT_SHELL=bare has no sandbox, and production refuses it. Install bubblewrap and set "
+    "ASSENT_SHELL=bubblewrap, or, on your own machine, set ASSENT_ENVIRONMENT=development."
+)
+
+
+def bash() -> str:
+    """The absolute path of bash; `shell_ready` has said that there is one."""
+    return program("bash") or "/bin/bash"
+
+
+def wrapped(argv: list[str], root: Path, cwd: Path) -> tuple[list[str], dict[int, bytes]]:
+    """The command inside a sandbox that holds `root/files` at its own path, and the files that this needs.
+
+    All that is next to the session, its own `state/` included, is hidden.
+    """
+    return _arguments(argv, root, cwd, _options() or ()), _files(root)
+
+
+def process_limit() -> str:
+    """Words for the shell that limit its processes, where the kernel counts those of a sandbox by themselves.
+
+    Twice what the watch allows, so that it is the watch that ends the command, and says why. Root has no such limit.
+    """
+    kernel = tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
+    if settings().shell != "bubblewrap" or os.uname().sysname != "Linux" or kernel < (5, 14):
+        return ""
+    return f"ulimit -u {2 * settings().shell_processes}; "
+
+
+def _files(root: Path) -> dict[int, bytes]:
+    files = {
+        _PASSWD: f"agent:x:{os.getuid()}:{os.getgid()}::{root / 'files'}:/bin/bash\n".encode(),
+        _GROUP: f"agent:x:{os.getgid()}:\n".encode(),
+        _HOSTS: b"127.0.0.1 localhost\n::1 localhost\n",
+        _CURLRC: b"",
+        _GIT: git.system_file(root / "files"),
+    }
+    if program := syscall_filter():
+        files[_FILTER] = program
+    return files
+
+
+def _arguments(argv: list[str], root: Path, cwd: Path, options: tuple[str, ...]) -> list[str]:
+    size = [_SIZED, str(settings().shell_temporary_bytes)] if _SIZED in options else []
+    network = settings().shell_network
+    words = [program("bwrap") or "bwrap", "--unshare-all", *(option for option in options if option != _SIZED)]
+    words += [*(["--share-net"] if network else []), "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    words += ["--seccomp", str(_FILTER)] if syscall_filter() else []
+    words += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"]
+    for folder in map(Path, _SYSTEM):
+        if folder.is_symlink():
+            words += ["--symlink", str(folder.readlink()), str(folder)]
+        elif folder.exists():
+            words += ["--ro-bind", str(folder), str(folder)]
+    for name in (*_ETC, *(_ETC_NETWORK if network else ())):
+        words += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    stands_in = ((_PASSWD, "/etc/passwd"), (_GROUP, "/etc/group"), (_HOSTS, "/etc/hosts"), (_GIT, git.SYSTEM_FILE))
+    for fd, place in (*stands_in, (_CURLRC, f"{CURL_HOME}/.curlrc")):
+        words += ["--ro-bind-data", str(fd), place]
+    # A worker that is root stays the owner of all in /proc inside, and bubblewrap leaves much of it writable. The
+    # folders that bubblewrap makes are in memory, where no quota counts: only those with a size may be written.
+    words += ["--remount-ro", "/proc", *size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", *size, "--tmpfs", "/tmp"]  # noqa: S108
+    files = str(root / "files")
+    # The empty folder first: the sessions may lie below a folder that is bound above.
+    words += ["--tmpfs", str(root.parent), "--bind", files, files, "--remount-ro", str(root.parent), "--remount-ro", "/"]
+    return [*words, "--chdir", str(cwd), "--", *argv]
+
+
+def program(name: str) -> str | None:
+    """The absolute path of a program as commands find it, None if there is none."""
+    return shutil.which(name, path=PATH)
+
+
+@functools.cache
+def _options() -> tuple[str, ...] | None:
+    """The strictest options under which bubblewrap works on this machine; None if under none."""
+    if program("bwrap") is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve() / "session"
+        (root / "files").mkdir(parents=True)
+        return next((options for options in ((_SIZED, *_STRICT), (_SIZED,), ()) if _works(root, options)), None)
+
+
+def _works(root: Path, options: tuple[str, ...]) -> bool:
+    argv = _arguments([bash(), "-c", "true"], root, root / "files", options)
+    probe = Command(argv, env={}, cwd=Path("/"), limits={}, files=_files(root), no_new_privileges=False)
+    try:
+        ended = run_kept(probe, _PROBE_SECONDS, threading.Event(), OutputSoFar())
+    except (ToolError, OutcomeUnknown):
+        return False
+    return ended.how == "exited" and ended.code == 0

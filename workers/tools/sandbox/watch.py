@@ -1,0 +1,70 @@
+"""Looks after a running command: what it uses of folder, disk, memory and processes. Part of the keeper's program."""
+
+from __future__ import annotations
+
+import os
+import time
+
+TYPE_CHECKING = False  # importing typing takes longer than all the rest
+if TYPE_CHECKING or __package__:
+    from workers.tools.sandbox import processes, quota
+else:  # in the keeper, which knows no packages
+    import processes
+    import quota
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_REST_SECONDS = 0.5
+"""Between two measurements of the folder at least; and no more than a tenth of the time goes into them."""
+
+
+class Watch:
+    """Of one command. `walls` has the fields of `leash.Walls`."""
+
+    def __init__(self, walls: Mapping[str, int | str]) -> None:
+        self._folder = str(walls["folder"])
+        self._bytes, self._files, self._free, self._processes, self._memory, self._temporary = (
+            int(walls[name]) for name in ("bytes", "files", "free", "processes", "memory", "temporary")
+        )
+        self._shallow = bool(walls["shallow"])
+        self._device = os.stat(self._folder).st_dev  # noqa: PTH116 - pathlib is slow to import
+        self._next = 0.0
+
+    def problem(self) -> str | None:
+        """Which wall the command has run into, as a sentence; None for none."""
+        try:
+            return self._problem()
+        except OverflowError as error:
+            return str(error)
+        except FileNotFoundError:
+            return "the working directory is gone"
+
+    def _problem(self) -> str | None:
+        pids, threads = processes.family(self._processes)
+        if threads > self._processes:
+            return f"it had more than the {self._processes} processes and threads that it may"
+        if (size := processes.memory(pids, self._memory)) > self._memory:
+            return self._too_much_memory(size)
+        begun = time.monotonic()
+        if begun >= self._next:
+            if problem := self._measured(pids):
+                return problem
+            ended = time.monotonic()
+            self._next = ended + max(_REST_SECONDS, 10 * (ended - begun))
+        return quota.disk_problem(self._folder, self._free)
+
+    def _measured(self, pids: list[int]) -> str | None:
+        """What takes longer to find out."""
+        use = quota.used(self._folder, self._bytes, self._files)
+        disk, held = processes.nameless(pids, self._device)
+        use.bytes += disk
+        use.deep &= self._shallow
+        size, files = processes.temporary(pids)
+        if size > self._temporary or files > self._files:
+            return f"its files in /tmp and /dev/shm were {files} with {size} bytes, more than they may"
+        if held and (size := held + processes.memory(pids, self._memory - held)) > self._memory:
+            return self._too_much_memory(size)
+        return use.problem(self._bytes, self._files)
+
+    def _too_much_memory(self, size: int) -> str:
+        return f"it used {size} bytes of memory, more than the {self._memory} that it may"
