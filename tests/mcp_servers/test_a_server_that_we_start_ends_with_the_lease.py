@@ -1,7 +1,7 @@
 """A server that a worker started is ended when the worker does not renew its lease, and a call is not sent after that."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -13,25 +13,28 @@ from workers.tools.sandbox import lease_clock
 
 
 @pytest.fixture(autouse=True)
-def no_lease() -> Iterator[None]:
-    yield
-    lease_clock.extend(math.inf)
+def holds_until(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
+    """Moves the end of this process's leases, which the heartbeat of another test does not. Other tests have no end."""
+    extend = lease_clock.extend
+    monkeypatch.setattr(lease_clock, "extend", lambda _until: None)
+    yield extend
+    extend(math.inf)
 
 
-def test_a_call_that_was_sent_ends_with_its_server(piped: Caller, tmp_path: Path) -> None:
+def test_a_call_that_was_sent_ends_with_its_server(piped: Caller, holds_until: Callable[[float], None], tmp_path: Path) -> None:
     assert piped.call("refuse").is_error  # it runs
-    lease_clock.extend(lease_clock.now() + 2)
+    holds_until(lease_clock.now() + 2)
     started = tmp_path / "started"
     with pytest.raises(OutcomeUnknown):
         piped.call("wait", started=str(started), until=str(tmp_path / "never"))
     wait_for(lambda: not psutil.pid_exists(int(started.read_text())), 5)
 
 
-def test_a_call_is_not_sent_once_the_lease_has_ended(caller: Caller, tmp_path: Path) -> None:
+def test_a_call_is_not_sent_once_the_lease_has_ended(caller: Caller, holds_until: Callable[[float], None], tmp_path: Path) -> None:
     note = tmp_path / "note"
-    lease_clock.extend(lease_clock.now() - 0.001)
+    holds_until(lease_clock.now() - 0.001)
     assert "the call was not sent" in text(caller.call("note", file=str(note)))
-    lease_clock.extend(math.inf)
+    holds_until(math.inf)
     assert not note.exists()
     caller.call("note", file=str(note))
     assert note.exists()

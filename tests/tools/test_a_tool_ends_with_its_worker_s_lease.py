@@ -54,10 +54,12 @@ SLOW = """
 
 
 @pytest.fixture(autouse=True)
-def no_lease() -> Iterator[None]:
-    """Other tests have none."""
-    yield
-    lease_clock.extend(math.inf)
+def holds_until(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], None]]:
+    """Moves the end of this process's leases, which the heartbeat of another test does not. Other tests have no end."""
+    extend = lease_clock.extend
+    monkeypatch.setattr(lease_clock, "extend", lambda _until: None)
+    yield extend
+    extend(math.inf)
 
 
 @pytest.fixture
@@ -127,30 +129,30 @@ def test_a_frozen_worker_writes_no_file_when_it_wakes(files: Path, root: Path) -
         ("edit", {"file_path": "kept", "old_string": "kept", "new_string": "effect"}),
     ],
 )
-def test_nothing_begins_once_the_lease_has_ended(call, files: Path, tool: str, fields: dict[str, str]) -> None:
+def test_nothing_begins_once_the_lease_has_ended(call, files: Path, tool: str, fields: dict[str, str], holds_until) -> None:
     (files / "kept").write_text("kept")
-    lease_clock.extend(lease_clock.now() - 0.001)
+    holds_until(lease_clock.now() - 0.001)
     result = call(tool, **fields)
     assert result.is_error
     assert "did not renew its lease" in text(result)
     assert [(file.name, file.read_text()) for file in files.iterdir()] == [("kept", "kept")]
 
 
-def test_a_keeper_that_starts_too_late_starts_nothing(call, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_keeper_that_starts_too_late_starts_nothing(call, files: Path, monkeypatch: pytest.MonkeyPatch, holds_until) -> None:
     """The worker was frozen between its own look at the lease and its order."""
     monkeypatch.setattr(ToolContext, "require_lease", lambda _context: None)
-    lease_clock.extend(lease_clock.now() - 0.001)
+    holds_until(lease_clock.now() - 0.001)
     assert "did not renew its lease" in text(call("bash", command="echo effect > effects"))
     assert not list(files.iterdir())
 
 
-def test_a_command_goes_on_while_the_lease_is_renewed(call, files: Path) -> None:
-    lease_clock.extend(lease_clock.now() + 1)
+def test_a_command_goes_on_while_the_lease_is_renewed(call, files: Path, holds_until) -> None:
+    holds_until(lease_clock.now() + 1)
     done = threading.Event()
 
     def renew() -> None:
         while not done.wait(0.05):
-            lease_clock.extend(lease_clock.now() + 1)
+            holds_until(lease_clock.now() + 1)
 
     threading.Thread(target=renew).start()
     result = call("bash", command="sleep 2; echo effect")
@@ -159,7 +161,7 @@ def test_a_command_goes_on_while_the_lease_is_renewed(call, files: Path) -> None
 
 
 def test_a_function_of_a_toolset_is_killed_with_the_lease_and_the_next_call_finds_another(
-    context: Callable[..., ToolContext], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    context: Callable[..., ToolContext], holds_until: Callable[[float], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house = House(tmp_path / "theirs", monkeypatch)
     monkeypatch.syspath_prepend(str(house.folder))
@@ -171,13 +173,13 @@ def test_a_function_of_a_toolset_is_killed_with_the_lease_and_the_next_call_find
     assert "acted" in text(act("act", **paths)), "its process is there"
     for path in paths.values():
         Path(path).unlink()
-    lease_clock.extend(lease_clock.now() + LEASE)
+    holds_until(lease_clock.now() + LEASE)
     with pytest.raises(OutcomeUnknown, match="did not renew its lease"):
         act("act", **paths)
     assert (tmp_path / "begun").exists()
     (tmp_path / "go").touch()
     assert not (tmp_path / "effect").exists()
-    lease_clock.extend(math.inf)
+    holds_until(math.inf)
     assert "acted" in text(act("act", **paths))
     running.end_idle()
     settings.cache_clear()
