@@ -26,6 +26,7 @@ check: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python tests/structure.py
 
 # Each measure beside its floor or its smaller self, briefly; one of them at full length by ARGS="parked", and the gated cycle
 # beside its peers too by ARGS="gated_cycle --peers FOLDER" (see the scripts).

@@ -1,8 +1,8 @@
 """Many statements in one message, and all their results: one round trip to Postgres.
 
-psycopg's own pipeline sends each statement by itself. For a transaction of ten statements this module takes half of its CPU,
+psycopg's own pipeline sends each statement by itself. For a transaction of ten statements this module takes 0.4 times its CPU,
 client and server together, which is more than 15 % of a gated cycle (`make bench ARGS=exchange`). It builds on `psycopg.pq`, the
-public wrapper of libpq. `tests/database/test_statements_share_a_round_trip.py` fails when a psycopg release changes what it needs.
+public wrapper of libpq. `tests/rows/test_statements_share_a_round_trip.py` fails when a psycopg release changes what it needs.
 """
 
 import itertools

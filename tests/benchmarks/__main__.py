@@ -14,6 +14,7 @@ SHORT = {
     "growth": ["--turns", "10"],
     "parked": ["2000", "--idle", "20"],
     "least_bytes": ["--cycles", "100"],
+    "exchange": ["500"],
     "sweep": ["--rows", "100000", "--rounds", "1"],
     "decisions": ["--cycles", "20"],
     "parallel": ["--nap", "0.2"],
