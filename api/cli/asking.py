@@ -72,16 +72,12 @@ def ask(inbox: Inbox, approval: Approval) -> bool:
 
 def settle(inbox: Inbox, approval: Approval, decision: Decision) -> Iterator[str]:
     """Decide what was shown, then say what the session does until it is idle. Raises Refused when it was not decided."""
-    stream = inbox.follow(approval["session_id"])
-    try:
-        decided = inbox.decide(approval["id"], {**decision, "expected_input_sha256": approval["input_sha256"]})
-        yield "Decided."
-        if decided["grant"]:
-            yield f"It gives a grant, {decided['grant']['id']}: {visible(decided['grant']['covers'])}."
-        for event in stream.until_idle():
-            yield from narrate(event)
-    finally:
-        stream.close()
+    decided = inbox.decide(approval["id"], {**decision, "expected_input_sha256": approval["input_sha256"]})
+    yield "Decided."
+    if decided["grant"]:
+        yield f"It gives a grant, {decided['grant']['id']}: {visible(decided['grant']['covers'])}."
+    for event in inbox.follow(approval["session_id"]).until_idle():
+        yield from narrate(event)
 
 
 def edited(approval: Approval) -> dict[str, Any] | None:

@@ -61,7 +61,7 @@ class Inbox:
         return self._call("DELETE", f"/v1/grants/{quote(grant_id)}")
 
     def follow(self, session_id: str) -> "Stream":
-        """The session's events from now on. Open it before deciding, so that none is missed."""
+        """The session's events behind the last one that this key sent: after a decision, all that comes of it."""
         request = self.http.build_request("GET", f"/v1/sessions/{session_id}/events/stream")
         try:
             response = self.http.send(request, stream=True)

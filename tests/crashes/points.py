@@ -19,7 +19,7 @@ from models.flow import due
 from models.session import lease
 from models.session.attempt import Attempt
 from models.session.tool_call import ToolCall
-from models.workspace import toolset
+from models.workspace import key_lookup, toolset
 from models.workspace.idempotency import Slip
 from workers import announcing, providers, tool, turn
 from workers.celery import app
@@ -64,6 +64,7 @@ for _verb in ("queues", "lapsed", "overdue_approvals", "unanswered_calls", "appr
 due.hints = _hints
 due.forget_answers = name("forget_answers")(due.forget_answers)
 seals.grown = name(READS)(seals.grown)
+key_lookup._note_use = name(READS)(key_lookup._note_use)
 seals._seal = name("seal")(seals._seal)
 toolset.keep_listing = _keep_listing
 toolset.mark_stale = name("mark_stale")(toolset.mark_stale)

@@ -120,6 +120,12 @@ def of_work(stage: Stage) -> Asked:
     return Asked({"environment_id": work.environment_id, "work_id": work.id}, {"metadata": {"k": "v"}})
 
 
+def of_acts(stage: Stage) -> Asked:
+    """About what was said in a session's acts."""
+    stage.decide(asked(stage), result="deny", deny_message="No.")
+    return Asked({}, {"principal": stage.principal.id})
+
+
 def explained(stage: Stage) -> Asked:
     """About a call that nobody makes."""
     return Asked({}, {"session_id": stage.session(), "tool": "bash", "input": {"command": "true"}})
@@ -166,6 +172,7 @@ REQUESTS: dict[str, Callable[[Stage], Asked]] = {
     "policy.explain": explained,
     "policy.simulate": only(permission_policy={"type": "always_deny"}, days=1),
     "work.update": of_work,
+    "audit.erase": of_acts,
 }
 
 

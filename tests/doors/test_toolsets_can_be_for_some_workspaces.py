@@ -91,7 +91,7 @@ def test_a_worker_whose_settings_limit_it_does_not_run_it_whatever_others_announ
     assert claimed is not None
     monkeypatch.setenv("ASSENT_TOOLSET_WORKSPACES", '{"orders": ["wrkspc_other"]}')
     settings.cache_clear()
-    outcome = tasks._execute(claimed, entry("refund"), tasks._context(claimed, "policy"))
+    outcome = tasks._execute(claimed, entry("refund"), tasks._context(claimed, "policy", {}))
     assert outcome.is_error
     assert "has no tool 'mcp__shop__refund'" in outcome.content[0]["text"]
     assert sources.serves("assent:orders", "wrkspc_other")

@@ -47,7 +47,7 @@ def test_alive_is_not_ready(lost_api: str) -> None:
 
 
 def test_ready_says_database_and_redis_to_administrators(caller: Caller) -> None:
-    assert good(caller.get("/readyz")) == {"status": "ok", "database": "ok", "redis": "ok", "held_back": []}
+    assert good(caller.get("/readyz")) == {"status": "ok", "database": "ok", "redis": "ok", "audit": "ok", "held_back": []}
 
 
 def test_the_schema_has_one_head() -> None:

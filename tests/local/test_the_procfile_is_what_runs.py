@@ -11,7 +11,7 @@ from deploy.local import ROOT
 from models.variables import PROCESSES
 
 LINES = parse_procfile((ROOT / "Procfile").read_text()).processes
-SHOW = "celery() { printf '%s\\n' celery \"$@\"; }; gunicorn() { printf '%s\\n' gunicorn \"$@\"; }; "
+SHOW = "python() { printf '%s\\n' \"$@\"; }; celery() { printf '%s\\n' celery \"$@\"; }; gunicorn() { printf '%s\\n' gunicorn \"$@\"; }; "
 
 
 def words(name: str, **env: str) -> list[str]:
