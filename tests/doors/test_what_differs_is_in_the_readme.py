@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from doors.served import MODEL, Caller, bad, message
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/hosted-service.md").read_text()
 _, _, AFTER = README.partition("### What differs from the hosted service")
 TABLE = AFTER.partition("\nThe stand-in model")[0]
 
