@@ -3,9 +3,7 @@
 import json
 import re
 import shlex
-import subprocess
-import sys
-from functools import cache
+from itertools import pairwise
 from importlib.metadata import entry_points
 
 import click
@@ -52,7 +50,7 @@ def check_assent(words: list[str]) -> None:
 
 
 def _check_curl(arguments: list[str]) -> None:
-    options = dict(zip(arguments, arguments[1:], strict=False))
+    options = dict(pairwise(arguments))
     (url,) = [word for word in arguments if word.startswith("$ASSENT_URL")]
     body = options.get("-d")
     method = options.get("-X", "GET" if body is None else "POST")
@@ -62,14 +60,7 @@ def _check_curl(arguments: list[str]) -> None:
 def _check_python(arguments: list[str]) -> None:
     dash, module, *rest = arguments
     assert dash == "-m"
-    known = _help_of(module)
-    for word in rest:
-        if word.startswith("-"):
-            assert re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", known), f"{module} has no option {word}"
-        elif word.endswith(".py"):
-            assert (ROOT / word).exists(), word
-
-
-@cache
-def _help_of(module: str) -> str:
-    return subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert [word for word in rest if word.endswith(".py") and not (ROOT / word).exists()] == []
+    if module != "pytest":
+        source = (ROOT / module.replace(".", "/") / "__main__.py").read_text()
+        assert [word for word in rest if word.startswith("-") and f'"{word}"' not in source] == []

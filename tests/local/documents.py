@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 _FILES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md"))]
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in _FILES}
 """The text of each page by its path."""
-_FENCE = re.compile(r"^```(\w*)(?: (.+))?\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(\w*)(?: ([^\n]+))?\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
