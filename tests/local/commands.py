@@ -3,8 +3,8 @@
 import json
 import re
 import shlex
-from itertools import pairwise
 from importlib.metadata import entry_points
+from itertools import pairwise
 
 import click
 from documents import ROOT
