@@ -1,4 +1,4 @@
-"""What this server refuses of the hosted service's requests: each with a 400 that names the field, each named in docs/hosted-service.md."""
+"""Requests of the hosted service that this server refuses: a 400 names the field, docs/hosted-service.md the request."""
 
 from pathlib import Path
 from typing import Any
