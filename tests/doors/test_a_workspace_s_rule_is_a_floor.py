@@ -26,7 +26,7 @@ LOOSE: dict[str, Any] = {
     ],
 }
 """An agent that allows everything, by every level it has."""
-BLOCK = re.compile(r"```(json|sh)\n(.*)\n```")
+BLOCK = re.compile(r"```(json|sh)[^\n]*\n(.*)\n```")
 
 
 def documented() -> dict[str, str]:

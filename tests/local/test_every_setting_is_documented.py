@@ -1,0 +1,45 @@
+"""docs/settings.md lists every setting once, with its unit and its default."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from local.documents import PAGES
+
+from models.settings import Settings
+from models.variables import names_of_settings
+
+ROWS = re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", PAGES["docs/settings.md"], re.MULTILINE)
+UNITS = {"_PER_SECOND": "per second", "_SECONDS": "seconds", "_BYTES": "bytes"}
+KINDS: dict[Any, str] = {bool: "true or false", int: "count", float: "count", Path: "path", Path | None: "path"}
+
+
+def unit(variable: str) -> str:
+    """By the end of the name, or else by the type."""
+    (field,) = (Settings.model_fields[name] for name, known in names_of_settings().items() if known == variable)
+    for ending, found in UNITS.items():
+        if variable.endswith(ending):
+            return found
+    kind = str(field.annotation)
+    other = "choice" if "Literal" in kind else "JSON" if kind.startswith("dict") else "text"
+    return KINDS.get(field.annotation, other)
+
+
+def default(name: str) -> str:
+    """As the page spells it."""
+    value = Settings.model_fields[name].default
+    if value in (None, "", {}):
+        return "none"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def test_the_page_lists_all_settings_once_and_nothing_else() -> None:
+    assert sorted(variable for variable, *_ in ROWS) == sorted(names_of_settings().values())
+
+
+@pytest.mark.parametrize(("name", "variable"), names_of_settings().items())
+def test_a_setting_has_its_unit_and_its_default(name: str, variable: str) -> None:
+    (row,) = [row for row in ROWS if row[0] == variable]
+    assert row[1] == unit(variable)
+    assert re.sub(r" \([^)]*\)$", "", row[2]) == default(name), f"write {default(name)} into docs/settings.md"
