@@ -2,23 +2,25 @@
 
 from typing import Literal
 
-from api.answers.base import Answer, Time
+from pydantic import Field
+
+from api.answers.base import Answer, ApiKeyId, EnvironmentId, Time, WorkspaceId
 
 
 class KeyScope(Answer):
     """Where a key belongs."""
 
     type: Literal["workspace"]
-    workspace_id: str
+    workspace_id: WorkspaceId
 
 
 class ApiKey(Answer):
     """A key, without its secret."""
 
-    id: str
+    id: ApiKeyId
     type: Literal["api_key"]
-    name: str
-    partial_key_hint: str
+    name: str = Field(examples=["Inbox"])
+    partial_key_hint: str = Field(examples=["sk-assent-...x7Qz"])
     """Its prefix and last four characters."""
     status: Literal["active", "inactive", "expired", "archived"]
     scope: KeyScope
@@ -28,18 +30,18 @@ class ApiKey(Answer):
     expires_at: Time | None
     last_used_at: Time | None
     """To the minute."""
-    scopes: list[str]
+    scopes: list[str] = Field(examples=[["read", "approvals"]])
     """What it allows."""
     allowed_cidrs: list[str] | None
     """The networks that it may be used from; null is all."""
-    environment_id: str | None
+    environment_id: EnvironmentId | None = Field(examples=[None])
     """The one environment that it serves, if it is bound to one."""
 
 
 class NewApiKey(ApiKey):
     """A new key with its secret."""
 
-    key: str | None
+    key: str | None = Field(examples=["sk-assent-...x7Qz"])
     """The secret, shown once. Null where the same request is answered again: then rotate or archive the key."""
 
 

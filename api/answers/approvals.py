@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from api.answers.base import Answer, Time
+from api.answers.base import AgentId, Answer, ApprovalId, EventId, GrantId, SessionId, Time
 from api.answers.grants import Grant
 from api.requests.approvals import ApprovalKind
 from api.requests.base import Sha256
@@ -28,7 +28,7 @@ class MadeDecision(Answer):
     max_uses: int | None = None
     outcome: Literal["rerun", "happened", "give_up"] | None = None
     content: list[Result] | None = None
-    grant_id: str | None = None
+    grant_id: GrantId | None = None
     """The grant that decided, where no person did."""
 
 
@@ -69,24 +69,24 @@ class AttemptTold(Answer):
 class Approval(Answer):
     """One question about one call."""
 
-    id: str
+    id: ApprovalId
     type: Literal["approval"]
     kind: ApprovalKind
     status: Literal["pending", "allowed", "denied", "expired", "cancelled", "answered"]
-    session_id: str
-    agent_id: str | None
-    tool_use_id: str
-    tool: str
-    prompt: str
-    input: dict[str, Any]
+    session_id: SessionId
+    agent_id: AgentId | None
+    tool_use_id: EventId
+    tool: str = Field(examples=["bash"])
+    prompt: str = Field(examples=["Run this command?"])
+    input: dict[str, Any] = Field(examples=[{"command": "git push origin main"}])
     """Secrets are masked, unless the request reveals them."""
-    input_canonical: str
+    input_canonical: str = Field(examples=['{"command":"git push origin main"}'])
     """The same as RFC 8785 spells it: what `input_sha256` is the hash of, where nothing is masked."""
-    masked: list[str]
+    masked: list[str] = Field(examples=[[]])
     """JSON Pointers to what is masked in `input`."""
     input_sha256: Sha256
     """Of the real input."""
-    rule: str
+    rule: str = Field(examples=["agent rule: ask bash(git push *)"])
     annotations: dict[str, Any] | None
     """What the tool's own side says that it does, as MCP's `readOnlyHint`: nobody has made sure of it."""
     leads_to: dict[str, str] | None
@@ -105,11 +105,11 @@ class Approval(Answer):
     decision: MadeDecision | None
     decided_input: dict[str, Any] | None
     """What a person put in the place of `input`; masked likewise."""
-    decided_sha256: Sha256 | None
+    decided_sha256: Sha256 | None = Field(examples=[None])
     """Of the real one."""
     decided_by: str | None
     decided_at: Time | None
-    event_id: str | None
+    event_id: EventId | None = Field(examples=[None])
     """The `user.tool_confirmation` that the decision was stored as."""
     grant: Grant | None
     """What the decision gave beyond this call."""
@@ -118,7 +118,7 @@ class Approval(Answer):
 class BulkDecided(Answer):
     """One of several decisions."""
 
-    approval_id: str
+    approval_id: ApprovalId
     outcome: Literal["decided", "repeated"]
     approval: Approval
 
@@ -134,8 +134,8 @@ class GrantPreview(Answer):
 
     type: Literal["grant_preview"]
     scope: Literal["session", "always"]
-    match: str | dict[str, Any]
-    covers: str
+    match: str | dict[str, Any] = Field(examples=["bash(git push *)"])
+    covers: str = Field(examples=["every bash command that starts with `git push`"])
     """In words."""
     waiting: int
     """Calls that wait, beside this one, and would be released; as many as are looked at, at most."""

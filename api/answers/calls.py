@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from api.answers.base import Answer, Text, Time
+from api.answers.base import Answer, ApprovalId, EventId, GrantId, Text, Time
 from api.requests.approvals import ApprovalKind
 from api.requests.base import Sha256
 from api.requests.blocks import Result
@@ -15,7 +15,7 @@ Permission = Literal["allow", "ask", "deny"]
 class Fact(Answer):
     """What every event has."""
 
-    id: str
+    id: EventId
     processed_at: Time | None
 
 
@@ -42,7 +42,7 @@ class AutoEvaluation(Answer):
 class Asked(Answer):
     """The question about a call, as it was put."""
 
-    id: str
+    id: EventId
     kind: ApprovalKind
     expires_at: Time
     input_sha256: Sha256
@@ -88,7 +88,7 @@ class AgentCustomToolUse(Fact):
 class Cached(Answer):
     """Which call gave the result: the tool was not run again."""
 
-    tool_use_id: str
+    tool_use_id: EventId
     at: Time
 
 
@@ -96,7 +96,7 @@ class AgentToolResult(Fact):
     """The result of a call."""
 
     type: Literal["agent.tool_result"]
-    tool_use_id: str
+    tool_use_id: EventId
     content: list[Result | Text]
     is_error: bool
     cached: Cached | None = None
@@ -106,7 +106,7 @@ class AgentMcpToolResult(Fact):
     """The result of a call of a tool of an MCP server."""
 
     type: Literal["agent.mcp_tool_result"]
-    mcp_tool_use_id: str
+    mcp_tool_use_id: EventId
     content: list[Result | Text]
     is_error: bool
     structured_content: dict[str, Any] | None = None
@@ -118,8 +118,8 @@ class ApprovalRequested(Asked, Fact):
     """A person is asked; seen with `include=approvals` only, like all `approval.*` and `grant.*`."""
 
     type: Literal["approval.requested"]
-    approval_id: str
-    tool_use_id: str
+    approval_id: ApprovalId
+    tool_use_id: EventId
     tool: str
 
 
@@ -127,8 +127,8 @@ class ApprovalClosed(Fact):
     """A question's end."""
 
     type: Literal["approval.decided", "approval.expired", "approval.cancelled"]
-    approval_id: str
-    tool_use_id: str
+    approval_id: ApprovalId
+    tool_use_id: EventId
     status: Literal["allowed", "denied", "expired", "cancelled", "answered"]
     decided_by: str
 
@@ -137,8 +137,8 @@ class ApprovalExtended(Fact):
     """People have more time."""
 
     type: Literal["approval.extended"]
-    approval_id: str
-    tool_use_id: str
+    approval_id: ApprovalId
+    tool_use_id: EventId
     by: str
     expires_at: Time
 
@@ -147,8 +147,8 @@ class ApprovalReminded(Fact):
     """It waits still."""
 
     type: Literal["approval.reminded"]
-    approval_id: str
-    tool_use_id: str
+    approval_id: ApprovalId
+    tool_use_id: EventId
     tool: str
     expires_at: Time
 
@@ -157,8 +157,8 @@ class GrantGiven(Fact):
     """A decision reaches beyond its call."""
 
     type: Literal["grant.given"]
-    grant_id: str
-    approval_id: str
+    grant_id: GrantId
+    approval_id: ApprovalId
     scope: Literal["session", "always"]
     tool: str
     covers: str
@@ -170,9 +170,9 @@ class StoredConfirmation(Fact):
     """Whatever decided: a person by any door, a grant, an expiry, an interrupt. Of edited input and answers it has hashes."""
 
     type: Literal["user.tool_confirmation"]
-    tool_use_id: str
+    tool_use_id: EventId
     result: Literal["allow", "deny"]
-    approval_id: str
+    approval_id: ApprovalId
     decided_by: str
     deny_message: str | None = None
     interrupt: bool | None = None
@@ -183,14 +183,14 @@ class StoredConfirmation(Fact):
     match: str | None = None
     expires_in_seconds: float | None = None
     max_uses: int | None = None
-    grant_id: str | None = None
+    grant_id: GrantId | None = None
 
 
 class StoredToolResult(Fact):
     """The result of a built-in tool that the client's own worker ran, or why there will be none."""
 
     type: Literal["user.tool_result"]
-    tool_use_id: str
+    tool_use_id: EventId
     content: list[Result]
     is_error: bool
 
@@ -199,6 +199,6 @@ class StoredResult(Fact):
     """The result of a client tool, or why there will be none."""
 
     type: Literal["user.custom_tool_result"]
-    custom_tool_use_id: str
+    custom_tool_use_id: EventId
     content: list[Result]
     is_error: bool

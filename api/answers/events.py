@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, RootModel
 
 from api.answers.agents import SessionAgent
-from api.answers.base import Answer, Metadata, Text
+from api.answers.base import Answer, EventId, Metadata, Text
 from api.answers.calls import (
     AgentCustomToolUse,
     AgentMcpToolResult,
@@ -78,7 +78,7 @@ class RequiresAction(Answer):
     """Somebody must decide, or the client must run its tools."""
 
     type: Literal["requires_action"]
-    event_ids: list[str]
+    event_ids: list[EventId]
 
 
 StopReason = Annotated[Ended | RequiresAction, Field(discriminator="type")]
@@ -139,7 +139,7 @@ class RequestEnd(Fact):
     """The model has answered, or has not."""
 
     type: Literal["span.model_request_end"]
-    model_request_start_id: str
+    model_request_start_id: EventId
     model_usage: Tokens
     is_error: bool
 
@@ -195,7 +195,7 @@ class EventPage(Answer):
 class Previewed(Answer):
     """The event that deltas belong to."""
 
-    id: str
+    id: EventId
     type: Literal["agent.message", "agent.thinking"]
 
 
@@ -218,7 +218,7 @@ class EventDelta(Answer):
     """A piece of the event of this id; never stored."""
 
     type: Literal["event_delta"]
-    event_id: str
+    event_id: EventId
     delta: ContentDelta
 
 

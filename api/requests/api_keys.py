@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from api.requests.base import YEAR, Body, Id, Moment, Name, Query
+from api.examples import IDS
+from api.requests.base import YEAR, Body, Id, Moment, Name, Query, examples
 
 Scope = Annotated[str, StringConstraints(max_length=32)]
 
@@ -24,6 +25,11 @@ class ApiKeyList(Query):
 class ApiKeyCreate(Body):
     """POST /v1/organizations/api_keys: ours, as the SDK makes no keys."""
 
+    model_config = examples(
+        {"name": "Inbox", "scopes": ["read", "approvals"]},
+        {"name": "Worker", "environment_id": IDS["environment_id"]},
+    )
+
     name: Name
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=20)] | None = None
     """Left out: `read`, `agents`, `sessions`; with `environment_id`, `read`, `environment`."""
@@ -37,12 +43,21 @@ class ApiKeyCreate(Body):
 class ApiKeyUpdate(Body):
     """POST /v1/organizations/api_keys/{id}: rename it, switch it off or on, or archive it, which is for good."""
 
+    model_config = examples(
+        {"status": "inactive"},
+        {"name": "Inbox of the team"},
+    )
+
     name: Name | None = None
     status: Literal["active", "inactive", "archived"] | None = None
 
 
 class ApiKeyRotate(Body):
     """POST /v1/organizations/api_keys/{id}/rotate: another key in its place."""
+
+    model_config = examples(
+        {"overlap_seconds": 3600},
+    )
 
     overlap_seconds: Annotated[int, Field(ge=0, le=YEAR)] = 86_400
     """How long the old key is still good."""

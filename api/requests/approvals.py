@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
-from api.requests.base import YEAR, Body, Id, Moment, Paged, Query
+from api.examples import IDS
+from api.requests.base import YEAR, Body, Id, Moment, Paged, Query, examples
 from api.requests.blocks import Answered
 from api.requests.decisions import DecisionFields, GrantScope, Match
 from models.decision import Decision
@@ -44,6 +45,16 @@ class DecisionBody(DecisionFields):
     `result`: text or content blocks.
     """
 
+    model_config = examples(
+        {"result": "allow"},
+        {"result": "deny", "deny_message": "Not on a Friday."},
+        {"result": "allow", "updated_input": {"command": "git push origin staging"}},
+        {"result": "allow", "scope": "session", "match": "bash(git push *)"},
+        {"result": "allow", "respond": "The branch is pushed already."},
+        {"result": "allow", "answer": {"email": "ada@example.com"}},
+        {"outcome": "rerun"},
+    )
+
     result: Literal["allow", "deny"] | Answered | None = None
     outcome: Literal["rerun", "happened", "give_up"] | None = None
 
@@ -67,6 +78,10 @@ class DecisionBody(DecisionFields):
 class BulkDecision(DecisionBody):
     """The decision of one of several approvals."""
 
+    model_config = examples(
+        {"approval_id": IDS["approval_id"], "result": "allow"},
+    )
+
     approval_id: Id
 
 
@@ -89,11 +104,19 @@ class DecisionsBody(Body):
 class ExtendBody(Body):
     """POST /v1/approvals/{id}/extend: the deadline is so many seconds from now."""
 
+    model_config = examples(
+        {"seconds": 86400},
+    )
+
     seconds: float = Field(ge=1, le=YEAR)
 
 
 class PreviewBody(Body):
     """POST /v1/approvals/{id}/preview: what a grant would be that a decision with these fields gives."""
+
+    model_config = examples(
+        {"scope": "session", "match": "bash(git push *)"},
+    )
 
     scope: GrantScope
     match: Match | None = None

@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from api.requests.base import Body, Created, Moment, Query
+from api.examples import IDS
+from api.requests.base import Body, Created, Moment, Query, examples
 
 
 class AuditList(Created):
@@ -34,6 +35,11 @@ class AuditExport(Query):
 
 class AuditErase(Body):
     """POST /v1/audit/erase: which acts lose their texts. Give `chain`, `principal`, or both."""
+
+    model_config = examples(
+        {"chain": IDS["session_id"], "seq": 3},
+        {"principal": f"api_key:{IDS['api_key_id']}"},
+    )
 
     chain: str | None = Field(None, min_length=1, max_length=128)
     """A session's id, or the workspace's for what happened outside sessions."""

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
-from api.requests.base import AtMost, Body, Id, Moment, Query
+from api.examples import IDS
+from api.requests.base import AtMost, Body, Id, Moment, Query, examples
 from api.requests.blocks import Result, Said, says_something
 from api.requests.decisions import DecisionFields
 from models.errors import Invalid
@@ -72,6 +73,21 @@ def plain(event: Body) -> dict[str, Any]:
 
 class EventsSend(Body):
     """POST /v1/sessions/{id}/events."""
+
+    model_config = examples(
+        {"events": [{"type": "user.message", "content": [{"type": "text", "text": "Please refund order 1042."}]}]},
+        {"events": [{"type": "user.tool_confirmation", "tool_use_id": IDS["event_id"], "result": "allow"}]},
+        {
+            "events": [
+                {
+                    "type": "user.custom_tool_result",
+                    "custom_tool_use_id": IDS["event_id"],
+                    "content": [{"type": "text", "text": "Done."}],
+                }
+            ]
+        },
+        {"events": [{"type": "user.interrupt"}]},
+    )
 
     events: Annotated[list[Event], Field(min_length=1), AtMost("max_events_per_post")]
 
