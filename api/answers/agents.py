@@ -59,7 +59,7 @@ class AutoPolicy(Answer):
     rules: list[AnsweredRule]
     default: Effect
     unknown_programs: Literal["allow"] | None = None
-    """Left out where programs that are not known ask."""
+    """Left out if calls of unknown programs ask, the default."""
 
 
 AnsweredPolicy = Annotated[AlwaysPolicy | AutoPolicy, Field(discriminator="type")]
@@ -97,7 +97,7 @@ class AnsweredConfig(Answer):
     enabled: bool
     permission_policy: AnsweredPolicy
     policy_from: Literal["tool", "toolset", "default"] = "tool"
-    """Whose policy that is. Where it is nobody's, those of agent and workspace are asked first."""
+    """The origin of the policy. For `default`, the policies of the agent and of the workspace come first."""
     approval: AnsweredApproval | None = None
 
 
@@ -133,7 +133,7 @@ class AnsweredServerDefault(AnsweredDefault):
     """What holds for every tool of an MCP server that has no config of its own."""
 
     policy_from: Literal["toolset", "default"]
-    """Whose policy that is. Where it is nobody's, those of agent and workspace are asked first."""
+    """The origin of the policy. For `default`, the policies of the agent and of the workspace come first."""
 
 
 class AnsweredServerConfig(Answer):

@@ -14,7 +14,7 @@ class AuditAct(Answer):
 
     type: Literal["audit_act"]
     chain: str = Field(examples=[IDS["session_id"]])
-    """The session that it belongs to, or the workspace."""
+    """The id of the session, or of the workspace for acts outside sessions."""
     seq: int
     session_id: SessionId | None
     principal: str = Field(examples=[f"api_key:{IDS['api_key_id']}"])
@@ -22,9 +22,9 @@ class AuditAct(Answer):
     action: str = Field(examples=["approval.decided"])
     subject_id: str = Field(examples=[IDS["approval_id"]])
     details: dict[str, Any] = Field(examples=[{"result": "allow", "shown_sha256": "5f" * 32}])
-    """As they are chained: of each text a salted digest, in `texts`."""
+    """The details as they are hashed. Texts are replaced by salted digests, in `texts`."""
     texts: dict[str, str | None] = Field(examples=[{}])
-    """What people wrote: names, messages, rules. Null if it is erased."""
+    """The texts that people wrote: names, messages, rules. An erased text is null."""
     hash: str = Field(examples=["c4" * 32])
     created_at: Time
 
@@ -86,7 +86,7 @@ class AuditVerification(Answer):
     chains: int
     seals: int
     problems: list[AuditProblem] = Field(examples=[[]])
-    """The first hundred."""
+    """The first 100 problems."""
     problems_found: int = Field(examples=[0])
     unsealed: AuditUnsealed
     signed: AuditSignedHead | None
@@ -100,13 +100,13 @@ class AuditErasure(Answer):
     type: Literal["audit_erasure"]
     texts: int
     acts: dict[str, list[int]] = Field(examples=[{IDS["session_id"]: [3]}])
-    """By chain, the acts that had them."""
+    """By chain, the acts whose texts were erased."""
     has_more: bool
-    """Whether to send the same once more: each request erases the texts of at most 1000 acts."""
+    """Whether texts are left: a request erases the texts of at most 1000 acts. Send the same request again."""
 
 
 class AuditLine(Answer):
-    """A line of the export. The first line says what the file is, and each other line is an act, the shortest as it is hashed."""
+    """A line of the export. The first line describes the file, and each other line is an act or the head of a chain."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"assent_audit": 1, "workspace_id": IDS["workspace_id"], "exported_at": TIME}]}

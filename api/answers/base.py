@@ -45,7 +45,7 @@ class Text(Answer):
 
 
 class ErrorDetail(Answer):
-    """What went wrong. A message names the field, and says what would be right."""
+    """The error. The message names the field, the fault and the remedy."""
 
     type: Literal[
         "invalid_request_error",
@@ -63,7 +63,7 @@ class ErrorDetail(Answer):
 
 
 class Error(Answer):
-    """Every error's one shape."""
+    """The body of every error."""
 
     type: Literal["error"]
     error: ErrorDetail

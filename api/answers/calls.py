@@ -20,20 +20,20 @@ class Fact(Answer):
 
 
 class AlwaysEvaluation(Answer):
-    """The policy had one answer."""
+    """The policy has one effect for every call of the tool."""
 
     type: Literal["always_allow", "always_ask"]
 
 
 class Judgement(Answer):
-    """No."""
+    """A denial by the policy."""
 
     type: Literal["deny"]
     reason_code: str
 
 
 class AutoEvaluation(Answer):
-    """The policy said no."""
+    """The policy denied the call."""
 
     type: Literal["auto"]
     evaluated_permission: Judgement
@@ -49,7 +49,7 @@ class Asked(Answer):
     prompt: str
     rule: str
     annotations: dict[str, Any] | None = None
-    """What the tool's own side says that it does, as MCP's `readOnlyHint`: nobody has made sure of it."""
+    """Hints of the tool's server, such as MCP's `readOnlyHint`. They are not verified."""
 
 
 class AgentToolUse(Fact):
@@ -110,7 +110,7 @@ class AgentMcpToolResult(Fact):
     content: list[Result | Text]
     is_error: bool
     structured_content: dict[str, Any] | None = None
-    """The same as data, where the tool gave any."""
+    """The result as data, if the tool gave any."""
     cached: Cached | None = None
 
 
@@ -144,7 +144,7 @@ class ApprovalExtended(Fact):
 
 
 class ApprovalReminded(Fact):
-    """It waits still."""
+    """People are reminded of a pending approval."""
 
     type: Literal["approval.reminded"]
     approval_id: ApprovalId
@@ -167,7 +167,7 @@ class GrantGiven(Fact):
 
 
 class StoredConfirmation(Fact):
-    """Whatever decided: a person by any door, a grant, an expiry, an interrupt. Of edited input and answers it has hashes."""
+    """A decision: by a person, a grant, an expiry or an interrupt. Edited input and replies are stored as hashes."""
 
     type: Literal["user.tool_confirmation"]
     tool_use_id: EventId

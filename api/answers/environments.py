@@ -62,7 +62,7 @@ class Environment(Answer):
 
 
 class EnvironmentDeleted(Answer):
-    """It is gone."""
+    """The environment is deleted."""
 
     id: EnvironmentId
     type: Literal["environment_deleted"]

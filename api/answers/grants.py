@@ -22,22 +22,22 @@ class Grant(Answer):
     tool: str = Field(examples=["bash"])
     match: str | dict[str, Any] = Field(examples=["bash(git push *)"])
     covers: str = Field(examples=["every bash command that starts with `git push`"])
-    """In words."""
+    """The covered calls, in words."""
     given_by: str = Field(examples=[f"api_key:{IDS['api_key_id']}"])
     created_at: Time
     expires_at: Time | None
     max_uses: int | None
     uses: int
-    """Calls that it allowed."""
+    """The number of calls that the grant has allowed."""
     revoked_at: Time | None
     revoked_by: str | None
-    """`session` where it ended with its session."""
+    """Who revoked the grant. `session` if the grant ended with its session."""
     live: bool = Field(examples=[True])
-    """Whether it still allows anything."""
+    """Whether the grant still allows calls."""
 
 
 class GrantRevoked(Answer):
-    """It allows nothing any more, not even what it allowed and has not begun."""
+    """The grant is revoked."""
 
     id: GrantId
     type: Literal["grant_revoked"]

@@ -61,7 +61,7 @@ class PolicyExplanation(Answer):
     rule: str = Field(examples=["agent rule: ask bash(git push *)"])
     """The rule that decided, in the words of approvals and of the audit."""
     source: Source | Literal["default"]
-    """Whose rule that is."""
+    """The origin of the rule."""
     covers: str | None
     rules: list[ExplainedRule]
     """All behind the verdict, none for a default: several may allow the parts of one command line."""

@@ -69,7 +69,7 @@ class SessionPage(Page[Session]):
 
 
 class SessionDeleted(Answer):
-    """It is gone with its history."""
+    """The session and its history are deleted."""
 
     id: SessionId
     type: Literal["session_deleted"]

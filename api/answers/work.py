@@ -44,7 +44,7 @@ class WorkPage(Page[Work]):
 
 
 class WorkStats(Answer):
-    """How much waits: `depth` is queued, `pending` is offered and not acknowledged."""
+    """The queue's length: `depth` counts queued work, `pending` counts work that is offered and not acknowledged."""
 
     type: Literal["work_queue_stats"]
     depth: int

@@ -24,7 +24,7 @@ from api.requests.tools import Tools, normal_tools
 
 
 class Model(Body):
-    """Which model. `effort`, `speed` and `inference_geo` are the server's own choice."""
+    """The model. The server chooses `effort`, `speed` and `inference_geo`."""
 
     id: Name
     effort: Unsupported = None
@@ -65,7 +65,7 @@ class AgentFields(Body):
 
 
 class AgentCreate(AgentFields):
-    """POST /v1/agents."""
+    """A new agent."""
 
     model_config = examples(
         {"name": "Helper", "model": "claude-opus-5-5"},
@@ -116,7 +116,7 @@ class AgentCreate(AgentFields):
 
 
 class AgentUpdate(AgentFields):
-    """POST /v1/agents/{id}: what is left out is kept; lists are replaced whole; metadata is a patch."""
+    """Changes of an agent. A field that is left out is kept, a list is replaced as a whole, and metadata is a patch."""
 
     model_config = examples(
         {"version": 1, "system": "You handle refunds. Be brief."},

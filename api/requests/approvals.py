@@ -35,14 +35,14 @@ class ApprovalShow(Query):
     """GET /v1/approvals/{id}."""
 
     reveal: bool = False
-    """The input with its secrets. Needs the scope `reveal`, and is audited."""
+    """Whether to show the secrets in the input. Needs the scope `reveal`, and is audited."""
 
 
 class DecisionBody(DecisionFields):
-    """POST /v1/approvals/{id}/decision.
+    """A decision: `result` is `allow` or `deny`.
 
-    `result` is allow or deny. For a call whose outcome is unknown, `outcome` instead, and with `happened` the tool's result as
-    `result`: text or content blocks.
+    For a call whose outcome is unknown, send `outcome` instead. With the outcome `happened`, `result` is the tool's result: text or
+    content blocks.
     """
 
     model_config = examples(
@@ -86,7 +86,7 @@ class BulkDecision(DecisionBody):
 
 
 class DecisionsBody(Body):
-    """POST /v1/approvals/decisions: all of them, or none."""
+    """Several decisions, of which all are made, or none."""
 
     decisions: Annotated[list[BulkDecision], Field(min_length=1, max_length=AT_ONCE)]
 
@@ -102,7 +102,7 @@ class DecisionsBody(Body):
 
 
 class ExtendBody(Body):
-    """POST /v1/approvals/{id}/extend: the deadline is so many seconds from now."""
+    """A new deadline, in seconds from now."""
 
     model_config = examples(
         {"seconds": 86400},
@@ -112,7 +112,7 @@ class ExtendBody(Body):
 
 
 class PreviewBody(Body):
-    """POST /v1/approvals/{id}/preview: what a grant would be that a decision with these fields gives."""
+    """The fields of a decision that describe its grant."""
 
     model_config = examples(
         {"scope": "session", "match": "bash(git push *)"},

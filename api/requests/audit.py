@@ -34,7 +34,7 @@ class AuditExport(Query):
 
 
 class AuditErase(Body):
-    """POST /v1/audit/erase: which acts lose their texts. Give `chain`, `principal`, or both."""
+    """The acts whose texts are erased. Send `chain`, `principal` or both."""
 
     model_config = examples(
         {"chain": IDS["session_id"], "seq": 3},
@@ -42,7 +42,7 @@ class AuditErase(Body):
     )
 
     chain: str | None = Field(None, min_length=1, max_length=128)
-    """A session's id, or the workspace's for what happened outside sessions."""
+    """A session's id, or the workspace's id for acts outside sessions."""
     seq: int | None = Field(None, ge=1, le=2**63 - 1)
     """One act of that chain."""
     principal: str | None = Field(None, min_length=1, max_length=256)

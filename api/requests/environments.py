@@ -70,7 +70,7 @@ class EnvironmentFields(Body):
 
 
 class EnvironmentCreate(EnvironmentFields):
-    """POST /v1/environments."""
+    """A new environment."""
 
     model_config = examples(
         {"name": "Production"},
@@ -82,7 +82,7 @@ class EnvironmentCreate(EnvironmentFields):
 
 
 class EnvironmentUpdate(EnvironmentFields):
-    """POST /v1/environments/{id}: what is left out is kept; metadata is a patch."""
+    """Changes of an environment. A field that is left out is kept, and metadata is a patch."""
 
     model_config = examples(
         {"description": "For agents that deploy."},

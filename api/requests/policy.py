@@ -188,7 +188,7 @@ class ApprovalDefaults(_Asking):
 
 
 class PolicyUpdate(Body):
-    """POST /v1/policy: what is left out is kept, null clears."""
+    """Changes of the workspace's policy. A field that is left out is kept, and null clears a field."""
 
     model_config = examples(
         {
@@ -226,7 +226,7 @@ def _bounded(value: dict[str, Any]) -> dict[str, Any]:
 
 
 class PolicyExplain(Body):
-    """POST /v1/policy/explain: a call of an agent's, or one in a session, where its grants count."""
+    """A call of an agent, or of a session, whose grants are then considered."""
 
     model_config = examples(
         {"agent": IDS["agent_id"], "tool": "bash", "input": {"command": "git push origin main"}},
@@ -244,7 +244,7 @@ class PolicyExplain(Body):
 
 
 class PolicySimulate(Body):
-    """POST /v1/policy/simulate: either a rule or a policy, and the calls that it is tried on."""
+    """Either a rule or a policy, and the calls to simulate it on."""
 
     model_config = examples(
         {"rule": {"effect": "deny", "match": "bash(git push *)"}, "days": 7},

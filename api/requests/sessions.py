@@ -65,7 +65,7 @@ Agent = Annotated[
 
 
 class SessionCreate(Body):
-    """POST /v1/sessions."""
+    """A new session."""
 
     model_config = examples(
         {"agent": IDS["agent_id"], "environment_id": IDS["environment_id"], "title": "Order 1042"},
@@ -101,7 +101,7 @@ class SessionAgentUpdate(Body):
 
 
 class SessionUpdate(Body):
-    """POST /v1/sessions/{id}: what is left out is kept; metadata is a patch."""
+    """Changes of a session. A field that is left out is kept, and metadata is a patch."""
 
     model_config = examples(
         {"title": "Order 1042, closed", "metadata": {"order": "1042"}},

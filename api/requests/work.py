@@ -20,7 +20,7 @@ class Heartbeat(Query):
 
 
 class WorkStop(Body):
-    """POST .../work/{id}/stop."""
+    """How a piece of work is stopped."""
 
     model_config = examples(
         {"force": True},
@@ -30,7 +30,7 @@ class WorkStop(Body):
 
 
 class WorkUpdate(Body):
-    """POST .../work/{id}: a patch."""
+    """Changes of a piece of work. Metadata is a patch."""
 
     model_config = examples(
         {"metadata": {"host": "worker-7"}},
