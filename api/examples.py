@@ -4,6 +4,7 @@ A model or a field that declares `examples` is shown by them. Every other object
 field is left out unless it declares one, and a field that may be null is null unless its other type declares one.
 """
 
+import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -117,5 +118,5 @@ def _resolved(schema: Json, schemas: Mapping[str, Json]) -> Json:
 
 
 def _named(value: Any) -> Json:
-    text = str(value)
+    text = json.dumps(value, ensure_ascii=False)
     return {"summary": text if len(text) <= _SUMMARY_LENGTH else text[:_SUMMARY_LENGTH] + "…", "value": value}
