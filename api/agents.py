@@ -24,7 +24,7 @@ VERSIONS: Order[AgentVersion] = Order("versions", (AgentVersion.version,), lambd
 @agents.post("")
 @writes(AgentCreate, "agents", answer=answers.Agent)
 def create(db: Db, principal: Principal, body: AgentCreate) -> Json:
-    """A new agent, at version 1."""
+    """Create an agent at version 1."""
     said = body.normal()
     loosening.check_agent(principal, body, None, said)
     check_servers(db, said, body.model_fields_set)
@@ -34,7 +34,10 @@ def create(db: Db, principal: Principal, body: AgentCreate) -> Json:
 @agents.get("")
 @reads(AgentList, answer=Page[answers.Agent])
 def index(db: Db, _principal: Principal, query: AgentList) -> Json:
-    """The workspace's agents at their heads, newest first; archived ones where asked for."""
+    """List the workspace's agents at their newest versions, newest agents first.
+
+    Archived agents are left out unless `include_archived` is true.
+    """
     wanted = within(Wanted(Agent), query)
     if not query.include_archived:
         wanted = wanted.where("archived_at IS NULL")
@@ -47,7 +50,7 @@ def index(db: Db, _principal: Principal, query: AgentList) -> Json:
 @agents.get("/<agent_id>")
 @reads(AgentQuery, answer=answers.Agent)
 def show(db: Db, _principal: Principal, query: AgentQuery, agent_id: str) -> Json:
-    """One agent, at its head or at `version`."""
+    """Get an agent at its newest version, or at the given one."""
     agent = Agent.find(db, agent_id)
     return wire.agent(agent, agent.at(db, query.version))
 
@@ -55,7 +58,10 @@ def show(db: Db, _principal: Principal, query: AgentQuery, agent_id: str) -> Jso
 @agents.post("/<agent_id>")
 @writes(AgentUpdate, "agents", answer=answers.Agent)
 def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> Json:
-    """A new version, if anything changes. 409 if `version` is given and is not the head."""
+    """Update an agent, which makes a new version if anything changes.
+
+    A field that is left out is kept. If `version` is given and is not the newest, the response is a 409.
+    """
     agent = Agent.lock(db, agent_id)
     changes = body.changes()
     loosening.check_agent(principal, body, agent.at(db).body, changes)
@@ -67,7 +73,7 @@ def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> Js
 @agents.post("/<agent_id>/archive")
 @writes(Nothing, "agents", once=True, answer=answers.Agent)
 def archive(db: Db, principal: Principal, _body: Nothing, agent_id: str) -> Json:
-    """No new sessions from now on."""
+    """Archive an agent, so that no new session can use it."""
     agent = Agent.lock(db, agent_id)
     agent.archive(db, principal)
     return wire.agent(agent, agent.at(db))
@@ -76,7 +82,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, agent_id: str) -> Json
 @agents.get("/<agent_id>/versions")
 @reads(VersionList, answer=Page[answers.Agent])
 def versions(db: Db, _principal: Principal, query: VersionList, agent_id: str) -> Json:
-    """All versions, newest first."""
+    """List all versions of an agent, newest first."""
     agent = Agent.find(db, agent_id)
     wanted = Wanted(AgentVersion).equal(agent_id=agent.id)
     rows, after = page(db, wanted, VERSIONS, query.limit, query.page)

@@ -34,7 +34,7 @@ _STATUS = {
 @api_keys.get("")
 @reads(ApiKeyList, "admin", answer=answers.ApiKeyPage)
 def index(db: Db, principal: Principal, query: ApiKeyList) -> Json:
-    """The workspace's keys, newest first."""
+    """List the workspace's API keys, newest first."""
     if query.after_id and query.before_id:
         raise Invalid("before_id", "cannot be given together with after_id.")
     wanted = Wanted(ApiKey)
@@ -59,7 +59,7 @@ def index(db: Db, principal: Principal, query: ApiKeyList) -> Json:
 @api_keys.get("/<api_key_id>")
 @reads(NoQuery, "admin", answer=answers.ApiKey)
 def show(db: Db, _principal: Principal, _query: NoQuery, api_key_id: str) -> Json:
-    """One key."""
+    """Get an API key without its secret."""
     return wire.api_key(ApiKey.find(db, api_key_id), clock.now(db))
 
 
@@ -72,7 +72,7 @@ def _scopes_of_new(body: ApiKeyCreate) -> frozenset[str]:
 @api_keys.post("")
 @writes(ApiKeyCreate, "admin", also=_scopes_of_new, answer=answers.NewApiKey, shown_once="key")
 def create(db: Db, principal: Principal, body: ApiKeyCreate) -> Json:
-    """Make a key. The answer has its secret, which is shown once."""
+    """Create an API key, whose secret is in this response only."""
     row, secret = ApiKey.create(
         db,
         workspace_id=principal.workspace_id,
@@ -89,7 +89,10 @@ def create(db: Db, principal: Principal, body: ApiKeyCreate) -> Json:
 @api_keys.post("/<api_key_id>")
 @writes(ApiKeyUpdate, "admin", once=True, answer=answers.ApiKey)
 def update(db: Db, principal: Principal, body: ApiKeyUpdate, api_key_id: str) -> Json:
-    """Rename a key, switch it off or on, or archive it, which is for good. It holds everywhere within seconds."""
+    """Rename an API key, switch it off or on, or archive it for good.
+
+    The change takes effect on every server within seconds.
+    """
     if body.status == "active":
         auth.require(principal, *ApiKey.find(db, api_key_id).scopes)
     row = ApiKey.change(db, api_key_id, name=body.name, status=body.status, by=principal)
@@ -99,7 +102,10 @@ def update(db: Db, principal: Principal, body: ApiKeyUpdate, api_key_id: str) ->
 @api_keys.post("/<api_key_id>/rotate")
 @writes(ApiKeyRotate, "admin", answer=answers.NewApiKey, shown_once="key")
 def rotate(db: Db, principal: Principal, body: ApiKeyRotate, api_key_id: str) -> Json:
-    """Make a key in this one's place, with its rights. This one stays good for `overlap_seconds`."""
+    """Replace an API key by a new one with the same rights.
+
+    The old key stays valid for `overlap_seconds`.
+    """
     auth.require(principal, *ApiKey.find(db, api_key_id).scopes)
     row, secret = ApiKey.rotate(db, api_key_id, overlap=timedelta(seconds=body.overlap_seconds), by=principal)
     return wire.api_key(row, clock.now(db)) | {"key": secret}

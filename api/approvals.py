@@ -27,7 +27,7 @@ OLDEST: Order[Approval] = Order("approvals", (Approval.created_at, Approval.id),
 @approvals.get("")
 @reads(ApprovalList, answer=Page[answers.Approval])
 def index(db: Db, _principal: Principal, query: ApprovalList) -> Json:
-    """The workspace's approvals, the longest waiting first unless `order` says otherwise."""
+    """List the workspace's approvals, oldest first by default."""
     columns = ("status", "session_id", "agent_id", "tool", "kind")
     wanted = Wanted(Approval).equal(**{column: getattr(query, column) for column in columns})
     if query.expires_before is not None:
@@ -41,7 +41,10 @@ def index(db: Db, _principal: Principal, query: ApprovalList) -> Json:
 @approvals.get("/<approval_id>")
 @reads(ApprovalShow, answer=answers.Approval)
 def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) -> Json:
-    """One approval: the question, what was shown, and the answer. `reveal` needs the scope `reveal`, and is audited."""
+    """Get an approval with its question, the input that was shown, and its decision.
+
+    `reveal` shows masked secrets. It needs the scope `reveal`, and is audited.
+    """
     approval = _find(db, approval_id)
     if query.reveal:
         auth.require(principal, "reveal")
@@ -53,7 +56,10 @@ def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) ->
 @approvals.post("/<approval_id>/decision")
 @writes(DecisionBody, "approvals", once=True, answer=answers.Approval)
 def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -> Json:
-    """The one decision. The same again answers the same; another is 409 with the winner."""
+    """Decide an approval.
+
+    Idempotent: the same decision again gets the same response. A different one is a 409, with the decision that holds as `winner`.
+    """
     session, approval = _locked(db, _find(db, approval_id))
     flow.decide(db, session, principal, approval, body.decision())
     return _said(db, approval)
@@ -63,7 +69,10 @@ def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -
 @opens(Door(answers.AllDecided, body=DecisionsBody, scopes=("approvals",), errors=(404,)))
 @writes(DecisionsBody, "approvals", once=True)
 def decide_several(db: Db, principal: Principal, body: DecisionsBody) -> Json:
-    """Several decisions, all or none. A refusal lists in its `details` what each of them came to."""
+    """Decide several approvals in one transaction, all of them or none.
+
+    An error lists the outcome of each decision in `details`.
+    """
     outcomes = decide_all(db, principal, body.decisions)
     grants = given(db, [approval for approval, _ in outcomes])
     data = [
@@ -80,7 +89,10 @@ def _none_decided(refusal: NoneDecided) -> Response:
 @approvals.post("/<approval_id>/extend")
 @writes(ExtendBody, "approvals", answer=answers.Approval)
 def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> Json:
-    """Give people more time: the deadline is `seconds` from now. 409 if it is over, or would not be later."""
+    """Move the deadline of an approval to a time from now.
+
+    The new deadline is `seconds` from now. The response is a 409 if the deadline has passed or would not move to a later time.
+    """
     session, approval = _locked(db, _find(db, approval_id))
     approval.extend(db, session, principal, body.seconds)
     return _said(db, approval)
@@ -89,7 +101,7 @@ def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> 
 @approvals.post("/<approval_id>/preview")
 @writes(PreviewBody, "approvals", answer=answers.GrantPreview)
 def preview(db: Db, _principal: Principal, body: PreviewBody, approval_id: str) -> Json:
-    """What a grant would cover that is given with the decision, in words, and how many other calls it would release now."""
+    """Preview the grant that a decision would give: the calls that it covers, and how many waiting calls it would release."""
     approval = _find(db, approval_id)
     if approval.kind != "tool_call":
         raise Invalid("scope", "a call that has begun is settled alone; its approval gives no grant.")

@@ -42,7 +42,7 @@ NEWEST: Order[Audit] = Order("audit", (Audit.at, Audit.chain, Audit.seq), lambda
 @audit.get("")
 @reads(AuditList, SCOPE, answer=Page[answers.AuditAct])
 def index(db: Db, _principal: Principal, query: AuditList) -> Json:
-    """The workspace's acts, newest first."""
+    """List the acts in the workspace's audit, newest first."""
     wanted = Wanted(Audit).equal(
         chain=query.session_id, action=query.action, principal=query.principal, subject_id=query.subject_id
     )
@@ -64,7 +64,7 @@ def index(db: Db, _principal: Principal, query: AuditList) -> Json:
 @audit.get("/head")
 @reads(NoQuery, SCOPE, answer=answers.AuditHead)
 def head(db: Db, principal: Principal, _query: NoQuery) -> Json:
-    """The end of the workspace's chain, its newest signed seal, and the keys to check it with."""
+    """Get the newest entry of the workspace's chain, its newest signed seal, and the public keys."""
     workspace = db.get_one(Workspace, principal.workspace_id)
     return {
         "type": "audit_head",
@@ -79,7 +79,10 @@ def head(db: Db, principal: Principal, _query: NoQuery) -> Json:
 @audit.get("/verify")
 @opens(Door(answers.AuditVerification, scopes=(SCOPE,), query=AuditVerify))
 def verify() -> Response:
-    """Whether the audit is what was written: what was changed, removed or cut off, and since when that could not be found."""
+    """Verify that no act in the audit was changed or removed.
+
+    Acts that no seal covers yet are counted in `unsealed`: a change of these could not be detected.
+    """
     principal = auth.authenticate()
     auth.require(principal, SCOPE)
     query = parsing.query(AuditVerify)
@@ -94,7 +97,10 @@ def verify() -> Response:
 @audit.get("/export")
 @opens(Door(answers.AuditLine, scopes=(SCOPE,), query=AuditExport, media_type=JSON_LINES))
 def export() -> Response:
-    """All acts, one JSON object per line, as `assent audit verify --file` takes them."""
+    """Export all acts as JSON lines.
+
+    `assent audit verify --file` reads this format.
+    """
     principal = auth.authenticate()
     auth.require(principal, SCOPE)
     query = parsing.query(AuditExport)
@@ -106,7 +112,10 @@ def export() -> Response:
 @audit.post("/erase")
 @writes(AuditErase, SCOPE, answer=answers.AuditErasure)
 def erase(db: Db, principal: Principal, body: AuditErase) -> Json:
-    """Erase texts that people wrote: their salted digests stay in the chain, and an act says who erased them."""
+    """Erase texts that people wrote from the audit.
+
+    Their salted digests stay in the chain, and a new act records who erased the texts.
+    """
     erasure = erase_texts(db, principal, chain=body.chain, seq=body.seq, by=body.principal)
     return {"type": "audit_erasure"} | asdict(erasure)
 

@@ -37,6 +37,7 @@ Handler = Callable[Concatenate[Db, Principal, B, P], Json]
 View = Callable[..., Response]
 
 JSON = "application/json"
+HTML = "text/html"
 EVENT_STREAM = "text/event-stream"
 
 
@@ -58,6 +59,8 @@ class Door:
     """Beside those of every route of its kind."""
     headers: tuple[str, ...] = ()
     """Of the request, beside those of every route."""
+    browsers_go_to: str = ""
+    """Where a request that prefers HTML is redirected with a 303."""
 
 
 doors: dict[Callable[..., Any], Door] = {}

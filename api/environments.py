@@ -21,7 +21,7 @@ NEWEST: Order[Environment] = Order("environments", (Environment.created_at, Envi
 @environments.post("")
 @writes(EnvironmentCreate, "agents", answer=answers.Environment)
 def create(db: Db, principal: Principal, body: EnvironmentCreate) -> Json:
-    """A new environment: of our workers, or of the client's own."""
+    """Create an environment, served by this server's workers or by the client's own."""
     environment = Environment.create(
         db,
         principal,
@@ -36,7 +36,10 @@ def create(db: Db, principal: Principal, body: EnvironmentCreate) -> Json:
 @environments.get("")
 @reads(EnvironmentList, answer=Page[answers.Environment])
 def index(db: Db, _principal: Principal, query: EnvironmentList) -> Json:
-    """The workspace's environments, newest first; archived ones where asked for."""
+    """List the workspace's environments, newest first.
+
+    Archived environments are left out unless `include_archived` is true.
+    """
     wanted = Wanted(Environment)
     if not query.include_archived:
         wanted = wanted.where("archived_at IS NULL")
@@ -47,14 +50,14 @@ def index(db: Db, _principal: Principal, query: EnvironmentList) -> Json:
 @environments.get("/<environment_id>")
 @reads(NoQuery, answer=answers.Environment)
 def show(db: Db, _principal: Principal, _query: NoQuery, environment_id: str) -> Json:
-    """One environment."""
+    """Get an environment."""
     return wire.environment(Environment.find(db, environment_id))
 
 
 @environments.post("/<environment_id>")
 @writes(EnvironmentUpdate, "agents", answer=answers.Environment)
 def update(db: Db, principal: Principal, body: EnvironmentUpdate, environment_id: str) -> Json:
-    """Change its name, description or metadata."""
+    """Update an environment's name, description or metadata."""
     environment = Environment.lock(db, environment_id)
     environment.update(db, principal, body.changes())
     return wire.environment(environment)
@@ -63,7 +66,7 @@ def update(db: Db, principal: Principal, body: EnvironmentUpdate, environment_id
 @environments.post("/<environment_id>/archive")
 @writes(Nothing, "agents", once=True, answer=answers.Environment)
 def archive(db: Db, principal: Principal, _body: Nothing, environment_id: str) -> Json:
-    """No new sessions from now on."""
+    """Archive an environment, so that no new session can use it."""
     environment = Environment.lock(db, environment_id)
     environment.archive(db, principal)
     return wire.environment(environment)
@@ -72,6 +75,6 @@ def archive(db: Db, principal: Principal, _body: Nothing, environment_id: str) -
 @environments.delete("/<environment_id>")
 @writes(Nothing, "agents", once=True, answer=answers.EnvironmentDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, environment_id: str) -> Json:
-    """Remove it, if no session refers to it."""
+    """Delete an environment that no session refers to."""
     Environment.lock(db, environment_id).delete(db, principal)
     return {"id": environment_id, "type": "environment_deleted"}

@@ -73,6 +73,11 @@ def install(app: Flask) -> None:
     app.register_error_handler(Exception, _unexpected)
 
 
+def type_of(status: int) -> str:
+    """The `type` of an error with this status."""
+    return _TYPES.get(status, "invalid_request_error")
+
+
 def answer(
     status: int,
     message: str,
@@ -82,7 +87,7 @@ def answer(
     **headers: str,
 ) -> Response:
     """An error's response. A 429 or 503 says when to come back, every other 4xx that coming back is of no use."""
-    error: dict[str, Any] = {"type": _TYPES.get(status, "invalid_request_error"), "message": message}
+    error: dict[str, Any] = {"type": type_of(status), "message": message}
     if winner:
         error["winner"] = winner
     if details:

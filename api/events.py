@@ -27,7 +27,11 @@ _HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"
 @events.post("")
 @writes(EventsSend, also=EventsSend.scopes, answer=answers.SentEvents)
 def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> Json:
-    """All of the events or none; answers as soon as they are stored, with them."""
+    """Send events to a session: messages, decisions, tool results or an interrupt.
+
+    All of the events are stored, or none. Messages and interrupts need the scope `sessions`, decisions the scope `approvals`,
+    and results the scope `sessions` or `environment`.
+    """
     body.check()
     said = [plain(event) for event in body.events]
     session = flow.lock(db, session_id)
@@ -38,7 +42,11 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> Jso
 @events.get("")
 @reads(EventList, answer=answers.EventPage)
 def index(db: Db, principal: Principal, query: EventList, session_id: str) -> Json:
-    """The session's events in their order; ours only where asked for. `reveal` needs the scope `reveal`, and is audited."""
+    """List a session's events in their order.
+
+    The types `approval.*` and `grant.*` are listed only with `include=approvals`. `reveal` shows masked secrets. It needs the
+    scope `reveal`, and is audited.
+    """
     find(db, session_id)
     return listed(db, principal, query, session_id)
 
@@ -69,7 +77,10 @@ def runs_tools(principal: Principal) -> bool:
 @events.get("/stream")
 @opens(Door(answers.StreamFrame, EventStream, scopes=("read",), media_type=EVENT_STREAM, headers=("Last-Event-ID",)))
 def stream(session_id: str) -> Response:
-    """The session's events as server-sent events: behind `Last-Event-ID`, behind what this principal just sent, or from now on."""
+    """Stream a session's events as server-sent events.
+
+    The stream begins after `Last-Event-ID`, after the events that this key has just sent, or now.
+    """
     principal = auth.authenticate()
     auth.require(principal, "read")
     parsing.check_ids({"session_id": session_id})

@@ -34,7 +34,7 @@ LOOKED_AT = 500
 @grants.get("")
 @reads(GrantList, answer=Page[answers.Grant])
 def index(db: Db, _principal: Principal, query: GrantList) -> Json:
-    """The workspace's grants, newest first."""
+    """List the workspace's grants, newest first."""
     wanted = Wanted(Grant).equal(session_id=query.session_id, agent_id=query.agent_id, tool=query.tool)
     if query.live is not None:
         wanted = wanted.where(_LIVE if query.live else f"NOT ({_LIVE})")
@@ -46,14 +46,17 @@ def index(db: Db, _principal: Principal, query: GrantList) -> Json:
 @grants.get("/<grant_id>")
 @reads(NoQuery, answer=answers.Grant)
 def show(db: Db, _principal: Principal, _query: NoQuery, grant_id: str) -> Json:
-    """One grant: what it covers, who gave it, how often it was used."""
+    """Get a grant: the calls that it covers, who gave it, and how often it was used."""
     return wire.grant(Grant.find(db, grant_id), clock.now(db))
 
 
 @grants.delete("/<grant_id>")
 @writes(Nothing, "approvals", once=True, answer=answers.GrantRevoked)
 def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> Json:
-    """From now on it allows nothing, not even what it allowed and has not begun. Again is nothing."""
+    """Revoke a grant.
+
+    Idempotent. Calls that the grant has allowed and that have not started are no longer allowed either.
+    """
     Grant.find(db, grant_id).revoke(db, principal)
     return {"id": grant_id, "type": "grant_revoked"}
 

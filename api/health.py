@@ -26,16 +26,17 @@ health = Blueprint("health", __name__)
 @health.get("/healthz")
 @opens(Door(Alive, key=False))
 def alive() -> Response:
-    """The process answers."""
+    """Report that the process is alive."""
     return _answer(200, {"status": "ok"})
 
 
 @health.get("/readyz")
 @opens(Door(Ready, key=False, statuses=(200, 503), errors=(401, 403, 429)))
 def ready() -> Response:
-    """503 unless the database is there with this release's schema. A key with the scope `admin` is also told what waits, and why.
+    """Report whether the server can work: a 503 unless the database answers and has this release's schema.
 
-    Redis is reported: nothing here needs it to be right.
+    With a key that has the scope `admin`, the response also has the states of the database, of Redis and of the audit, and the
+    reasons why work waits. The server works without Redis, only slower.
     """
     database = _database()
     good = database == "ok"

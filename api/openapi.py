@@ -1,7 +1,8 @@
 """The OpenAPI document, made from the routes and what their doors say of themselves: nothing here knows any of them."""
 
+import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
@@ -11,39 +12,53 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
 from werkzeug.routing import Rule
 
+from api import errors, examples
 from api.answers.base import Error
-from api.door import EVENT_STREAM, IDEMPOTENCY_KEY, JSON, Door, doors
+from api.door import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, Door, doors, dumps
 from api.parsing import ID
 
 Json = dict[str, Any]
 
 _ABOUT = (
-    "Runs AI agents that must ask a person before they act. In the shape of Claude's Managed Agents API: the official SDKs are "
-    "clients. Any `anthropic-version`, `anthropic-beta` and `?beta=true` are taken and change nothing."
+    "Assent runs AI agents that must ask a person before they act. The API has the shape of Claude's Managed Agents API: the "
+    "official SDKs are its clients. The headers `anthropic-version` and `anthropic-beta` and the query `?beta=true` are accepted "
+    "and change nothing.\n\nSend an API key as `x-api-key` or as `authorization: Bearer`."
 )
 _TEXT = {"type": "string"}
 _HEADERS: dict[str, Json] = {
-    "request-id": {"description": "The request's name in the server's log.", "required": True, "schema": _TEXT},
-    "x-should-retry": {"description": "Coming back is of no use.", "required": True, "schema": {"const": "false"}},
-    "retry-after": {"description": "Seconds.", "required": True, "schema": {"type": "string", "pattern": "^[0-9]+$"}},
-    "idempotent-replayed": {"description": "The answer that was given before.", "schema": {"const": "true"}},
-    "anthropic-ratelimit-requests-limit": {"description": "Requests at once, after a rest.", "schema": _TEXT},
-    "anthropic-ratelimit-requests-remaining": {"description": "How many of them are left.", "schema": _TEXT},
+    "request-id": {"description": "The request's id in the server's log.", "required": True, "schema": _TEXT},
+    "x-should-retry": {
+        "description": "Sending the same request again would fail again.",
+        "required": True,
+        "schema": {"const": "false"},
+    },
+    "retry-after": {
+        "description": "The seconds to wait before the next try.",
+        "required": True,
+        "schema": {"type": "string", "pattern": "^[0-9]+$"},
+    },
+    "idempotent-replayed": {
+        "description": "The response repeats the one to an earlier identical request.",
+        "schema": {"const": "true"},
+    },
+    "location": {"description": "The address of the page.", "required": True, "schema": _TEXT},
+    "anthropic-ratelimit-requests-limit": {"description": "The largest burst of requests that the key may send.", "schema": _TEXT},
+    "anthropic-ratelimit-requests-remaining": {"description": "The requests of the burst that are left.", "schema": _TEXT},
     "anthropic-ratelimit-requests-reset": {
-        "description": "When all of them are there again.",
+        "description": "The time at which the whole burst is available again.",
         "schema": {"type": "string", "format": "date-time"},
     },
 }
-_ASKED: dict[str, Json] = {
+_REQUEST_HEADERS: dict[str, Json] = {
     "Idempotency-Key": {
-        "description": "The same key again gets the same answer, for 24 hours; another body under it is a 409.",
+        "description": "A request with the same key and body gets the same response for 24 hours. A different body is a 409.",
         "schema": {"type": "string", "pattern": f"^{IDEMPOTENCY_KEY.pattern}$"},
     },
     "Last-Event-ID": {
-        "description": "Go on behind this event; without it the stream begins now.",
+        "description": "The stream continues after this event. Without this header it begins now.",
         "schema": {"type": "string", "pattern": "^[0-9]{1,18}$"},
     },
-    "anthropic-workspace-id": {"description": "If given, the key's own workspace.", "schema": _TEXT},
+    "anthropic-workspace-id": {"description": "The workspace's id. It must be the key's own workspace.", "schema": _TEXT},
 }
 _SECURITY = {
     "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
@@ -69,20 +84,22 @@ def document(app: Flask) -> Json:
 
 def _document(app: Flask) -> Json:
     found = list(_routes(app))
+    schemas = _schemas([door for _, _, door in found])
     paths: dict[str, Json] = {}
     for rule, method, door in found:
         path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
-        about = app.view_functions[rule.endpoint].__doc__ or ""
-        paths.setdefault(path, {})[method] = _operation(rule, door, about)
+        about = inspect.getdoc(app.view_functions[rule.endpoint]) or ""
+        paths.setdefault(path, {})[method] = _operation(rule, door, about, schemas)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Assent", "version": version("assent"), "description": _ABOUT},
+        "tags": [{"name": name} for name in app.blueprints],
         "paths": paths,
         "components": {
-            "schemas": _schemas([door for _, _, door in found]),
+            "schemas": schemas,
             "responses": {_name(status): _error(status) for status in _ERRORS},
             "headers": _HEADERS,
-            "parameters": {name: {"name": name, "in": "header", **said} for name, said in _ASKED.items()},
+            "parameters": {name: {"name": name, "in": "header", **header} for name, header in _REQUEST_HEADERS.items()},
             "securitySchemes": _SECURITY,
         },
     }
@@ -106,24 +123,42 @@ def _schemas(found: list[Door]) -> Json:
     return schemas
 
 
-def _operation(rule: Rule, door: Door, about: str) -> Json:
-    said: Json = {
+def _operation(rule: Rule, door: Door, about: str, schemas: Json) -> Json:
+    summary, _, description = about.partition("\n")
+    if door.key and door.scopes:
+        description += "\n\nThe key needs the " + _listed("scope", door.scopes) + "."
+    operation: Json = {
         "operationId": rule.endpoint.replace(".", "_"),
-        "summary": about.partition("\n")[0],
+        "summary": summary,
+        "description": description.strip(),
         "tags": [rule.endpoint.partition(".")[0]],
         "parameters": list(_parameters(rule, door)),
-        "responses": _responses(rule, door),
+        "responses": _responses(rule, door, schemas),
         "security": [{name: list(door.scopes)} for name in _SECURITY] if door.key else [],
     }
     if door.body and door.body.model_fields:
         needed = any(field.is_required() for field in door.body.model_fields.values())
-        said["requestBody"] = {"required": needed, "content": {JSON: {"schema": _ref("schemas", door.body.__name__)}}}
-    return said
+        schema = _ref("schemas", door.body.__name__)
+        operation["requestBody"] = {
+            "required": needed,
+            "content": {JSON: {"schema": schema, **examples.media(schema, schemas)}},
+        }
+    return operation
+
+
+def _listed(noun: str, names: Sequence[str]) -> str:
+    return noun + ("s " if len(names) > 1 else " ") + " and ".join(f"`{name}`" for name in names)
 
 
 def _parameters(rule: Rule, door: Door) -> Iterator[Json]:
     for name in sorted(rule.arguments):
-        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "pattern": f"^{ID.pattern}$"}}
+        yield {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "pattern": f"^{ID.pattern}$"},
+            "example": examples.IDS[name],
+        }
     if door.query:
         schema = door.query.model_json_schema(by_alias=True, schema_generator=_Schemas)
         for name, said in schema.get("properties", {}).items():
@@ -131,44 +166,58 @@ def _parameters(rule: Rule, door: Door) -> Iterator[Json]:
                 yield _query(name, said, name in schema.get("required", ()))
     names = [*door.headers, *(["anthropic-workspace-id"] if door.key else []), *(["Idempotency-Key"] if door.body else [])]
     for name in names:
-        yield _ref("parameters", name) if name in _ASKED else {"name": name, "in": "header", "schema": _TEXT}
+        yield _ref("parameters", name) if name in _REQUEST_HEADERS else {"name": name, "in": "header", "schema": _TEXT}
 
 
 def _query(name: str, schema: Json, required: bool) -> Json:
-    said = dict(schema)
-    known = [one for one in said.get("anyOf", []) if one != {"type": "null"}]
+    schema = dict(schema)
+    about = {"description": schema.pop("description")} if "description" in schema else {}
+    known = [option for option in schema.get("anyOf", []) if option != {"type": "null"}]
     if len(known) == 1:  # a query says null by leaving it out
-        del said["anyOf"]
-        said |= known[0]
-    if said.get("default", 0) is None:
-        del said["default"]
-    listed = {"style": "form", "explode": True} if said.get("type") == "array" else {}
-    return {"name": f"{name}[]" if listed else name, "in": "query", "required": required, "schema": said, **listed}
+        del schema["anyOf"]
+        schema |= known[0]
+    if schema.get("default", 0) is None:
+        del schema["default"]
+    listed = {"style": "form", "explode": True} if schema.get("type") == "array" else {}
+    return {"name": f"{name}[]" if listed else name, "in": "query", "required": required, "schema": schema, **about, **listed}
 
 
 _ERRORS = (400, 401, 403, 404, 405, 408, 409, 412, 413, 414, 415, 429, 431, 500, 503)
 
 
-def _responses(rule: Rule, door: Door) -> Json:
+def _responses(rule: Rule, door: Door, schemas: Json) -> Json:
     headers = ["request-id"]
-    errors = {405, 414, 431, 500, *door.errors}
+    statuses = {405, 414, 431, 500, *door.errors}
     if door.key:
         headers += [name for name in _HEADERS if name.startswith("anthropic-ratelimit")]
-        errors |= {400, 401, 403, 429, 503} | ({404} if rule.arguments else set())
+        statuses |= {400, 401, 403, 429, 503} | ({404} if rule.arguments else set())
     if door.body:
         headers.append("idempotent-replayed")
-        errors |= {408, 409, 413, 415}
-    good = {"headers": _refs(headers), "content": {door.media_type: {"schema": _content(door)}}}
-    said: Json = {str(status): {"description": HTTPStatus(status).phrase, **good} for status in door.statuses}
-    errors -= set(door.statuses)
-    return said | {str(status): _ref("responses", _name(status)) for status in sorted(errors)}
+        statuses |= {408, 409, 413, 415}
+    good = {"headers": _refs(headers), "content": {door.media_type: _content(door, schemas)}}
+    responses: Json = {str(status): {"description": HTTPStatus(status).phrase, **good} for status in door.statuses}
+    if door.browsers_go_to:
+        responses["303"] = {
+            "description": f"To a browser: the page is at `{door.browsers_go_to}`.",
+            "headers": _refs(["request-id", "location"]),
+            "content": {HTML: {"schema": _TEXT, "example": ""}},
+        }
+    statuses -= set(door.statuses)
+    return responses | {str(status): _ref("responses", _name(status)) for status in sorted(statuses)}
 
 
-def _content(door: Door) -> Json:
+def _content(door: Door, schemas: Json) -> Json:
+    """The schema of a response with examples. A text shows one example of the JSON that it holds, if it holds any."""
+    if door.media_type == HTML:
+        return {"schema": _TEXT, "example": "<!doctype html>"}
     schema = _ref("schemas", _component(door.answer)) if door.answer else {}
+    if door.media_type == JSON:
+        return {"schema": schema, **examples.media(schema, schemas)}
+    value = examples.compose(schema, schemas)
     if door.media_type == EVENT_STREAM:
-        return {"type": "string", "contentMediaType": EVENT_STREAM, "contentSchema": schema}
-    return schema if door.media_type == JSON else _TEXT
+        described = {"type": "string", "contentMediaType": EVENT_STREAM, "contentSchema": schema}
+        return {"schema": described, "example": f"id: 7\nevent: {value['type']}\ndata: {dumps(value)}\n\n"}
+    return {"schema": _TEXT, "example": dumps(value) + "\n"}
 
 
 def _error(status: int) -> Json:
@@ -182,7 +231,9 @@ def _error(status: int) -> Json:
     return {
         "description": HTTPStatus(status).phrase,
         "headers": _refs(names),
-        "content": {JSON: {"schema": _ref("schemas", Error.__name__)}},
+        "content": {
+            JSON: {"schema": _ref("schemas", Error.__name__), "example": examples.of_error(status, errors.type_of(status))}
+        },
     }
 
 

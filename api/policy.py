@@ -35,21 +35,27 @@ _simulating = threading.Lock()
 @policy.get("")
 @reads(NoQuery, answer=answers.WorkspacePolicy)
 def show(db: Db, principal: Principal, _query: NoQuery) -> Json:
-    """The workspace's own policy, and how people are asked where no agent says it."""
+    """Get the workspace's policy and its defaults for approvals."""
     return _workspace(db.get_one(Workspace, principal.workspace_id))
 
 
 @policy.post("")
 @writes(PolicyUpdate, "admin", answer=answers.WorkspacePolicy)
 def update(db: Db, principal: Principal, body: PolicyUpdate) -> Json:
-    """Change it, for all calls from now on."""
+    """Update the workspace's policy or its defaults for approvals.
+
+    The change applies to all calls from now on. A field that is left out is kept, and null clears a field.
+    """
     return _workspace(Workspace.change_policies(db, principal, body.changes()))
 
 
 @policy.post("/explain")
 @writes(PolicyExplain, "read", answer=answers.PolicyExplanation)
 def explain(db: Db, _principal: Principal, body: PolicyExplain) -> Json:
-    """Which rule decides about a call, and why. Nothing is asked, counted or spent."""
+    """Explain which rule decides about a call, and why.
+
+    The call is not made, no person is asked, and no grant is used.
+    """
     if (body.agent is None) == (body.session_id is None):
         raise Invalid("agent", "give either agent or session_id.")
     session = _session(db, body.session_id) if body.session_id else None
@@ -62,9 +68,10 @@ def explain(db: Db, _principal: Principal, body: PolicyExplain) -> Json:
 @policy.post("/simulate")
 @writes(PolicySimulate, "read", answer=answers.PolicySimulation)
 def simulate(db: Db, principal: Principal, body: PolicySimulate) -> Json:
-    """What a rule or a policy would have done to the calls of the last days, with examples. Nothing is changed.
+    """Simulate a rule or a policy on the calls of the last days.
 
-    Inputs are judged with their secrets masked. A key with the scope `reveal` has them judged as they are, and that is audited.
+    Nothing is changed. The inputs are judged with their secrets masked. With a key that has the scope `reveal` the real inputs are
+    judged, and that is audited.
     """
     if (body.rule is None) == (body.permission_policy is None):
         raise Invalid("rule", "give either rule or permission_policy.")

@@ -31,9 +31,9 @@ NEWEST: Order[Session] = Order("sessions", (Session.created_at, Session.id), lam
 @sessions.post("")
 @writes(SessionCreate, "sessions", answer=answers.Session)
 def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
-    """A new session, idle, or running if it comes with messages.
+    """Create a session, which starts to run if the request has initial events.
 
-    Overriding tools, MCP servers, the policy or how people are asked needs the scope `agents`.
+    To override the tools, MCP servers, policy or approval settings of the agent, the key also needs the scope `agents`.
     """
     version = _version(db, body)
     overrides = body.agent.overrides()
@@ -60,25 +60,28 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
 @sessions.get("")
 @reads(SessionList, answer=answers.SessionPage)
 def index(db: Db, _principal: Principal, query: SessionList) -> Json:
-    """The workspace's sessions, newest first unless `order` says otherwise."""
+    """List the workspace's sessions, newest first by default."""
     order = NEWEST if query.order == "desc" else NEWEST.reversed()
     rows, after, before = both_ways(db, _wanted(query), order, query.limit, query.page)
     waiting = _waiting_on(db, rows)
-    data = [wire.session(row, waiting.get(row.id, [])) for row in rows]
+    data = [wire.session(db, row, waiting.get(row.id, [])) for row in rows]
     return {"data": data, "next_page": after, "prev_page": before}
 
 
 @sessions.get("/<session_id>")
 @reads(NoQuery, answer=answers.Session)
 def show(db: Db, _principal: Principal, _query: NoQuery, session_id: str) -> Json:
-    """One session, with what it waits for."""
+    """Get a session with the approvals that it waits for."""
     return _said(db, _find(db, session_id))
 
 
 @sessions.post("/<session_id>")
 @writes(SessionUpdate, "sessions", answer=answers.Session)
 def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> Json:
-    """Change its title, metadata or, while it does not run, its agent's tools and MCP servers: these need the scope `agents`."""
+    """Update a session's title, metadata, tools or MCP servers.
+
+    Tools and MCP servers can change only while the session does not run, and need the scope `agents` as well.
+    """
     session = flow.lock(db, session_id)
     changes = body.changes()
     if body.agent:
@@ -91,7 +94,7 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
 @sessions.delete("/<session_id>")
 @writes(Nothing, "sessions", once=True, answer=answers.SessionDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Json:
-    """Remove it with its history."""
+    """Delete a session with its history."""
     flow.delete(db, flow.lock(db, session_id), principal)
     return {"id": session_id, "type": "session_deleted"}
 
@@ -99,7 +102,7 @@ def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Jso
 @sessions.post("/<session_id>/archive")
 @writes(Nothing, "sessions", once=True, answer=answers.Session)
 def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Json:
-    """End it for good; its history stays."""
+    """Archive a session: it takes no more events, and its history stays."""
     session = flow.lock(db, session_id)
     flow.archive(db, session, principal)
     return _said(db, session)
@@ -108,7 +111,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Js
 @sessions.get("/<session_id>/resources")
 @reads(ResourceList, answer=answers.NoResources)
 def resources(db: Db, _principal: Principal, _query: ResourceList, session_id: str) -> Json:
-    """None: this server mounts no resources."""
+    """List a session's resources, always an empty list, as this server mounts none."""
     _find(db, session_id)
     return {"data": [], "next_page": None}
 
@@ -134,7 +137,7 @@ def _wanted(query: SessionList) -> Wanted[Session]:
 
 
 def _said(db: Db, session: Session) -> Json:
-    return wire.session(session, _waiting_on(db, [session]).get(session.id, []))
+    return wire.session(db, session, _waiting_on(db, [session]).get(session.id, []))
 
 
 def _waiting_on(db: Db, rows: Sequence[Session]) -> dict[str, list[Json]]:

@@ -22,34 +22,34 @@ threads = Blueprint("threads", __name__, url_prefix="/v1/sessions/<session_id>/t
 @threads.get("")
 @reads(ThreadList, answer=answers.ThreadPage)
 def index(db: Db, _principal: Principal, query: ThreadList, session_id: str) -> Json:
-    """The session's threads."""
+    """List a session's threads: always one, the session's own."""
     if query.page is not None:
         raise Invalid("page", "this list has one page; leave it out.")
-    said = wire.thread(events.find(db, session_id))
+    said = wire.thread(db, events.find(db, session_id))
     return {"data": [said] if not query.statuses or said["status"] in query.statuses else [], "next_page": None}
 
 
 @threads.get("/<thread_id>")
 @reads(NoQuery, answer=answers.Thread)
 def show(db: Db, _principal: Principal, _query: NoQuery, session_id: str, thread_id: str) -> Json:
-    """One thread."""
-    return wire.thread(_find(db, session_id, thread_id))
+    """Get a thread of a session."""
+    return wire.thread(db, _find(db, session_id, thread_id))
 
 
 @threads.post("/<thread_id>/archive")
 @writes(Nothing, "sessions", once=True, answer=answers.Thread)
 def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, thread_id: str) -> Json:
-    """End it for good. As it is the session's own, this archives the session, under the same rules."""
+    """Archive a thread, which archives its session."""
     session = flow.lock(db, session_id)
     _check(session, thread_id)
     flow.archive(db, session, principal)
-    return wire.thread(session)
+    return wire.thread(db, session)
 
 
 @threads.get("/<thread_id>/events")
 @reads(EventList, answer=EventPage)
 def listed(db: Db, principal: Principal, query: EventList, session_id: str, thread_id: str) -> Json:
-    """The thread's events in their order."""
+    """List a thread's events in their order."""
     _find(db, session_id, thread_id)
     return events.listed(db, principal, query, session_id)
 
@@ -57,7 +57,10 @@ def listed(db: Db, principal: Principal, query: EventList, session_id: str, thre
 @threads.get("/<thread_id>/stream")
 @opens(Door(StreamFrame, EventStream, scopes=("read",), media_type=EVENT_STREAM, headers=("Last-Event-ID",)))
 def stream(session_id: str, thread_id: str) -> Response:
-    """The thread's events from now on, or behind `Last-Event-ID`, as server-sent events."""
+    """Stream a thread's events as server-sent events.
+
+    The stream begins after `Last-Event-ID`, or now.
+    """
     principal = auth.authenticate()
     auth.require(principal, "read")
     parsing.check_ids({"session_id": session_id, "thread_id": thread_id})

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from models.database.rows import Db
 from models.pure import masking, policy
 from models.pure.canonical import spelled
 from models.pure.key_secret import PREFIX
@@ -66,13 +67,13 @@ def environment(row: Environment) -> Json:
     }
 
 
-def session(row: Session, waiting_on: list[Json]) -> Json:
+def session(db: Db, row: Session, waiting_on: list[Json]) -> Json:
     """A session, with what it waits for."""
     created = {"ephemeral_5m_input_tokens": row.usage.get("cache_creation_input_tokens", 0), "ephemeral_1h_input_tokens": 0}
     return {
         "id": row.id,
         "type": "session",
-        "agent": row.agent,
+        "agent": row.agent(db),
         "environment_id": row.environment_id,
         "status": STATUSES[row.status],
         "stop_reason": row.stop_reason,
@@ -92,9 +93,9 @@ def session(row: Session, waiting_on: list[Json]) -> Json:
     }
 
 
-def thread(row: Session) -> Json:
+def thread(db: Db, row: Session) -> Json:
     """A session's own thread."""
-    said = session(row, [])
+    said = session(db, row, [])
     kept = ("agent", "status", "stats", "usage", "created_at", "updated_at", "archived_at")
     return {"id": row.thread_id, "type": "session_thread", "session_id": row.id, "parent_thread_id": None} | {
         key: said[key] for key in kept

@@ -36,7 +36,10 @@ _WORKER = re.compile(r"[\x20-\x7e]{1,200}")
 @work.get("/poll")
 @opens(Door(answers.Polled, query=WorkPoll, scopes=("environment",), headers=("Anthropic-Worker-ID",)))
 def poll(environment_id: str) -> Response:
-    """The longest waiting work, from now on the caller's, or `null`. No transaction is open while it waits."""
+    """Claim the oldest queued work of an environment.
+
+    The response is `null` if no work arrives within `block_ms`. No transaction is open in the meantime.
+    """
     principal = auth.authenticate()
     auth.require(principal, "environment")
     query = parsing.query(WorkPoll)
@@ -57,7 +60,7 @@ def poll(environment_id: str) -> Response:
 @work.get("")
 @reads(WorkList, answer=answers.WorkPage)
 def index(db: Db, _principal: Principal, query: WorkList, environment_id: str) -> Json:
-    """The environment's work, newest first."""
+    """List an environment's work, newest first."""
     Environment.find(db, environment_id)
     rows, after = page(db, Wanted(Work).equal(environment_id=environment_id), NEWEST, query.limit, query.page)
     return {"data": [wire.work(row) for row in rows], "next_page": after}
@@ -66,7 +69,7 @@ def index(db: Db, _principal: Principal, query: WorkList, environment_id: str) -
 @work.get("/stats")
 @reads(NoQuery, answer=answers.WorkStats)
 def stats(db: Db, _principal: Principal, _query: NoQuery, environment_id: str) -> Json:
-    """How much waits, and since when."""
+    """Get the length of an environment's queue, and the age of its oldest work."""
     Environment.find(db, environment_id)
     [(depth, offered, since)] = db.rows(_STATS, environment=environment_id)
     return {"type": "work_queue_stats", "depth": depth, "pending": offered, "oldest_queued_at": wire.time(since)}
@@ -82,14 +85,14 @@ _STATS = """
 @work.get("/<work_id>")
 @reads(NoQuery, answer=answers.Work)
 def show(db: Db, _principal: Principal, _query: NoQuery, environment_id: str, work_id: str) -> Json:
-    """One piece of work."""
+    """Get a piece of work."""
     return wire.work(_find(db, environment_id, work_id))
 
 
 @work.post("/<work_id>")
 @writes(WorkUpdate, "environment", answer=answers.Work)
 def update(db: Db, _principal: Principal, body: WorkUpdate, environment_id: str, work_id: str) -> Json:
-    """Change its metadata."""
+    """Update the metadata of a piece of work."""
     row = Work.lock(db, environment_id, work_id)
     row.metadata_ = patched(row.metadata_, body.metadata)
     return wire.work(row)
@@ -98,7 +101,7 @@ def update(db: Db, _principal: Principal, body: WorkUpdate, environment_id: str,
 @work.post("/<work_id>/ack")
 @writes(Nothing, "environment", once=True, answer=answers.Work)
 def ack(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> Json:
-    """The worker has it, and will send heartbeats."""
+    """Acknowledge a piece of work: the worker has it, and will send heartbeats."""
     row = Work.lock(db, environment_id, work_id)
     row.acknowledge(clock.now(db), settings().work_lease_seconds)
     return wire.work(row)
@@ -108,7 +111,10 @@ def ack(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work
 @opens(Door(answers.Lease, query=Heartbeat, body=Nothing, scopes=("environment",), errors=(412,)))
 @writes(Nothing, "environment", once=True)
 def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> Json:
-    """Extend the lease. 412 if `expected_last_heartbeat` is not the last one: then another worker may hold the work."""
+    """Extend the lease of a piece of work.
+
+    The response is a 412 if `expected_last_heartbeat` is not the last heartbeat: then another worker may hold the work.
+    """
     query = parsing.query(Heartbeat)
     row = Work.lock(db, environment_id, work_id)
     ttl = query.desired_ttl_seconds or int(settings().work_lease_seconds)
@@ -127,7 +133,11 @@ def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str
 @work.post("/<work_id>/stop")
 @writes(WorkStop, "environment", once=True, answer=answers.Work)
 def stop(db: Db, principal: Principal, body: WorkStop, environment_id: str, work_id: str) -> Json:
-    """End it: its worker learns by its next heartbeat; with `force` at once. 409 if it is stopped already."""
+    """Stop a piece of work.
+
+    Its worker learns of that by its next heartbeat. With `force` the work ends at once. The response is a 409 if the work has
+    stopped already.
+    """
     session = flow.lock(db, _find(db, environment_id, work_id).session_id)
     row = Work.lock(db, environment_id, work_id)
     flow.stop_work(db, session, principal, row, force=bool(body.force))

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from api.answers.base import Answer, Empty, Metadata, Time
+from api.answers.base import AgentId, Answer, Empty, Metadata, Time
 from api.requests.agents import ServiceAccount
 from api.requests.toolsets import BuiltIn
 from models.pure.policy import Effect
@@ -47,7 +47,7 @@ class AnsweredRule(Answer):
     """One rule, its match as a text where a text says it."""
 
     effect: Effect
-    match: str | AnsweredMatch
+    match: str | AnsweredMatch = Field(examples=["bash(git push *)"])
     reason: str | None = None
     priority: int = 0
 
@@ -59,7 +59,7 @@ class AutoPolicy(Answer):
     rules: list[AnsweredRule]
     default: Effect
     unknown_programs: Literal["allow"] | None = None
-    """Left out where programs that are not known ask."""
+    """Left out if calls of unknown programs ask, the default."""
 
 
 AnsweredPolicy = Annotated[AlwaysPolicy | AutoPolicy, Field(discriminator="type")]
@@ -97,7 +97,7 @@ class AnsweredConfig(Answer):
     enabled: bool
     permission_policy: AnsweredPolicy
     policy_from: Literal["tool", "toolset", "default"] = "tool"
-    """Whose policy that is. Where it is nobody's, those of agent and workspace are asked first."""
+    """The origin of the policy. For `default`, the policies of the agent and of the workspace come first."""
     approval: AnsweredApproval | None = None
 
 
@@ -125,15 +125,15 @@ class AnsweredServer(Answer):
     """An MCP server, or a toolset of the operator's."""
 
     type: Literal["url"]
-    name: str
-    url: str
+    name: str = Field(examples=["billing"])
+    url: str = Field(examples=["assent:billing"])
 
 
 class AnsweredServerDefault(AnsweredDefault):
     """What holds for every tool of an MCP server that has no config of its own."""
 
     policy_from: Literal["toolset", "default"]
-    """Whose policy that is. Where it is nobody's, those of agent and workspace are asked first."""
+    """The origin of the policy. For `default`, the policies of the agent and of the workspace come first."""
 
 
 class AnsweredServerConfig(Answer):
@@ -155,26 +155,32 @@ class AnsweredServerToolset(Answer):
     configs: list[AnsweredServerConfig]
 
 
+_TOOLSET = {
+    "type": "mcp_toolset",
+    "mcp_server_name": "billing",
+    "default_config": {"enabled": True, "permission_policy": {"type": "always_ask"}, "policy_from": "default"},
+    "configs": [],
+}
 AnsweredTool = Annotated[AnsweredToolset | AnsweredServerToolset | AnsweredCustom, Field(discriminator="type")]
 
 
 class AnsweredModel(Answer):
-    """Which model."""
+    """The model that the agent uses."""
 
-    id: str
+    id: str = Field(examples=["claude-opus-5-5"])
 
 
 class AgentBody(Answer):
     """What agents and the agents of sessions have in common."""
 
-    id: str
+    id: AgentId
     type: Literal["agent"]
     version: int
-    name: str
-    description: str | None
+    name: str = Field(examples=["Refunds"])
+    description: str | None = Field(examples=["Answers questions about refunds."])
     model: AnsweredModel
-    system: str | None
-    tools: list[AnsweredTool]
+    system: str | None = Field(examples=["You handle refunds."])
+    tools: list[AnsweredTool] = Field(examples=[[_TOOLSET]])
     permission_policy: AnsweredPolicy | None = None
     approval: AnsweredDefaults | None = None
     max_turns: int | None

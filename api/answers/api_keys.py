@@ -2,23 +2,25 @@
 
 from typing import Literal
 
-from api.answers.base import Answer, Time
+from pydantic import Field
+
+from api.answers.base import Answer, ApiKeyId, EnvironmentId, Time, WorkspaceId
 
 
 class KeyScope(Answer):
     """Where a key belongs."""
 
     type: Literal["workspace"]
-    workspace_id: str
+    workspace_id: WorkspaceId
 
 
 class ApiKey(Answer):
     """A key, without its secret."""
 
-    id: str
+    id: ApiKeyId
     type: Literal["api_key"]
-    name: str
-    partial_key_hint: str
+    name: str = Field(examples=["Inbox"])
+    partial_key_hint: str = Field(examples=["sk-assent-...x7Qz"])
     """Its prefix and last four characters."""
     status: Literal["active", "inactive", "expired", "archived"]
     scope: KeyScope
@@ -27,20 +29,20 @@ class ApiKey(Answer):
     created_at: Time
     expires_at: Time | None
     last_used_at: Time | None
-    """To the minute."""
-    scopes: list[str]
-    """What it allows."""
+    """The time of the last request with this key, to the minute."""
+    scopes: list[str] = Field(examples=[["read", "approvals"]])
+    """The scopes of the key."""
     allowed_cidrs: list[str] | None
-    """The networks that it may be used from; null is all."""
-    environment_id: str | None
-    """The one environment that it serves, if it is bound to one."""
+    """The networks from which the key may be used. Null means all."""
+    environment_id: EnvironmentId | None = Field(examples=[None])
+    """The environment that the key is bound to."""
 
 
 class NewApiKey(ApiKey):
     """A new key with its secret."""
 
-    key: str | None
-    """The secret, shown once. Null where the same request is answered again: then rotate or archive the key."""
+    key: str | None = Field(examples=["sk-assent-...x7Qz"])
+    """The secret, which is shown once. Null in the response to a repeated request: then rotate or archive the key."""
 
 
 class ApiKeyPage(Answer):
@@ -50,4 +52,4 @@ class ApiKeyPage(Answer):
     first_id: str | None
     last_id: str | None
     has_more: bool
-    """Whether there are more in the direction that was asked for."""
+    """Whether there are more keys in the requested direction."""

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from api.answers.base import Answer, Time
+from api.answers.base import AgentId, Answer, ApprovalId, EventId, GrantId, SessionId, Time
 from api.answers.grants import Grant
 from api.requests.approvals import ApprovalKind
 from api.requests.base import Sha256
@@ -18,9 +18,9 @@ class MadeDecision(Answer):
     deny_message: str | None = None
     interrupt: bool | None = None
     updated_input_sha256: Sha256 | None = None
-    """Of the edited input as it was sent; `decided_input` is what came of it."""
+    """The hash of the edited input as it was sent."""
     answers_sha256: Sha256 | None = None
-    """Of what was said to each of the `questions`."""
+    """The hash of the replies to the questions."""
     respond: list[Result] | None = None
     scope: Literal["session", "always"] | None = None
     match: str | None = None
@@ -28,8 +28,8 @@ class MadeDecision(Answer):
     max_uses: int | None = None
     outcome: Literal["rerun", "happened", "give_up"] | None = None
     content: list[Result] | None = None
-    grant_id: str | None = None
-    """The grant that decided, where no person did."""
+    grant_id: GrantId | None = None
+    """The grant that decided, if no person did."""
 
 
 class Covers(Answer):
@@ -63,62 +63,63 @@ class AttemptTold(Answer):
     worker: str | None
     started_at: Time
     output: str
-    """What it had printed when its worker last said so."""
+    """The output up to the worker's last report."""
 
 
 class Approval(Answer):
     """One question about one call."""
 
-    id: str
+    id: ApprovalId
     type: Literal["approval"]
     kind: ApprovalKind
     status: Literal["pending", "allowed", "denied", "expired", "cancelled", "answered"]
-    session_id: str
-    agent_id: str | None
-    tool_use_id: str
-    tool: str
-    prompt: str
-    input: dict[str, Any]
-    """Secrets are masked, unless the request reveals them."""
-    input_canonical: str
-    """The same as RFC 8785 spells it: what `input_sha256` is the hash of, where nothing is masked."""
-    masked: list[str]
-    """JSON Pointers to what is masked in `input`."""
+    session_id: SessionId
+    agent_id: AgentId | None
+    tool_use_id: EventId
+    tool: str = Field(examples=["bash"])
+    prompt: str = Field(examples=["Run this command?"])
+    input: dict[str, Any] = Field(examples=[{"command": "git push origin main"}])
+    """The input of the call. Secrets are masked, unless the request reveals them."""
+    input_canonical: str = Field(examples=['{"command":"git push origin main"}'])
+    """`input` as canonical JSON (RFC 8785). `input_sha256` is its hash if nothing is masked."""
+    masked: list[str] = Field(examples=[[]])
+    """JSON Pointers to the masked values in `input`."""
     input_sha256: Sha256
-    """Of the real input."""
-    rule: str
+    """The hash of the real input."""
+    rule: str = Field(examples=["agent rule: ask bash(git push *)"])
     annotations: dict[str, Any] | None
-    """What the tool's own side says that it does, as MCP's `readOnlyHint`: nobody has made sure of it."""
+    """Hints of the tool's server, such as MCP's `readOnlyHint`. They are not verified."""
     leads_to: dict[str, str] | None
-    """By JSON Pointer, where paths of the input lead by symbolic links, if that is why it is asked. Allowing it allows no other."""
+    """By JSON Pointer, the targets of symbolic links in the input, if these are the reason for the approval. Allowing the call
+    allows these targets only."""
     questions: dict[str, FormAsked | VisitAsked] | None
-    """Of kind `question`: what the tool must be told before it goes on. Decide with `answers`, by the same keys."""
+    """For the kind `question`: the questions of the tool. Decide with `answers`, which has the same keys."""
     attempt: AttemptTold | None
-    """Of kind `unknown_outcome`."""
+    """For the kind `unknown_outcome`: the attempt whose outcome is unknown."""
     covers: Covers | None
     created_at: Time
     expires_at: Time
     on_timeout: Literal["deny", "end_run", "allow"]
     remind_at: Time | None
-    """When people are to be reminded; null once they were, or are not to be."""
+    """The time of the reminder. Null if it was sent, or none is planned."""
     reminded_at: Time | None
     decision: MadeDecision | None
     decided_input: dict[str, Any] | None
-    """What a person put in the place of `input`; masked likewise."""
-    decided_sha256: Sha256 | None
-    """Of the real one."""
+    """The input that a person sent to run instead of `input`, with secrets masked."""
+    decided_sha256: Sha256 | None = Field(examples=[None])
+    """The hash of the real edited input."""
     decided_by: str | None
     decided_at: Time | None
-    event_id: str | None
-    """The `user.tool_confirmation` that the decision was stored as."""
+    event_id: EventId | None = Field(examples=[None])
+    """The id of the event `user.tool_confirmation` that stores the decision."""
     grant: Grant | None
-    """What the decision gave beyond this call."""
+    """The grant that the decision gave."""
 
 
 class BulkDecided(Answer):
     """One of several decisions."""
 
-    approval_id: str
+    approval_id: ApprovalId
     outcome: Literal["decided", "repeated"]
     approval: Approval
 
@@ -134,8 +135,8 @@ class GrantPreview(Answer):
 
     type: Literal["grant_preview"]
     scope: Literal["session", "always"]
-    match: str | dict[str, Any]
-    covers: str
-    """In words."""
+    match: str | dict[str, Any] = Field(examples=["bash(git push *)"])
+    covers: str = Field(examples=["every bash command that starts with `git push`"])
+    """The covered calls, in words."""
     waiting: int
-    """Calls that wait, beside this one, and would be released; as many as are looked at, at most."""
+    """The number of other waiting calls that the grant would release, up to a limit."""

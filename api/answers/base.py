@@ -4,9 +4,22 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from api.examples import IDS
+
 T = TypeVar("T")
 
-Time = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2026-01-31T12:00:00.000000Z"])]
+Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+AgentId = Annotated[str, Field(examples=[IDS["agent_id"]])]
+ApiKeyId = Annotated[str, Field(examples=[IDS["api_key_id"]])]
+ApprovalId = Annotated[str, Field(examples=[IDS["approval_id"]])]
+EnvironmentId = Annotated[str, Field(examples=[IDS["environment_id"]])]
+EventId = Annotated[str, Field(examples=[IDS["event_id"]])]
+GrantId = Annotated[str, Field(examples=[IDS["grant_id"]])]
+RequestId = Annotated[str, Field(examples=[IDS["request_id"]])]
+SessionId = Annotated[str, Field(examples=[IDS["session_id"]])]
+ThreadId = Annotated[str, Field(examples=[IDS["thread_id"]])]
+WorkId = Annotated[str, Field(examples=[IDS["work_id"]])]
+WorkspaceId = Annotated[str, Field(examples=[IDS["workspace_id"]])]
 Empty = Annotated[list[Any], Field(max_length=0)]
 Metadata = dict[str, str]
 
@@ -14,7 +27,7 @@ Metadata = dict[str, str]
 class Answer(BaseModel):
     """A JSON object that we send."""
 
-    model_config = ConfigDict(strict=True, frozen=True)
+    model_config = ConfigDict(strict=True, frozen=True, use_attribute_docstrings=True)
 
 
 class Page(Answer, Generic[T]):
@@ -28,11 +41,11 @@ class Text(Answer):
     """Plain text."""
 
     type: Literal["text"]
-    text: str
+    text: str = Field(examples=["The refund is done."])
 
 
 class ErrorDetail(Answer):
-    """What went wrong. A message names the field, and says what would be right."""
+    """The error. The message names the field, the fault and the remedy."""
 
     type: Literal[
         "invalid_request_error",
@@ -44,14 +57,14 @@ class ErrorDetail(Answer):
         "api_error",
         "overloaded_error",
     ]
-    message: str
+    message: str = Field(examples=["limit: must be at most 100."])
     winner: dict[str, Any] = Field({}, description="Of a conflict: what happened first.")
     details: dict[str, Any] = Field({}, description="Of a 412: `error_code`, and the state that the row has.")
 
 
 class Error(Answer):
-    """Every error's one shape."""
+    """The body of every error."""
 
     type: Literal["error"]
     error: ErrorDetail
-    request_id: str | None
+    request_id: RequestId | None

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from api.answers.base import Answer, Text, Time
+from api.answers.base import Answer, ApprovalId, EventId, GrantId, Text, Time
 from api.requests.approvals import ApprovalKind
 from api.requests.base import Sha256
 from api.requests.blocks import Result
@@ -15,25 +15,25 @@ Permission = Literal["allow", "ask", "deny"]
 class Fact(Answer):
     """What every event has."""
 
-    id: str
+    id: EventId
     processed_at: Time | None
 
 
 class AlwaysEvaluation(Answer):
-    """The policy had one answer."""
+    """The policy has one effect for every call of the tool."""
 
     type: Literal["always_allow", "always_ask"]
 
 
 class Judgement(Answer):
-    """No."""
+    """A denial by the policy."""
 
     type: Literal["deny"]
     reason_code: str
 
 
 class AutoEvaluation(Answer):
-    """The policy said no."""
+    """The policy denied the call."""
 
     type: Literal["auto"]
     evaluated_permission: Judgement
@@ -42,14 +42,14 @@ class AutoEvaluation(Answer):
 class Asked(Answer):
     """The question about a call, as it was put."""
 
-    id: str
+    id: EventId
     kind: ApprovalKind
     expires_at: Time
     input_sha256: Sha256
     prompt: str
     rule: str
     annotations: dict[str, Any] | None = None
-    """What the tool's own side says that it does, as MCP's `readOnlyHint`: nobody has made sure of it."""
+    """Hints of the tool's server, such as MCP's `readOnlyHint`. They are not verified."""
 
 
 class AgentToolUse(Fact):
@@ -88,7 +88,7 @@ class AgentCustomToolUse(Fact):
 class Cached(Answer):
     """Which call gave the result: the tool was not run again."""
 
-    tool_use_id: str
+    tool_use_id: EventId
     at: Time
 
 
@@ -96,7 +96,7 @@ class AgentToolResult(Fact):
     """The result of a call."""
 
     type: Literal["agent.tool_result"]
-    tool_use_id: str
+    tool_use_id: EventId
     content: list[Result | Text]
     is_error: bool
     cached: Cached | None = None
@@ -106,11 +106,11 @@ class AgentMcpToolResult(Fact):
     """The result of a call of a tool of an MCP server."""
 
     type: Literal["agent.mcp_tool_result"]
-    mcp_tool_use_id: str
+    mcp_tool_use_id: EventId
     content: list[Result | Text]
     is_error: bool
     structured_content: dict[str, Any] | None = None
-    """The same as data, where the tool gave any."""
+    """The result as data, if the tool gave any."""
     cached: Cached | None = None
 
 
@@ -118,8 +118,8 @@ class ApprovalRequested(Asked, Fact):
     """A person is asked; seen with `include=approvals` only, like all `approval.*` and `grant.*`."""
 
     type: Literal["approval.requested"]
-    approval_id: str
-    tool_use_id: str
+    approval_id: ApprovalId
+    tool_use_id: EventId
     tool: str
 
 
@@ -127,8 +127,8 @@ class ApprovalClosed(Fact):
     """A question's end."""
 
     type: Literal["approval.decided", "approval.expired", "approval.cancelled"]
-    approval_id: str
-    tool_use_id: str
+    approval_id: ApprovalId
+    tool_use_id: EventId
     status: Literal["allowed", "denied", "expired", "cancelled", "answered"]
     decided_by: str
 
@@ -137,18 +137,18 @@ class ApprovalExtended(Fact):
     """People have more time."""
 
     type: Literal["approval.extended"]
-    approval_id: str
-    tool_use_id: str
+    approval_id: ApprovalId
+    tool_use_id: EventId
     by: str
     expires_at: Time
 
 
 class ApprovalReminded(Fact):
-    """It waits still."""
+    """People are reminded of a pending approval."""
 
     type: Literal["approval.reminded"]
-    approval_id: str
-    tool_use_id: str
+    approval_id: ApprovalId
+    tool_use_id: EventId
     tool: str
     expires_at: Time
 
@@ -157,8 +157,8 @@ class GrantGiven(Fact):
     """A decision reaches beyond its call."""
 
     type: Literal["grant.given"]
-    grant_id: str
-    approval_id: str
+    grant_id: GrantId
+    approval_id: ApprovalId
     scope: Literal["session", "always"]
     tool: str
     covers: str
@@ -167,12 +167,12 @@ class GrantGiven(Fact):
 
 
 class StoredConfirmation(Fact):
-    """Whatever decided: a person by any door, a grant, an expiry, an interrupt. Of edited input and answers it has hashes."""
+    """A decision: by a person, a grant, an expiry or an interrupt. Edited input and replies are stored as hashes."""
 
     type: Literal["user.tool_confirmation"]
-    tool_use_id: str
+    tool_use_id: EventId
     result: Literal["allow", "deny"]
-    approval_id: str
+    approval_id: ApprovalId
     decided_by: str
     deny_message: str | None = None
     interrupt: bool | None = None
@@ -183,14 +183,14 @@ class StoredConfirmation(Fact):
     match: str | None = None
     expires_in_seconds: float | None = None
     max_uses: int | None = None
-    grant_id: str | None = None
+    grant_id: GrantId | None = None
 
 
 class StoredToolResult(Fact):
     """The result of a built-in tool that the client's own worker ran, or why there will be none."""
 
     type: Literal["user.tool_result"]
-    tool_use_id: str
+    tool_use_id: EventId
     content: list[Result]
     is_error: bool
 
@@ -199,6 +199,6 @@ class StoredResult(Fact):
     """The result of a client tool, or why there will be none."""
 
     type: Literal["user.custom_tool_result"]
-    custom_tool_use_id: str
+    custom_tool_use_id: EventId
     content: list[Result]
     is_error: bool

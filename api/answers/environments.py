@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from api.answers.base import Answer, Empty, Metadata, Time
+from api.answers.base import Answer, Empty, EnvironmentId, Metadata, Time
 
 
 class LimitedNetworking(Answer):
@@ -48,9 +48,9 @@ EnvironmentConfig = Annotated[CloudConfig | SelfHostedConfig, Field(discriminato
 class Environment(Answer):
     """Where the tools of a session run."""
 
-    id: str
+    id: EnvironmentId
     type: Literal["environment"]
-    name: str
+    name: str = Field(examples=["Production"])
     description: str | None
     config: EnvironmentConfig
     scope: Literal["organization"]
@@ -62,7 +62,7 @@ class Environment(Answer):
 
 
 class EnvironmentDeleted(Answer):
-    """It is gone."""
+    """The environment is deleted."""
 
-    id: str
+    id: EnvironmentId
     type: Literal["environment_deleted"]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, RootModel
 
 from api.answers.agents import SessionAgent
-from api.answers.base import Answer, Metadata, Text
+from api.answers.base import Answer, EventId, Metadata, Text
 from api.answers.calls import (
     AgentCustomToolUse,
     AgentMcpToolResult,
@@ -34,7 +34,7 @@ class StoredMessage(Fact):
 
 
 class StoredInterrupt(Fact):
-    """The run was to end."""
+    """A request to end the run."""
 
     type: Literal["user.interrupt"]
 
@@ -47,19 +47,19 @@ class AgentMessage(Fact):
 
 
 class AgentThinking(Fact):
-    """The agent thought; what, is not kept here."""
+    """The agent thought. The content is not stored."""
 
     type: Literal["agent.thinking"]
 
 
 class StatusRunning(Fact):
-    """Work goes on."""
+    """The session is running."""
 
     type: Literal["session.status_running"]
 
 
 class StatusRescheduled(Fact):
-    """The turn is tried again later."""
+    """The turn will be retried later."""
 
     type: Literal["session.status_rescheduled"]
 
@@ -69,23 +69,23 @@ class Ended(Answer):
 
     type: Literal["end_turn", "retries_exhausted", "budget_reached", "refusal"]
     ended_by: str | None = None
-    """Who ended it, where it did not end by itself."""
+    """Who ended the run, if it did not end by itself."""
     message: str | None = None
-    """Why, in their words."""
+    """The reason that they gave."""
 
 
 class RequiresAction(Answer):
-    """Somebody must decide, or the client must run its tools."""
+    """A person must decide, or the client must run its tools."""
 
     type: Literal["requires_action"]
-    event_ids: list[str]
+    event_ids: list[EventId]
 
 
 StopReason = Annotated[Ended | RequiresAction, Field(discriminator="type")]
 
 
 class StatusIdle(Fact):
-    """Nothing goes on; `stop_reason` says why."""
+    """The session is idle, for the reason in `stop_reason`."""
 
     type: Literal["session.status_idle"]
     stop_reason: StopReason
@@ -99,7 +99,7 @@ class StatusTerminated(Fact):
 
 
 class SessionUpdated(Fact):
-    """What of the session has changed."""
+    """The changed fields of the session."""
 
     type: Literal["session.updated"]
     title: str | None = None
@@ -130,16 +130,16 @@ class SessionUsage(Fact):
 
 
 class RequestStart(Fact):
-    """The model is asked."""
+    """A request to the model has started."""
 
     type: Literal["span.model_request_start"]
 
 
 class RequestEnd(Fact):
-    """The model has answered, or has not."""
+    """The request to the model has ended."""
 
     type: Literal["span.model_request_end"]
-    model_request_start_id: str
+    model_request_start_id: EventId
     model_usage: Tokens
     is_error: bool
 
@@ -195,7 +195,7 @@ class EventPage(Answer):
 class Previewed(Answer):
     """The event that deltas belong to."""
 
-    id: str
+    id: EventId
     type: Literal["agent.message", "agent.thinking"]
 
 
@@ -218,7 +218,7 @@ class EventDelta(Answer):
     """A piece of the event of this id; never stored."""
 
     type: Literal["event_delta"]
-    event_id: str
+    event_id: EventId
     delta: ContentDelta
 
 

@@ -2,39 +2,42 @@
 
 from typing import Any, Literal
 
-from api.answers.base import Answer, Time
+from pydantic import Field
+
+from api.answers.base import AgentId, Answer, ApprovalId, GrantId, SessionId, Time
+from api.examples import IDS
 
 
 class Grant(Answer):
     """What a decision allowed beyond its call."""
 
-    id: str
+    id: GrantId
     type: Literal["grant"]
     scope: Literal["session", "always"]
-    agent_id: str
-    session_id: str | None
+    agent_id: AgentId
+    session_id: SessionId | None
     """Null for `always`, which is for every session of the agent."""
-    approval_id: str
+    approval_id: ApprovalId
     """The approval whose decision gave it."""
-    tool: str
-    match: str | dict[str, Any]
-    covers: str
-    """In words."""
-    given_by: str
+    tool: str = Field(examples=["bash"])
+    match: str | dict[str, Any] = Field(examples=["bash(git push *)"])
+    covers: str = Field(examples=["every bash command that starts with `git push`"])
+    """The covered calls, in words."""
+    given_by: str = Field(examples=[f"api_key:{IDS['api_key_id']}"])
     created_at: Time
     expires_at: Time | None
     max_uses: int | None
     uses: int
-    """Calls that it allowed."""
+    """The number of calls that the grant has allowed."""
     revoked_at: Time | None
     revoked_by: str | None
-    """`session` where it ended with its session."""
-    live: bool
-    """Whether it still allows anything."""
+    """Who revoked the grant. `session` if the grant ended with its session."""
+    live: bool = Field(examples=[True])
+    """Whether the grant still allows calls."""
 
 
 class GrantRevoked(Answer):
-    """It allows nothing any more, not even what it allowed and has not begun."""
+    """The grant is revoked."""
 
-    id: str
+    id: GrantId
     type: Literal["grant_revoked"]

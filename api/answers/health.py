@@ -21,4 +21,4 @@ class Ready(Answer):
     redis: str = ""
     held_back: list[str] = Field(default_factory=list)
     audit: str = ""
-    """`ok`, or why the workspace's audit is not sealed: somebody may have rewritten it."""
+    """`ok`, or the reason why the workspace's audit is not sealed: the audit may have been rewritten."""

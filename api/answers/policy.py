@@ -2,8 +2,10 @@
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from api.answers.agents import AnsweredDefaults, AnsweredPolicy, AnsweredRule
-from api.answers.base import Answer, Time
+from api.answers.base import Answer, EventId, GrantId, SessionId, Time
 from models.flow.past_calls import Then
 from models.pure.policy import Effect, Source
 
@@ -21,18 +23,18 @@ class ExplainedRule(AnsweredRule):
 
     source: Source
     id: str | None
-    """Of the grant that it is."""
-    covers: str
+    """The grant's id, if the rule is a grant's."""
+    covers: str = Field(examples=["every bash command that starts with `git push`"])
     """Which calls it is about, in words."""
 
 
 class ExplainedLine(Answer):
     """A command line, as it was read."""
 
-    path: str
-    """Where it is in the input."""
-    commands: list[list[str]]
-    """Every simple command, in its words."""
+    path: str = Field(examples=["/command"])
+    """The JSON Pointer to the line in the input."""
+    commands: list[list[str]] = Field(examples=[[["git", "push", "origin", "main"]]])
+    """Every simple command, split into words."""
     doubt: str | None
     """Why it is not sure that these are all; then patterns of commands allow nothing."""
 
@@ -40,9 +42,9 @@ class ExplainedLine(Answer):
 class ExplainedGrant(Answer):
     """A live grant about the tool."""
 
-    id: str
+    id: GrantId
     scope: Literal["session", "always"]
-    covers: str
+    covers: str = Field(examples=["every bash command that starts with `git push`"])
     uses: int
     max_uses: int | None
     expires_at: Time | None
@@ -54,39 +56,40 @@ class PolicyExplanation(Answer):
     """The verdict on a call. Whether the input fits the tool's schema is looked at before, and not here."""
 
     type: Literal["policy_explanation"]
-    tool: str
-    effect: Effect
-    rule: str
-    """What said so, as approvals and the audit have it."""
+    tool: str = Field(examples=["bash"])
+    effect: Effect = Field(examples=["ask"])
+    rule: str = Field(examples=["agent rule: ask bash(git push *)"])
+    """The rule that decided, in the words of approvals and of the audit."""
     source: Source | Literal["default"]
-    """Whose rule that is."""
+    """The origin of the rule."""
     covers: str | None
     rules: list[ExplainedRule]
     """All behind the verdict, none for a default: several may allow the parts of one command line."""
     doubt: str | None
     """Why a command line could not be read surely or its programs are not known, where that made the verdict stricter."""
-    unknown_programs: list[str]
+    unknown_programs: list[str] = Field(examples=[[]])
     """Programs of the command line that may run others and that no rule names, where a rule about commands denies or asks. They
     ask, or are allowed by `"unknown_programs": "allow"`: `rule` says which."""
     commands: list[ExplainedLine]
-    grants: list[ExplainedGrant]
+    grants: list[ExplainedGrant] = Field(examples=[[]])
     """Those of the session that were considered, if one was named."""
 
 
 class SimulatedCall(Answer):
     """One past call."""
 
-    tool_use_id: str
-    session_id: str
-    tool: str
-    input: dict[str, Any] | None
+    tool_use_id: EventId
+    session_id: SessionId
+    tool: str = Field(examples=["bash"])
+    input: dict[str, Any] | None = Field(examples=[{"command": "git push origin main"}])
     """As it was proposed, secrets masked; null where it is long."""
     created_at: Time
-    rule: str
-    """What would have decided."""
-    rule_then: str
+    rule: str = Field(examples=["workspace rule: deny bash(git push *)"])
+    """The rule that would have decided."""
+    rule_then: str = Field(examples=["default: ask"])
+    """The rule that decided then."""
     then: Then
-    """What became of its question, whether or not it ran afterwards."""
+    """The outcome of its question, whether or not the call ran afterwards."""
 
 
 class SimulatedSide(Answer):

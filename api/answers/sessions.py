@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from api.answers.agents import SessionAgent
-from api.answers.base import Answer, Empty, Metadata, Page, Time
+from api.answers.base import Answer, ApprovalId, Empty, EnvironmentId, EventId, Metadata, Page, SessionId, Time
 from api.answers.events import StopReason
 from api.requests.approvals import ApprovalKind
 
@@ -13,9 +13,9 @@ from api.requests.approvals import ApprovalKind
 class Waiting(Answer):
     """One approval that a session waits for."""
 
-    approval_id: str
-    tool_use_id: str
-    tool: str
+    approval_id: ApprovalId
+    tool_use_id: EventId
+    tool: str = Field(examples=["bash"])
     kind: ApprovalKind
     since: Time
     expires_at: Time
@@ -41,14 +41,14 @@ class Usage(Answer):
 class Session(Answer):
     """A durable conversation with one agent."""
 
-    id: str
+    id: SessionId
     type: Literal["session"]
     agent: SessionAgent
-    environment_id: str
+    environment_id: EnvironmentId
     status: Literal["idle", "running", "rescheduling", "terminated"]
     stop_reason: StopReason | None
-    waiting_on: list[Waiting]
-    title: str | None
+    waiting_on: list[Waiting] = Field(examples=[[]])
+    title: str | None = Field(examples=["Order 1042"])
     metadata: Metadata
     max_turns: int
     chat_approvals: bool
@@ -69,9 +69,9 @@ class SessionPage(Page[Session]):
 
 
 class SessionDeleted(Answer):
-    """It is gone with its history."""
+    """The session and its history are deleted."""
 
-    id: str
+    id: SessionId
     type: Literal["session_deleted"]
 
 

@@ -5,16 +5,16 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from api.answers.agents import SessionAgent
-from api.answers.base import Answer, Page, Time
+from api.answers.base import Answer, Page, SessionId, ThreadId, Time
 from api.answers.sessions import Usage
 
 
 class Thread(Answer):
     """A session's own thread."""
 
-    id: str
+    id: ThreadId
     type: Literal["session_thread"]
-    session_id: str
+    session_id: SessionId
     parent_thread_id: None
     agent: SessionAgent
     status: Literal["idle", "running", "rescheduling", "terminated"]

@@ -2,9 +2,10 @@
 
 from typing import Literal
 
-from pydantic import RootModel
+from pydantic import Field, RootModel
 
-from api.answers.base import Answer, Metadata, Page, Time
+from api.answers.base import Answer, EnvironmentId, Metadata, Page, SessionId, Time, WorkId
+from api.examples import TIME
 
 State = Literal["queued", "starting", "active", "stopping", "stopped"]
 
@@ -13,15 +14,15 @@ class WorkData(Answer):
     """What is to be served: a session."""
 
     type: Literal["session"]
-    id: str
+    id: SessionId
 
 
 class Work(Answer):
     """A session for a worker to serve."""
 
-    id: str
+    id: WorkId
     type: Literal["work"]
-    environment_id: str
+    environment_id: EnvironmentId
     data: WorkData
     state: State
     metadata: Metadata
@@ -35,7 +36,7 @@ class Work(Answer):
 
 
 class Polled(RootModel[Work | None]):
-    """Work for who polled, or nothing."""
+    """The work that the caller now has, or null."""
 
 
 class WorkPage(Page[Work]):
@@ -43,7 +44,7 @@ class WorkPage(Page[Work]):
 
 
 class WorkStats(Answer):
-    """How much waits: `depth` is queued, `pending` is offered and not acknowledged."""
+    """The queue's length: `depth` counts queued work, `pending` counts work that is offered and not acknowledged."""
 
     type: Literal["work_queue_stats"]
     depth: int
@@ -52,10 +53,11 @@ class WorkStats(Answer):
 
 
 class Lease(Answer):
-    """A lease after a heartbeat. `last_heartbeat` is empty if there has been none."""
+    """A lease after a heartbeat."""
 
     type: Literal["work_heartbeat"]
-    last_heartbeat: str
-    lease_extended: bool
-    state: State
-    ttl_seconds: int
+    last_heartbeat: str = Field(examples=[TIME])
+    """The time of the last heartbeat. Empty if there has been none."""
+    lease_extended: bool = Field(examples=[True])
+    state: State = Field(examples=["active"])
+    ttl_seconds: int = Field(examples=[60])

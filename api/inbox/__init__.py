@@ -4,7 +4,7 @@ from pathlib import Path
 
 from flask import Blueprint, Response
 
-from api.door import Door, View, opens
+from api.door import HTML, Door, View, opens
 
 inbox = Blueprint("inbox", __name__)
 
@@ -20,17 +20,21 @@ _HEADERS = {
 }
 
 
-def _file(path: Path, media_type: str, about: str) -> View:
+_PAGE = (_HERE / "index.html").read_text("utf-8")
+
+
+@inbox.get("/inbox")
+@opens(Door(key=False, media_type=HTML))
+def page() -> Response:
+    """Show the inbox, the page on which people decide approvals."""
+    return Response(_PAGE, mimetype=HTML, headers=_HEADERS)
+
+
+def _script(path: Path) -> View:
+    """A file of that page. As a part of it, it is not in the API's reference."""
     text = path.read_text("utf-8")
-
-    @opens(Door(key=False, media_type=media_type))
-    def view() -> Response:
-        return Response(text, mimetype=media_type, headers=_HEADERS)
-
-    view.__doc__ = about
-    return view
+    return lambda: Response(text, mimetype="text/javascript", headers=_HEADERS)
 
 
-inbox.add_url_rule("/inbox", "page", _file(_HERE / "index.html", "text/html", "The inbox, for people: what waits for a decision."))
 for script in sorted(_HERE.glob("*.js")):
-    inbox.add_url_rule(f"/inbox/{script.name}", script.stem, _file(script, "text/javascript", "A part of that page."))
+    inbox.add_url_rule(f"/inbox/{script.name}", script.stem, _script(script))

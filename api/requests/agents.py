@@ -15,6 +15,7 @@ from api.requests.base import (
     Query,
     System,
     Unsupported,
+    examples,
     not_null,
 )
 from api.requests.policy import ApprovalDefaults, Policy
@@ -23,7 +24,7 @@ from api.requests.tools import Tools, normal_tools
 
 
 class Model(Body):
-    """Which model. `effort`, `speed` and `inference_geo` are the server's own choice."""
+    """The model. The server chooses `effort`, `speed` and `inference_geo`."""
 
     id: Name
     effort: Unsupported = None
@@ -64,7 +65,31 @@ class AgentFields(Body):
 
 
 class AgentCreate(AgentFields):
-    """POST /v1/agents."""
+    """A new agent."""
+
+    model_config = examples(
+        {"name": "Helper", "model": "claude-opus-5-5"},
+        {
+            "name": "Refunds",
+            "model": "claude-opus-5-5",
+            "system": "You handle refunds.",
+            "mcp_servers": [{"type": "url", "name": "billing", "url": "https://mcp.example.com/billing"}],
+            "tools": [{"type": "mcp_toolset", "mcp_server_name": "billing"}],
+        },
+        {
+            "name": "Deployer",
+            "model": "claude-opus-5-5",
+            "tools": [{"type": "agent_toolset_20260401"}],
+            "permission_policy": {
+                "type": "rules",
+                "rules": [
+                    {"effect": "deny", "match": "bash(git push --force *)", "reason": "History is never rewritten."},
+                    {"effect": "allow", "match": "read"},
+                ],
+                "default": "ask",
+            },
+        },
+    )
 
     model: ModelParam
     name: Name
@@ -91,7 +116,11 @@ class AgentCreate(AgentFields):
 
 
 class AgentUpdate(AgentFields):
-    """POST /v1/agents/{id}: what is left out is kept; lists are replaced whole; metadata is a patch."""
+    """Changes of an agent. A field that is left out is kept, a list is replaced as a whole, and metadata is a patch."""
+
+    model_config = examples(
+        {"version": 1, "system": "You handle refunds. Be brief."},
+    )
 
     model: ModelParam | None = None
     name: Name | None = None

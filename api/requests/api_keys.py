@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from api.requests.base import YEAR, Body, Id, Moment, Name, Query
+from api.examples import IDS
+from api.requests.base import YEAR, Body, Id, Moment, Name, Query, examples
 
 Scope = Annotated[str, StringConstraints(max_length=32)]
 
@@ -22,27 +23,41 @@ class ApiKeyList(Query):
 
 
 class ApiKeyCreate(Body):
-    """POST /v1/organizations/api_keys: ours, as the SDK makes no keys."""
+    """A new API key. The SDK has no method for it."""
+
+    model_config = examples(
+        {"name": "Inbox", "scopes": ["read", "approvals"]},
+        {"name": "Worker", "environment_id": IDS["environment_id"]},
+    )
 
     name: Name
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=20)] | None = None
-    """Left out: `read`, `agents`, `sessions`; with `environment_id`, `read`, `environment`."""
+    """Default: `read`, `agents` and `sessions`. With `environment_id`: `read` and `environment`."""
     environment_id: Id | None = None
-    """Bind it to this self-hosted environment."""
+    """The self-hosted environment to bind the key to."""
     expires_at: Annotated[Moment, Field(strict=False)] | None = None
     allowed_cidrs: list[Annotated[str, StringConstraints(max_length=64)]] | None = None
-    """The networks that it may be used from. Left out: all."""
+    """The networks from which the key may be used. Without this field: all."""
 
 
 class ApiKeyUpdate(Body):
-    """POST /v1/organizations/api_keys/{id}: rename it, switch it off or on, or archive it, which is for good."""
+    """A new name or status of an API key. Archiving is for good."""
+
+    model_config = examples(
+        {"status": "inactive"},
+        {"name": "Inbox of the team"},
+    )
 
     name: Name | None = None
     status: Literal["active", "inactive", "archived"] | None = None
 
 
 class ApiKeyRotate(Body):
-    """POST /v1/organizations/api_keys/{id}/rotate: another key in its place."""
+    """How an API key is replaced."""
+
+    model_config = examples(
+        {"overlap_seconds": 3600},
+    )
 
     overlap_seconds: Annotated[int, Field(ge=0, le=YEAR)] = 86_400
-    """How long the old key is still good."""
+    """The seconds for which the old key stays valid."""

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
-from api.requests.base import YEAR, Body, Id, Moment, Paged, Query
+from api.examples import IDS
+from api.requests.base import YEAR, Body, Id, Moment, Paged, Query, examples
 from api.requests.blocks import Answered
 from api.requests.decisions import DecisionFields, GrantScope, Match
 from models.errors import Invalid
@@ -34,15 +35,25 @@ class ApprovalShow(Query):
     """GET /v1/approvals/{id}."""
 
     reveal: bool = False
-    """The input with its secrets. Needs the scope `reveal`, and is audited."""
+    """Whether to show the secrets in the input. Needs the scope `reveal`, and is audited."""
 
 
 class DecisionBody(DecisionFields):
-    """POST /v1/approvals/{id}/decision.
+    """A decision: `result` is `allow` or `deny`.
 
-    `result` is allow or deny. For a call whose outcome is unknown, `outcome` instead, and with `happened` the tool's result as
-    `result`: text or content blocks.
+    For a call whose outcome is unknown, send `outcome` instead. With the outcome `happened`, `result` is the tool's result: text or
+    content blocks.
     """
+
+    model_config = examples(
+        {"result": "allow"},
+        {"result": "deny", "deny_message": "Not on a Friday."},
+        {"result": "allow", "updated_input": {"command": "git push origin staging"}},
+        {"result": "allow", "scope": "session", "match": "bash(git push *)"},
+        {"result": "allow", "respond": "The branch is pushed already."},
+        {"result": "allow", "answer": {"email": "ada@example.com"}},
+        {"outcome": "rerun"},
+    )
 
     result: Literal["allow", "deny"] | Answered | None = None
     outcome: Literal["rerun", "happened", "give_up"] | None = None
@@ -67,11 +78,15 @@ class DecisionBody(DecisionFields):
 class BulkDecision(DecisionBody):
     """The decision of one of several approvals."""
 
+    model_config = examples(
+        {"approval_id": IDS["approval_id"], "result": "allow"},
+    )
+
     approval_id: Id
 
 
 class DecisionsBody(Body):
-    """POST /v1/approvals/decisions: all of them, or none."""
+    """Several decisions, of which all are made, or none."""
 
     decisions: Annotated[list[BulkDecision], Field(min_length=1, max_length=AT_ONCE)]
 
@@ -87,13 +102,21 @@ class DecisionsBody(Body):
 
 
 class ExtendBody(Body):
-    """POST /v1/approvals/{id}/extend: the deadline is so many seconds from now."""
+    """A new deadline, in seconds from now."""
+
+    model_config = examples(
+        {"seconds": 86400},
+    )
 
     seconds: float = Field(ge=1, le=YEAR)
 
 
 class PreviewBody(Body):
-    """POST /v1/approvals/{id}/preview: what a grant would be that a decision with these fields gives."""
+    """The fields of a decision that describe its grant."""
+
+    model_config = examples(
+        {"scope": "session", "match": "bash(git push *)"},
+    )
 
     scope: GrantScope
     match: Match | None = None

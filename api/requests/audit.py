@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from api.requests.base import Body, Created, Moment, Query
+from api.examples import IDS
+from api.requests.base import Body, Created, Moment, Query, examples
 
 
 class AuditList(Created):
@@ -33,10 +34,15 @@ class AuditExport(Query):
 
 
 class AuditErase(Body):
-    """POST /v1/audit/erase: which acts lose their texts. Give `chain`, `principal`, or both."""
+    """The acts whose texts are erased. Send `chain`, `principal` or both."""
+
+    model_config = examples(
+        {"chain": IDS["session_id"], "seq": 3},
+        {"principal": f"api_key:{IDS['api_key_id']}"},
+    )
 
     chain: str | None = Field(None, min_length=1, max_length=128)
-    """A session's id, or the workspace's for what happened outside sessions."""
+    """A session's id, or the workspace's id for acts outside sessions."""
     seq: int | None = Field(None, ge=1, le=2**63 - 1)
     """One act of that chain."""
     principal: str | None = Field(None, min_length=1, max_length=256)

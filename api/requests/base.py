@@ -27,10 +27,15 @@ from models.workspace.agent import METADATA_PAIRS
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
 
 
+def examples(*bodies: dict[str, Any]) -> ConfigDict:
+    """The part of a model's configuration that shows these requests in the API's reference."""
+    return ConfigDict(json_schema_extra={"examples": list(bodies)})
+
+
 class Body(BaseModel):
     """A JSON object. Types are exact: `"1"` is no integer, `1` is no boolean."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
 
 
 class Nothing(Body):
@@ -40,7 +45,7 @@ class Nothing(Body):
 class Query(BaseModel):
     """A query string. Its values are text, so numbers, booleans and dates are read from text."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False, use_attribute_docstrings=True)
 
 
 class NoQuery(Query):
@@ -131,7 +136,7 @@ Description = Annotated[str, StringConstraints(max_length=2048)]
 System = Annotated[str, StringConstraints(max_length=100_000)]
 Message = Annotated[str, StringConstraints(max_length=10_000)]
 Id = Annotated[str, StringConstraints(min_length=1, max_length=128)]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), Field(examples=["5f" * 32])]
 YEAR = 366 * 86_400
 """Seconds: no time that a client gives may be longer."""
 

@@ -17,7 +17,7 @@ class TextBlock(Body):
     """Plain text."""
 
     type: Literal["text"]
-    text: Text
+    text: Text = Field(examples=["Please refund order 1042."])
 
 
 class Base64(Body):

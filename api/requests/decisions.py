@@ -20,11 +20,11 @@ Match = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
 
 
 class Reply(Body):
-    """What a person says to one request of a tool that asked: the form, filled in, or no."""
+    """A person's reply to one question of a tool: the completed form, or a refusal."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
-    """With accept: the fields of the form."""
+    """With accept: the values of the form's fields."""
 
     @field_validator("content")
     @classmethod
@@ -51,27 +51,27 @@ class DecisionFields(Body):
     """All of a decision but allow or deny."""
 
     deny_message: Message | None = None
-    """With deny: for the model."""
+    """With deny: the message to the model."""
     interrupt: bool | None = None
-    """With deny: the run ends."""
+    """With deny: whether the run ends as well."""
     updated_input: dict[str, Any] | None = None
-    """With allow: the whole input that is to run instead. A mask may stay where it was, with the same around it."""
+    """With allow: the whole input to run instead. A masked secret may stay masked if its surroundings are unchanged."""
     respond: Answered | None = None
-    """With allow: the answer in the tool's place; it does not run."""
+    """With allow: a result to give in place of the tool's. The tool does not run."""
     scope: Literal["once", "session", "always"] | None = None
-    """With allow: beyond `once` it gives a grant."""
+    """With allow: `session` and `always` also give a grant, which allows later calls."""
     match: Match | None = None
-    """What the grant covers: `tool` (the default), `exact`, or a rule's text such as `bash(git status *)`."""
+    """The calls that the grant covers: `tool` (the default), `exact`, or the text of a rule such as `bash(git status *)`."""
     expires_in_seconds: float | None = Field(None, gt=0, le=YEAR)
-    """Of the grant; an `always` grant has 30 days unless it says otherwise."""
+    """The lifetime of the grant. An `always` grant lasts 30 days by default."""
     max_uses: int | None = Field(None, ge=1, le=MAX_USES)
-    """Of the grant."""
+    """The number of calls that the grant may allow."""
     expected_input_sha256: Sha256 | None = None
-    """The hash of the input that was shown: 409 if another would run."""
+    """The hash of the input that was shown. The response is a 409 if a different input would run."""
     answers: Replies | None = None
-    """With allow, where the tool asked something: what is said to each of its requests, by their keys."""
+    """With allow, if the tool asked questions: the reply to each question, by its key."""
     answer: Annotated[dict[str, Any], AfterValidator(_bounded)] | None = None
-    """Short for accepting the only request there is, with this content."""
+    """Short form for a single question: accepts it with this content."""
 
     @field_validator("answer")
     @classmethod

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from api.requests.base import Body, Description, Metadata, MetadataPatch, Name, Paged, not_null
+from api.requests.base import Body, Description, Metadata, MetadataPatch, Name, Paged, examples, not_null
 
 
 def _no(value: Any) -> Any:
@@ -70,14 +70,23 @@ class EnvironmentFields(Body):
 
 
 class EnvironmentCreate(EnvironmentFields):
-    """POST /v1/environments."""
+    """A new environment."""
+
+    model_config = examples(
+        {"name": "Production"},
+        {"name": "Build machines", "config": {"type": "self_hosted"}},
+    )
 
     name: Name
     metadata: Metadata | None = None
 
 
 class EnvironmentUpdate(EnvironmentFields):
-    """POST /v1/environments/{id}: what is left out is kept; metadata is a patch."""
+    """Changes of an environment. A field that is left out is kept, and metadata is a patch."""
+
+    model_config = examples(
+        {"description": "For agents that deploy."},
+    )
 
     name: Name | None = None
     metadata: MetadataPatch | None = None

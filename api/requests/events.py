@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
-from api.requests.base import AtMost, Body, Id, Moment, Query
+from api.examples import IDS
+from api.requests.base import AtMost, Body, Id, Moment, Query, examples
 from api.requests.blocks import Result, Said, says_something
 from api.requests.decisions import DecisionFields
 from models.errors import Invalid
@@ -17,7 +18,7 @@ class UserMessage(Body):
     type: Literal["user.message"]
     content: Annotated[list[Said], Field(min_length=1, max_length=100), AfterValidator(says_something)]
     seen: Id | None = None
-    """The last event that was shown. Where chat words decide: what waits since then is not decided by them."""
+    """The last event that the user saw. If chat words decide, they do not decide approvals that are newer than this event."""
 
 
 class UserInterrupt(Body):
@@ -71,7 +72,22 @@ def plain(event: Body) -> dict[str, Any]:
 
 
 class EventsSend(Body):
-    """POST /v1/sessions/{id}/events."""
+    """Events to send to a session."""
+
+    model_config = examples(
+        {"events": [{"type": "user.message", "content": [{"type": "text", "text": "Please refund order 1042."}]}]},
+        {"events": [{"type": "user.tool_confirmation", "tool_use_id": IDS["event_id"], "result": "allow"}]},
+        {
+            "events": [
+                {
+                    "type": "user.custom_tool_result",
+                    "custom_tool_use_id": IDS["event_id"],
+                    "content": [{"type": "text", "text": "Done."}],
+                }
+            ]
+        },
+        {"events": [{"type": "user.interrupt"}]},
+    )
 
     events: Annotated[list[Event], Field(min_length=1), AtMost("max_events_per_post")]
 
@@ -157,7 +173,7 @@ class EventList(Seen):
     order: Literal["asc", "desc"] = "asc"
     types: list[TypeName] = Field(default_factory=list, max_length=100)
     reveal: bool = False
-    """The secrets in the inputs and results of calls. Needs the scope `reveal`, and is audited."""
+    """Whether to show the secrets in the inputs and results of calls. Needs the scope `reveal`, and is audited."""
     processed_gt: Moment | None = Field(None, alias="created_at[gt]")
     processed_gte: Moment | None = Field(None, alias="created_at[gte]")
     processed_lt: Moment | None = Field(None, alias="created_at[lt]")

@@ -12,4 +12,4 @@ class GrantList(Paged):
     agent_id: str | None = Field(None, max_length=128)
     tool: str | None = Field(None, max_length=200)
     live: bool | None = None
-    """Whether it still allows anything: neither revoked, nor expired, nor used up."""
+    """Whether the grant still allows calls: it is not revoked, expired or used up."""

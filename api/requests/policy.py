@@ -12,7 +12,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Str
 from pydantic_core import InitErrorDetails, PydanticCustomError
 from pydantic_core.core_schema import ValidationInfo
 
-from api.requests.base import YEAR, Body, Id, Sha256
+from api.examples import IDS
+from api.requests.base import YEAR, Body, Id, Sha256, examples
 from models.pure import policy
 from models.pure.canonical import canonical
 from models.pure.policy import Effect
@@ -187,7 +188,19 @@ class ApprovalDefaults(_Asking):
 
 
 class PolicyUpdate(Body):
-    """POST /v1/policy: what is left out is kept, null clears."""
+    """Changes of the workspace's policy. A field that is left out is kept, and null clears a field."""
+
+    model_config = examples(
+        {
+            "permission_policy": {
+                "type": "rules",
+                "rules": [{"effect": "deny", "match": "bash(git push --force *)"}],
+                "default": "ask",
+            },
+            "approval": {"timeout_seconds": 3600, "on_timeout": "deny"},
+        },
+        {"permission_policy": None},
+    )
 
     permission_policy: Policy | None = None
     approval: ApprovalDefaults | None = None
@@ -213,7 +226,12 @@ def _bounded(value: dict[str, Any]) -> dict[str, Any]:
 
 
 class PolicyExplain(Body):
-    """POST /v1/policy/explain: a call of an agent's, or one in a session, where its grants count."""
+    """A call of an agent, or of a session, whose grants are then considered."""
+
+    model_config = examples(
+        {"agent": IDS["agent_id"], "tool": "bash", "input": {"command": "git push origin main"}},
+        {"session_id": IDS["session_id"], "tool": "bash", "input": {"command": "git push origin main"}},
+    )
 
     agent: (
         Annotated[AgentAt, BeforeValidator(lambda a: {"id": a} if isinstance(a, str) else a, json_schema_input_type=Id | AgentAt)]
@@ -226,7 +244,12 @@ class PolicyExplain(Body):
 
 
 class PolicySimulate(Body):
-    """POST /v1/policy/simulate: either a rule or a policy, and the calls that it is tried on."""
+    """Either a rule or a policy, and the calls to simulate it on."""
+
+    model_config = examples(
+        {"rule": {"effect": "deny", "match": "bash(git push *)"}, "days": 7},
+        {"permission_policy": {"type": "always_ask"}, "agent_id": IDS["agent_id"], "tool": "bash"},
+    )
 
     rule: Rule | None = Field(None, description="Added to the agent's policy, or without `agent_id` to the workspace's.")
     permission_policy: Policy | None = Field(

@@ -4,8 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
+from api.examples import IDS
 from api.requests.agents import MaxTurns, ModelParam
-from api.requests.base import AtMost, Body, Created, Id, Metadata, MetadataPatch, Paged, System, Unsupported
+from api.requests.base import AtMost, Body, Created, Id, Metadata, MetadataPatch, Paged, System, Unsupported, examples
 from api.requests.events import UserMessage
 from api.requests.policy import ApprovalDefaults, Policy
 from api.requests.servers import McpServers, normal_servers
@@ -64,7 +65,16 @@ Agent = Annotated[
 
 
 class SessionCreate(Body):
-    """POST /v1/sessions."""
+    """A new session."""
+
+    model_config = examples(
+        {"agent": IDS["agent_id"], "environment_id": IDS["environment_id"], "title": "Order 1042"},
+        {
+            "agent": {"type": "agent", "id": IDS["agent_id"], "version": 1},
+            "environment_id": IDS["environment_id"],
+            "initial_events": [{"type": "user.message", "content": [{"type": "text", "text": "Please refund order 1042."}]}],
+        },
+    )
 
     agent: Agent
     environment_id: Id
@@ -91,7 +101,11 @@ class SessionAgentUpdate(Body):
 
 
 class SessionUpdate(Body):
-    """POST /v1/sessions/{id}: what is left out is kept; metadata is a patch."""
+    """Changes of a session. A field that is left out is kept, and metadata is a patch."""
+
+    model_config = examples(
+        {"title": "Order 1042, closed", "metadata": {"order": "1042"}},
+    )
 
     agent: SessionAgentUpdate | None = None
     title: Title | None = None

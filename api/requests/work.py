@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from api.requests.base import Body, MetadataPatch, Paged, Query
+from api.requests.base import Body, MetadataPatch, Paged, Query, examples
 
 
 class WorkPoll(Query):
@@ -20,13 +20,21 @@ class Heartbeat(Query):
 
 
 class WorkStop(Body):
-    """POST .../work/{id}/stop."""
+    """How a piece of work is stopped."""
+
+    model_config = examples(
+        {"force": True},
+    )
 
     force: bool | None = None
 
 
 class WorkUpdate(Body):
-    """POST .../work/{id}: a patch."""
+    """Changes of a piece of work. Metadata is a patch."""
+
+    model_config = examples(
+        {"metadata": {"host": "worker-7"}},
+    )
 
     metadata: MetadataPatch
 

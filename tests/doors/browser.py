@@ -1,4 +1,4 @@
-"""The inbox in a real browser."""
+"""Pages in a real browser, first of all the inbox."""
 
 import shutil
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def chromium() -> Iterator[Browser]:
     """Whichever of its kind is installed. Skips, saying so, where none is."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
-        pytest.skip("NOT TESTED, the inbox as a page: there is no Chromium")
+        pytest.skip("NOT TESTED, the pages: there is no Chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])  # root has no sandbox
         try:
@@ -28,21 +28,27 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
+def watched(page: Page) -> list[str]:
+    """The faults of a page from now on: errors of its code, and whatever its policy refused."""
+    faults: list[str] = []
+
+    def note(message: Any) -> None:
+        # The browser notes every response that is an error, whatever the page makes of it.
+        if message.type == "error" and not message.text.startswith("Failed to load resource"):
+            faults.append(message.text)
+
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", note)
+    return faults
+
+
 class Inbox:
     """A person at the page."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page, self.url = page, url
         page.set_default_timeout(PATIENCE)
-        self.faults: list[str] = []
-        """What went wrong in the page's own code, or was refused by its policy."""
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("console", self._note)
-
-    def _note(self, message: Any) -> None:
-        # A refused request is noted by the browser, whatever the page makes of it.
-        if message.type == "error" and not message.text.startswith("Failed to load resource"):
-            self.faults.append(message.text)
+        self.faults = watched(page)
 
     def enter(self, key: str, place: str = "") -> None:
         """Open a view with this key."""

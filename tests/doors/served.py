@@ -24,7 +24,9 @@ HOUSE = Path(__file__).parents[2]
 
 MODEL = "claude-opus-5-5"
 SCRIPTS = {f"/inbox/{script.name}" for script in (HOUSE / "api/inbox").glob("*.js")}
-KEYLESS = {"/healthz", "/readyz", "/openapi.json", "/docs", "/inbox"} | SCRIPTS
+PARTS = {f"/docs/{name}" for name in ("docs.js", "swagger-ui-bundle.js", "swagger-ui.css")}
+"""The files of the page `/docs`."""
+KEYLESS = {"/", "/healthz", "/readyz", "/openapi.json", "/docs", "/inbox"} | SCRIPTS | PARTS
 """Routes without a key: they tell of no workspace."""
 FIRST, RETRY = ({"x-stainless-retry-count": tried} for tried in "01")
 """Headers of an SDK's tries."""

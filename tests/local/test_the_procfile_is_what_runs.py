@@ -11,7 +11,7 @@ from deploy.local import ROOT
 from models.variables import PROCESSES
 
 LINES = parse_procfile((ROOT / "Procfile").read_text()).processes
-SHOW = "python() { printf '%s\\n' \"$@\"; }; celery() { printf '%s\\n' celery \"$@\"; }; gunicorn() { printf '%s\\n' gunicorn \"$@\"; }; "
+SHOW = "".join(f"{program}() {{ printf '%s\\n' {program} \"$@\"; }}; " for program in ("python", "celery", "gunicorn"))
 
 
 def words(name: str, **env: str) -> list[str]:

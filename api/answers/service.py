@@ -1,0 +1,27 @@
+"""What the server says of itself: where to read on, and its OpenAPI document."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from api.answers.base import Answer
+
+
+class Service(Answer):
+    """What runs here, and where to read on. Each link is a path on this server."""
+
+    name: Literal["assent"]
+    version: str = Field(examples=["0.1.0"])
+    docs: Literal["/docs"]
+    openapi: Literal["/openapi.json"]
+    healthz: Literal["/healthz"]
+
+
+class OpenApi(Answer):
+    """An OpenAPI 3.1 document."""
+
+    openapi: Literal["3.1.0"]
+    tags: list[dict[str, str]] = Field(examples=[[{"name": "agents"}]])
+    info: dict[str, str] = Field(examples=[{"title": "Assent", "version": "0.1.0"}])
+    paths: dict[str, Any] = Field(examples=[{"/healthz": {"get": {"summary": "Report that the process is alive."}}}])
+    components: dict[str, Any]

@@ -1,0 +1,122 @@
+"""Examples of requests and responses, made from their JSON Schemas, so that each value is declared once, at its field.
+
+A model or a field that declares `examples` is shown by them. Every other object is composed of its fields' examples. An optional
+field is left out unless it declares one, and a field that may be null is null unless its other type declares one.
+"""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+Json = dict[str, Any]
+
+REF = "#/components/schemas/"
+_SUMMARY_LENGTH = 60
+
+IDS = {
+    kind: f"{prefix}_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"
+    for kind, prefix in {
+        "agent_id": "agent",
+        "api_key_id": "key",
+        "approval_id": "appr",
+        "environment_id": "env",
+        "event_id": "sevt",
+        "grant_id": "grnt",
+        "request_id": "req",
+        "session_id": "sesn",
+        "thread_id": "sthr",
+        "work_id": "work",
+        "workspace_id": "wrkspc",
+    }.items()
+}
+"""An id of each kind, by the name that it has in paths and in other objects."""
+
+TIME = "2026-01-31T12:00:00.000000Z"
+
+_MESSAGES = {
+    400: "limit: must be at most 100.",
+    401: "No API key: send one as x-api-key or as authorization: Bearer.",
+    403: "The key lacks the scope agents.",
+    404: f"There is no agent '{IDS['agent_id']}'.",
+    408: "The body did not arrive within 60 s, the longest that this server waits.",
+    409: "The approval was decided before, and differently.",
+    412: "expected_last_heartbeat: is not the last one.",
+    413: "The body is larger than 33554432 bytes, the most that this server takes; send less at once.",
+    415: "Send the body as JSON, with `content-type: application/json` and without `content-encoding`.",
+    429: "Too many requests with this key; try again in 1 s.",
+    500: "Something failed here that should not have. Its trace is in the server's log under this request id.",
+    503: "The server is busy or its database is away; try again in a moment.",
+}
+
+
+class NoExample(Exception):
+    """A schema declares no example, and none can be composed."""
+
+
+def of_error(status: int, error_type: str) -> Json:
+    """The body of an error with this status."""
+    message = _MESSAGES.get(status, f"{HTTPStatus(status).description}.")
+    return {
+        "type": "error",
+        "error": {"type": error_type, "message": message},
+        "request_id": IDS["request_id"],
+    }
+
+
+def media(schema: Json, schemas: Mapping[str, Json]) -> Json:
+    """The part of a media type that shows examples: one, or several that a reader can choose from."""
+    declared = _resolved(schema, schemas).get("examples", [])
+    if len(declared) < 2:
+        return {"example": compose(schema, schemas)}
+    return {"examples": {f"example-{number}": _named(value) for number, value in enumerate(declared, 1)}}
+
+
+def compose(schema: Json, schemas: Mapping[str, Json], where: str = "") -> Any:
+    """An example of the schema. Raises NoExample, with the path of the field that lacks one."""
+    known = schema.get("examples") or ([schema["const"]] if "const" in schema else schema.get("enum"))
+    if known:
+        return known[0]
+    if "$ref" in schema:
+        return compose(schemas[schema["$ref"].removeprefix(REF)], schemas, where or schema["$ref"].removeprefix(REF))
+    if options := schema.get("anyOf") or schema.get("oneOf"):
+        nullable = {"type": "null"} in options
+        return None if nullable and "examples" not in options[0] else compose(options[0], schemas, where)
+    if "default" in schema:
+        return schema["default"]
+    return _of_type(schema, schemas, where)
+
+
+def _of_type(schema: Json, schemas: Mapping[str, Json], where: str) -> Any:
+    if schema.get("format") == "date-time":
+        return TIME
+    match schema.get("type"):
+        case "object":
+            required = schema.get("required", ())
+            fields = schema.get("properties", {}).items()
+            return {
+                name: compose(field, schemas, f"{where}.{name}")
+                for name, field in fields
+                if name in required or "examples" in field
+            }
+        case "array":
+            empty = schema.get("maxItems") == 0
+            return [] if empty else [compose(schema["items"], schemas, f"{where}[]")]
+        case "boolean":
+            return False
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "null":
+            return None
+    raise NoExample(f"{where}: declare examples at the field.")
+
+
+def _resolved(schema: Json, schemas: Mapping[str, Json]) -> Json:
+    while "$ref" in schema and "examples" not in schema:
+        schema = schemas[schema["$ref"].removeprefix(REF)]
+    return schema
+
+
+def _named(value: Any) -> Json:
+    text = json.dumps(value, ensure_ascii=False)
+    return {"summary": text if len(text) <= _SUMMARY_LENGTH else text[:_SUMMARY_LENGTH] + "…", "value": value}

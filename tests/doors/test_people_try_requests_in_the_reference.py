@@ -1,0 +1,78 @@
+"""`/docs` is a page on which people search the API and try a request. Nothing on it comes from elsewhere."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from doors.browser import PATIENCE, watched
+from doors.served import PARTS, Caller, good
+from playwright.sync_api import Browser, Page, expect
+
+
+@pytest.fixture(scope="module")
+def reference(browser: Browser, api: str) -> Iterator[Page]:
+    """The page in a window of its own. Nothing may go wrong on it, and it may ask no other server."""
+    with browser.new_context() as window:
+        page = window.new_page()
+        page.set_default_timeout(PATIENCE)
+        faults = watched(page)
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{api}/docs")
+        expect(page.locator(".opblock-summary").first).to_be_visible()
+        yield page
+        assert faults == []
+        assert [url for url in asked if not url.startswith((f"{api}/", "data:"))] == []
+
+
+def test_every_operation_is_on_the_page(reference: Page, api: str) -> None:
+    document = httpx.get(f"{api}/openapi.json", trust_env=False).json()
+    count = sum(len(routes) for routes in document["paths"].values())
+    reference.get_by_placeholder("Search the operations").fill("")
+    expect(reference.locator(".opblock-summary")).to_have_count(count)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "path"),
+    [("revoke", "/v1/grants/{grant_id}"), ("POST rotate", "/v1/organizations/api_keys/{api_key_id}/rotate")],
+)
+def test_a_search_finds_operations_by_their_words(reference: Page, phrase: str, path: str) -> None:
+    reference.get_by_placeholder("Search the operations").fill(phrase)
+    expect(reference.locator(".opblock-summary")).to_have_count(1)
+    expect(reference.locator(".opblock-summary-path")).to_have_attribute("data-path", path)
+
+
+def test_a_request_is_tried_with_an_api_key(reference: Page, caller: Caller) -> None:
+    reference.locator(".auth-wrapper").get_by_role("button", name="Authorize").click()
+    dialog = reference.locator(".modal-ux")
+    dialog.locator("input").first.fill(caller.headers["x-api-key"])
+    dialog.get_by_role("button", name="Apply credentials").first.click()
+    dialog.get_by_role("button", name="Close").last.click()
+    reference.get_by_placeholder("Search the operations").fill("create an agent")
+    operation = reference.locator("#operations-agents-agents_create")
+    operation.locator(".opblock-summary-control").click()
+    operation.get_by_role("button", name="Try it out").click()
+    operation.get_by_role("button", name="Execute").click()
+    response = operation.locator(".live-responses-table")
+    expect(response.locator(".response-col_status").last).to_contain_text("200")
+    [agent] = good(caller.get("/v1/agents"))["data"]
+    expect(response).to_contain_text(agent["id"])
+    assert agent["name"] == "Helper"  # the example, sent as it was shown
+
+
+def test_its_policy_takes_scripts_and_styles_from_this_server_only(api: str) -> None:
+    for path in ("/docs", *PARTS):
+        answer = httpx.get(f"{api}{path}", trust_env=False)
+        assert answer.status_code == 200
+        policy: dict[str, Any] = dict(part.split(" ", 1) for part in answer.headers["content-security-policy"].split("; "))
+        assert policy["default-src"] == "'none'"
+        assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
+        assert policy["frame-ancestors"] == policy["form-action"] == policy["base-uri"] == "'none'"
+
+
+def test_a_file_that_has_not_changed_is_not_sent_again(api: str) -> None:
+    for path in PARTS:
+        first = httpx.get(f"{api}{path}", trust_env=False)
+        again = httpx.get(f"{api}{path}", headers={"if-none-match": first.headers["etag"]}, trust_env=False)
+        assert (again.status_code, again.content) == (304, b"")

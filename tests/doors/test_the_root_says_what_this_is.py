@@ -1,0 +1,29 @@
+"""`/` needs no key: a browser is sent to the inbox, and a program learns what runs here and where to read on."""
+
+from importlib.metadata import version
+
+import httpx
+import pytest
+from doors.served import Caller, good
+
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "application/json, text/html;q=0.9", "text/plain"])
+def test_a_program_gets_the_version_and_links_that_work(api: str, accept: str) -> None:
+    with Caller(api, "") as nobody:
+        said = good(nobody.get("/", headers={"accept": accept}))
+        assert (said["name"], said["version"]) == ("assent", version("assent"))
+        for link in ("docs", "openapi", "healthz"):
+            assert nobody.get(said[link]).status_code == 200
+
+
+@pytest.mark.parametrize("accept", [BROWSER, "text/html"])
+def test_a_browser_is_sent_to_the_inbox(api: str, accept: str) -> None:
+    with Caller(api, "") as nobody:
+        sent = nobody.get("/", headers={"accept": accept})
+        assert sent.status_code == 303
+        assert sent.headers["vary"] == "accept"
+        page = httpx.get(httpx.URL(f"{api}/").join(sent.headers["location"]), trust_env=False)
+    assert page.url.path == "/inbox"
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
