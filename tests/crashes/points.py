@@ -16,6 +16,7 @@ from models.audit import seals
 from models.audit.principal import Principal
 from models.database import transactions
 from models.flow import due
+from models.flow.rejudging import Unresolved
 from models.session import lease
 from models.session.attempt import Attempt
 from models.session.tool_call import ToolCall
@@ -44,14 +45,23 @@ def _keep_listing(workspace_id: str, url: str, ask: Callable[[], Any], keep: Cal
     keep(workspace_id, url, asked)
 
 
+def _claimed(*args: Any, claim: Callable[..., Any] = flow.claim_call) -> Any:
+    doing.set("claim_call")
+    found = claim(*args)
+    if isinstance(found, Unresolved):
+        doing.set(READS)  # the worker looks where the paths lead, and claims it then
+    return found
+
+
 def _loaded(model: str, provider_for: Callable[[str], Any] = providers.provider_for) -> Any:
     provider = provider_for(model)
     provider.ask = watch("model")(provider.ask)
     return provider
 
 
-for _verb in ("claim_turn", "checkpoint", "fail_turn", "claim_call", "finish_call", "lose_call", "expire_due", "receive"):
+for _verb in ("claim_turn", "checkpoint", "fail_turn", "finish_call", "lose_call", "expire_due", "receive"):
     setattr(flow, _verb, name(_verb)(getattr(flow, _verb)))
+flow.claim_call = _claimed
 for _verb in ("rescue_turn", "rescue_call", "expire_calls", "release_waiting", "swept", "remind_due", "offer_work"):
     setattr(flow, _verb, name(_verb)(getattr(flow, _verb)))
 for _verb in ("renew", "look"):
