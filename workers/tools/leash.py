@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from workers.tools import keeper, lease_clock
+from workers.tools import guarding, keeper, lease_clock
 from workers.tools.interpreter import compiled, environment, python
 from workers.tools.keeper import END_SECONDS
 from workers.tools.kinds import LAPSED, OutcomeUnknown, ToolError
@@ -82,7 +82,7 @@ class Leash:
         report, keeper_report = os.pipe()
         try:
             self._keeper = subprocess.Popen(  # noqa: S603 - our own program
-                python(_KEEPER, str(keeper_report)),
+                python(_KEEPER, str(keeper_report), guarding.mark()),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
