@@ -72,16 +72,20 @@ sources.listen(list_changed)
 
 
 def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, str | ToolError]) -> Taken | None:
-    """The claimed call. Where the claim needs to know where paths lead, `judged` gets them and the call is claimed again."""
+    """The claimed call. Where the claim has to know more of the session's files, they are looked at and the call is claimed again.
+
+    `judged` gets where the paths in the call's input lead.
+    """
     if not leases.ready():
         return None
     storage_id = workdir.storage_id(settings().workdir_root)
-    hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of, git_may_run=_git_may_run)
+    hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of)
     claimed = _claim_once(call_id, session_id, workspace_id, hands)
     if isinstance(claimed, Unresolved):
         judged |= _resolved(session_id, claimed.paths)  # with no transaction open: the files may be far away
         places = {path: None if isinstance(place, ToolError) else place for path, place in judged.items()}
-        hands = replace(hands, places=places)
+        git_may_run = _git_may_run(session_id, claimed.git_line) if claimed.git_line else None
+        hands = replace(hands, places=places, git_may_run=git_may_run)
         claimed = _claim_once(call_id, session_id, workspace_id, hands)
     return None if isinstance(claimed, Unresolved) else claimed  # its rules changed meanwhile: a later hint claims it
 

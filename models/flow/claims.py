@@ -19,6 +19,7 @@ from models.pure.fitting import misfit
 from models.pure.masking import mask
 from models.pure.naming import OURS
 from models.pure.policy import Verdict
+from models.pure.shell import read
 from models.session.approval import Approval
 from models.session.session import Session
 from models.session.stored_result import StoredResult
@@ -40,8 +41,8 @@ class Hands:
     it."""
     places: Places = field(default_factory=dict)
     """Where paths lead that an earlier claim of the same call found Unresolved."""
-    git_may_run: Callable[[str, str], bool] = lambda _session_id, _command: False
-    """Whether git, in a command line, could run a program that a repository in the session's files names."""
+    git_may_run: bool | None = None
+    """Whether git could run a program that a repository in the session's files names; None: nobody has looked yet."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class _Word:
 
 
 def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | Unresolved | None:
-    """Take a queued call, its attempt's row written. Unresolved: not yet, `hands.places` lacks some of its paths.
+    """Take a queued call, its attempt's row written. Unresolved: not yet, `hands` lacks what the worker has to find in the files.
 
     None if it is not to be had, if this worker has not what it takes, or if it needs no worker: its result was cached. What is
     about to run must hash to what was judged and, if it was asked, to what was decided; otherwise it is refused for good.
@@ -92,7 +93,9 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
         call.held_back = lacking
     if lacking:
         return None
-    _look_for_git(session, call, hands)
+    git_line = _git_line(session, call)
+    if git_line and hands.git_may_run:
+        session.git_written = True  # so that this call, when it is judged again, and later ones are asked
     word = _word(db, call)
     if word is None:
         session.note(_actor(session), "tool_call.input_changed", call.id, input_sha256=call.input_sha256)
@@ -101,8 +104,8 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
         return None
     rules = ruling(db, session)
     judged = judge_again(db, session, rules, call, hands.places)
-    if isinstance(judged, Unresolved):
-        return judged
+    if isinstance(judged, Unresolved) or (git_line and hands.git_may_run is None):
+        return Unresolved(judged.paths if isinstance(judged, Unresolved) else frozenset(), git_line)
     entry = _entry(db, call, hands)
     if not _may_begin(db, session, rules, call, entry, word, judged) or _answered_before(db, session, call):
         carry_on(db, session)
@@ -132,11 +135,13 @@ def _lacking(session: Session, call: ToolCall, hands: Hands) -> str | None:
     return None
 
 
-def _look_for_git(session: Session, call: ToolCall, hands: Hands) -> None:
-    """Have the session remember what was found, so that this call, when it is judged again, and later ones are asked."""
+def _git_line(session: Session, call: ToolCall) -> str | None:
+    """The call's command line, if it runs git and the session's files have to be looked at before."""
     command = call.input.get("command") if call.kind == "builtin" and call.name == "bash" else None
-    if isinstance(command, str) and not session.git_written and hands.git_may_run(session.id, command):
-        session.git_written = True
+    if not isinstance(command, str) or session.git_written:
+        return None
+    line = read(command)
+    return command if not line.doubt and line.runs("git") else None
 
 
 def _entry(db: Db, call: ToolCall, hands: Hands) -> Entry | None:

@@ -1,7 +1,7 @@
 """A call that a worker is about to begin is judged once more: by its input, and by where the paths in the input lead.
 
-Only tools workers have the files. So a claim first says which paths it has to know (`Unresolved`); the worker follows them, with no
-transaction open, and claims again.
+Only tools workers have the files. So a claim first says what it has to know of them (`Unresolved`). The worker looks at the files,
+with no transaction open, and claims again.
 """
 
 from collections.abc import Mapping
@@ -27,9 +27,12 @@ Places = Mapping[str, str | None]
 
 @dataclass(frozen=True)
 class Unresolved:
-    """A claim that cannot be judged before the worker has said where these paths lead."""
+    """A claim that cannot be judged before the worker has looked at the session's files."""
 
-    paths: frozenset[str]
+    paths: frozenset[str] = frozenset()
+    """Paths in the input; the claim has to know where they lead."""
+    git_line: str | None = None
+    """A command line that runs git; the claim has to know whether git could run a program that a repository in the files names."""
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ def test_what_a_grant_covers_is_said_before_it_is_given(person: Inbox, caller: C
     first, _other = asked(caller, stage, call(command="ls -l"), call(command="ls -la"))
     person.open(approval_of(caller, first)["id"])
     person.page.get_by_label("session: for the rest of this session").check()
-    expect(person.page.get_by_text("It covers every call of bash, for the rest of this session. 1 more that waits")).to_be_visible()
+    expect(person.page.get_by_text("known to run no others), for the rest of this session. 1 more that waits")).to_be_visible()
     person.page.get_by_label("Rule", exact=True).fill("no rule at all(")
     expect(person.page.get_by_text("match: ")).to_be_visible()
     with transaction(stage.workspace_id) as db:
@@ -355,7 +355,7 @@ def test_what_was_given_is_seen_and_taken_back(person: Inbox, caller: Caller, wa
     given = decide(caller, waiting, result="allow", scope="always", max_uses=3)["grant"]
     person.open("grants")
     expect(person.rows).to_have_count(1)
-    expect(person.rows.first).to_contain_text(f"every call of bash, in every session of {given['agent_id']}")
+    expect(person.rows.first).to_contain_text(f"known to run no others), in every session of {given['agent_id']}")
     expect(person.rows.first).to_contain_text("0 of 3 uses")
     person.page.get_by_role("link", name="with this approval").click()
     assert "every call of bash" in person.decided("allowed")

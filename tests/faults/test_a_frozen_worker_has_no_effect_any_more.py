@@ -3,9 +3,10 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from crashes.hints import use_redis
 from crashes.journey import Journey, bash
@@ -29,16 +30,32 @@ def shift(shift_env: dict[str, str], fault_folder: Path) -> Iterator[dict[str, W
         yield workers
 
 
-@pytest.mark.parametrize(("outcome", "effects"), [("rerun", 1), ("give_up", 0)])
+def stop(worker: Worker, tree: list[psutil.Process]) -> None:
+    os.killpg(worker.process.running.pid, signal.SIGSTOP)
+    for process in tree:
+        with suppress(psutil.NoSuchProcess):  # a `sleep` that is over
+            process.suspend()
+
+
+def wake(worker: Worker, tree: list[psutil.Process]) -> None:
+    """The deepest first: a command gets a head start on its keeper."""
+    for process in reversed(tree):
+        with suppress(psutil.NoSuchProcess):
+            process.resume()
+    os.killpg(worker.process.running.pid, signal.SIGCONT)
+
+
+@pytest.mark.parametrize(("stopped", "outcome", "effects"), [("group", "rerun", 1), ("tree", "give_up", 0)])
 def test_what_it_was_doing_never_takes_effect(
     journeys: Callable[[], Journey],
     shift: dict[str, Worker],
     monkeypatch: pytest.MonkeyPatch,
     shift_env: dict[str, str],
+    stopped: str,
     outcome: str,
     effects: int,
 ) -> None:
-    """The worker is stopped with its whole process group. Its command is in another, and would go on."""
+    """The worker is stopped with its process group, and its command would go on; or with its whole tree, keeper and command too."""
     use_redis(monkeypatch, f"{shift_env['REDIS_URL'][:-1]}3")
     zombie, other = shift["tools"], shift["all"]
     other.sleep()
@@ -46,7 +63,8 @@ def test_what_it_was_doing_never_takes_effect(
     journey.say(SCRIPT, "then", "say Done.")
     found = journey.until(lambda seen: [a for a in seen.attempts if "begun" in (a.output or "")])
     assert zombie.has(found.calls[0].worker)
-    os.killpg(zombie.process.running.pid, signal.SIGSTOP)
+    tree = zombie.process.family if stopped == "tree" else []
+    stop(zombie, tree)
     try:
         other.wake()
         unknown = journey.until_asked("unknown_outcome")
@@ -54,7 +72,7 @@ def test_what_it_was_doing_never_takes_effect(
         (journey.workdirs / journey.session_id / "files" / "go").touch()
         journey.until_idle()
     finally:
-        os.killpg(zombie.process.running.pid, signal.SIGCONT)
+        wake(zombie, tree)
         other.wake()
     journey.until(lambda seen: seen.attempts[0].late_result)
     assert journey.effects() == effects

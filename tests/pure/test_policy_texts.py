@@ -198,6 +198,7 @@ def test_rules_go_out_as_they_came_in() -> None:
     }
 
 
+KNOWN = " (beside a rule that denies or asks about commands: only programs that are known to run no others)"
 SURE = ", where it is sure which commands run, and all commands of the line are allowed"
 TOOLS = st.text("abcXY_-*?.", min_size=1, max_size=8) | st.sampled_from(["bash", "Bash", "read", "mcp__a", "mcp__a__b", "write"])
 PATTERNS = st.text("ab *'\"\\=:/(){};$", max_size=8)
@@ -234,7 +235,7 @@ def test_whatever_is_read_is_written_to_be_read_again(match: Any, effect: str) -
 @pytest.mark.parametrize(
     ("match", "words"),
     [
-        ("bash", "every call of bash"),
+        ("bash", f"every call of bash{KNOWN}"),
         ("*", "every call of every tool"),
         ("mcp__github__*", "every call of every tool of the MCP server github"),
         ("mcp__github__get_*", "every call of every tool named like mcp__github__get_*"),
@@ -256,6 +257,7 @@ def test_what_a_rule_covers_is_said_in_plain_words(match: Any, words: str) -> No
 
 def test_a_rule_that_denies_says_that_it_reaches_into_lines() -> None:
     """And that an expression is sought anywhere."""
+    assert covers(Rule("deny", match_of("bash"))) == "every call of bash"
     assert (
         covers(Rule("deny", match_of("bash(rm *)"))) == "every bash command that starts with `rm`, also as a part of a longer line"
     )

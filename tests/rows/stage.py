@@ -217,14 +217,16 @@ class Stage:
         *,
         has: Callable[[str], bool] = lambda _address: True,
         links: dict[str, str] | None = None,
+        git_may_run: bool = False,
     ) -> ToolCall | None:
-        """Claim a tool call. `links`: where paths lead; all others lead where they say."""
+        """Claim a tool call. `links`: where paths lead; all others lead where they say. `git_may_run`: what the look finds."""
         hands = flow.Hands("worker", storage_id, has, sources.entry_of)
         while True:
             taken = self.locked(found.session_id, lambda db, session, hands=hands: flow.claim_call(db, session, found.id, hands))
             if not isinstance(taken, flow.Unresolved):
                 return taken.call if taken else None
-            hands = replace(hands, places={path: (links or {}).get(path, path) for path in taken.paths})
+            places = {path: (links or {}).get(path, path) for path in taken.paths}
+            hands = replace(hands, places=places, git_may_run=git_may_run if taken.git_line else None)
 
     def run_call(self, found: ToolCall, output: str = "ok", *, is_error: bool = False) -> None:
         """A tool's whole run."""

@@ -1,6 +1,7 @@
 """Git runs what the files of a repository say: a write there is asked, and git commands are asked from then on."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,10 @@ from models.database.transactions import transaction
 from models.flow.explanations import explain
 from models.session.session import Session
 from models.session.tool_call import ToolCall
+from models.settings import settings
+from workers import tool as task
+from workers.tools import workdir
+from workers.tools.builtin import git_look
 
 STATUS = call(command="git status")
 CONFIG: dict[str, Any] = {"file_path": "src/.git/config", "content": "[core]\n\tfsmonitor = ./x\n"}
@@ -93,12 +98,49 @@ def test_what_the_client_s_own_worker_writes_counts_as_well(stage: Stage) -> Non
 
 
 def test_what_a_worker_finds_before_git_runs_counts_as_written(stage: Stage, session: str) -> None:
-    lines: list[tuple[str, str]] = []
-    hands = flow.Hands("worker", "stor_1", lambda _address: True, git_may_run=lambda *line: not lines.append(line))
     stage.message(session)
-    for found in stage.reply(session, call("read", file_path="x"), STATUS):
-        stage.locked(session, lambda db, locked, found=found: flow.claim_call(db, locked, found.id, hands))
-    assert lines == [(session, "git status")]
+    [ordinary, status] = stage.reply(session, call(command="ls"), STATUS)
+    assert stage.claim_call(ordinary, git_may_run=True)
+    assert not stage.read(session).git_written
+    stage.claim_call(status, git_may_run=True)
+    assert stage.read(session).git_written
+
+
+def test_a_claim_of_git_waits_for_the_worker_s_look_and_then_holds(stage: Stage, session: str) -> None:
+    stage.message(session)
+    [ordinary, status] = stage.reply(session, call(command="ls"), call(command="cd src && git status"))
+    assert stage.locked(session, lambda db, locked: isinstance(flow.claim_call(db, locked, ordinary.id, HANDS), flow.Taken))
+    unresolved = stage.locked(session, lambda db, locked: flow.claim_call(db, locked, status.id, HANDS))
+    assert unresolved == flow.Unresolved(git_line="cd src && git status")
+    assert stage.get(ToolCall, status.id).status == "queued"
+    hands = replace(HANDS, git_may_run=False)
+    assert stage.locked(session, lambda db, locked: isinstance(flow.claim_call(db, locked, status.id, hands), flow.Taken))
+
+
+def test_a_worker_looks_at_the_files_while_the_session_is_free(
+    stage: Stage, session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A configuration that is long to read is no reason for others to wait: the look is made in no transaction."""
+    monkeypatch.setenv("ASSENT_WORKDIR_ROOT", str(tmp_path / "workdirs"))
+    settings.cache_clear()
+    stage.message(session)
+    [found] = stage.reply(session, STATUS)
+    git = workdir.session_root(session) / "files" / ".git"
+    git.mkdir()
+    (git / "config").write_text("[core]\n\tfsmonitor = ./x\n[alias]\n\tst = !./x\n")
+    locks: list[bool] = []
+    looks = git_look.may_run_programs
+
+    def look(files: Path, command: str) -> bool:
+        with transaction(stage.workspace_id) as db:
+            locks.append(Session.try_lock(db, session) is not None)
+        return looks(files, command)
+
+    monkeypatch.setattr(git_look, "may_run_programs", look)
+    task.run(found.id, session, stage.workspace_id)
+    settings.cache_clear()
+    assert locks == [True]
+    assert stage.get(ToolCall, found.id).status == "asked"
     assert stage.read(session).git_written
 
 
@@ -124,14 +166,13 @@ def test_no_deadline_allows_such_a_write(stage: Stage, clock: Any) -> None:
 
 
 def test_a_call_that_was_allowed_is_asked_at_its_claim_if_git_would_run_a_program(stage: Stage, session: str) -> None:
-    hands = flow.Hands("worker", "stor_1", lambda _address: True, git_may_run=lambda *_line: True)
     stage.message(session)
     [found] = stage.reply(session, STATUS)
     assert found.status == "queued"
-    assert stage.locked(session, lambda db, locked: flow.claim_call(db, locked, found.id, hands)) is None
+    assert stage.claim_call(found, git_may_run=True) is None
     assert stage.get(ToolCall, found.id).status == "asked"
     stage.confirm(session, found.id)
-    assert stage.locked(session, lambda db, locked: flow.claim_call(db, locked, found.id, hands))
+    assert stage.claim_call(found, git_may_run=True)
 
 
 def test_a_queued_call_of_git_is_asked_once_a_write_began(stage: Stage, session: str) -> None:

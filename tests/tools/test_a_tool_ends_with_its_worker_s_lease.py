@@ -1,5 +1,6 @@
 """A worker that is frozen past its lease has no effect any more, neither meanwhile nor when it is woken (I2)."""
 
+import contextlib
 import fcntl
 import json
 import math
@@ -20,17 +21,21 @@ from models.settings import settings
 from workers.tools.errors import OutcomeUnknown
 from workers.tools.kinds import ToolContext
 from workers.tools.python import running
-from workers.tools.sandbox import lease_clock
+from workers.tools.sandbox import guarding, lease_clock, processes
 
 pytestmark = [pytest.mark.crash]
 
-LEASE = 2.0
+LEASE = 3.0
+START_SECONDS = 40
+"""A worker imports for seconds where many tests run at once."""
 WORKER = f"""
 import json, sys
 from workers.tools import registry, workdir
-from workers.tools.sandbox import lease_clock
+from workers.tools.builtin import shell
+from workers.tools.sandbox import guarding, lease_clock
 root = workdir.session_root("sesn_1")
 tool, fields = json.loads(sys.stdin.read())
+assert shell.shell_ready() is None and guarding.mark()
 lease_clock.extend(lease_clock.now() + {LEASE})
 registry.execute(registry.look_up(tool), registry.ToolContext("sevt_call", "sesn_1", root, 60), fields)
 """
@@ -81,7 +86,7 @@ def frozen_shell(files: Path, mark: str, freeze: Callable[[int], None]) -> None:
     """A command and a detached one wait for a file; their worker is frozen past its lease, the file is made, the worker wakes."""
     waits = f"bash -c '{WAITS}' {mark}"
     process = worker(json.dumps(["bash", {"command": f"(setsid {waits} &); {waits}"}]))
-    until(lambda: len(alive(mark)) >= 2)
+    until(lambda: len(alive(mark)) >= 2, START_SECONDS)
     freeze(process.pid)
     until(lambda: not alive(mark), seconds=LEASE + 5)
     (files / "go").touch()
@@ -98,6 +103,75 @@ def test_so_is_one_whose_worker_is_frozen_with_its_whole_process_group(files: Pa
     frozen_shell(files, mark, lambda pid: os.killpg(pid, signal.SIGSTOP))
 
 
+def stop_tree(pid: int) -> list[psutil.Process]:
+    """Stop a process and all that is below it, its keepers among them; what was stopped."""
+    top = psutil.Process(pid)
+    top.suspend()  # first, so that it starts no more
+    stopped = [top, *top.children(recursive=True)]
+    for process in stopped[1:]:
+        with contextlib.suppress(psutil.NoSuchProcess):  # a `sleep` that is over
+            process.suspend()
+    assert alive("/keeper.", stopped)
+    return stopped
+
+
+def wake_tree(stopped: list[psutil.Process]) -> None:
+    """Have all of it go on, the deepest first: a command gets a head start on its keeper."""
+    for process in reversed(stopped):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.resume()
+
+
+def test_a_command_that_is_frozen_with_its_keeper_and_its_worker_has_no_effect_when_all_wake(
+    files: Path, each_shell: str, mark: str
+) -> None:
+    """Without a process outside of the tree, the command would be faster than its keeper."""
+    waits = f"bash -c '{WAITS}' {mark}"
+    process = worker(json.dumps(["bash", {"command": f"(setsid {waits} &); {waits}"}]))
+    until(lambda: len(alive(mark)) >= 2, START_SECONDS)
+    started = lease_clock.now()
+    stopped = stop_tree(process.pid)
+    (files / "go").touch()
+    until(lambda: lease_clock.now() > started + LEASE + 0.5)
+    wake_tree(stopped)
+    assert process.wait(10) == 0
+    assert not (files / "effects").exists()
+
+
+def sentinel_of(pid: int) -> psutil.Process:
+    """The sentinel of a process that has started a keeper."""
+    keeper = next(child for child in psutil.Process(pid).children() if "/keeper." in " ".join(child.cmdline()))
+    [found] = [one for one in alive(keeper.cmdline()[-1]) if "/sentinel." in " ".join(psutil.Process(one).cmdline())]
+    return psutil.Process(found)
+
+
+def test_a_worker_that_dies_takes_along_what_is_frozen_with_its_keeper(files: Path, mark: str) -> None:
+    """Its sentinel is none of its children, nor of its group or session, and ends after it."""
+    process = worker(json.dumps(["bash", {"command": f"bash -c '{WAITS}' {mark}"}]))
+    until(lambda: alive(mark), START_SECONDS)
+    stopped = stop_tree(process.pid)
+    sentinel = sentinel_of(process.pid)
+    assert sentinel not in stopped
+    assert os.getsid(sentinel.pid) not in {os.getsid(one.pid) for one in stopped}
+    process.kill()
+    process.wait()
+    until(lambda: all(processes.is_dead(one.pid) for one in [*stopped, sentinel]))
+    assert not (files / "effects").exists()
+
+
+def test_a_sentinel_that_was_killed_is_replaced_at_the_next_call(call, mark: str) -> None:
+    def sentinels() -> list[int]:
+        return [one for one in alive("/sentinel.") if guarding.mark() in psutil.Process(one).cmdline()]
+
+    call("bash", command="true")
+    [first] = sentinels()
+    os.kill(first, signal.SIGKILL)
+    until(lambda: first not in alive("/sentinel."))
+    call("bash", command="true")
+    [second] = sentinels()
+    assert second != first
+
+
 def test_so_is_one_that_is_frozen_itself(files: Path, mark: str) -> None:
     def freeze(pid: int) -> None:
         for frozen in [pid, *alive(mark)]:
@@ -112,7 +186,7 @@ def test_a_frozen_worker_writes_no_file_when_it_wakes(files: Path, root: Path) -
         fcntl.flock(lock, fcntl.LOCK_EX)
         process = worker(json.dumps(["write", {"file_path": "a", "content": "effect"}]))
         opened = str(root / "state" / "files.lock")
-        until(lambda: opened in {file.path for file in psutil.Process(process.pid).open_files()})
+        until(lambda: opened in {file.path for file in psutil.Process(process.pid).open_files()}, START_SECONDS)
         ends = lease_clock.now() + LEASE
         process.send_signal(signal.SIGSTOP)
         until(lambda: lease_clock.now() > ends)

@@ -8,6 +8,8 @@ from models.pure.policy.rules import FILE_PATHS, Condition, Effect, Rule
 from models.pure.policy.texts import text_of
 
 _SHOWN = 200
+_KNOWN_ONLY = "beside a rule that denies or asks about commands: only programs that are known to run no others"
+"""What an allow for all of bash covers there, as `unknown_programs` says more."""
 
 
 def covers(rule: Rule) -> str:
@@ -17,7 +19,7 @@ def covers(rule: Rule) -> str:
         return f"only this exact input of {match.tool}"
     calls = _calls(match.tool)
     if not match.conditions:
-        return calls
+        return f"{calls} ({_KNOWN_ONLY})" if match.tool == "bash" and rule.effect == "allow" else calls
     commands = [c for c in match.conditions if c.operator == "command"]
     if commands and len(match.conditions) == 1:
         return _commands(match.tool, str(commands[0].value), rule.effect)

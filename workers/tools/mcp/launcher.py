@@ -1,9 +1,9 @@
-"""Starts one MCP server and ends all of it: a program of its own, `python -I -S launcher.py LEASH PARENT FOLDER command ...`.
+"""Starts one MCP server and ends all of it: a program of its own, `python -I -S launcher.py LEASH PARENT FOLDER MARK command ...`.
 
 The server has our standard input, output and error. It ends, with everything that came of it, when it exits, when the worker
 closes LEASH (a descriptor), when the worker does not renew there, as `lease_clock.Lease` hears it, the lease that it had, and when
 the worker is dead: then the kernel closes LEASH, and sends SIGTERM besides, for the case that another process got a copy of it.
-FOLDER is where `keeper.py` is.
+FOLDER is where `keeper.py` is. By MARK the worker's sentinel knows this process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ else:
 
 
 def main() -> None:
-    leash, parent, words = int(sys.argv[1]), int(sys.argv[2]), sys.argv[4:]
+    leash, parent, words = int(sys.argv[1]), int(sys.argv[2]), sys.argv[5:]
     os.set_inheritable(leash, False)
     told, tell = os.pipe()
     os.set_blocking(tell, False)

@@ -19,7 +19,7 @@ from mcp.shared.message import SessionMessage
 from models.settings import settings
 from workers.tools.clean import decode, visible
 from workers.tools.mcp.servers import Server
-from workers.tools.sandbox import keeper, lease_clock
+from workers.tools.sandbox import guarding, keeper, lease_clock
 from workers.tools.sandbox.interpreter import compiled, environment, python
 from workers.tools.sandbox.keeper import END_SECONDS
 
@@ -49,7 +49,9 @@ class Pipes:
         leash, self._leash = os.pipe()
         try:
             self.process = subprocess.Popen(  # noqa: S603 - the operator's command
-                python(_LAUNCHER, str(leash), str(os.getpid()), _KEEPER_FOLDER, server.command or "", *server.args),
+                python(
+                    _LAUNCHER, str(leash), str(os.getpid()), _KEEPER_FOLDER, guarding.mark(), server.command or "", *server.args
+                ),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Holds one command on a leash: a program of its own, run by path as `python -I -S keeper.py REPORT_FD`.
+"""Holds one command on a leash: a program of its own, run by path as `python -I -S keeper.py REPORT_FD MARK`.
 
 It starts the command in a new session and ends everything that came of it, however deep or detached, when the
 command exits, when its time is over, when it runs into a wall, when the worker says so, when the worker is gone, and
@@ -8,7 +8,7 @@ Standard input is the leash: first the order (8 bytes of length, then marshal: b
 what `lease_clock.Lease` hears: a cancel, or a renewed lease. End of file means that the worker is dead. Standard output
 and error are the command's. REPORT_FD gets one byte before the command is started, its pid in 10 digits after, and at
 the end, once nothing is alive that could be killed, marshal of `(ended, wait status, left alive, directory)`. Without
-that end nobody knows.
+that end nobody knows. By MARK the worker's sentinel (`sentinel.py`) knows this process.
 """
 
 from __future__ import annotations
@@ -81,6 +81,8 @@ def main() -> None:
             ended = again if again in ("orphaned", "lapsed") else ended
     finally:
         status, left = end_all(command)
+    if ended == "exited" and status == signal.SIGKILL and lease_clock.now() >= lease.until:
+        ended = "lapsed"  # the sentinel was faster
     if ended != "orphaned":
         os.write(report, marshal.dumps((ended, status, left, read_directory(directory_end))))
 
@@ -193,7 +195,7 @@ def look_after(command: int, deadline: float, walls: watch.Watch | None, lease: 
 
 def tell(command: int, itself: bool) -> None:
     """Ask all of it to end (SIGTERM). `itself`: the command too, which is not asked where it only holds a sandbox."""
-    for pid, parent in processes.descendants():
+    for pid, parent in processes.descendants(os.getpid()):
         if itself or pid != command:
             quietly(processes.send, pid, parent, signal.SIGTERM)
 
@@ -227,7 +229,7 @@ def end_all(command: int) -> tuple[int | None, int]:
                     statuses[command] = found[1]
         except ChildProcessError:
             return statuses.get(command), 0
-        alive = processes.descendants()
+        alive = processes.descendants(os.getpid())
         if time.monotonic() > deadline:
             return statuses.get(command), max(len(alive), 1)
         for pid, parent in alive:

@@ -1,7 +1,7 @@
 """Until when the leases of this process hold, by this machine's clock.
 
 The heartbeat moves the time on with each renewal. Whatever begins an effect looks at it right before, and the programs that keep
-a tool's processes are told it: they end these when it passes, even if the worker is frozen. The keeper loads this too.
+a tool's processes are told it: they end these when it passes, even if the worker is frozen. These programs load this module, too.
 """
 
 from __future__ import annotations
@@ -11,10 +11,21 @@ import os
 import struct
 import time
 
+TYPE_CHECKING = False  # the keeper loads this: few imports
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _TIME = struct.Struct("=d")
 
 _until = math.inf
 """In a process without a heartbeat, such as the command line, there are no leases that could run out."""
+
+
+def _nobody(_until: float) -> None:
+    """Nobody has to be told."""
+
+
+_tell: Callable[[float], object] = _nobody
 
 
 def now() -> float:
@@ -26,6 +37,13 @@ def extend(until: float) -> None:
     """The leases hold until then."""
     global _until  # noqa: PLW0603 - one heartbeat per process
     _until = until
+    _tell(until)
+
+
+def tell(teller: Callable[[float], object]) -> None:
+    """Have `teller` called with each new end of the leases, in this process and not in its forks."""
+    global _tell  # noqa: PLW0603 - one sentinel per process
+    _tell = teller
 
 
 def until() -> float:
@@ -64,4 +82,10 @@ def renewed(until: float) -> bytes:
     return b"l" + _TIME.pack(until)
 
 
-os.register_at_fork(after_in_child=lambda: extend(math.inf))
+def _forget() -> None:
+    """In a fork: the leases and the sentinel are the parent's."""
+    tell(_nobody)
+    extend(math.inf)
+
+
+os.register_at_fork(after_in_child=_forget)

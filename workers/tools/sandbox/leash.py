@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from workers.tools.errors import LAPSED, OutcomeUnknown, ToolError
 from workers.tools.output import OutputSoFar
-from workers.tools.sandbox import keeper, lease_clock
+from workers.tools.sandbox import guarding, keeper, lease_clock
 from workers.tools.sandbox.interpreter import compiled, environment, python
 from workers.tools.sandbox.keeper import END_SECONDS
 
@@ -82,7 +82,7 @@ class Leash:
         report, keeper_report = os.pipe()
         try:
             self._keeper = subprocess.Popen(  # noqa: S603 - our own program
-                python(_KEEPER, str(keeper_report)),
+                python(_KEEPER, str(keeper_report), guarding.mark()),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -26,19 +26,35 @@ def parent_of(pid: int) -> int:
     return int(stat.rpartition(b")")[2].split()[1]) if stat else 0
 
 
-def descendants() -> list[tuple[int, int]]:
-    """Every process below this one and its parent."""
+def is_dead(pid: int) -> bool:
+    """True if a process is gone or a zombie."""
+    stat = quietly_read(f"/proc/{pid}/stat")
+    return not stat or stat.rpartition(b")")[2].split()[0] in {b"Z", b"X"}
+
+
+def marked(word: bytes) -> list[int]:
+    """Every other process that has this word as an argument in its command line. Zombies have no command line."""
+    return [pid for pid in _pids() if pid != os.getpid() and word in quietly_read(f"/proc/{pid}/cmdline").split(b"\0")]
+
+
+def descendants(*tops: int) -> list[tuple[int, int]]:
+    """Every process below these, and its parent; parents first."""
     children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc") if sys.platform == "linux" else ():  # noqa: PTH208
-        if name.isdigit() and (parent := parent_of(int(name))):
-            children.setdefault(parent, []).append(int(name))
-    found, todo = [], [os.getpid()]
+    for pid in _pids():
+        if parent := parent_of(pid):
+            children.setdefault(parent, []).append(pid)
+    found, todo = [], list(tops)
     while todo:
         parent = todo.pop()
         below = children.get(parent, [])
         found += [(pid, parent) for pid in below]
         todo += below
     return found
+
+
+def _pids() -> list[int]:
+    names = os.listdir("/proc") if sys.platform == "linux" else []  # noqa: PTH208
+    return [int(name) for name in names if name.isdigit()]
 
 
 def send(pid: int, parent: int, number: int) -> None:
