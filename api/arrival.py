@@ -13,6 +13,7 @@ import time
 from functools import cache, partial
 
 from flask import Response, request
+from gevent import monkey
 
 from models.workspace import idempotency
 
@@ -51,7 +52,7 @@ def _client() -> socket.socket | None:
 
 
 def _is(client: socket.socket, state: int) -> bool:
-    look = select.poll()
+    look = monkey.get_original("select", "poll")()  # gevent's knows neither POLLHUP nor POLLRDHUP
     look.register(client, state)
     return bool(look.poll(0))
 

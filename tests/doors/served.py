@@ -117,11 +117,11 @@ def confirmation(tool_use_id: str, result: str = "allow", **more: Any) -> dict[s
 
 
 def hang_up(caller: Caller, method: str, path: str, headers: dict[str, str], **said: Any) -> None:
-    """Ask, and do not listen."""
+    """Ask, and do not listen. MSG_MORE keeps the request back until the socket is closed, so that both arrive together."""
     request = caller.build_request(method, path, headers=headers, **said)
     head = [f"{method} {request.url.raw_path.decode()} HTTP/1.1", *(f"{name}: {value}" for name, value in request.headers.items())]
     with socket.create_connection((request.url.host, request.url.port or 80)) as client:
-        client.sendall("\r\n".join([*head, "", ""]).encode() + request.content)
+        client.sendall("\r\n".join([*head, "", ""]).encode() + request.content, getattr(socket, "MSG_MORE", 0))
 
 
 def unheard(caller: Caller, stage: Stage, method: str, path: str, **said: Any) -> Answer:

@@ -117,7 +117,7 @@ def test_an_answer_that_is_just_being_forgotten_is_not_given(stage: Stage, clock
 
     with ThreadPoolExecutor(1) as pool:
         with transaction(role="system") as db:
-            db.write("DELETE FROM answer WHERE id = %(id)s", id=kept(stage)[0].id)
+            db.rows("DELETE FROM answer WHERE id = %(id)s RETURNING id", id=kept(stage)[0].id)
             retried = pool.submit(found)
             wait_for("it waits", lambda: blocked(stage) == 1)
         assert retried.result() is None

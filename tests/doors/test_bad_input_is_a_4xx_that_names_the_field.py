@@ -285,7 +285,7 @@ def test_an_id_that_is_none_is_not_found(caller: Caller, where: str, row_id: str
 
 def test_what_is_not_there_is_not_found_and_what_is_not_taken_is_said(caller: Caller) -> None:
     bad(caller.get("/v1/nothing"), 404)
-    bad(caller.get("/"), 404)
+    bad(caller.get("/v1"), 404)
     refused = caller.put("/v1/agents", json={})
     bad(refused, 405)
     assert refused.headers["allow"] == "GET, HEAD, OPTIONS, POST"

@@ -38,7 +38,7 @@ def inside(clean_database: object, redis_url: str) -> Iterator[FlaskClient]:
     app = create_app()
     with app.test_client() as client:
         yield client
-    database.on_commit(database._say_nothing)
+    database.on_commit(database._send_nothing)
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])

@@ -19,7 +19,7 @@ def made(stage: Stage, *names: str) -> list[str]:
 
 
 def test_it_lists_them_in_pages_newest_first_and_both_ways(sdk: Anthropic, stage: Stage) -> None:
-    stage(*"abcde")
+    made(stage, *"abcde")
     keys = sdk.beta.organization.api_keys
     everything = [key.id for key in keys.list(limit=1000)]
     assert len(everything) == 6, "the client's own as well"
@@ -35,7 +35,7 @@ def test_it_lists_them_in_pages_newest_first_and_both_ways(sdk: Anthropic, stage
 
 def test_it_finds_them_by_status_and_workspace(sdk: Anthropic, stage: Stage) -> None:
     [mine] = sdk.beta.organization.api_keys.list()
-    [off, gone] = stage("off", "gone")
+    [off, gone] = made(stage, "off", "gone")
     keys = sdk.beta.organization.api_keys
     assert keys.update(off, status="inactive").status == "inactive"
     assert keys.update(gone, status="archived").status == "archived"
@@ -47,7 +47,7 @@ def test_it_finds_them_by_status_and_workspace(sdk: Anthropic, stage: Stage) -> 
 
 
 def test_it_reads_and_changes_one(sdk: Anthropic, stage: Stage) -> None:
-    [key_id] = stage("before")
+    [key_id] = made(stage, "before")
     keys = sdk.beta.organization.api_keys
     renamed = keys.update(key_id, name="after")
     assert (renamed.name, renamed.status, renamed.scope.type) == ("after", "active", "workspace")
