@@ -79,7 +79,7 @@ def pool(role: Role = "app") -> QueuePool:
     if key not in _pools:
         s = settings()
         url = {"app": s.database_url, "system": s.database_system_url, "owner": s.database_owner_url}[role]
-        _pools[key] = QueuePool(
+        made = QueuePool(
             partial(_connect, url),
             pool_size=s.database_pool_size,
             max_overflow=0,
@@ -87,6 +87,7 @@ def pool(role: Role = "app") -> QueuePool:
             use_lifo=True,  # the connection whose statements are prepared and in the server's caches
             reset_on_return=None,  # a transaction leaves nothing open
         )
+        _pools.setdefault(key, made)  # another thread may have been first
     return _pools[key]
 
 

@@ -125,6 +125,7 @@ def test_a_connection_that_redis_closed_costs_one_pause(server: OwnRedis) -> Non
 
 FORKS = """
 import os, redis
+from models.database.transactions import Hint
 from models.settings import settings
 from workers import enqueue
 
