@@ -84,7 +84,8 @@ def house(
             for worker in (turns, tools):
                 worker.said(READY)
             with psycopg.connect(database_urls.admin, autocommit=True) as db:
-                wait_for("the toolsets are announced", lambda: db.execute("SELECT 1 FROM toolset WHERE name = 'local'").fetchone())
+                both = "SELECT 1 FROM toolset WHERE name IN ('local', 'orders') HAVING count(*) = 2"
+                wait_for("the toolsets are announced", lambda: db.execute(both).fetchone(), seconds=60)
             yield House(api, mcp_url, database_urls.admin)
     with psycopg.connect(database_urls.admin) as db:
         db.execute("DROP SCHEMA IF EXISTS shop CASCADE")
