@@ -20,7 +20,7 @@ from workers.tools.python.toolset import Toolset
 GROUP = "assent.toolsets"
 OURS = ("api", "deploy", "models", "workers")
 """Our modules at the top."""
-HOME = Path(__file__).resolve().parents[2]
+HOME = Path(__file__).resolve().parents[3]
 """The folder that they are in."""
 _ITSELF = "assent"
 _SPEC = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*(\.\w+)*")
