@@ -143,7 +143,7 @@ def _quietly(act: Callable[[], object]) -> None:
 
 def _place(error: BaseException) -> str:
     """The last line of the toolset's own, or of what it imports, that an error came by."""
-    ours = str(Path(__file__).parent)
+    ours = str(Path(__file__).parents[1])
     theirs = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith((ours, "<"))]
     return f" at {theirs[-1].filename}, line {theirs[-1].lineno}" if theirs else ""
 
