@@ -100,7 +100,7 @@ def test_another_workspace_s_rows_are_neither_seen_nor_changed_nor_made(
             _nothing(db, "UPDATE {} SET workspace_id = workspace_id WHERE workspace_id = %s", table, theirs.workspace_id)
             _nothing(db, "DELETE FROM {} WHERE workspace_id = %s", table, theirs.workspace_id)
             with pytest.raises(InsufficientPrivilege, match=r"row-level security"):
-                db.insert(table, row)
+                insert(db, table, row)
             with pytest.raises(InsufficientPrivilege):
                 run(db, "TRUNCATE {} CASCADE", table)
     with connect(database_urls.app, ours.workspace_id) as db:
@@ -126,7 +126,7 @@ def test_the_sweeps_role_reads_no_content_and_writes_hints_only(theirs: World, d
         readable = {column for column in row if _may(db, sql.SQL("SELECT {} FROM {} LIMIT 1"), column, table)}
         writable = {column for column in row if _may(db, sql.SQL("UPDATE {1} SET {0} = {0} WHERE false"), column, table)}
         with pytest.raises(InsufficientPrivilege):
-            db.insert(table, row)
+            insert(db, table, row)
         removable = _may(db, sql.SQL("DELETE FROM {1} WHERE false AND {0} IS NULL"), "workspace_id", table)
     allowed = ALWAYS | NOT_CONTENT[table] if table in NOT_CONTENT else set()
     assert readable <= allowed, f"{table}: {readable - allowed} is content"
