@@ -9,7 +9,8 @@
     db.move(call, "running", fence=call.fence + 1)                                    a status, by compare-and-swap
     db.write("DELETE FROM work WHERE session_id = %(session)s", session=session_id)   any other statement
 
-Writes wait, and leave in order with the next read or the commit, in one message. So a read sees every write before it. A row that
+Writes wait, and leave in order with the next read or the commit, in one message. So a read sees every write before it. Rows that
+were changed are saved at that moment, behind all other writes: call `save` first where a statement must come after them. A row that
 is read again in the same transaction is the same object, with the database's values.
 """
 
@@ -159,7 +160,7 @@ class Db:
         self._update(row, {"status": status, **changes}, guards, f"{name} {row.id} is no longer {row.status}")
 
     def write(self, sql: str, **values: Any) -> None:
-        """Queue a statement that returns no rows."""
+        """Queue a statement that returns no rows. What changed of rows leaves after it, unless `save` was called before."""
         self._waiting.append(Statement(sql, values))
 
     def save(self) -> None:

@@ -1,21 +1,21 @@
 """The verbs that move more than one row of a session. Each takes the session, locked, and leaves it consistent:
 
-    lock         the lock, with what nearly every verb looks at
-    messages     messages, interrupts, archive: what starts a run and what ends it
-    turns        a turn's claim, checkpoint, retry and failure
-    chat_words   decisions by chat words
-    decisions    decisions and deadlines
-    questions    what people say to a tool that asks something
-    explanations which rule decides about a call, and why
-    simulations  what a proposed rule would have done to past calls; `past_calls` finds them
-    grants       verdicts, with what people granted; what a grant does to calls that wait
-    updates      title, metadata, and the agent's tools
-    claims       a tool call's claim: whether it may begin
-    rejudging    the verdict on it then, by where its paths lead
-    results      its result, its loss, and what it asks back
-    next_step    what comes next, after any of these
-    hosted_work  work for the workers of self-hosted environments
-    due          what the sweeps have to do now
+    lock          the lock, with what nearly every verb looks at
+    messages      messages, interrupts, archive: what starts a run and what ends it
+    turns         a turn's claim, checkpoint, retry and failure
+    chat_words    decisions by chat words
+    decisions     decisions and deadlines
+    questions     what people say to a tool that asks something
+    explanations  which rule decides about a call, and why
+    simulations   what a proposed rule would have done to past calls; `past_calls` finds them
+    grants        verdicts, with what people granted; what a grant does to calls that wait
+    updates       title, metadata, and the agent's tools
+    claims        a tool call's claim: whether it may begin
+    rejudging     the verdict on it then, by where its paths lead
+    results       its result, its loss, and what it asks back
+    next_step     what comes next, after any of these
+    hosted_work   work for the workers of self-hosted environments
+    due           what the sweeps have to do now
 
 A door or a task opens the transaction, locks, calls one of these, and commits.
 """

@@ -117,7 +117,7 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     """Remove the session and all of its rows but the audit. Raises Conflict while work goes on."""
     _quiet(db, session, principal, "deleted")
     session.note(principal, "session.deleted", session.id)
-    db.save()
+    db.save()  # the calls and approvals that were just ended, before their rows go
     for table in (Event, Attempt, Approval, StoredResult, ToolCall, Turn, Work, Grant):
         db.write(f'DELETE FROM "{table.__tablename__}" WHERE session_id = %(session)s', session=session.id)  # noqa: S608 - our own names
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
