@@ -105,7 +105,7 @@ def test_each_choice_does_what_it_says(
 @pytest.mark.parametrize(
     ("choice", "typed", "match", "covers"),
     [
-        ("2", "1\ny\n", "tool", "It covers every call of bash, for the rest of this session."),
+        ("2", "1\ny\n", "tool", "It covers every call of bash (beside a rule that denies or asks about commands: only"),
         ("3", "2\ny\n", "exact", "It covers only this exact input of bash, in every session of this agent."),
         ("2", "3\nbash(git *)\ny\n", "bash(git *)", "It covers every bash command that starts with `git`"),
     ],
@@ -253,9 +253,9 @@ def test_grants_are_listed_and_revoked(assent: Assent, caller: Caller, waiting: 
     assent("approvals", "decide", approval_of(caller, waiting[0])["id"], "--allow", "--scope", "always", "--max-uses", "3")
     [grant] = json.loads(assent("grants", "list", "--json"))
     assert grant == good(caller.get(f"/v1/grants/{grant['id']}"))
-    assert assent("grants", "list").startswith(
-        f"{grant['id']}  every call of bash, in every session of {grant['agent_id']}, until "
-    )
+    line = assent("grants", "list")
+    assert line.startswith(f"{grant['id']}  every call of bash (")
+    assert f"), in every session of {grant['agent_id']}, until " in line
     assert assent("grants", "list", "--tool", "read") == "None.\n"
     for _ in range(2):
         assert assent("grants", "revoke", grant["id"]) == f"{grant['id']} is revoked.\n"

@@ -234,7 +234,7 @@ def test_what_it_prints_is_there_while_it_runs_and_after(kit, context, tmp_path,
     until(lambda: "by a child" in given.output.texts().get("stdout", ""))
     assert not call.done()
     (tmp_path / "go").touch()
-    assert text(call.result(10)) == "said"
+    assert text(call.result(60)) == "said"
     assert given.output.texts() == {"stdout": "hello\nby a child\n", "stderr": "world\n"}
 
 
@@ -314,7 +314,7 @@ def test_a_cancel_is_told_and_may_be_answered(kit, context, mark, aside):
     call = aside(kit, "linger", context(cancelled=cancelled), mark=mark, stubborn=False)
     until(lambda: len(alive(mark)) >= 2)
     cancelled.set()
-    assert text(call.result(10)) == "ended early"
+    assert text(call.result(60)) == "ended early"
     assert who(kit)["pid"] == before
 
 
@@ -325,7 +325,7 @@ def test_a_cancel_that_is_not_heard_kills_it(kit, context, mark, aside, monkeypa
     until(lambda: len(alive(mark)) >= 2)
     cancelled.set()
     with pytest.raises(OutcomeUnknown):
-        call.result(10)
+        call.result(60)
     assert alive(mark) == []
 
 
@@ -390,7 +390,7 @@ def test_threads_have_one_each(fresh_kit, tmp_path, aside):
     calls = [aside(fresh_kit, "say", out="x", wait_for=str(tmp_path / "go")) for _ in range(3)]
     until(lambda: len(runners("their_kit:kit")) == 3)
     (tmp_path / "go").touch()
-    assert [text(call.result(10)) for call in calls] == ["said"] * 3
+    assert [text(call.result(60)) for call in calls] == ["said"] * 3
 
 
 def test_a_fork_has_its_own_and_leaves_its_parents_alone(kit):
@@ -450,8 +450,8 @@ def test_the_command_line_says_that_nobody_knows(kit):
 WORKER = """
 import json, sys
 from pathlib import Path
-from workers.tools import running
 from workers.tools.kinds import ToolContext
+from workers.tools.python import running
 entry = next(entry for entry in running.describe()[0]["kit"] if entry["name"] == "linger")
 given = json.loads(sys.stdin.read())
 running.toolset_tool("kit", entry).run(ToolContext("sevt_1", "sesn_1", Path("/tmp"), 60), given)
