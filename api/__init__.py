@@ -27,6 +27,7 @@ def create_app() -> "Flask":
         policy,
         reference,
         sessions,
+        signing_in,
         threads,
         work,
     )
@@ -64,4 +65,5 @@ def create_app() -> "Flask":
     app.register_blueprint(health.health)
     app.register_blueprint(reference.reference)
     app.register_blueprint(inbox.inbox)
+    app.register_blueprint(signing_in.signing_in)
     return app
