@@ -28,6 +28,7 @@ def create_app() -> "Flask":
         policy,
         reference,
         sessions,
+        signing_in,
         threads,
         work,
     )
@@ -66,4 +67,5 @@ def create_app() -> "Flask":
     app.register_blueprint(metrics.metrics)
     app.register_blueprint(reference.reference)
     app.register_blueprint(inbox.inbox)
+    app.register_blueprint(signing_in.signing_in)
     return app
