@@ -30,6 +30,7 @@ def create_app() -> "Flask":
         sessions,
         signing_in,
         threads,
+        webhooks,
         work,
     )
     from models.database import ids, roles
@@ -63,6 +64,7 @@ def create_app() -> "Flask":
     app.register_blueprint(grants.grants)
     app.register_blueprint(api_keys.api_keys)
     app.register_blueprint(policy.policy)
+    app.register_blueprint(webhooks.webhooks)
     app.register_blueprint(health.health)
     app.register_blueprint(metrics.metrics)
     app.register_blueprint(reference.reference)

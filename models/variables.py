@@ -18,8 +18,8 @@ from models.settings import Settings, settings
 
 log = logging.getLogger(__name__)
 
-PROCESSES = ("web", "turns", "tools", "sweeps", "beat", "flower")
-_ROWS = ("web", "turns", "tools", "sweeps")
+PROCESSES = ("web", "turns", "tools", "sweeps", "deliver", "beat", "flower")
+_ROWS = ("web", "turns", "tools", "sweeps", "deliver")
 """The processes that read and write rows. Beat and Flower need Redis alone."""
 
 PRIVATE: dict[str, tuple[str, ...]] = {
@@ -41,6 +41,7 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "WEB_*": ("web",),
     "TOOLS_CONCURRENCY": ("tools",),
     "SWEEPS_CONCURRENCY": ("sweeps",),
+    "DELIVER_CONCURRENCY": ("deliver",),
 }
 """The only processes that get a variable, by its name or pattern. The first matching row counts."""
 

@@ -18,6 +18,7 @@ NOT_CONTENT = {
     "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind"},
     "approval_grant": {"agent_id", "tool", "created_at", "revoked_at", "swept_to", "swept_at"},
     "answer": {"expires_at"},
+    "delivery": {"due_at", "hinted_at", "lease_until", "ended_at"},
     "audit": {"chain", "seq", "at"},
     "sealed": {"chain", "seq"},
     "sweep_failure": {"sweep", "subject_id", "failures", "not_before"},
@@ -26,7 +27,7 @@ NOT_CONTENT = {
 OPERATORS = {"alembic_version", "toolset"}
 """No tenant's: which tools the operator's workers have, and which schema this is. The app's role only reads them."""
 ALWAYS = {"id", "workspace_id", "session_id", "status"}
-SYSTEM_WRITES = {("turn", "hinted_at"), ("tool_call", "hinted_at")}
+SYSTEM_WRITES = {("turn", "hinted_at"), ("tool_call", "hinted_at"), ("delivery", "hinted_at")}
 
 
 def connect(url: str, workspace_id: str | None = None) -> "psycopg.Connection[Any]":
