@@ -132,6 +132,16 @@ class Settings(BaseSettings):
     audit_public_keys: str = ""
     """Public keys of former signers, in base64, separated by spaces. Their seals stay valid."""
 
+    # People
+    public_url: str = "http://localhost:8000"
+    """The address under which browsers reach Assent: of one-time links, passkeys and redirects. HTTPS, but on localhost."""
+    invitation_seconds: float = Field(3 * 86_400, ge=60)
+    """How long a one-time link is good."""
+    sign_in_idle_seconds: float = Field(12 * 3600, ge=60)
+    """A sign-in ends when no request uses it for this long."""
+    sign_in_seconds: float = Field(7 * 86_400, ge=60)
+    """A sign-in ends after this long in any case."""
+
     # Limits of the API. Limits per API key count in each web process by itself, so that none depends on Redis or another process.
     trusted_proxies: str = ""
     """Addresses of the proxies in front of Assent, as CIDRs, by spaces or commas. Their X-Forwarded-* headers are trusted."""
