@@ -31,6 +31,9 @@ def pytest_configure(config: pytest.Config) -> None:
     Behind a shell's `&` Ctrl-C is ignored, and would be by all that tests start.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Images often set this variable. Each of the hundreds of processes of a run would then compile all that it imports.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if not hasattr(config, "workerinput"):
         os.environ[RUN] = f"{tempfile.mkdtemp(prefix='assent-test-')}:{os.getpid()}"
 
