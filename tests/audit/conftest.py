@@ -6,6 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from audit.tampering import Intruder
+from doors.served import served
 from own_database import DatabaseUrls
 from rows.stage import Stage
 
@@ -27,15 +28,28 @@ def heads_file(tmp_path: Path) -> Path:
     return tmp_path / "audit.heads"
 
 
+@pytest.fixture(scope="session")
+def private_key() -> str:
+    """The key that seals are signed with."""
+    return seal_key.make()
+
+
+@pytest.fixture(scope="session")
+def api(private_key: str, database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The API's address. The API knows the public half of the key, as in production."""
+    public = seal_key.read_private(private_key).public.text
+    with served(tmp_path_factory.mktemp("api") / "log", ASSENT_AUDIT_PUBLIC_KEYS=public) as url:
+        yield url
+
+
 @pytest.fixture
-def key(database_urls: object, heads_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[seal_key.PublicKey]:
+def key(private_key: str, database_urls: object, heads_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[seal_key.PublicKey]:
     """The public half of the key that seals are signed with."""
-    private = seal_key.make()
     signed_heads.make(heads_file)
-    monkeypatch.setenv("ASSENT_AUDIT_KEY", private)
+    monkeypatch.setenv("ASSENT_AUDIT_KEY", private_key)
     monkeypatch.setenv("ASSENT_AUDIT_HEADS_FILE", str(heads_file))
     settings.cache_clear()
-    yield seal_key.read_private(private).public
+    yield seal_key.read_private(private_key).public
     monkeypatch.undo()
     settings.cache_clear()
 
