@@ -6,7 +6,6 @@ from pathlib import Path
 import psycopg
 import pytest
 from audit.tampering import Intruder
-from doors.served import served
 from own_database import DatabaseUrls
 from rows.stage import Stage
 
@@ -26,20 +25,6 @@ def stage(clean_database: object, monkeypatch: pytest.MonkeyPatch) -> Stage:
 def heads_file(tmp_path: Path) -> Path:
     """Where the sealer keeps the heads that it signed: no database reaches it."""
     return tmp_path / "audit.heads"
-
-
-@pytest.fixture(scope="session")
-def private_key() -> str:
-    """The key that seals are signed with."""
-    return seal_key.make()
-
-
-@pytest.fixture(scope="session")
-def api(private_key: str, database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The API's address. The API knows the public half of the key, as in production."""
-    public = seal_key.read_private(private_key).public.text
-    with served(tmp_path_factory.mktemp("api") / "log", ASSENT_AUDIT_PUBLIC_KEYS=public) as url:
-        yield url
 
 
 @pytest.fixture
