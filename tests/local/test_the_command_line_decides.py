@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from doors.served import Caller, good, key, served
+from doors.served import Caller, good, key
 from doors.waiting import approval_of, asked, secretive
 from rows.stage import Stage, call
 
@@ -19,14 +19,6 @@ from api.cli.main import main
 from models.session.tool_call import ToolCall
 
 Assent = Callable[..., str]
-
-
-@pytest.fixture(scope="session")
-def api(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The API's address. Streams look at the database often, so that no test waits for a tick."""
-    log: Path = tmp_path_factory.mktemp("api") / "log"
-    with served(log, ASSENT_STREAM_POLL_SECONDS="0.2") as url:
-        yield url
 
 
 @pytest.fixture
