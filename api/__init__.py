@@ -69,5 +69,5 @@ def create_app() -> "Flask":
     app.register_blueprint(health.health)
     app.register_blueprint(reference.reference)
     app.register_blueprint(inbox.inbox)
-    app.register_blueprint(signing_in.signing_in)
+    signing_in.install(app)
     return app

@@ -84,6 +84,14 @@ def html(template: str, person: PersonPrincipal | None = None, status: int = 200
     return Response(render_template(template, person=person, csrf_token=token, **values), status, mimetype=HTML, headers=HEADERS)
 
 
+def form(template: str, status: int = 200, **values: Any) -> Response:
+    """Render a template for somebody who is not signed in. Its forms carry `csrf_token`, which belongs to a cookie that is set."""
+    response = Response(status=status, mimetype=HTML, headers=HEADERS)
+    token = "" if browser.why_refused() else browser.form_token(response)
+    response.set_data(render_template(template, csrf_token=token, **values))
+    return response
+
+
 def see(place: str) -> Response:
     """Send the browser to a page of ours, by a 303."""
     return Response(status=303, headers=HEADERS | {"location": local(place)})

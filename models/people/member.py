@@ -82,10 +82,20 @@ class Member(Base):
             raise NotFound("user", person_id)
         if by.id == person_id:
             raise Invalid("user_id", "nobody deactivates themselves: ask another admin.")
-        if row.deactivated_at is None:
-            row.deactivated_at = clock.now(db)
-            row.end_ways_in(db, by=by)
-            acts.record(db, by, "person.deactivated", person_id, {"role": row.role})
+        row.source = DIRECT  # no issuer brings the person back
+        row.end(db, by=by)
+
+    @classmethod
+    def lose_role(cls, db: Db, person_id: str, *, by: Principal) -> None:
+        """Deactivate a member whose issuer gives no role any more, until it gives one again."""
+        db.get_one(cls, db.workspace_id, person_id, lock=True).end(db, by=by)
+
+    def end(self, db: Db, *, by: Principal) -> None:
+        """Deactivate the member, whose row is locked. Idempotent."""
+        if self.deactivated_at is None:
+            self.deactivated_at = clock.now(db)
+            self.end_ways_in(db, by=by)
+            acts.record(db, by, "person.deactivated", self.person_id, {"role": self.role})
 
     def end_ways_in(self, db: Db, *, by: Principal) -> None:
         """Delete the member's passkeys and password, and end the sign-ins."""
