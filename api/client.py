@@ -31,6 +31,11 @@ def spoke_tls() -> bool:
     return bool(trusted and schemes) and schemes[-min(trusted, len(schemes))] == "https"
 
 
+def by_trusted_proxy() -> bool:
+    """True if the request's last hop is a proxy of ASSENT_TRUSTED_PROXIES."""
+    return _hops()[1] > 0
+
+
 def install(app: Flask) -> None:
     """Add security headers to every response. A response over TLS also tells browsers to keep using TLS."""
 
