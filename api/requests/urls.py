@@ -16,17 +16,17 @@ def outside_url(url: str) -> str:
     if match is None:
         raise ValueError("must be https://HOST/PATH, in ASCII and with all else percent-encoded.")
     if "#" in url:
-        raise ValueError("must have no fragment (#...): no server would be told of it.")
+        raise ValueError("must have no fragment (#...), which is never sent to a server.")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
         numbered = "[" in parts.netloc and IPv6Address(host)
     except ValueError as error:
-        raise ValueError(f"is no URL: {error}.") from None
+        raise ValueError(f"is not a URL: {error}.") from None
     if "@" in parts.netloc:
         raise ValueError("must have no user and no password: everybody who sees the agent would see them.")
     if not (numbered or _HOST.fullmatch(host)) or "%" in host or port == 0:
-        raise ValueError(f"names no host that could be asked: {parts.netloc[:80]!r}.")
+        raise ValueError(f"names no valid host: {parts.netloc[:80]!r}.")
     if match[1] == "http" and not (settings().mcp_http or settings().private_hosts.have(host)):
-        raise ValueError("must be https://: over http:// anybody on the way could read and change what is said.")
+        raise ValueError("must be https://: anybody on the network could read and change http:// requests.")
     return url
