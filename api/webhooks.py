@@ -90,10 +90,10 @@ def test(db: Db, _principal: Principal, body: WebhookTest, webhook_id: str) -> J
 def deliveries(db: Db, _principal: Principal, query: DeliveryList, webhook_id: str) -> Json:
     """List an endpoint's deliveries with their attempts, newest first."""
     endpoint = Endpoint.find(db, webhook_id)
-    wanted = Wanted(Delivery).equal(endpoint_id=endpoint.id, status=query.status, event_type=query.event_type)
+    selection = Wanted(Delivery).equal(endpoint_id=endpoint.id, status=query.status, event_type=query.event_type)
     for op, at in query.between:
-        wanted = wanted.where(f"created_at {OPERATORS[op]} %(created_{op})s", **{f"created_{op}": at})
-    rows, after = page(db, wanted, NEWEST_DELIVERY, query.limit, query.page)
+        selection = selection.where(f"created_at {OPERATORS[op]} %(created_{op})s", **{f"created_{op}": at})
+    rows, after = page(db, selection, NEWEST_DELIVERY, query.limit, query.page)
     return {"data": [_delivery(row) for row in rows], "next_page": after}
 
 
@@ -110,12 +110,12 @@ def redeliver(db: Db, _principal: Principal, _body: Nothing, webhook_id: str, de
 @writes(Redelivery, SCOPE, once=True, answer=answers.Redelivered)
 def redeliver_range(db: Db, _principal: Principal, body: Redelivery, webhook_id: str) -> Json:
     """Send deliveries of one status and time again, up to 500 of them, the oldest first."""
-    wanted = Wanted(Delivery).equal(endpoint_id=Endpoint.find(db, webhook_id).id, status=body.status)
+    selection = Wanted(Delivery).equal(endpoint_id=Endpoint.find(db, webhook_id).id, status=body.status)
     if body.created_after:
-        wanted = wanted.where("created_at >= %(after)s", after=body.created_after)
+        selection = selection.where("created_at >= %(after)s", after=body.created_after)
     if body.created_before:
-        wanted = wanted.where("created_at < %(before)s", before=body.created_before)
-    rows = wanted.select(db, "ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE", limit=AT_ONCE + 1)
+        selection = selection.where("created_at < %(before)s", before=body.created_before)
+    rows = selection.select(db, "ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE", limit=AT_ONCE + 1)
     for row in rows[:AT_ONCE]:
         row.send_again(db)
     return {"type": "webhook_redelivery", "queued": len(rows[:AT_ONCE]), "has_more": len(rows) > AT_ONCE}

@@ -43,9 +43,9 @@ def rescue() -> None:
                 session = Session.try_lock(db, found.session_id)
                 if session is not None:
                     verb(db, session, found.id)
-    for found in due.lapsed_deliveries():
-        with _alone("rescue", found.id, found.workspace_id), transaction(found.workspace_id) as db:
-            if delivery := db.get(Delivery, found.id, lock=True):
+    for row in due.lapsed_deliveries():
+        with _alone("rescue", row.id, row.workspace_id), transaction(row.workspace_id) as db:
+            if delivery := db.get(Delivery, row.id, lock=True):
                 delivery.lose(db)
 
 

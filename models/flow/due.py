@@ -103,12 +103,12 @@ _HINT_DELIVERIES = f"""
 
 def lapsed_deliveries(limit: int | None = None) -> list[Due]:
     """Deliveries whose worker died. `session_id` is the delivery's own id: no session is locked."""
-    found = f"""
+    select = f"""
         SELECT id, id, workspace_id FROM delivery WHERE status = 'running' AND lease_until <= {STARTED}
         AND NOT {steps_back("rescue", "delivery.id")} ORDER BY lease_until LIMIT %(limit)s
     """  # noqa: S608
     with transaction(role="system") as db:
-        return [Due(*row) for row in db.rows(found, limit=limit or BATCH)]
+        return [Due(*row) for row in db.rows(select, limit=limit or BATCH)]
 
 
 def lapsed(table: type[Turn] | type[ToolCall], limit: int | None = None) -> list[Due]:

@@ -54,7 +54,10 @@ def a_row(urls: DatabaseUrls, world: World, table: str) -> Row:
 def insert(db: "psycopg.Connection[Any]", table: str, row: Row) -> None:
     """Insert a row as it is."""
     names = sql.SQL(", ").join(map(sql.Identifier, row))
-    arrays, texts = {"scopes", "allowed_cidrs", "group_ids"}, {"match"}  # every other list is JSON, and this text too
+    arrays, texts = (
+        {"scopes", "allowed_cidrs", "group_ids", "enabled_events"},
+        {"match"},
+    )  # every other list is JSON, and this text too
     values = [
         psycopg.types.json.Jsonb(value) if name in texts or (isinstance(value, dict | list) and name not in arrays) else value
         for name, value in row.items()
@@ -132,7 +135,7 @@ def test_the_sweeps_role_reads_no_content_and_writes_hints_only(theirs: World, d
     allowed = ALWAYS | NOT_CONTENT[table] if table in NOT_CONTENT else set()
     assert readable <= allowed, f"{table}: {readable - allowed} is content"
     assert {(table, column) for column in writable} <= SYSTEM_WRITES
-    assert not removable or table in {"answer", "sweep_failure"}
+    assert not removable or table in {"answer", "delivery", "sweep_failure"}
 
 
 def _may(db: "psycopg.Connection[Any]", text: sql.SQL, column: str, table: str) -> bool:
