@@ -1,7 +1,10 @@
-"""Whether an input fits a tool's JSON Schema (Draft 2020-12), and in words which field does not.
+"""Checks an input against a tool's JSON Schema (Draft 2020-12), and names the fields that do not fit.
 
-Schemas come from clients and inputs from models: together they must not stop a process. Patterns are matched by a linear-time
-engine, and the rest has a quarter of a second of its own thread's work: a machine that stands still is not the schema's fault.
+Schemas come from clients and inputs from models. Together they must not stop a process, in which hundreds of other turns run. So
+RE2, which takes linear time, matches the patterns, and a check may take a quarter of a second of its thread's CPU. `jsonschema`
+offers neither, so this module extends its keywords, by its public `extend`. `jsonschema-rs` matches in linear time but has no time
+limit: a chain of `$ref` makes it hold the GIL without end. `tests/tools/test_a_schema_costs_no_more_than_its_turn.py` holds the
+limits, and fails when `jsonschema` no longer matches by backtracking.
 """
 
 import json
@@ -23,23 +26,23 @@ from models.pure.prompting import visible
 _ERRORS = 3
 _MESSAGE = 300
 _SECONDS = 0.25
-"""For one input, of CPU: meanwhile hundreds of turns of the same process wait."""
+"""CPU time for one input."""
 _KEPT_CHARACTERS = 4000
-"""A validator takes twenty times its schema: longer ones are made each time."""
+"""Validators of longer schemas are not kept: a validator takes twenty times the memory of its schema."""
 _deadline: ContextVar[float] = ContextVar("deadline")
-_OURS = frozenset({"pattern", "patternProperties", "additionalProperties"})
-"""Keywords whose words are ours."""
+_OWN = frozenset({"pattern", "patternProperties", "additionalProperties"})
+"""Keywords whose messages come from this module."""
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
 class _TooSlow(Exception):
-    """The time is over."""
+    """The check exceeded its time."""
 
 
 def misfit(schema: dict[str, Any], value: object) -> str | None:
-    """None if the input fits, else the first errors, each naming its field: `input.path: must be string, not integer`.
+    """None if the input fits, else the first errors with their fields: `input.path: must be string, not integer`.
 
-    A schema that is itself wrong, endless or points outside itself is an error too; nothing is ever fetched.
+    A schema that is malformed, endless or refers to another document is an error too. Nothing is ever fetched.
     """
     _deadline.set(time.thread_time() + _SECONDS)
     try:
@@ -50,16 +53,16 @@ def misfit(schema: dict[str, Any], value: object) -> str | None:
         errors = list(islice(_distinct(validator.iter_errors(value)), _ERRORS))
     except _TooSlow:
         return "input: the tool's schema takes too long to check"
-    except Exception as error:  # noqa: BLE001 - a schema that somebody wrote can fail in any way
+    except Exception as error:  # noqa: BLE001 - a malformed schema raises any kind of exception
         return f"input: the tool's schema cannot be used ({type(error).__name__})"
     return "; ".join(errors) or None
 
 
 def _validator(schema: dict[str, Any]) -> Any | None:
-    """None if some of its words cannot be used beside others."""
-    if {"unevaluatedProperties", "patternProperties"} <= _words(schema):
+    """A validator. None if the schema combines keywords that cannot be combined here."""
+    if {"unevaluatedProperties", "patternProperties"} <= _keys(schema):
         return None
-    # An empty registry: the default one would open any address that a `$ref` names.
+    # An empty registry: the default one opens the address of a `$ref`.
     return _Validator(schema, registry=referencing.Registry())
 
 
@@ -69,7 +72,7 @@ def _kept_validator(schema: str) -> Any | None:
 
 
 def unusable_pattern(schema: object) -> str | None:
-    """The first regular expression in a schema that the engine does not know (it has no look-around and no back-references)."""
+    """The first pattern in a schema that RE2 does not accept, such as look-around and back-references; None if there is none."""
     for part in _parts(schema):
         named = part.get("patternProperties")
         for pattern in [part.get("pattern"), *(named if isinstance(named, dict) else ())]:
@@ -83,7 +86,7 @@ def unusable_pattern(schema: object) -> str | None:
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> Any:
-    """JSON Schema's expressions are JavaScript's, which write a character by its number in another way."""
+    """The compiled pattern. JSON Schema has JavaScript's syntax, which spells characters by number in another way."""
     return re2.compile(re.sub(r"\\u([0-9a-fA-F]{4})", r"\\x{\1}", pattern), _quiet())
 
 
@@ -93,7 +96,7 @@ def _quiet() -> Any:
     return options
 
 
-def _found(pattern: str, text: str) -> bool:
+def _matches(pattern: str, text: str) -> bool:
     return _compiled(pattern).search(text) is not None
 
 
@@ -108,46 +111,46 @@ def _distinct(errors: Iterable[ValidationError]) -> Iterator[str]:
 
 def _sentences(error: ValidationError) -> list[str]:
     where = "input" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
-    found: Any = error.instance
-    wanted: Any = error.validator_value
+    value: Any = error.instance
+    required: Any = error.validator_value
     if error.validator == "required":
-        return [_sentence(f"{where}.{name}", "is required") for name in wanted if name not in found]
+        return [_sentence(f"{where}.{name}", "is required") for name in required if name not in value]
     if error.validator == "type":
-        types = " or ".join(wanted) if isinstance(wanted, list) else wanted
-        return [_sentence(where, f"must be {types}, not {_TYPES.get(type(found), 'null')}")]
-    if error.validator in _OURS:
+        types = " or ".join(required) if isinstance(required, list) else required
+        return [_sentence(where, f"must be {types}, not {_TYPES.get(type(value), 'null')}")]
+    if error.validator in _OWN:
         return [_sentence(where, error.message)]
-    # jsonschema's own words quote the value, which may be a secret.
-    return [_sentence(where, f"must fit {error.validator} {json.dumps(wanted, ensure_ascii=False, default=str)}")]
+    # jsonschema's own message quotes the value, which may be a secret.
+    return [_sentence(where, f"must fit {error.validator} {json.dumps(required, ensure_ascii=False, default=str)}")]
 
 
-def _sentence(where: str, what: str) -> str:
-    return visible(f"{where[:_MESSAGE]}: {what[:_MESSAGE]}")
+def _sentence(where: str, problem: str) -> str:
+    return visible(f"{where[:_MESSAGE]}: {problem[:_MESSAGE]}")
 
 
-def _words(schema: object) -> set[str]:
-    """The keys of a schema and of all that is in it."""
-    return {word for part in _parts(schema) for word in part}
+def _keys(schema: object) -> set[str]:
+    """The keys of all objects in a schema."""
+    return {key for part in _parts(schema) for key in part}
 
 
 def _parts(schema: object) -> Iterator[dict[str, Any]]:
-    """The objects in a schema, itself first."""
-    todo = [schema]
-    while todo:
-        part = todo.pop()
+    """All objects in a schema, beginning with the schema."""
+    rest = [schema]
+    while rest:
+        part = rest.pop()
         if isinstance(part, dict):
             yield part
-            todo.extend(part.values())
+            rest.extend(part.values())
         elif isinstance(part, list):
-            todo.extend(part)
+            rest.extend(part)
 
 
-# The three keywords below are jsonschema's own, but match patterns by the linear-time engine. The one other keyword
-# that matches patterns, unevaluatedProperties, does so only beside patternProperties.
+# The three keywords below are jsonschema's, but use RE2. The one other keyword that matches patterns, unevaluatedProperties, does
+# so only beside patternProperties.
 
 
 def _pattern(_validator: Any, pattern: str, value: object, _schema: Any) -> Iterator[ValidationError]:
-    if isinstance(value, str) and not _found(pattern, value):
+    if isinstance(value, str) and not _matches(pattern, value):
         yield ValidationError(f"must match the pattern {pattern}")
 
 
@@ -156,25 +159,25 @@ def _pattern_properties(validator: Any, by_pattern: Any, value: object, _schema:
         return
     for pattern, subschema in by_pattern.items():
         for name, field in value.items():
-            if _found(pattern, name):
+            if _matches(pattern, name):
                 yield from validator.descend(field, subschema, path=name, schema_path=pattern)
 
 
-def _additional(validator: Any, wanted: Any, value: object, schema: Any) -> Iterator[ValidationError]:
+def _additional(validator: Any, subschema: Any, value: object, schema: Any) -> Iterator[ValidationError]:
     if not isinstance(value, dict):
         return
     by_pattern = schema.get("patternProperties", {})
     for name, field in value.items():
-        if name in schema.get("properties", {}) or any(_found(pattern, name) for pattern in by_pattern):
+        if name in schema.get("properties", {}) or any(_matches(pattern, name) for pattern in by_pattern):
             continue
-        if wanted is False:
+        if subschema is False:
             yield ValidationError(f"{name} is not a field of this tool")
         else:
-            yield from validator.descend(field, wanted, path=name)
+            yield from validator.descend(field, subschema, path=name)
 
 
 def _in_time(keyword: Any) -> Any:
-    """The keyword, for as long as there is time: a few `$ref`s can ask for more steps than there are in a life."""
+    """The keyword with the time limit: a few `$ref`s can ask for an exponential number of steps."""
 
     def check(*args: Any) -> Any:
         if time.thread_time() > _deadline.get():

@@ -68,4 +68,4 @@ def test_progress_and_log_messages_are_seen_while_it_runs(caller: Caller) -> Non
 
 def test_a_server_that_is_a_command_has_a_clean_environment(monkeypatch: object, piped: Caller) -> None:
     said = json.loads(text(piped.call("environment")))
-    assert set(said["env"]) <= {"PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "LC_CTYPE"}
+    assert set(said["env"]) <= {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LD_LIBRARY_PATH", "LC_CTYPE"}
