@@ -155,6 +155,11 @@ def test_a_server_s_own_error_ends_the_call(liar: Liar, how: str) -> None:
     assert len(liar.calls) == 1
 
 
+def test_a_command_s_own_error_ends_the_call(small: Caller) -> None:
+    result = small.call("odd")
+    assert (result.is_error, text(result)) == (True, "small: odd")
+
+
 def test_a_server_that_has_forgotten_us_is_met_anew(liar: Liar) -> None:
     liar.speak(legacy=True)
     liar.on_call(lambda request: request.plain(404) if len(liar.calls) == 2 else request.result({"content": []}))

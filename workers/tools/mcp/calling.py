@@ -23,7 +23,7 @@ from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import Unreachable
 from workers.tools.sandbox import lease_clock
 
-__all__ = ["Unreachable", "mcp_tool", "on_list_changed"]
+__all__ = ["Unreachable", "mcp_tool"]
 
 _LOOK_SECONDS = 0.05
 """How often a call looks if it was cancelled."""
@@ -39,19 +39,15 @@ _NOT_FOUND = 404
 _ANSWER: TypeAdapter[Answer] = TypeAdapter(Answer)
 
 
-def _ignore(_address: str) -> None:
-    pass
+Listener = Callable[[str], object]
+"""Called in a thread of its own, with the address of a server that says that its tools changed."""
 
 
-on_list_changed: Callable[[str], None] = _ignore
-"""Called in a thread of its own with the address of a server that says that its tools changed. `sources` sets it."""
-
-
-def mcp_tool(server: Server, entry: Mapping[str, Any]) -> Tool:
-    """The tool that a listing's entry describes. Running it calls the server."""
+def mcp_tool(server: Server, entry: Mapping[str, Any], *listeners: Listener) -> Tool:
+    """The tool that a listing's entry describes. Running it calls the server, whose changes `listeners` hear of."""
 
     def run(context: ToolContext, input: dict[str, Any]) -> ToolResult:  # noqa: A002 - the wire's word
-        future = in_thread(_Call(server, entry, context, input).run)
+        future = in_thread(_Call(server, entry, context, input, listeners).run)
         try:
             return future.result(context.seconds + _SLACK_SECONDS)
         except TimeoutError:
@@ -64,11 +60,19 @@ def mcp_tool(server: Server, entry: Mapping[str, Any]) -> Tool:
 class _Call:
     """One call, in the thread of connections."""
 
-    def __init__(self, server: Server, entry: Mapping[str, Any], context: ToolContext, input: dict[str, Any]) -> None:  # noqa: A002
+    def __init__(
+        self,
+        server: Server,
+        entry: Mapping[str, Any],
+        context: ToolContext,
+        input: dict[str, Any],  # noqa: A002 - the wire's word
+        listeners: tuple[Listener, ...],
+    ) -> None:
         self._server = server
         self._entry = entry
         self._context = context
         self._input = input
+        self._listeners = listeners
         self._link: Link | None = None
         self._exchange = Exchange()
         self._stopping = False
@@ -201,5 +205,5 @@ class _Call:
         self._exchange.show("stdout", f"{share} {message or ''}".rstrip())
 
     def _changed(self) -> None:
-        # The listener uses the database, which must not hold up this thread.
-        asyncio.get_running_loop().run_in_executor(None, on_list_changed, self._server.address)
+        for listener in self._listeners:  # each uses the database, which must not hold up this thread
+            asyncio.get_running_loop().run_in_executor(None, listener, self._server.address)
