@@ -103,13 +103,13 @@ def _unusable(arguments: Any) -> str | None:
     if not isinstance(arguments, dict):
         return words.invalid_input("The input must be a JSON object.")
     if is_deep(arguments):
-        return words.invalid_input(f"It is nested deeper than {DEPTH} levels.")
+        return words.invalid_input(f"The input is nested deeper than {DEPTH} levels.")
     try:
         text = canonical(arguments)
     except (ValueError, RecursionError):
-        return words.invalid_input("It holds a number or a text that JSON cannot say exactly.")
+        return words.invalid_input("The input holds a number or a text that JSON cannot express exactly.")
     if b"\\u0000" in text:
-        return words.invalid_input("It holds a NUL character.")
+        return words.invalid_input("The input holds a NUL character.")
     if len(text) > MAX_INPUT_BYTES:
-        return words.invalid_input(f"It is longer than {MAX_INPUT_BYTES} bytes.")
+        return words.invalid_input(f"The input is longer than {MAX_INPUT_BYTES} bytes.")
     return None

@@ -73,7 +73,7 @@ def test_a_server_where_nobody_listens_has_begun_nothing() -> None:
         port = unused.getsockname()[1]
     result = Caller(Server("nobody", f"http://127.0.0.1:{port}/mcp", ours=True)).call("act")
     assert result.is_error
-    assert text(result) == "nobody cannot be reached: nobody listens there; the call was not sent"
+    assert text(result) == "nobody cannot be reached: the connection was refused; the call was not sent"
 
 
 def test_a_command_that_is_not_there_has_begun_nothing() -> None:

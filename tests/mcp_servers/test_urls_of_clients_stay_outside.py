@@ -187,7 +187,7 @@ def test_tls_is_for_the_name_though_the_connection_is_to_an_address(
         if is_good:
             assert [entry["name"] for entry in listing(client(url))] == ["act"]
         else:
-            assert "its certificate is not good (Hostname mismatch" in why_not(url)
+            assert "the certificate is not valid (Hostname mismatch" in why_not(url)
             assert liar.heard == []
 
 
@@ -197,7 +197,7 @@ def test_a_certificate_of_nobody_is_not_good(
     set_environment(ASSENT_MCP_HTTP="true")
     with Liar(context=certificate("localhost")) as liar:
         result = Caller(client(f"https://localhost:{liar.port}/mcp")).call("act")
-    assert "its certificate is not good (self-signed certificate)" in text(result)
+    assert "the certificate is not valid (self-signed certificate)" in text(result)
 
 
 def test_servers_of_the_operator_may_be_inside(liar: Liar) -> None:

@@ -98,7 +98,7 @@ class _Call:
         return "was cancelled" if self._context.cancelled.is_set() else f"took longer than {self._context.seconds:g} s"
 
     def _unknown(self) -> OutcomeUnknown:
-        return OutcomeUnknown(f"the call {self._why}, and {self._server.label} has not said how it ended")
+        return OutcomeUnknown(f"the call {self._why}, and {self._server.label} has not answered")
 
     async def _cancelled(self) -> None:
         while not self._context.cancelled.is_set():

@@ -79,13 +79,13 @@ def _entries(server: Server, tools: list[types.Tool]) -> list[dict[str, Any]]:
     for tool in tools:
         try:
             if len(entries) >= _MAX_TOOLS:
-                raise _Unusable(f"there are {_MAX_TOOLS} before it")
+                raise _Unusable(f"the listing already has {_MAX_TOOLS} tools")
             if tool.name in entries:
-                raise _Unusable("there is one of that name before it")
+                raise _Unusable("the name is taken by an earlier tool")
             entry = _entry(server, tool)
             size += len(json.dumps(entry))
             if size > _MAX_BYTES:
-                raise _Unusable(f"those before it have {_MAX_BYTES} bytes")
+                raise _Unusable(f"the listing already has {_MAX_BYTES} bytes")
         except _Unusable as reason:
             log.warning("MCP server %s: tool %r is left out: %s", server.label, tool.name[:128], reason)
         else:

@@ -51,7 +51,7 @@ def failed(server: Server, why: str) -> ToolResult:
 def outcome(server: Server, entry: Mapping[str, Any], reply: Reply) -> ToolResult:
     """The result of a call. Errors: OutcomeUnknown."""
     if reply.unanswerable:
-        return failed(server, "its question cannot be answered any more: it now speaks an older version of the protocol")
+        return failed(server, "the question cannot be answered any more: the server now speaks an older version of the protocol")
     if isinstance(reply.answer, types.InputRequiredResult):
         return _question(server, reply.answer)
     if reply.answer is not None:
@@ -63,7 +63,7 @@ def _result(entry: Mapping[str, Any], answer: types.CallToolResult) -> ToolResul
     content, data = blocks(answer), answer.structured_content
     if data is None or not isinstance(data, dict):
         return ToolResult(content, answer.is_error)
-    problem = None if is_storable(data) else "it holds what cannot be stored"
+    problem = None if is_storable(data) else "the data cannot be stored"
     if problem is None and not answer.is_error and (schema := entry.get("output_schema")):
         problem = misfit(schema, data)
     if problem is None:
@@ -81,9 +81,9 @@ def _question(server: Server, answer: types.InputRequiredResult) -> ToolResult:
             case types.ElicitRequest(params=types.ElicitRequestFormParams() as form):
                 requests[key] = {"message": form.message, "schema": form.requested_schema}
             case _:
-                return failed(server, f"it asks for {request.method}, which is not offered here; the call has ended")
+                return failed(server, f"the server asks for {request.method}, which is not offered here; the call has ended")
     if not is_storable([requests, answer.request_state]):
-        return failed(server, "its question holds what cannot be stored; the call has ended")
+        return failed(server, "the question cannot be stored; the call has ended")
     return ToolResult([], question=Question(requests, answer.request_state))
 
 
@@ -93,13 +93,13 @@ def _without_answer(server: Server, reply: Reply) -> ToolResult:
         return failed(server, "the connection failed before the call was sent; nothing began")
     if exchange.too_long:
         limit = settings().mcp_response_bytes
-        return failed(server, f"its answer was longer than {limit} bytes and was left out; it may have done its work")
+        return failed(server, f"the answer was longer than {limit} bytes and was left out; the call may have had its effect")
     if exchange.status in REFUSED:
-        return failed(server, f"it refused the call (HTTP {exchange.status}): {remedy(server)}")
+        return failed(server, f"the server refused the call (HTTP {exchange.status}): {remedy(server)}")
     if isinstance(reply.error, ValidationError):
-        return failed(server, "its answer does not follow the protocol and was left out; it may have done its work")
+        return failed(server, "the answer does not follow the protocol and was left out; the call may have had its effect")
     if isinstance(reply.error, MCPError) and reply.is_final:
         return failed(server, reply.error.message[:_MESSAGE])
     if exchange.status in REJECTED:
-        return failed(server, f"it refused the call (HTTP {exchange.status})")
-    raise OutcomeUnknown(f"the connection to {server.label} was lost before it said how the call ended")
+        return failed(server, f"the server refused the call (HTTP {exchange.status})")
+    raise OutcomeUnknown(f"the connection to {server.label} was lost before the call's result arrived")

@@ -26,7 +26,7 @@ class Unreachable(Exception):
 def unreachable(server: Server, exchange: Exchange, error: Exception) -> Unreachable:
     """The exception for a connection that failed with `error`, after the last `exchange`."""
     if exchange.status in REFUSED:
-        return Unreachable("authentication", f"{server.label} refuses us (HTTP {exchange.status}): {remedy(server)}")
+        return Unreachable("authentication", f"{server.label} refuses the credentials (HTTP {exchange.status}): {remedy(server)}")
     return Unreachable("connection", f"{server.label} cannot be reached: {_reason(server, exchange, exchange.error or error)}")
 
 
@@ -34,7 +34,7 @@ def remedy(server: Server) -> str:
     """The remedy for a server that refuses the credentials."""
     if server.ours:
         return "the operator must check its headers in ASSENT_MCP_CONFIG"
-    return "it wants authentication, which an operator can configure for this URL in ASSENT_MCP_CONFIG"
+    return "an operator can configure credentials for this URL in ASSENT_MCP_CONFIG"
 
 
 def _reason(server: Server, exchange: Exchange, error: Exception) -> str:
@@ -44,10 +44,10 @@ def _reason(server: Server, exchange: Exchange, error: Exception) -> str:
     if isinstance(error, httpx2.HTTPError):
         return str(error) or type(error).__name__
     if server.command is not None:
-        return "its command could not be started, or ended, or does not speak MCP; the worker's standard error has its output"
+        return "the command could not be started, or ended, or does not speak MCP; the worker's standard error has its output"
     if exchange.status is not None and exchange.status >= 300:
-        return f"it answers with HTTP {exchange.status}"
-    return f"it does not speak MCP ({type(error).__name__})"
+        return f"the answer was HTTP {exchange.status}"
+    return f"the server does not speak MCP ({type(error).__name__})"
 
 
 def _known_reason(cause: BaseException) -> str | None:
@@ -55,13 +55,13 @@ def _known_reason(cause: BaseException) -> str | None:
         case Refused():
             return str(cause)
         case ssl.SSLCertVerificationError():
-            return f"its certificate is not good ({cause.verify_message})"
+            return f"the certificate is not valid ({cause.verify_message})"
         case ssl.SSLError():
             return "TLS failed"
         case ConnectionRefusedError():
-            return "nobody listens there"
+            return "the connection was refused"
         case TimeoutError() | httpx2.TimeoutException():
-            return f"it took longer than {settings().mcp_connect_seconds:g} s"
+            return f"no answer within {settings().mcp_connect_seconds:g} s"
     return None
 
 
