@@ -1,6 +1,6 @@
-"""Checks an input against a tool's JSON Schema (Draft 2020-12), and names the fields that do not fit.
+"""Validates a tool call's input against the tool's JSON Schema (Draft 2020-12). Errors name the field.
 
-Schemas come from clients and inputs from models. Together they must not stop a process, in which hundreds of other turns run. So
+Schemas come from clients and inputs from models, so validation must not block a process, in which hundreds of other turns run. So
 RE2, which takes linear time, matches the patterns, and a check may take a quarter of a second of its thread's CPU. `jsonschema`
 offers neither, so this module extends its keywords, by its public `extend`. `jsonschema-rs` matches in linear time but has no time
 limit: a chain of `$ref` makes it hold the GIL without end. `tests/tools/test_a_schema_costs_no_more_than_its_turn.py` holds the
@@ -26,23 +26,23 @@ from models.pure.prompting import visible
 _ERRORS = 3
 _MESSAGE = 300
 _SECONDS = 0.25
-"""CPU time for one input."""
+"""CPU time for one input. Hundreds of turns of the same process wait meanwhile."""
 _KEPT_CHARACTERS = 4000
-"""Validators of longer schemas are not kept: a validator takes twenty times the memory of its schema."""
+"""Longest schema whose validator is cached: a validator takes twenty times the memory of its schema."""
 _deadline: ContextVar[float] = ContextVar("deadline")
-_OWN = frozenset({"pattern", "patternProperties", "additionalProperties"})
-"""Keywords whose messages come from this module."""
+_OURS = frozenset({"pattern", "patternProperties", "additionalProperties"})
+"""Keywords whose error messages are written here."""
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
 class _TooSlow(Exception):
-    """The check exceeded its time."""
+    """The CPU time is used up."""
 
 
 def misfit(schema: dict[str, Any], value: object) -> str | None:
-    """None if the input fits, else the first errors with their fields: `input.path: must be string, not integer`.
+    """Return None if the input fits, else the first errors, each with its field: `input.path: must be string, not integer`.
 
-    A schema that is malformed, endless or refers to another document is an error too. Nothing is ever fetched.
+    A schema that is invalid, endless or refers outside itself is an error too. References are never fetched.
     """
     _deadline.set(time.thread_time() + _SECONDS)
     try:
@@ -53,16 +53,16 @@ def misfit(schema: dict[str, Any], value: object) -> str | None:
         errors = list(islice(_distinct(validator.iter_errors(value)), _ERRORS))
     except _TooSlow:
         return "input: the tool's schema takes too long to check"
-    except Exception as error:  # noqa: BLE001 - a malformed schema raises any kind of exception
+    except Exception as error:  # noqa: BLE001 - a schema that somebody wrote can fail in any way
         return f"input: the tool's schema cannot be used ({type(error).__name__})"
     return "; ".join(errors) or None
 
 
 def _validator(schema: dict[str, Any]) -> Any | None:
-    """A validator. None if the schema combines keywords that cannot be combined here."""
+    """Return the schema's validator, or None for a schema that combines keywords that cannot be checked together."""
     if {"unevaluatedProperties", "patternProperties"} <= _keys(schema):
         return None
-    # An empty registry: the default one opens the address of a `$ref`.
+    # An empty registry: the default registry fetches any address that a `$ref` names.
     return _Validator(schema, registry=referencing.Registry())
 
 
@@ -72,7 +72,7 @@ def _kept_validator(schema: str) -> Any | None:
 
 
 def unusable_pattern(schema: object) -> str | None:
-    """The first pattern in a schema that RE2 does not accept, such as look-around and back-references; None if there is none."""
+    """Return the schema's first regular expression that RE2 does not support (look-around, back-references), or None."""
     for part in _parts(schema):
         named = part.get("patternProperties")
         for pattern in [part.get("pattern"), *(named if isinstance(named, dict) else ())]:
@@ -86,7 +86,7 @@ def unusable_pattern(schema: object) -> str | None:
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> Any:
-    """The compiled pattern. JSON Schema has JavaScript's syntax, which spells characters by number in another way."""
+    """Compile a JavaScript expression, as JSON Schema uses them: `\\uXXXX` becomes RE2's `\\x{XXXX}`."""
     return re2.compile(re.sub(r"\\u([0-9a-fA-F]{4})", r"\\x{\1}", pattern), _quiet())
 
 
@@ -103,50 +103,50 @@ def _matches(pattern: str, text: str) -> bool:
 def _distinct(errors: Iterable[ValidationError]) -> Iterator[str]:
     seen: set[str] = set()
     for error in errors:
-        for text in _sentences(error):
+        for text in _messages(error):
             if text not in seen:
                 seen.add(text)
                 yield text
 
 
-def _sentences(error: ValidationError) -> list[str]:
-    where = "input" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
+def _messages(error: ValidationError) -> list[str]:
+    path = "input" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
     value: Any = error.instance
-    required: Any = error.validator_value
+    expected: Any = error.validator_value
     if error.validator == "required":
-        return [_sentence(f"{where}.{name}", "is required") for name in required if name not in value]
+        return [_message(f"{path}.{name}", "is required") for name in expected if name not in value]
     if error.validator == "type":
-        types = " or ".join(required) if isinstance(required, list) else required
-        return [_sentence(where, f"must be {types}, not {_TYPES.get(type(value), 'null')}")]
-    if error.validator in _OWN:
-        return [_sentence(where, error.message)]
-    # jsonschema's own message quotes the value, which may be a secret.
-    return [_sentence(where, f"must fit {error.validator} {json.dumps(required, ensure_ascii=False, default=str)}")]
+        types = " or ".join(expected) if isinstance(expected, list) else expected
+        return [_message(path, f"must be {types}, not {_TYPES.get(type(value), 'null')}")]
+    if error.validator in _OURS:
+        return [_message(path, error.message)]
+    # jsonschema's own messages quote the value, which may be a secret.
+    return [_message(path, f"must fit {error.validator} {json.dumps(expected, ensure_ascii=False, default=str)}")]
 
 
-def _sentence(where: str, problem: str) -> str:
-    return visible(f"{where[:_MESSAGE]}: {problem[:_MESSAGE]}")
+def _message(path: str, fault: str) -> str:
+    return visible(f"{path[:_MESSAGE]}: {fault[:_MESSAGE]}")
 
 
 def _keys(schema: object) -> set[str]:
-    """The keys of all objects in a schema."""
+    """Return the keys of a schema and of every object in it."""
     return {key for part in _parts(schema) for key in part}
 
 
 def _parts(schema: object) -> Iterator[dict[str, Any]]:
-    """All objects in a schema, beginning with the schema."""
-    rest = [schema]
-    while rest:
-        part = rest.pop()
+    """Yield the schema, then every object in it."""
+    todo = [schema]
+    while todo:
+        part = todo.pop()
         if isinstance(part, dict):
             yield part
-            rest.extend(part.values())
+            todo.extend(part.values())
         elif isinstance(part, list):
-            rest.extend(part)
+            todo.extend(part)
 
 
-# The three keywords below are jsonschema's, but use RE2. The one other keyword that matches patterns, unevaluatedProperties, does
-# so only beside patternProperties.
+# These three keywords replace jsonschema's own, so that the linear-time engine matches their patterns. One other keyword matches
+# patterns, unevaluatedProperties, and only beside patternProperties: `_validator` refuses that combination.
 
 
 def _pattern(_validator: Any, pattern: str, value: object, _schema: Any) -> Iterator[ValidationError]:
@@ -163,21 +163,21 @@ def _pattern_properties(validator: Any, by_pattern: Any, value: object, _schema:
                 yield from validator.descend(field, subschema, path=name, schema_path=pattern)
 
 
-def _additional(validator: Any, subschema: Any, value: object, schema: Any) -> Iterator[ValidationError]:
+def _additional(validator: Any, schema_or_false: Any, value: object, schema: Any) -> Iterator[ValidationError]:
     if not isinstance(value, dict):
         return
     by_pattern = schema.get("patternProperties", {})
     for name, field in value.items():
         if name in schema.get("properties", {}) or any(_matches(pattern, name) for pattern in by_pattern):
             continue
-        if subschema is False:
+        if schema_or_false is False:
             yield ValidationError(f"{name} is not a field of this tool")
         else:
-            yield from validator.descend(field, subschema, path=name)
+            yield from validator.descend(field, schema_or_false, path=name)
 
 
 def _in_time(keyword: Any) -> Any:
-    """The keyword with the time limit: a few `$ref`s can ask for an exponential number of steps."""
+    """Wrap a keyword so that it raises `_TooSlow` when the time is used up: a few `$ref`s can ask for endless steps."""
 
     def check(*args: Any) -> Any:
         if time.thread_time() > _deadline.get():
