@@ -105,7 +105,7 @@ class Settings(BaseSettings):
     mcp_http: bool = False
     """Allow http:// and private addresses in the URLs of MCP servers that clients name."""
     mcp_response_bytes: int = Field(20_000_000, ge=1)
-    """Longest message that is read from an MCP server."""
+    """The longest answer of an MCP server that is used, in bytes. Over HTTP no more is read."""
     toolsets: str = ""
     """Toolsets beside those of installed packages (entry points `assent.toolsets`): `module:attribute`, with spaces between."""
     toolset_workspaces: dict[str, list[Annotated[str, Field(pattern=r"^wrkspc_\w+$")]]] = {}
