@@ -102,8 +102,6 @@ class Settings(BaseSettings):
     """How long an MCP server may take to start or be reached, and again to list its tools."""
     mcp_idle_seconds: float = 60
     """After this time without a call, an MCP server is disconnected; one that Assent started is ended."""
-    mcp_http: bool = False
-    """Allow http:// and private addresses in the URLs of MCP servers that clients name."""
     mcp_response_bytes: int = Field(20_000_000, ge=1)
     """The longest answer of an MCP server that is used, in bytes. Over HTTP no more is read."""
     toolsets: str = ""
