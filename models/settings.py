@@ -106,6 +106,8 @@ class Settings(BaseSettings):
     """The longest message that is read from an MCP server."""
     toolsets: str = ""
     """Toolsets beside those of installed packages (entry points `assent.toolsets`): `module:attribute`, with spaces between."""
+    toolset_path: str = "."
+    """Folders of a team's code, which only the processes of toolsets have on their module path, with `:` between."""
     toolset_workspaces: dict[str, list[Annotated[str, Field(pattern=r"^wrkspc_\w+$")]]] = {}
     """The only workspaces that may use an `assent:NAME`, by its name, as JSON: `{"billing": ["wrkspc_..."]}`. For others a
     toolset or MCP server that is limited does not exist; one that is not named here is for all."""

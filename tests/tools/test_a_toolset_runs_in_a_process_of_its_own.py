@@ -294,7 +294,7 @@ def test_whatever_ends_it_leaves_the_outcome_unknown_and_the_next_call_well(kit,
 )
 def test_odd_ends_are_ends(kit, how, says):
     result = kit("fail", how=how)
-    assert text(result) == (says or "it ran to its end, but what it returned is too long (40000090 bytes)")
+    assert text(result) == (says or "it ran to its end, but its return value is too long (40000082 bytes)")
     assert result.is_error is (how == "too long")
     assert who(kit)
     running.end_idle()  # it may have no outputs any more

@@ -124,7 +124,7 @@ def _tool(tool: str) -> "Tool":
     toolset, _, name = tool.partition(".")
     if known := next((known for known in _house().get(toolset, []) if known.name == name), None):
         return known
-    return running.toolset_tool(toolset, _entry(tool), told=lambda traceback: click.echo(traceback, err=True))
+    return running.toolset_tool(toolset, _entry(tool), receive=lambda traceback: click.echo(traceback, err=True))
 
 
 def _input(tool: "Tool", given: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from assent import Cache
 from models.settings import settings
 from workers.tools.errors import LAPSED, ToolError
 from workers.tools.output import OutputSoFar
@@ -85,14 +86,6 @@ class ToolContext:
     def state(self) -> Path:
         """What tools remember between calls; no tool lets the model see it."""
         return self.root / "state"
-
-
-@dataclass(frozen=True)
-class Cache:
-    """How long, and for whom, a result answers the same call again."""
-
-    seconds: float
-    scope: Literal["session", "workspace"] = "session"
 
 
 @dataclass(frozen=True)
