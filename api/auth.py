@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from flask import request
 
-from api import client, limits, parsing
+from api import browser, client, limits, parsing
 from api.errors import Denied
 from models.audit.principal import Principal
 from models.database.transactions import transaction
 from models.errors import NotFound
+from models.people.principal import PersonPrincipal
 from models.pure.key_secret import well_formed
 from models.session.session import Session
 from models.workspace import key_lookup
@@ -24,14 +25,14 @@ _WORKER = frozenset(
 
 
 def authenticate() -> Principal:
-    """The principal behind the request's key.
+    """Return the principal behind the request's API key or, without a key, behind the cookie of a sign-in.
 
-    Raises Denied (401 without a good key, 403 for another workspace or environment), NotFound (another environment's session),
-    TooMany.
+    Raises Denied (401 without either, 403 for another workspace or environment and for another site's page), NotFound (another
+    environment's session), TooMany.
     """
     found = secret()
     if not found:
-        raise Denied(401, _ASK)
+        return _person()
     address = client.address()
     try:
         principal = _known(found, address)
@@ -46,6 +47,24 @@ def authenticate() -> Principal:
     if isinstance(principal, key_lookup.Bound):
         _keep_inside(principal, **(request.view_args or {}))
     return replace(principal, address=address)
+
+
+def _person() -> PersonPrincipal:
+    """Return the signed-in person. A change needs the proof that a page of ours sent it."""
+    person = browser.current_person()
+    if person is None:
+        raise Denied(401, _ASK)
+    limits.take(person)
+    if request.method not in browser.SAFE:
+        browser.check_change()
+    return person
+
+
+def require_person(principal: Principal) -> PersonPrincipal:
+    """Return the principal as a person. Raises Denied (403) for an API key."""
+    if not isinstance(principal, PersonPrincipal):
+        raise Denied(403, "An API key is no person: only a person who is signed in may do this. See docs/people.md.")
+    return principal
 
 
 def _known(given: str, address: str | None) -> Principal | None:
@@ -75,6 +94,8 @@ def _keep_inside(principal: key_lookup.Bound, environment_id: str = "", session_
 def require(principal: Principal, *scopes: str) -> None:
     """Raise Denied (403) unless the principal has all of `scopes`; one that reads `a or b` is had with either."""
     missing = [scope for scope in scopes if principal.scopes.isdisjoint(scope.split(" or "))]
+    if missing and isinstance(principal, PersonPrincipal):
+        raise Denied(403, f"Your role, {principal.role}, does not allow this: it lacks the scope {missing[0]!r}. Ask an admin.")
     if missing:
         raise Denied(403, f"This API key lacks the scope {missing[0]!r}; `assent keys create --scopes` makes one that has it.")
 

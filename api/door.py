@@ -39,6 +39,8 @@ View = Callable[..., Response]
 JSON = "application/json"
 HTML = "text/html"
 EVENT_STREAM = "text/event-stream"
+METRICS = "text/plain"
+"""The text format of Prometheus."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Door:
     """What the key needs; none of them all, if that depends on the body."""
     key: bool = True
     """Whether a key is needed."""
+    person: bool = False
+    """Whether only a signed-in person may ask: API keys are refused."""
     media_type: str = JSON
     statuses: tuple[int, ...] = (200,)
     """Those that carry `answer`."""
@@ -82,13 +86,20 @@ LOOK_AGAIN_SECONDS = 0.1
 """While an answer to the same request is on its way to somebody."""
 
 
-def reads(query: type[B], scope: str = "read", *, answer: type[BaseModel] | None = None) -> Callable[[Handler[B, P]], View]:
-    """A route that changes nothing; `query` is what its query string may hold, `answer` what it says."""
+def reads(
+    query: type[B], scope: str = "read", *, person: bool = False, answer: type[BaseModel] | None = None
+) -> Callable[[Handler[B, P]], View]:
+    """A route that changes nothing; `query` is what its query string may hold, `answer` what it says.
+
+    With `person`, only for signed-in people: the handler's principal is a PersonPrincipal. An admin person has the scope `admin`.
+    """
 
     def wrap(handler: Handler[B, P]) -> View:
         @wraps(handler)
         def view(**path_ids: Any) -> Response:
             principal = auth.authenticate()
+            if person:
+                auth.require_person(principal)
             auth.require(principal, scope)
             asked = parsing.query(query)
             parsing.check_ids(path_ids)
@@ -96,7 +107,7 @@ def reads(query: type[B], scope: str = "read", *, answer: type[BaseModel] | None
                 said = dumps(handler(db, principal, asked, **path_ids))  # type: ignore[call-arg]
             return respond(said)
 
-        return opens(Door(answer, query=query, scopes=(scope,)))(view)
+        return opens(Door(answer, query=query, scopes=(scope,), person=person))(view)
 
     return wrap
 
@@ -106,19 +117,22 @@ def writes(
     *scopes: str,
     also: Callable[[B], Iterable[str]] | None = None,
     once: bool = False,
+    person: bool = False,
     answer: type[BaseModel] | None = None,
     shown_once: str = "",
 ) -> Callable[[Handler[B, P]], View]:
     """A route that changes something. Needs all of `scopes`, and those that `also` says this very body needs.
 
-    `once`: who asks for the same twice means it once. `shown_once`: a field of the answer that is a secret. It is not kept for
-    retries, whose answer has null there.
+    `person`: as in `reads`. `once`: who asks for the same twice means it once. `shown_once`: a field of the answer that is a
+    secret. It is not kept for retries, whose answer has null there.
     """
 
     def wrap(handler: Handler[B, P]) -> View:
         @wraps(handler)
         def view(**path_ids: Any) -> Response:
             principal = auth.authenticate()
+            if person:
+                auth.require_person(principal)
             auth.require(principal, *scopes)
             asked, raw = parsing.body(body)
             if also:
@@ -127,7 +141,7 @@ def writes(
             slip = _slip(principal, raw, once=once)
             return _once(principal, slip, lambda db: handler(db, principal, asked, **path_ids), shown_once)  # type: ignore[call-arg]
 
-        return opens(Door(answer, body=body, scopes=scopes))(view)
+        return opens(Door(answer, body=body, scopes=scopes, person=person))(view)
 
     return wrap
 

@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException
 
 from models.database.rows import Stale
 from models.database.transactions import ERRORS, passes
-from models.errors import Busy, Conflict, Invalid, NotFound, Outdated, Refusal
+from models.errors import Busy, Conflict, NotFound, Outdated, Refusal
 from models.settings import settings
 
 log = logging.getLogger("assent.api")
@@ -61,6 +61,10 @@ class WrongMediaType(Refusal):
     """The body is something other than JSON: 415."""
 
 
+_STATUSES: dict[type[Refusal], int] = {WrongMediaType: 415, NotFound: 404, Conflict: 409, Outdated: 412, Busy: 503}
+"""Of the refusals; of any other, 400."""
+
+
 def install(app: Flask) -> None:
     """Have `app` answer every failure in the wire's shape."""
     app.register_error_handler(Refusal, _refusal)
@@ -101,22 +105,20 @@ def answer(
     return response
 
 
+def status_of(refusal: Refusal) -> int:
+    """Return the status of the response to a refusal."""
+    if isinstance(refusal, Denied):
+        return refusal.status
+    return next((status for kind, status in _STATUSES.items() if isinstance(refusal, kind)), 400)
+
+
 def _refusal(refusal: Refusal) -> Response:
-    match refusal:
-        case Denied():
-            response = answer(refusal.status, str(refusal))
-            response.headers.update(refusal.headers)
-            return response
-        case WrongMediaType() | NotFound():
-            return answer(404 if isinstance(refusal, NotFound) else 415, str(refusal))
-        case Conflict():
-            return answer(409, str(refusal), winner=refusal.winner)
-        case Outdated():
-            return answer(412, str(refusal), details=refusal.details)
-        case Busy():
-            return answer(503, str(refusal))
-        case Invalid() | _:
-            return answer(400, str(refusal))
+    winner = refusal.winner if isinstance(refusal, Conflict) else None
+    details = refusal.details if isinstance(refusal, Outdated) else None
+    response = answer(status_of(refusal), str(refusal), winner=winner, details=details)
+    if isinstance(refusal, Denied):
+        response.headers.update(refusal.headers)
+    return response
 
 
 def _unreadable(error: Exception) -> Response:

@@ -1,0 +1,93 @@
+"""Pages for people: who may open one, the policy that each carries, and refusals that a person can read.
+
+    @inbox.get("/inbox/queue")
+    @page("read or own")
+    def queue(person: PersonPrincipal) -> Response:
+        return pages.html("queue.html", person, title="Your queue")
+
+A request without a sign-in is sent to the page for signing in, and comes back afterwards. A request that changes something must
+come from a page of ours: see `api.browser`.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Response, render_template, request
+
+from api import auth, browser, errors, limits, parsing
+from api.door import HTML, Door, View, opens
+from models.errors import Refusal
+from models.people.principal import PersonPrincipal
+
+SIGN_IN = "/sign-in"
+POLICY = (
+    "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""No script but our files, nothing from elsewhere, and no text is ever taken for markup."""
+HEADERS = {
+    "content-security-policy": POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "referrer-policy": "same-origin",  # by `no-referrer`, browsers would hide the origin of our own forms
+    "cache-control": "no-store",
+}
+"""Of every page, beside those that `api.client` gives to every response."""
+
+
+def page(scope: str, door: Door | None = None) -> Callable[[Callable[..., Response]], View]:
+    """A view for signed-in people whose role has the scope; `read or own` is every role. The view gets the person."""
+
+    def wrap(view: Callable[..., Response]) -> View:
+        @wraps(view)
+        def guarded(**path_ids: Any) -> Response:
+            try:
+                person = browser.current_person()
+                if person is None:
+                    return _to_sign_in()
+                limits.take(person)
+                auth.require(person, scope)
+                if request.method not in browser.SAFE:
+                    browser.check_change()
+                parsing.check_ids(path_ids)
+                return view(person, **path_ids)
+            except Refusal as refusal:
+                return refused(refusal)
+
+        return opens(door or Door(key=False, person=True, media_type=HTML))(guarded)
+
+    return wrap
+
+
+def html(template: str, person: PersonPrincipal | None = None, status: int = 200, **values: Any) -> Response:
+    """Render a template. It gets `person`, and `csrf_token` for its forms, beside `values`."""
+    token = browser.token() if person else ""
+    return Response(render_template(template, person=person, csrf_token=token, **values), status, mimetype=HTML, headers=HEADERS)
+
+
+def see(place: str) -> Response:
+    """Send the browser to a page of ours, by a 303."""
+    return Response(status=303, headers=HEADERS | {"location": local(place)})
+
+
+def refused(refusal: Refusal) -> Response:
+    """Return the page that says why something is refused."""
+    status = errors.status_of(refusal)
+    return html("refused.html", status=status, title="This is not possible", message=str(refusal))
+
+
+def local(place: str | None, otherwise: str = "/inbox") -> str:
+    """Return a path of this server, with its query and fragment; `otherwise` for any other place."""
+    if not place or not place.startswith("/") or place.startswith(("//", "/\\")) or len(place) > 2000:
+        return otherwise
+    return place if place.isascii() and place.isprintable() and "\\" not in place else otherwise
+
+
+def _to_sign_in() -> Response:
+    if request.method in browser.SAFE:
+        return see(f"{SIGN_IN}?{urlencode({'next': request.full_path.rstrip('?')})}")
+    raise errors.Denied(401, "You are signed out. Sign in, and send the form again.")

@@ -1,0 +1,68 @@
+"""Members: the role of a person in a workspace, from the first acceptance on. A member is deactivated, never deleted."""
+
+from datetime import datetime
+from typing import cast
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit import acts
+from models.audit.principal import Principal
+from models.audit.text import Text
+from models.database import clock
+from models.database.rows import Db
+from models.database.tables import Base
+from models.errors import NotFound
+from models.people.principal import PersonPrincipal, of_person
+from models.people.roles import Role
+
+DIRECT = "direct"
+"""The `source` of roles and groups that an admin gave. Any other source is the name of an issuer, or `proxy`."""
+_GROUPS = "SELECT group_id FROM membership WHERE workspace_id = %(workspace)s AND person_id = %(person)s"
+
+
+class Member(Base):
+    """What a person may do in a workspace."""
+
+    __tablename__ = "member"
+
+    workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"), primary_key=True)
+    person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"), primary_key=True)
+    role: Mapped[str]
+    """`admin`, `developer`, `approver` or `viewer`."""
+    source: Mapped[str] = mapped_column(default=DIRECT, server_default=DIRECT)
+    password_hash: Mapped[str | None]
+    """Argon2id, for signing in to this workspace."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    deactivated_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (sa.Index("member_of_person", "person_id"),)
+
+    @classmethod
+    def find(cls, db: Db, person_id: str, *, lock: bool = False) -> "Member":
+        """Return the active member of the transaction's workspace. Raises NotFound."""
+        row = db.get(cls, db.workspace_id, person_id, lock=lock)
+        if row is None or row.deactivated_at is not None:
+            raise NotFound("user", person_id)
+        return row
+
+    @classmethod
+    def give_role(cls, db: Db, person_id: str, role: Role, *, source: str = DIRECT, by: Principal) -> "Member":
+        """Give a person a role in the transaction's workspace. A deactivated member is active again. Idempotent."""
+        row = db.get(cls, db.workspace_id, person_id, lock=True)
+        if row is None:
+            now = clock.now(db)
+            row = cls(workspace_id=db.workspace_id, person_id=person_id, role=role, source=source, created_at=now)
+            db.insert(row)
+            acts.record(db, by, "person.added", person_id, {"role": role, "source": Text(source)})
+        elif row.deactivated_at is not None or (row.role, row.source) != (role, source):
+            change = {"from": row.role, "to": role, "source": Text(source), "was_deactivated": row.deactivated_at is not None}
+            acts.record(db, by, "person.role_changed", person_id, change)
+            row.role, row.source, row.deactivated_at = role, source, None
+        return row
+
+    def principal(self, db: Db) -> PersonPrincipal:
+        """Return the member as a principal, with the groups that they have now."""
+        groups = db.rows(_GROUPS, workspace=self.workspace_id, person=self.person_id)
+        group_ids = frozenset(group_id for (group_id,) in groups)
+        return of_person(self.person_id, self.workspace_id, cast("Role", self.role), group_ids)
