@@ -6,11 +6,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import re2
-
 from workers.tools import paths
+from workers.tools.builtin.patterns import compiled
 from workers.tools.builtin.write import TEMPORARY
-from workers.tools.errors import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.sandbox.quota import DEEP
 
@@ -18,8 +16,7 @@ _FILES = 50_000
 _MATCHES = 1_000
 _LINE_BYTES = 2_000
 _SNIFF_BYTES = 8_192
-_PATTERN_MEMORY_BYTES = 1 << 20
-_PASSED_OVER = (".git", "node_modules")
+_SKIPPED = (".git", "node_modules")
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -28,7 +25,7 @@ class _OutOfTime(Exception):
 
 
 def _grep(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
-    search = _Search(context, _compiled(fields["pattern"]))
+    search = _Search(context, compiled("pattern", fields["pattern"]))
     with paths.located(context.workdir, fields.get("path") or ".", context.judged) as place:
         is_folder = stat.S_ISDIR(place.kind() or 0)
         start = paths.open_folder(place) if is_folder else paths.open_file(place)
@@ -45,17 +42,6 @@ def _grep(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     return text_result((matches + "\n".join(notes)).rstrip("\n") or "no matches")
 
 
-def _compiled(pattern: str) -> Any:
-    options = re2.Options()
-    options.max_mem, options.log_errors, options.never_capture = _PATTERN_MEMORY_BYTES, False, True
-    try:
-        return re2.compile(pattern.encode(), options)
-    except (re2.error, UnicodeEncodeError) as error:
-        reason = error.args[0] if isinstance(error, re2.error) and error.args else "is not valid Unicode"
-        text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise ToolError(f"pattern: {text}; use RE2's syntax, which has no look-around and no back-references") from None
-
-
 class _Search:
     """One search. Matches go to the call's output as they are found, so that a time limit loses none of them."""
 
@@ -70,7 +56,7 @@ class _Search:
         """Search the files below an open folder, through no link. Yields notes for the model. Errors: _OutOfTime."""
         files = 0
         for path, folders, names, folder in os.fwalk(".", dir_fd=start):
-            folders[:] = sorted(name for name in folders if name not in _PASSED_OVER) if path.count("/") < DEEP else []
+            folders[:] = sorted(name for name in folders if name not in _SKIPPED) if path.count("/") < DEEP else []
             for name in sorted(names):
                 files += 1
                 if files > _FILES:
@@ -132,7 +118,7 @@ GREP = Tool(
     name="grep",
     description=(
         "Search the text of files for a regular expression (RE2 syntax: no look-around, no back-references), line by line. "
-        "Returns path:line:text for each match. Binary files, `.git` and `node_modules` are passed over."
+        "Returns path:line:text for each match. Binary files, `.git` and `node_modules` are skipped."
     ),
     input_schema={
         "type": "object",
@@ -140,7 +126,7 @@ GREP = Tool(
             "pattern": {"type": "string", "description": "The regular expression to search for."},
             "path": {
                 "type": ["string", "null"],
-                "description": "The file or directory to search in. Without it the working directory.",
+                "description": "The file or directory to search in. Default: the working directory.",
             },
         },
         "required": ["pattern"],

@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import json
 import logging
-import math
 import os
 import re
 import selectors
@@ -116,9 +115,7 @@ class Child:
     def call(self, tool: str, fields: dict[str, Any], context: ToolContext) -> Frame:
         """Run one call; the frame of its end. Errors: OutcomeUnknown and NotBegun, after which the process is ended."""
         try:
-            end = self._call(tool, fields, context)
-            self._program.renew(math.inf)  # no lease until the next call
-            return end
+            return self._call(tool, fields, context)
         except (OutcomeUnknown, NotBegun):
             self.close()
             raise
@@ -131,12 +128,10 @@ class Child:
     def _call(self, tool: str, fields: dict[str, Any], context: ToolContext) -> Frame:
         self._listen(0, None)  # drops output printed since the last call
         deadline, begun, cancelled = time.monotonic() + context.seconds, False, False
-        self._program.renew()
         if lease_clock.lapsed():
             raise NotBegun(LAPSED)
         self._send({"call": _call_of(context), "tool": tool, "input": fields, "until": lease_clock.until()})
         while True:
-            self._program.renew()
             while self._frames:
                 frame = self._frames.popleft()
                 begun = begun or "begun" in frame
