@@ -5,6 +5,9 @@ a text (`shapes.py` by its own form, `leaders.py` by what stands before it). In 
 there is one word, or what surely stands between two quotes. A mask must never hide a second command from whoever approves the
 first, so where a text could be read in two ways, the rest of a secret of several words stays in sight.
 
+This is ours for the promise that a mask hides no second command: scanners for secrets name a line or a value, and do not say which
+word of a command line may be masked.
+
 Values that were masked in a call's input are masked wherever they come back from the call, too (`echoes.py`).
 """
 

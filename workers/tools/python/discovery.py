@@ -32,14 +32,14 @@ class Place:
 
 def places() -> tuple[list[Place], list[str]]:
     """The toolsets' places, each once, and a sentence for each text that names no place."""
-    found: dict[str, Place] = {}
+    by_spec: dict[str, Place] = {}
     problems = []
     for place in _named():
         if _SPEC.fullmatch(place.spec):
-            found.setdefault(place.spec, place)
+            by_spec.setdefault(place.spec, place)
         else:
             problems.append(f"{place}: is no place of a toolset; write module:attribute")
-    return list(found.values()), problems
+    return list(by_spec.values()), problems
 
 
 def _named() -> Iterator[Place]:

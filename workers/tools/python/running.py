@@ -37,7 +37,7 @@ def describe() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     Each toolset is imported in a process of its own, all at the same time.
     """
     places, problems = discovery.places()
-    found: defaultdict[str, list[tuple[Place, list[dict[str, Any]]]]] = defaultdict(list)
+    listed: defaultdict[str, list[tuple[Place, list[dict[str, Any]]]]] = defaultdict(list)
     started: list[tuple[Place, Child]] = []
     for place in places:
         try:
@@ -50,12 +50,12 @@ def describe() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
         except Unusable as error:
             problems.append(f"{place}: {error}")
         else:
-            found[name].append((place, entries))
-    for name, same_name in found.items():
+            listed[name].append((place, entries))
+    for name, same_name in listed.items():
         if len(same_name) > 1:
             both = " and ".join(str(place) for place, _ in same_name)
             problems.append(f"{both}: both are called {name!r}, and neither is used; rename one")
-    usable = {name: same_name[0] for name, same_name in found.items() if len(same_name) == 1}
+    usable = {name: same_name[0] for name, same_name in listed.items() if len(same_name) == 1}
     _places.clear()
     _places.update({name: place for name, (place, _) in usable.items()})
     return {name: entries for name, (_, entries) in usable.items()}, problems

@@ -2,7 +2,7 @@
 
 The modules import each other relatively and nothing else of Assent: a team's package may be called `models` or `workers`.
 
-The second protocol beside MCP keeps three promises that MCP's stdio transport would break: a call that never began is told from a
-call with an unknown outcome, a function's output is shown while the function runs, and a process starts without the import of
-`mcp` (1.4 s and 60 MB on one core; this process takes 0.3 s and 40 MB).
+A protocol beside MCP's keeps two promises that MCP over stdio would break: a call that never began does not become an unknown
+outcome, and people see a function's output while it runs. It is also cheap: this process starts in 0.16 s of the processor and 29
+MB, and the import of `mcp` alone takes 1.0 s and 65 MB.
 """
