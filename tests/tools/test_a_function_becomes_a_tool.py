@@ -540,7 +540,7 @@ def test_a_signature_that_no_model_can_fill_is_refused_at_the_listing(shop, func
     ("function", "options", "says"),
     [
         (looking_round, {}, r"the pattern '\(\?=a\)b' has look-around.*; write it without"),
-        (good, {"policy": "always"}, "policy: type: 'always' is no policy; use always_allow"),
+        (good, {"policy": "always"}, "policy: type: unknown policy 'always'; use always_allow"),
         (good, {"policy": {"type": "rules", "default": "ask", "rules": [WRONG]}}, "policy: rules.0.match: must be"),
         (good, {"policy": {"type": "rules", "default": "ask", "rules": [RULE]}}, "policy names 'b', which is none"),
         (good, {"policy": {"type": "rules", "default": "ask", "rules": [OTHER]}}, "policy: a rule is about 'bash'; match"),

@@ -1,4 +1,4 @@
-"""Rules compiled once, and held against calls. What the precedence is, the package's first lines say."""
+"""Compiles rules once and decides calls by them. The package's docstring defines the precedence."""
 
 import functools
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from models.pure.shell import Line, Words
 _TEXTS = frozenset({"glob", "path_glob", "regex"})
 _ABOUT_TEXTS = _TEXTS | {"equals", "one_of"}
 _TOOLS = 512
-"""Tools whose rules a rulebook keeps sorted."""
+"""Tools whose sorted rules a rulebook caches."""
 
 
 class _Compiled:
@@ -127,26 +127,26 @@ class _Rules:
 
 @dataclass(frozen=True)
 class _Tool:
-    """What the rules say of one tool."""
+    """The rules about one tool."""
 
     deny: _Rules
     ask: _Rules
     allow: tuple[_Rules, ...]
-    """The rules, and then, if there are any, the rules and the grants."""
+    """The written rules; then, if there are grants, the written rules with the grants."""
     minding: dict[str, _Compiled]
-    """Where the command lines are that rules which deny or ask are about, each with the first of those rules."""
+    """By pointer to a command line: the first rule about it that denies or asks."""
     walls: dict[str, _Compiled]
-    """The same, without the rules of policies that say `"unknown_programs": "allow"`."""
+    """The same, without rules of policies with `"unknown_programs": "allow"`."""
 
-    def minded(self, path: str, line: Line, given: Input) -> Minded:
-        """The line at a path of `minding`. Grants count under every default: they answer the question about unknown programs."""
+    def minded(self, path: str, line: Line, call: Input) -> Minded:
+        """Return the line at a path of `minding`. Here grants count under every default, since they may name unknown programs."""
         wall = self.walls.get(path)
-        naming = functools.partial(self.allow[-1].naming, path, given)
+        naming = functools.partial(self.allow[-1].naming, path, call)
         return Minded(line, naming, self.minding[path].rule, wall.rule if wall else None)
 
 
 class Rulebook:
-    """Rules and a default, compiled. Keep it: compiling costs more than deciding."""
+    """Compiled rules and a default. Keep it, since compiling costs more than deciding."""
 
     def __init__(self, rules: Iterable[Rule], default: Effect = "ask", words: str | None = None) -> None:
         self.default = default
@@ -155,39 +155,41 @@ class Rulebook:
         self._tools: dict[str, _Tool] = {}
 
     def with_grants(self, grants: Iterable[Rule]) -> "Rulebook":
-        """The same with grants, without compiling its rules again: grants are named after all rules, so no place changes."""
+        """Return this rulebook with grants added. Its rules are not compiled again: grants come after all rules in the order."""
         book = Rulebook((), self.default, self._default.rule)
         granted = sorted((rule for rule in grants if rule.source == "grant"), key=named)
         book._rules = self._rules + [_Compiled(rule, place) for place, rule in enumerate(granted, len(self._rules))]
         return book
 
-    def decide(self, tool: str, given: Mapping[str, Any], workdir: str | None = None, *, git_doubt: str | None = None) -> Verdict:
-        """The verdict on one call. `workdir` is where relative paths begin, if absolute ones are to be compared with them.
+    def decide(
+        self, tool: str, arguments: Mapping[str, Any], workdir: str | None = None, *, git_doubt: str | None = None
+    ) -> Verdict:
+        """Return the verdict on one call. Relative paths start at `workdir`, to be compared with absolute ones.
 
-        `git_doubt`: why no command of git is surely read in this session; None if they are read as all others.
+        `git_doubt`: why commands of git are uncertain in this session; None if they are not.
         """
-        about, said = self._about(tool), Input(given, workdir, git_doubt)
+        about, call = self._about(tool), Input(arguments, workdir, git_doubt)
         for shelf in (about.deny, about.ask):
-            if hit := shelf.strict(said):
+            if hit := shelf.strict(call):
                 return _verdict([hit])
-        verdict = self._allowed(about, said) or self._default
+        verdict = self._allowed(about, call) or self._default
         if verdict.effect == "allow":
-            lines = [(path, line) for path in about.minding if (line := said.line(path))]
+            lines = [(path, line) for path in about.minding if (line := call.line(path))]
             for path, line in lines:
                 if line.doubt:
                     return _unsure(about.minding[path], line.doubt)
             for shelf in (about.deny, about.ask):
-                if hit := shelf.expanded(said):
+                if hit := shelf.expanded(call):
                     return _unsure(hit, "bash expands a word of it")
-            return mind_programs(verdict, [about.minded(path, line, said) for path, line in lines])
-        return replace(verdict, doubt=said.doubt) if verdict is self._default and verdict.effect == "ask" else verdict
+            return mind_programs(verdict, [about.minded(path, line, call) for path, line in lines])
+        return replace(verdict, doubt=call.doubt) if verdict is self._default and verdict.effect == "ask" else verdict
 
-    def _allowed(self, about: _Tool, said: Input) -> Verdict | None:
-        # Rules before grants, so that no use of a grant is spent on what is allowed anyway.
+    def _allowed(self, about: _Tool, call: Input) -> Verdict | None:
+        # Rules before grants, so that an allowed call does not use up a grant.
         for shelf in about.allow if self.default == "ask" else about.allow[:1]:
-            if hit := shelf.plain(said):
+            if hit := shelf.plain(call):
                 return _verdict([hit])
-            if hits := shelf.covering(said):
+            if hits := shelf.covering(call):
                 return _verdict(hits)
         return None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from models.pure.canonical import digest
 from models.pure.policy.commands import joined
-from models.pure.policy.conditions import MISSING, Found, look_up, pointer
+from models.pure.policy.conditions import MISSING, Argument, look_up, pointer
 from models.pure.shell import Line, Words, read
 
 
@@ -18,7 +18,7 @@ class Input:
         self._fields = fields
         self._git_doubt = git_doubt
         self._workdir = workdir
-        self._arguments: dict[str, Found] = {}
+        self._arguments: dict[str, Argument] = {}
         self._lines: dict[str, Line | None] = {}
         self._suspects: dict[str, list[str]] = {}
 
@@ -30,11 +30,11 @@ class Input:
         except (ValueError, RecursionError):
             return ""
 
-    def at(self, path: str) -> Found:
+    def at(self, path: str) -> Argument:
         """The value at a pointer."""
         argument = self._arguments.get(path)
         if argument is None:
-            argument = self._arguments[path] = Found(look_up(self._fields, pointer(path)), self._workdir)
+            argument = self._arguments[path] = Argument(look_up(self._fields, pointer(path)), self._workdir)
         return argument
 
     def line(self, path: str) -> Line | None:
