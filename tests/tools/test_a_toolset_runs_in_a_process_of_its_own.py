@@ -467,7 +467,7 @@ def test_all_is_dead_after_the_workers_death(described, mark, holding):
         try:
             worker.stdin.write(json.dumps({"mark": mark, "holding": holding}))
             worker.stdin.close()
-            until(lambda: len(alive(mark)) == 2, 30)
+            until(lambda: len(alive(mark)) == 2, 60)
             below = psutil.Process(worker.pid).children(recursive=True)
             assert len(below) >= 4
         finally:
