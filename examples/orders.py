@@ -1,8 +1,8 @@
 """Orders and refunds of a shop, in Postgres: an example of a toolset.
 
 export ORDERS_DATABASE_URL=postgresql://localhost/shop
-python -m workers.toolsets.orders create                      # tables in a schema `shop`, and a few orders
-export ASSENT_TOOLSETS=workers.toolsets.orders:orders         # for the tools worker
+python -m examples.orders create                  # tables in a schema `shop`, and a few orders
+export ASSENT_TOOLSETS=examples.orders:orders     # for the tools worker
 """
 
 import os
@@ -13,7 +13,7 @@ import psycopg
 from psycopg.rows import dict_row
 from pydantic import Field
 
-from workers.tools.python.toolset import Cache, Context, ToolError, Toolset
+from assent import Cache, Context, ToolError, Toolset
 
 orders = Toolset("orders", description="Orders of the shop: find them, refund them, write to who ordered.")
 
@@ -145,5 +145,5 @@ INSERT INTO shop.orders (id, customer, total_cents, status) VALUES
 
 if __name__ == "__main__":
     if sys.argv[1:] != ["create"]:
-        sys.exit("python -m workers.toolsets.orders create")
+        sys.exit("python -m examples.orders create")
     create()

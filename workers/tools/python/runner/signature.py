@@ -1,9 +1,9 @@
-"""A plain typed function as a tool's input: the JSON Schema of its signature, the texts of its docstring, arguments from JSON."""
+"""The signature of a plain typed function: its JSON Schema, the texts of its docstring, and arguments from JSON."""
 
 import inspect
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -12,8 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticUndefined, core_schema
 
-from models.pure.fitting import unusable_pattern
-from workers.tools.errors import ToolError
+from assent import ToolError
 
 _ERRORS = 3
 _SECTION = re.compile(r"(Args|Arguments|Raises):\s*")
@@ -22,37 +21,41 @@ _DOCUMENTED = re.compile(r"(\w+)\s*(?:\([^)]*\))?:\s*(.*)")
 
 @dataclass(frozen=True)
 class Signature:
-    """What one function takes."""
+    """The parameters of one function."""
 
     description: str
-    """Its docstring without what that says of arguments and exceptions."""
+    """The docstring without its sections Args and Raises."""
     input_schema: dict[str, Any]
     contexts: tuple[str, ...]
-    """The parameters that get the context; the schema does not have them."""
+    """The parameters that get the context. The schema leaves them out."""
     _model: type[BaseModel]
 
     @property
     def parameters(self) -> list[str]:
-        """What the model gives, by name."""
+        """The names of the parameters that the model fills."""
         return list(self.input_schema["properties"])
 
-    def arguments(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Python values from JSON's. What is not given is left to the function's own defaults. Errors: ToolError."""
+    @property
+    def no_parameter(self) -> str:
+        """The end of an error message about a name that is no parameter."""
+        return _none_of(self.parameters)
+
+    def arguments(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """JSON's values as Python's. A missing field is left to the function's own default. Errors: ToolError."""
         try:
-            found = self._model.model_validate_json(json.dumps(given))
+            model = self._model.model_validate_json(json.dumps(fields))
         except ValidationError as error:
             faults = error.errors(include_url=False, include_input=False, include_context=False)[:_ERRORS]
             raise ToolError("; ".join(".".join(["input", *map(str, f["loc"])]) + f": {f['msg']}" for f in faults)) from None
-        fields = type(found).model_fields
-        return {str(fields[field].alias): getattr(found, field) for field in found.model_fields_set}
+        declared = type(model).model_fields
+        return {str(declared[name].alias): getattr(model, name) for name in model.model_fields_set}
 
 
-def read(function: Callable[..., Any], context: type, masked: tuple[str, ...] | str = ()) -> Signature:
-    """The signature of a function whose parameters of the type `context` are ours to give.
+def read(function: Callable[..., Any], context: type, masked: tuple[str, ...], where: str) -> Signature:
+    """The signature of a function, whose parameters of the type `context` the caller fills. `where` names the function in errors.
 
     Errors: TypeError and ValueError that name the function, the parameter and the remedy.
     """
-    where = f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', function)}"
     hints = _hints(function, where)
     if hints.get("return") in (bytes, bytearray):
         raise TypeError(f"{where}: a model cannot read bytes; return an Image or a Document")
@@ -65,34 +68,30 @@ def read(function: Callable[..., Any], context: type, masked: tuple[str, ...] | 
         else:
             fields[parameter.name] = _field(where, parameter, hints, documented.get(parameter.name))
     _all_known(where, "its docstring's Args", documented, [*fields, *contexts])
-    if isinstance(masked, str):
-        raise TypeError(f"{where}: masked is a text; write a tuple, as in masked=({masked!r},)")
     _all_known(where, "masked", masked, list(fields))
-    numbered = {f"p{n}": field for n, field in enumerate(fields.values())}  # any name is good for a parameter, not for a field
+    numbered = {f"p{n}": field for n, field in enumerate(fields.values())}  # pydantic refuses some names, such as `_hidden`
     model = create_model("Input", __config__=ConfigDict(extra="forbid"), **numbered)
     schema = model.model_json_schema(schema_generator=_Schema)
     schema.pop("title", None)
+    schema.setdefault("properties", {})
     for name in masked:
         schema["properties"][name]["writeOnly"] = True
-    schema.setdefault("properties", {})
-    if pattern := unusable_pattern(schema):
-        raise ValueError(
-            f"{where}: the pattern {pattern!r} has look-around or back-references; write it without, or check it inside"
-        )
     return Signature(description, schema, tuple(contexts), model)
 
 
 def _hints(function: Callable[..., Any], where: str) -> dict[str, Any]:
     if not inspect.isfunction(function):
-        raise TypeError(f"{where}: is no plain function; decorate one made by def")
+        raise TypeError(f"{where}: is no plain function; decorate a function made by def")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise TypeError(f"{where}: is async; write it with plain def, and call asyncio.run() in it where you need to")
+        raise TypeError(f"{where}: is async; write it with plain def, and call asyncio.run() inside")
     if inspect.isgeneratorfunction(function):
         raise TypeError(f"{where}: is a generator; return a list")
     try:
         return get_type_hints(function, include_extras=True)
     except NameError as error:
-        raise TypeError(f"{where}: its annotations name {error.name!r}, which its module does not know; import it there") from error
+        raise TypeError(
+            f"{where}: its annotations name {error.name!r}, which its module does not know; import the name there"
+        ) from error
 
 
 def _field(where: str, parameter: inspect.Parameter, hints: dict[str, Any], documented: str | None) -> tuple[Any, FieldInfo]:
@@ -110,9 +109,7 @@ def _field(where: str, parameter: inspect.Parameter, hints: dict[str, Any], docu
         TypeAdapter(hint).json_schema(schema_generator=_Schema)
     except (PydanticUserError, TypeError) as error:
         words = str(error).splitlines()[0]
-        raise TypeError(
-            f"{named}: its type cannot be said in JSON Schema ({words}); take plain types, or a pydantic model"
-        ) from error
+        raise TypeError(f"{named}: its type has no JSON Schema ({words}); use plain types or a pydantic model") from error
     own = FieldInfo.from_annotation(hint)
     default = ... if parameter.default is parameter.empty else parameter.default
     if own.default is not PydanticUndefined or own.default_factory is not None:
@@ -124,42 +121,41 @@ def _bare(hint: Any) -> Any:
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
-def _all_known(where: str, what: str, named: Any, known: list[str]) -> None:
-    for name in named:
+def _all_known(where: str, source: str, names: Iterable[str], known: list[str]) -> None:
+    for name in names:
         if name not in known:
-            raise ValueError(
-                f"{where}: {what} names {name!r}, which is none of its parameters; they are: {', '.join(known) or 'none'}"
-            )
+            raise ValueError(f"{where}: {source} names {name!r}, which is {_none_of(known)}")
 
 
-def _documented(where: str, text: str) -> tuple[str, dict[str, str]]:
-    """A docstring, and what its section Args says, by parameter."""
-    if not text.strip():
-        raise ValueError(f"{where}: has no docstring; say in it what the tool does: it is what the model reads")
-    kept: list[str] = []
-    told: dict[str, str] = {}
+def _none_of(known: list[str]) -> str:
+    return f"none of its parameters; they are: {', '.join(known) or 'none'}"
+
+
+def _documented(where: str, docstring: str) -> tuple[str, dict[str, str]]:
+    """A docstring without its sections, and the texts of its section Args, by parameter."""
+    if not docstring.strip():
+        raise ValueError(f"{where}: has no docstring; describe the tool in one, for the model to read")
+    description: list[str] = []
+    texts: dict[str, str] = {}
     section, depth, name = "", 0, ""
-    for line in text.splitlines():
+    for line in docstring.splitlines():
         indent = len(line) - len(line.lstrip())
-        if found := _SECTION.fullmatch(line):
-            section, depth, name = found[1], 0, ""
+        if header := _SECTION.fullmatch(line):
+            section, depth, name = header[1], 0, ""
         elif not section or (line and not indent):
             section = ""
-            kept.append(line)
+            description.append(line)
         elif section != "Raises" and line.strip():
             depth = depth or indent
-            told_here = _DOCUMENTED.fullmatch(line.strip()) if indent <= depth else None
-            if told_here:
-                name, words = told_here.groups()
-            else:
-                words = line.strip()
-            told[name] = f"{told.get(name, '')} {words}".strip()
-    told.pop("", None)
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip(), told
+            entry = _DOCUMENTED.fullmatch(line.strip()) if indent <= depth else None
+            name, text = entry.groups() if entry else (name, line.strip())
+            texts[name] = f"{texts.get(name, '')} {text}".strip()
+    texts.pop("", None)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(description)).strip(), texts
 
 
 class _Schema(GenerateJsonSchema):
-    """Without what says nothing to a model, and with expressions that the linear-time engine knows."""
+    """Schemas without titles, and with expressions that RE2 knows."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - pydantic's own
 
@@ -167,8 +163,8 @@ class _Schema(GenerateJsonSchema):
         return False
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
-        found = super().decimal_schema(schema)
-        for choice in found.get("anyOf", [found]):
+        generated = super().decimal_schema(schema)
+        for choice in generated.get("anyOf", [generated]):
             if "pattern" in choice:
                 choice["pattern"] = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)$"
-        return found
+        return generated
