@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import psutil
 import psycopg
 import pytest
@@ -34,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Images often set this variable. Each of the hundreds of processes of a run would then compile all that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    hypothesis.settings.register_profile("assent", deadline=None)  # a busy machine is no fault of the code's
+    hypothesis.settings.load_profile("assent")
     if not hasattr(config, "workerinput"):
         os.environ[RUN] = f"{tempfile.mkdtemp(prefix='assent-test-')}:{os.getpid()}"
 

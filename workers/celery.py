@@ -18,10 +18,17 @@ from workers.patches.celery_task_events import BatchedTaskEvents
 from workers.schedule import BEAT
 
 app = Celery(
-    "assent", broker=settings().redis_url, include=["workers.turn", "workers.tool", "workers.sweeps", "workers.announcing"]
+    "assent",
+    broker=settings().redis_url,
+    include=["workers.turn", "workers.tool", "workers.deliver", "workers.sweeps", "workers.announcing"],
 )
 app.conf.update(
-    task_routes={"turn.*": {"queue": "turns"}, "tool.*": {"queue": "tools"}, "sweep.*": {"queue": "sweeps"}},
+    task_routes={
+        "turn.*": {"queue": "turns"},
+        "tool.*": {"queue": "tools"},
+        "deliver.*": {"queue": "deliver"},
+        "sweep.*": {"queue": "sweeps"},
+    },
     task_serializer="json",
     accept_content=["json"],
     task_ignore_result=True,
@@ -63,7 +70,7 @@ app.steps["consumer"].add(BatchedTaskEvents)
 def check_worker(instance: Any, **_: Any) -> None:
     """Refuse to start with a database role that no row policy binds, or with another process's secrets."""
     kinds = {queue.partition(".")[0] for queue in instance.app.amqp.queues.consume_from}  # `tools.orders` belongs to `tools`
-    check_start(*(name for name in ("turns", "tools", "sweeps") if name in kinds))
+    check_start(*(name for name in ("turns", "tools", "sweeps", "deliver") if name in kinds))
 
 
 @beat_init.connect

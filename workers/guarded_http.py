@@ -17,6 +17,8 @@ from typing import TypedDict
 
 import httpx2
 
+from models.settings import settings
+
 _KEPT_SECONDS = 2.0
 """Shorter than servers keep idle connections: a request into a connection that is being closed is lost without a trace."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
@@ -64,7 +66,7 @@ def check_url(url: httpx2.URL | str, *, http: bool = False) -> None:
         parsed = httpx2.URL(url)
     except (httpx2.InvalidURL, UnicodeError) as error:
         raise Refused(f"not a URL: {error}") from None
-    if parsed.scheme not in ({"https", "http"} if http else {"https"}):
+    if parsed.scheme not in ({"https", "http"} if http or settings().private_hosts.have(parsed.host) else {"https"}):
         raise Refused("the URL must begin with https://")
     if not parsed.host:
         raise Refused("the URL has no host")
@@ -134,7 +136,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         except (OSError, UnicodeError):
             raise httpx2.ConnectError("the name does not resolve") from None
         addresses = list(dict.fromkeys(str(address[0]) for *_, address in rows))
-        if not self._private and not all(is_public(address) for address in addresses):
+        if not self._private and not all(is_public(each) or settings().private_hosts.have(name, each) for each in addresses):
             raise Refused("the name resolves to an address that is not public")
         return addresses
 

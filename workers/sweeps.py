@@ -8,6 +8,7 @@ from models import flow
 from models.audit import seals
 from models.database.transactions import transaction
 from models.flow import due
+from models.outbox.delivery import Delivery
 from models.session import sweep_failure
 from models.session.session import Session
 from models.session.tool_call import ToolCall
@@ -29,6 +30,8 @@ def dispatch() -> None:
     for queue in due.queues():
         if _takes_more(queue or "tools"):
             enqueue.publish(due.hints(ToolCall, queue=queue), {})
+    if _takes_more("deliver"):
+        enqueue.publish(due.delivery_hints(), {})
 
 
 @app.task(name="sweep.rescue")
@@ -40,6 +43,10 @@ def rescue() -> None:
                 session = Session.try_lock(db, row.session_id)
                 if session is not None:
                     verb(db, session, row.id)
+    for row in due.lapsed_deliveries():
+        with _alone("rescue", row.id, row.workspace_id), transaction(row.workspace_id) as db:
+            if delivery := db.get(Delivery, row.id, lock=True):
+                delivery.lose(db)
 
 
 @app.task(name="sweep.expire_approvals")
@@ -106,8 +113,9 @@ def seal_audit() -> None:
 
 @app.task(name="sweep.forget_answers")
 def forget_answers() -> None:
-    """Delete idempotency records that are too old for a retry, and old failures of sweeps."""
+    """Delete idempotency records that are too old for a retry, deliveries that ended long ago, and old failures of sweeps."""
     due.forget_answers()
+    due.forget_deliveries()
     sweep_failure.forget_old()
 
 

@@ -68,7 +68,7 @@ def house(
             "ASSENT_WORKDIR_ROOT": str(folder / "workdirs"),
             "ASSENT_TOOLSETS": "workers.toolsets.orders:orders",
             "ASSENT_MCP_CONFIG": str(config),
-            "ASSENT_MCP_HTTP": "true",
+            "ASSENT_ALLOWED_PRIVATE_HOSTS": "127.0.0.1 localhost",
             "ASSENT_STREAM_POLL_SECONDS": "0.2",
             "ASSENT_BACKOFF_SECONDS": "0.02",
             "ASSENT_MODEL_ATTEMPTS": "3",
