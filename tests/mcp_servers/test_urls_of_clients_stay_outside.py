@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from mcp_servers.conftest import Caller, text
 from mcp_servers.lying import Liar, Request
 
-from models.settings import settings
 from workers.guarded_http import GuardedTransport, Refused, check_url, is_public
 from workers.tools.mcp.calling import Unreachable
 from workers.tools.mcp.listing import listing
@@ -82,20 +81,6 @@ def test_one_public_address_does_not_excuse_another(liar: Liar, monkeypatch: pyt
 
     monkeypatch.setattr(socket, "getaddrinfo", both)
     assert "an address that is not public" in why_not(f"https://two.example:{liar.port}/mcp")
-
-
-def test_a_second_answer_of_the_name_server_changes_nothing(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DNS rebinding: the name is public when it is checked, and private from then on."""
-    answers = iter(["192.88.98.1"])
-
-    def rebind(host: str, port: int, *_: object, **__: object) -> list[object]:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers, "127.0.0.1"), port))]
-
-    monkeypatch.setattr(socket, "getaddrinfo", rebind)
-    monkeypatch.setenv("ASSENT_MCP_CONNECT_SECONDS", "0.2")
-    settings.cache_clear()
-    why_not(f"https://rebinding.example:{liar.port}/mcp")
-    assert liar.heard == []
 
 
 def test_a_connection_serves_one_host() -> None:
@@ -189,6 +174,25 @@ def test_tls_is_for_the_name_though_the_connection_is_to_an_address(
         else:
             assert "the certificate is not valid (Hostname mismatch" in why_not(url)
             assert liar.heard == []
+
+
+def test_a_second_answer_of_the_name_server_changes_nothing(
+    certificate: Callable[[str], ssl.SSLContext],
+    set_environment: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """DNS rebinding: the name is public when it is checked, and private from then on."""
+    answers = iter(["192.88.98.1"])
+
+    def rebind(_host: str, port: int, *_: object, **__: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers, "127.0.0.1"), port))]
+
+    with Liar(context=certificate("rebinding.example")) as liar:
+        set_environment(ASSENT_MCP_CONNECT_SECONDS="0.5", SSL_CERT_FILE=tmp_path / "cert.pem")
+        monkeypatch.setattr(socket, "getaddrinfo", rebind)
+        why_not(f"https://rebinding.example:{liar.port}/mcp")
+        assert liar.heard == []
 
 
 def test_a_certificate_of_nobody_is_not_good(
