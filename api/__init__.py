@@ -31,6 +31,7 @@ def create_app() -> "Flask":
         sessions,
         signing_in,
         threads,
+        webhooks,
         work,
     )
     from models.database import ids, roles
@@ -67,6 +68,7 @@ def create_app() -> "Flask":
     app.register_blueprint(people.invites)
     app.register_blueprint(people.groups)
     app.register_blueprint(policy.policy)
+    app.register_blueprint(webhooks.webhooks)
     app.register_blueprint(health.health)
     app.register_blueprint(metrics.metrics)
     app.register_blueprint(reference.reference)

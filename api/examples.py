@@ -20,6 +20,7 @@ IDS = {
         "agent_id": "agent",
         "api_key_id": "key",
         "approval_id": "appr",
+        "delivery_id": "whdl",
         "environment_id": "env",
         "event_id": "sevt",
         "grant_id": "grnt",
@@ -29,6 +30,7 @@ IDS = {
         "session_id": "sesn",
         "thread_id": "sthr",
         "user_id": "user",
+        "webhook_id": "whep",
         "work_id": "work",
         "workspace_id": "wrkspc",
     }.items()

@@ -3,6 +3,8 @@
 from models.audit.acts import Audit
 from models.audit.seals import Seal, Sealed
 from models.audit.text import AuditText
+from models.outbox.delivery import Delivery
+from models.outbox.endpoint import Endpoint
 from models.people.ceremony import Ceremony
 from models.people.group import Group, Membership
 from models.people.invitation import Invitation
@@ -44,6 +46,8 @@ TABLES = (
     Listing,
     *_OF_PEOPLE,
     *_OF_SESSIONS,
+    Endpoint,
+    Delivery,
     *_OF_THE_AUDIT,
     Answer,
     SweepFailure,

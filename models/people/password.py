@@ -1,5 +1,8 @@
 """Passwords of members, if the setting `passwords` allows them: Argon2id, per workspace."""
 
+import secrets
+from functools import cache
+
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
@@ -15,7 +18,12 @@ from models.people.principal import PersonPrincipal
 
 SHORTEST, LONGEST = 12, 256
 _HASHER = PasswordHasher()
-_NOBODYS = _HASHER.hash("nobody's password: what is compared when there is no other")
+
+
+@cache
+def _nobodys() -> str:
+    """Return a hash that no password fits, to be compared when there is no other."""
+    return _HASHER.hash(secrets.token_urlsafe())
 
 
 def hashed(password: str) -> str:
@@ -47,7 +55,7 @@ def candidates(email: str) -> list[tuple[PersonPrincipal | None, str]]:
             member = Member.find(db, str(person_id))
             if member.password_hash:
                 found.append((member.principal(db), member.password_hash))
-    return found or [(None, _NOBODYS)]
+    return found or [(None, _nobodys())]
 
 
 def fits(password_hash: str, password: str) -> bool:
