@@ -17,9 +17,9 @@ from models.session.tool_call import ToolCall
 
 @pytest.fixture(scope="session")
 def api(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The API's address. Streams look at the database often, so that no test waits for a tick."""
+    """The API's address. Streams look at the database often, so that no test waits for a tick. Signing in has no limit."""
     log: Path = tmp_path_factory.mktemp("api") / "log"
-    with served(log, ASSENT_STREAM_POLL_SECONDS="0.2") as url:
+    with served(log, ASSENT_STREAM_POLL_SECONDS="0.2", ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND="0") as url:
         yield url
 
 
