@@ -1,8 +1,10 @@
-"""Every table, imported: foreign keys name tables, so whoever writes rows needs to know them all."""
+"""Imports every table. Foreign keys name tables, so SQLAlchemy needs all of them before rows are written."""
 
 from models.audit.acts import Audit
 from models.audit.seals import Seal, Sealed
 from models.audit.text import AuditText
+from models.outbox.delivery import Delivery
+from models.outbox.endpoint import Endpoint
 from models.people.ceremony import Ceremony
 from models.people.group import Group, Membership
 from models.people.invitation import Invitation
@@ -13,8 +15,11 @@ from models.people.person import Identity, Person
 from models.people.sign_in import SignIn
 from models.session.approval import Approval
 from models.session.attempt import Attempt
+from models.session.call_input import CallInput
+from models.session.call_result import CallResult
 from models.session.event import Event
 from models.session.grant import Grant
+from models.session.reply import Reply
 from models.session.session import Session
 from models.session.stored_result import StoredResult
 from models.session.sweep_failure import SweepFailure
@@ -28,7 +33,7 @@ from models.workspace.idempotency import Answer
 from models.workspace.toolset import Listing, Toolset
 from models.workspace.workspace import Workspace
 
-_OF_SESSIONS = (Session, Turn, ToolCall, StoredResult, Attempt, Approval, Event, Work, Grant)
+_OF_SESSIONS = (Session, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt, Approval, Event, Work, Grant)
 _OF_PEOPLE = (Organization, Person, Identity, Member, Group, Membership, Invitation, SignIn, Passkey, Ceremony)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
 TABLES = (
@@ -41,6 +46,8 @@ TABLES = (
     Listing,
     *_OF_PEOPLE,
     *_OF_SESSIONS,
+    Endpoint,
+    Delivery,
     *_OF_THE_AUDIT,
     Answer,
     SweepFailure,

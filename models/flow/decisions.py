@@ -15,6 +15,7 @@ from models.pure import masking, words
 from models.pure.canonical import digest
 from models.pure.fitting import misfit
 from models.session.approval import Approval, DeadlinePassed
+from models.session.call_input import CallInput
 from models.session.decision import Decision
 from models.session.grant import Grant
 from models.session.proposal import MAX_INPUT_BYTES
@@ -150,16 +151,17 @@ def _deny(db: Db, session: Session, principal: Principal, approval: Approval, ca
 
 def _allow(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     rules = ruling(db, session)
-    verdict = verdict_on(rules, call, call.input)
+    call_input = CallInput.of(db, call.id)
+    verdict = verdict_on(rules, call, call_input)
     if verdict.effect == "deny":
         said = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
         raise Conflict(said, {"rule": verdict.rule})
-    if approval.input_schema is not None and (fault := misfit(approval.input_schema, call.input)):
+    if approval.input_schema is not None and (fault := misfit(approval.input_schema, call_input.input)):
         raise Invalid(
             "result", f"the tool has changed, and this input no longer fits: allow it with updated_input, or deny. {fault}"
         )
     if decision.scope != "once":
-        identity = identity_of(rules, session, call)
+        identity = identity_of(rules, session, call, call_input)
         Grant.give(db, session, principal, approval, decision, identity)
     event_id = approval.close(db, session, principal, "allowed", decision)
     call.release(db, session)
@@ -168,7 +170,8 @@ def _allow(db: Db, session: Session, principal: Principal, approval: Approval, c
 
 def _go_on(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     event_id = approval.close(db, session, principal, "answered", decision)
-    call.release(db, session, answers=decision.answers)
+    CallInput.of(db, call.id).answers = decision.answers
+    call.release(db, session)
     return event_id
 
 
@@ -183,14 +186,14 @@ def _edit(db: Db, session: Session, principal: Principal, approval: Approval, ca
     if digest(edited) == call.input_sha256:  # to Python, 1 is True
         return _allow(db, session, principal, approval, call, decision)
     approval.edit(edited, shown)
-    secrets = sorted({*(call.secrets or ()), *masking.mask(edited, approval.input_schema).hidden})
+    secrets = sorted({*(CallInput.of(db, call.id).secrets or ()), *masking.mask(edited, approval.input_schema).hidden})
     seen = call.announced and call.kind == "self_hosted"
     event_id = approval.close(db, session, principal, "allowed", decision, goes_on=not seen)
     if seen:
         call.replace(db, session, edited, shown, secrets)
     else:
-        changed = {"input": edited, "input_sha256": digest(edited), "proposed_input": call.input, "secrets": secrets or None}
-        call.release(db, session, shown, **changed)
+        call.edit(db, edited, secrets)
+        call.release(db, session, shown)
     return event_id
 
 
@@ -202,20 +205,20 @@ def _edited(
     The second is made from `wanted`: where that has a marker, whatever stands around the marker now, the value stays masked.
     Raises Invalid if a marker is not where it was, the input does not fit the schema, or a rule denies it.
     """
-    schema = approval.input_schema
+    schema, call_input = approval.input_schema, CallInput.of(db, call.id)
     if len(json.dumps(wanted)) > MAX_INPUT_BYTES:
         raise Invalid("updated_input", f"is longer than {MAX_INPUT_BYTES} bytes.")
     try:
-        edited: dict[str, Any] = masking.restore(wanted, call.input, masking.mask(call.input, schema).shown)
+        edited: dict[str, Any] = masking.restore(wanted, call_input.input, masking.mask(call_input.input, schema).shown)
         digest(edited)
     except (ValueError, RecursionError) as error:
         raise Invalid("updated_input", str(error)) from None
     if schema is not None and (fault := misfit(schema, edited)):
         raise Invalid("updated_input", f"does not fit the tool's schema. {fault}")
-    verdict = verdict_on(ruling(db, session), call, edited)
+    verdict = verdict_on(ruling(db, session), call, call_input, instead=edited)
     if verdict.effect == "deny":
         raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
-    return edited, masking.Echoes(call.secrets or ()).value(masking.mask(wanted, schema).shown)
+    return edited, masking.Echoes(call_input.secrets or ()).value(masking.mask(wanted, schema).shown)
 
 
 def _settle_unknown(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
@@ -249,7 +252,8 @@ def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends
 def _lets(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:
     """Whether a deadline may still allow the call: the tool's own configuration says so by name, and no rule asks or denies."""
     rules = ruling(db, session)
-    verdict = verdict_on(rules, call, call.input)
-    if approval.input_schema is not None and misfit(approval.input_schema, call.input):
+    call_input = CallInput.of(db, call.id)
+    verdict = verdict_on(rules, call, call_input)
+    if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):
         return False
     return rules.lets_on_timeout(call.name, verdict)

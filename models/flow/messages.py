@@ -12,9 +12,11 @@ from models.flow.decisions import decide
 from models.flow.hosted_work import retire_work
 from models.flow.next_step import carry_on, stop
 from models.flow.questions import named
+from models.outbox.delivery import Caused, Delivery
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.call_events import RESULTS
+from models.session.call_result import CallResult
 from models.session.decision import Decision
 from models.session.event import Event
 from models.session.grant import Grant
@@ -76,6 +78,7 @@ def create(
     )
     session.begin(db, now)
     session.note(principal, "session.created", session.id, agent=version.agent_id, version=version.version)
+    Delivery.cause(db, Caused("session.created", session.id))
     db.insert(session)
     return session
 
@@ -122,6 +125,7 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
         db.write(f'DELETE FROM "{table.__tablename__}" WHERE session_id = %(session)s', session=session.id)  # noqa: S608 - our own names
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)
+    Delivery.cause(db, Caused("session.deleted", session.id))
 
 
 def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:
@@ -129,7 +133,7 @@ def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:
     busy = [c for c in ToolCall.of_turn(db, session) if c.status in {"queued", "running"}]
     if session.live or busy:
         raise Conflict(f"Session {session.id} is running: send user.interrupt and wait until it is idle, then it can be {done}.")
-    Turn.read_queue(db, session)
+    Turn.read_queue(db, session, None)
     stop(db, session, principal)
 
 
@@ -209,7 +213,7 @@ def _take_result(db: Db, session: Session, principal: Principal, event: dict[str
         call.settle(db, session, "done", content, is_error=is_error, by_client=True)
         carry_on(db, session)
         return stored
-    if call.status == "done" and call.result == content and call.is_error == is_error:
+    if call.status == "done" and CallResult.of(db, call.id).content == content and call.is_error == is_error:
         of_call = "WHERE session_id = %(session)s AND type = %(type)s AND body ->> %(field)s = %(call)s"
         [stored] = db.find(Event, of_call, session=session.id, type=event["type"], field=field, call=call.id)
         return stored

@@ -13,6 +13,7 @@ from models.pure import words
 from models.pure.canonical import digest
 from models.session.approval import Approval
 from models.session.attempt import Attempt
+from models.session.call_input import CallInput
 from models.session.session import Session
 from models.session.stored_result import StoredResult
 from models.session.tool_call import ToolCall, text
@@ -40,6 +41,7 @@ def finish_call(db: Db, session: Session, call: ToolCall, outcome: Outcome) -> N
         return
     if outcome.question:
         outcome = Outcome(text(words.cancelled_asking()), is_error=True)
+    call.settle(db, session, "done", outcome.content, is_error=outcome.is_error, structured=outcome.structured)
     session.note(
         _actor(session),
         "tool_call.finished",
@@ -48,7 +50,6 @@ def finish_call(db: Db, session: Session, call: ToolCall, outcome: Outcome) -> N
         is_error=outcome.is_error,
         result_sha256=digest(outcome.content),
     )
-    call.settle(db, session, "done", outcome.content, is_error=outcome.is_error, structured=outcome.structured)
     if outcome.whole is not None:
         StoredResult.keep(db, session, call, outcome.whole)
     carry_on(db, session)
@@ -114,9 +115,10 @@ def _ask_back(db: Db, session: Session, call: ToolCall, question: dict[str, Any]
     session.note(_actor(session), "tool_call.asked_back", call.id, attempt=call.attempt)
     call.park(db, session, question)
     approval = Approval.ask(
+        db,
         session,
         call,
-        _asking(call, words.asks_back(call.tool or call.name, call.server)),
+        _asking(db, call, words.asks_back(call.tool or call.name, call.server)),
         kind="question",
         questions=question["requests"],
     )
@@ -127,13 +129,14 @@ def _ask_what_became(db: Db, session: Session, call: ToolCall, why: str) -> None
     told = Attempt.told(db, call.id, call.attempt)
     call.become_unknown(db, session)
     prompt = f"Attempt {call.attempt} of this call, by {call.worker}, never reported its end: {why}. What became of it?"
-    approval = Approval.ask(session, call, _asking(call, prompt), kind="unknown_outcome", attempt_told=told)
+    approval = Approval.ask(db, session, call, _asking(db, call, prompt), kind="unknown_outcome", attempt_told=told)
     approval.put(db, session, _actor(session))
 
 
-def _asking(call: ToolCall, prompt: str) -> Asking:
+def _asking(db: Db, call: ToolCall, prompt: str) -> Asking:
     """Another question about a call; the schema says which of its arguments are secret."""
-    return Asking(prompt, settings().approval_seconds, input_schema=asking_of(call).input_schema)
+    schema = asking_of(call, CallInput.of(db, call.id)).input_schema
+    return Asking(prompt, settings().approval_seconds, input_schema=schema)
 
 
 def _actor(session: Session) -> Principal:

@@ -16,8 +16,10 @@ from models.database.clock import NOW
 from models.database.rows import Db, Query, select
 from models.database.tables import Base
 from models.database.transactions import outbox
+from models.outbox.delivery import Caused, Delivery
 from models.policy.effective_tool import with_toolset
 from models.pure import states
+from models.pure.webhook_events import caused_by
 from models.session.event import Event
 from models.workspace.agent import AgentVersion
 from models.workspace.toolset import OF_SESSION
@@ -83,9 +85,11 @@ class Session(Base):
     now: datetime
     """The database's time, read once after the lock."""
     events: list[Event]
-    """What this transaction appends; written at its end, all at once."""
+    """The events that this transaction appended."""
+    written: int
+    """How many of them are written. The rest leaves with the next read or the commit."""
     acts: list[dict[str, Any]]
-    """Likewise, of the audit."""
+    """Rows of the audit that are not written yet."""
     texts: list[dict[str, Any]]
     """The texts of those acts."""
     turn: Any
@@ -115,18 +119,19 @@ class Session(Base):
         """Start to collect what the transaction appends, at the time `now`. Once in a transaction."""
         assert self not in db.appends, f"session {self.id} is locked already"
         self.now = now
-        self.events, self.acts, self.texts = [], [], []
+        self.events, self.written, self.acts, self.texts = [], 0, [], []
         self.turn, self.calls, self.policies = None, None, None
         db.appends.append(self)
         return self
 
     def write(self, db: Db) -> None:
         """Write the events and acts collected so far."""
-        events, acts, texts = self.events, self.acts, self.texts
-        self.events, self.acts, self.texts = [], [], []
+        events, acts, texts = self.events[self.written :], self.acts, self.texts
+        self.written, self.acts, self.texts = len(self.events), [], []
         db.insert_many(Event, [event.row for event in events])
         db.insert_many(Audit, acts)
         db.insert_many(AuditText, texts)
+        Delivery.cause(db, *(Caused(*caused) for event in events for caused in caused_by(event.type, event.body, self.id)))
 
     def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
         """Append an event. `queued` is for a user's message that no turn has read yet."""

@@ -78,13 +78,17 @@ class Journey:
     def until(self, condition: Callable[[Seen], Any], seconds: float = 20) -> Seen:
         """Wait until `condition` holds for the session, the beat beating. Check its invariants at each look.
 
+        Fails after so many seconds without progress: a step of a session may start processes, which a busy machine delays.
+
         Without a beat a hint that Redis lost is sent again, as the dispatch sweep promises; nothing else is repaired.
         """
-        start = time.monotonic()
+        start, before = time.monotonic(), ""
         while True:
             seen = check_invariants(self.stage.workspace_id, self.session_id)
             if condition(seen):
                 return seen
+            if (now := spell(seen)) != before:
+                start, before = time.monotonic(), now
             waited = time.monotonic() - start
             assert waited < seconds, f"stuck: {spell(seen)}"
             if self.beats:
@@ -181,7 +185,7 @@ def spell(seen: Seen) -> str:
     """A session in a few lines, for a failed test."""
     rows = [f"session {seen.session.status} {seen.session.stop_reason}"]
     rows += [f"turn {t.number} {t.status} attempt {t.attempt} fence {t.fence}" for t in seen.turns]
-    rows += [f"call {c.name} {c.status} attempt {c.attempt} {c.result}" for c in seen.calls]
+    rows += [f"call {c.name} {c.status} attempt {c.attempt} {seen.results.get(c.id)}" for c in seen.calls]
     rows += [f"approval {a.kind} {a.status} {a.decision}" for a in seen.approvals]
     rows += [f"error {e.body}" for e in seen.of("session.error")]
     return "\n".join(rows)

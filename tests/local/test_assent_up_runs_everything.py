@@ -93,7 +93,18 @@ def test_the_first_approval_waits_is_decided_and_survives_kill_9_of_everything(
 ) -> None:
     up = start()
     first = up.said
-    assert set(first["processes"]) >= {"postgres", "redis", "standin", "web", "turns", "tools", "sweeps", "beat", "flower"}
+    assert set(first["processes"]) >= {
+        "postgres",
+        "redis",
+        "standin",
+        "web",
+        "turns",
+        "tools",
+        "sweeps",
+        "deliver",
+        "beat",
+        "flower",
+    }
     assert (up.folder / "up.json").stat().st_mode & 0o777 == 0o600
 
     with Visitor(first["public_url"]) as browser:

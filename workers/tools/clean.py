@@ -16,7 +16,7 @@ _UNSEEN = re.compile(
 # A table, since a call for each of ten million characters takes many seconds.
 _SPELT = {
     code: f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
-    for code in (*range(0x10000), *range(0xE0000, 0xE0080))
+    for code in (*range(0xA0), 0x61C, *range(0x2000, 0x2070), *range(0xD800, 0xE000), *range(0xE0000, 0xE0080))
     if _UNSEEN.match(chr(code))
 }
 _BLOCKS = 100

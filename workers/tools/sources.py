@@ -153,6 +153,4 @@ def _served(url: str, entry: Entry | None) -> Tool | None:
 def _by_mcp(server: Any, entry: Entry) -> Tool:
     from workers.tools.mcp import calling
 
-    if _listeners:
-        calling.on_list_changed = _listeners[0]
-    return calling.mcp_tool(server, entry)
+    return calling.mcp_tool(server, entry, *_listeners)
