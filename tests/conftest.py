@@ -128,7 +128,7 @@ def private_key() -> str:
 def api(private_key: str, database_urls: DatabaseUrls, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The API's address, with default settings. Streams poll the database often, so that no test waits for a tick.
 
-    The API knows the public half of the audit's key, as in production.
+    The API knows the public half of the audit's key, as in production. Attempts to sign in have no limit.
     """
     from doors.served import served
 
@@ -136,7 +136,9 @@ def api(private_key: str, database_urls: DatabaseUrls, redis_url: str, tmp_path_
 
     public = seal_key.read_private(private_key).public.text
     log = tmp_path_factory.mktemp("api") / "log"
-    with served(log, ASSENT_STREAM_POLL_SECONDS="0.2", ASSENT_AUDIT_PUBLIC_KEYS=public) as url:
+    with served(
+        log, ASSENT_STREAM_POLL_SECONDS="0.2", ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND="0", ASSENT_AUDIT_PUBLIC_KEYS=public
+    ) as url:
         yield url
 
 

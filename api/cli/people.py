@@ -36,8 +36,8 @@ def people_invite(email: str, role: str | None, admin: bool, group_ids: tuple[st
     with database_errors():
         workspace_id = find_workspace(workspace)
         with transaction(workspace_id) as db:
-            given = "admin" if admin else role or "approver"
-            row, secret = Invitation.create(db, email, given, group_ids=group_ids, by=caller(workspace_id))  # type: ignore[arg-type]
+            new_role = "admin" if admin else role or "approver"
+            row, secret = Invitation.create(db, email, new_role, group_ids=group_ids, by=caller(workspace_id))  # type: ignore[arg-type]
     click.echo(f"{row.email} becomes {row.role} by this link. It works once, until {row.expires_at:%Y-%m-%d %H:%M} UTC:", err=True)
     click.echo(link_of(secret))
 
@@ -97,10 +97,10 @@ def find_person(db: "Db", named: str) -> str:
     from models.errors import NotFound
     from models.people import person
 
-    found = named if named.startswith("user_") else person.find(db, named)
-    if found is None:
+    person_id = named if named.startswith("user_") else person.find(db, named)
+    if person_id is None:
         raise NotFound("user", named)
-    return str(found)
+    return str(person_id)
 
 
 _SHOWN = ("id", "email", "name", "role", "source", "groups", "status", "added_at")

@@ -35,12 +35,12 @@ _STATUS = {
 @reads(InviteList, "admin", answer=answers.InvitePage)
 def index(db: Db, _principal: Principal, query: InviteList) -> Json:
     """List the workspace's invitations, newest first."""
-    wanted = Wanted(Invitation).where("NOT renews").where("deleted_at IS NULL")
+    matching = Wanted(Invitation).where("NOT renews").where("deleted_at IS NULL")
     if query.email:
-        wanted = wanted.equal(email=normalized(query.email))
+        matching = matching.equal(email=normalized(query.email))
     if query.statuses:
-        wanted = wanted.where("(" + " OR ".join(f"({_STATUS[status]})" for status in query.statuses) + ")")
-    rows, has_more = rows_of(db, wanted, query, "id")
+        matching = matching.where("(" + " OR ".join(f"({_STATUS[status]})" for status in query.statuses) + ")")
+    rows, has_more = rows_of(db, matching, query, "id")
     now = clock.now(db)
     return page_of([wire(row, now) for row in rows], has_more=has_more)
 

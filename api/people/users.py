@@ -31,10 +31,10 @@ users = Blueprint("users", __name__, url_prefix="/v1/organizations/users")
 @reads(UserList, "admin", answer=answers.UserPage)
 def index(db: Db, _principal: Principal, query: UserList) -> Json:
     """List the people of the workspace, the last added first."""
-    wanted = Wanted(Member).where("deactivated_at IS NULL")
+    matching = Wanted(Member).where("deactivated_at IS NULL")
     if query.email:
-        wanted = wanted.where("person_id = (SELECT id FROM person WHERE email = %(email)s)", email=normalized(query.email))
-    rows, has_more = rows_of(db, wanted, query, "person_id")
+        matching = matching.where("person_id = (SELECT id FROM person WHERE email = %(email)s)", email=normalized(query.email))
+    rows, has_more = rows_of(db, matching, query, "person_id")
     return page_of(_users(db, rows), has_more=has_more)
 
 

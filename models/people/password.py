@@ -44,7 +44,7 @@ def candidates(email: str) -> list[tuple[PersonPrincipal | None, str]]:
 
     Never empty: for an unknown address there is a hash that fits nothing, so that the comparison takes as long.
     """
-    found: list[tuple[PersonPrincipal | None, str]] = []
+    members: list[tuple[PersonPrincipal | None, str]] = []
     try:
         with transaction() as db:
             person_id = person.find(db, email)
@@ -54,8 +54,8 @@ def candidates(email: str) -> list[tuple[PersonPrincipal | None, str]]:
         with transaction(workspace_id) as db:
             member = Member.find(db, str(person_id))
             if member.password_hash:
-                found.append((member.principal(db), member.password_hash))
-    return found or [(None, _nobodys())]
+                members.append((member.principal(db), member.password_hash))
+    return members or [(None, _nobodys())]
 
 
 def fits(password_hash: str, password: str) -> bool:

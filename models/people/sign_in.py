@@ -120,14 +120,14 @@ class SignIn(Base):
 
 
 @dataclass(frozen=True)
-class Found:
+class OpenSignIn:
     """An open sign-in, looked up by the secret in its cookie."""
 
     person: PersonPrincipal
     method: str
 
 
-def find(secret: str) -> Found | None:
+def find(secret: str) -> OpenSignIn | None:
     """Return the open sign-in with this secret. Nothing is cached: role, groups and the sign-in are as they are now."""
     with transaction() as db:
         rows = db.rows(_FIND, digest=sha256(secret), pause=timedelta(seconds=SEEN_SECONDS))
@@ -137,4 +137,4 @@ def find(secret: str) -> Found | None:
     if is_due:
         with transaction(workspace_id) as db:
             db.write(_SEEN, id=sign_in_id, idle=timedelta(seconds=settings().sign_in_idle_seconds))
-    return Found(of_person(person_id, workspace_id, role, frozenset(group_ids), sign_in_id=sign_in_id), method)
+    return OpenSignIn(of_person(person_id, workspace_id, role, frozenset(group_ids), sign_in_id=sign_in_id), method)

@@ -16,7 +16,7 @@ PASSWORD = "correct horse battery"
 @pytest.fixture(scope="module")
 def house(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server that allows passwords, and some attempts."""
-    env = {"ASSENT_PASSWORDS": "true", "ASSENT_SIGN_IN_ATTEMPTS_BURST": "12", "ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND": "0.5"}
+    env = {"ASSENT_PASSWORDS": "true", "ASSENT_SIGN_IN_ATTEMPTS_BURST": "12", "ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND": "0.01"}
     env["ASSENT_TRUSTED_PROXIES"] = "127.0.0.1/32"
     with served(tmp_path_factory.mktemp("passwords") / "log", **env) as url:
         yield url
