@@ -3,6 +3,7 @@
 Refusal
 ├── NotFound      no such row in this workspace                     404
 ├── Invalid       a field cannot be what it is; says what would be  400
+├── Forbidden     another principal must do this; says who          403
 ├── Conflict      something else happened first; says what          409
 ├── Outdated      the caller does not know the row's latest state   412
 └── Busy          passing: a lock or a connection was not to be had 503
@@ -28,6 +29,10 @@ class Invalid(Refusal):
     def __init__(self, field: str, message: str) -> None:
         self.field = field
         super().__init__(f"{field}: {message}" if field else message)
+
+
+class Forbidden(Refusal):
+    """The principal may not do this, whatever its scopes are. The message says who may."""
 
 
 class Conflict(Refusal):

@@ -14,6 +14,7 @@
     rejudging     the verdict on it then, by where its paths lead
     results       its result, its loss, and what it asks back
     next_step     what comes next, after any of these
+    halts         what a halt does to sessions: deadlines, and calls that were held
     hosted_work   work for the workers of self-hosted environments
     due           what the sweeps have to do now
 
@@ -24,6 +25,7 @@ import models.schema  # noqa: F401 - foreign keys name tables that no verb touch
 from models.flow.claims import Hands, Taken, claim_call
 from models.flow.decisions import decide, expire_due, remind_due, too_late
 from models.flow.grants import policies, release_waiting, ruling, swept
+from models.flow.halts import resume, settled
 from models.flow.hosted_work import offer_work, stop_work
 from models.flow.lock import lock
 from models.flow.messages import archive, create, delete, receive
@@ -60,7 +62,9 @@ __all__ = [
     "remind_due",
     "rescue_call",
     "rescue_turn",
+    "resume",
     "ruling",
+    "settled",
     "stop_work",
     "swept",
     "too_late",

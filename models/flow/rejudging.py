@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from jsonpointer import set_pointer
 
 from models.database.rows import Db
-from models.flow.grants import verdict_on
+from models.flow.grants import counting, verdict_on
 from models.policy.ruling import Ruling
 from models.pure.policy import Verdict
 from models.pure.policy.conditions import look_up, pointer
@@ -47,7 +47,7 @@ class Rejudged:
 
 def judge_again(db: Db, session: Session, rules: Ruling, call: ToolCall, places: Places) -> Rejudged | Unresolved:
     """The verdict on a call that was allowed: a rule may have come, a grant may have gone, a link may have been made since."""
-    grants = [grant.rule for grant in Grant.standing(db, session, call.grants or ())]
+    grants = [grant.rule for grant in counting(db, session, rules, Grant.standing(db, session, call.grants or ()))]
     written = verdict_on(rules, call, call.input, grants)
     paths = _paths(call, rules.path_arguments(call.name, grants)) if call.workdir else {}
     if unknown := paths.values() - places.keys():

@@ -1,5 +1,6 @@
 """A turn's claim, checkpoint, retry and failure."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +21,7 @@ from models.session.session import NO_USAGE, Session
 from models.session.tool_call import text
 from models.session.turn import Turn
 from models.settings import settings
+from models.workspace.halt import is_halted
 
 Messages = list[dict[str, Any]]
 
@@ -35,9 +37,9 @@ _TOLD = 2_000
 
 
 def claim_turn(db: Db, session: Session, turn_id: str, worker: str) -> Turn | None:
-    """Take a queued turn that is due. None if it is not to be had: claimed, cancelled, not due, or gone."""
+    """Take a queued turn that is due. None if it is not to be had: claimed, cancelled, not due, halted, or gone."""
     turn = db.get(Turn, turn_id)
-    if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now:
+    if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now or is_halted(db):
         return None
     session.run_again(db)
     turn.claim(db, session, worker)
@@ -210,16 +212,21 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
     if proposal.problem is not None or proposal.asking is None:
         _refuse(db, session, turn, position, proposal, proposal.problem or words.unknown_tool(proposal.name))
         return
+    unasked = verdict.effect == "ask" and session.on_ask == "deny"
+    if unasked:
+        verdict = replace(verdict, effect="deny", rule=words.unasked(verdict.rule))
     theirs = proposal.kind == "custom" or (proposal.kind == "builtin" and session.self_hosted)
-    allowed = "with_client" if theirs else "queued"
-    status = {"allow": allowed, "ask": "asked", "deny": "denied"}[verdict.effect]
+    status = {"allow": "queued", "ask": "asked", "deny": "denied"}[verdict.effect]
+    if theirs and status == "queued":
+        status = "held" if is_halted(db) else "with_client"
     call = proposal.call(db, session, turn, position, verdict, status)
     if status == "denied":
-        call.born_settled(db, session, text(words.denied_by_policy(verdict.rule)))
+        told = words.cannot_approve() if unasked else words.denied_by_policy(verdict.rule)
+        call.born_settled(db, session, text(told))
         call.put(db, session)
         return
     approval = Approval.ask(session, call, proposal.asking) if status == "asked" else None
-    if not (call.kind == "custom" and approval):
+    if status != "held" and not (call.kind == "custom" and approval):
         call.announce(db, session, approval.told if approval else None)
     call.put(db, session)
     if approval:

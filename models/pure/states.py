@@ -24,6 +24,7 @@ TURN = {
 TOOL_CALL = {
     "asked": "An approval is pending, before it runs or since it asked something; left by a decision, a grant, an expiry, an end.",
     "queued": "Allowed, for a worker to claim, who judges it again: asked if a policy asks by then, done at once if cached.",
+    "held": "Allowed for the client to run while the workspace is halted; the end of the halt gives it to the client.",
     "with_client": "Allowed, for the client to run; left by its result, its deadline or a cancellation.",
     "running": "A worker holds its lease; its attempt row was committed before the effect.",
     "unknown": "It began and nobody can say how it ended; a person settles it.",
@@ -72,8 +73,9 @@ TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
         "cancelled": frozenset(),
     },
     "tool_call": {
-        "asked": frozenset({"queued", "with_client", "answered", "replaced", "denied", "expired", "cancelled"}),
+        "asked": frozenset({"queued", "held", "with_client", "answered", "replaced", "denied", "expired", "cancelled"}),
         "queued": frozenset({"running", "asked", "done", "cancelled", "refused"}),
+        "held": frozenset({"with_client", "cancelled"}),
         "with_client": frozenset({"done", "expired", "cancelled"}),
         "running": frozenset({"done", "asked", "queued", "unknown", "cancelled"}),
         "unknown": frozenset({"done", "queued", "cancelled"}),

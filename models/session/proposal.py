@@ -90,6 +90,5 @@ class Proposal:
         if status == "queued":
             outbox(db).hints.append(call.hint)
         elif status == "with_client":
-            call.answer_by = call.until(session)
-            call.mark_session(session)
+            call.begin_with_client(session)
         return call

@@ -22,6 +22,7 @@ from models.session.attempt import Attempt
 from models.session.call_events import OF_CLIENT
 from models.session.session import Session
 from models.settings import settings
+from models.workspace.halt import is_halted
 from models.workspace.toolset import OF_SESSION
 
 CACHED = "cache IS NOT NULL AND status = 'done'"
@@ -87,6 +88,8 @@ class ToolCall(Base):
     """How long its client may take for it."""
     answer_by: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """When it is given up on, since it is with the client."""
+    deadline_from: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When `answer_by` began to run: halts that ended later move it."""
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     held_back: Mapped[str | None]
@@ -107,6 +110,7 @@ class ToolCall(Base):
         sa.Index("tool_call_of_session", "session_id", "turn_id", "position"),
         sa.Index("tool_call_queued", "queue", "due_at", postgresql_where=sa.text("status = 'queued'")),
         sa.Index("tool_call_with_client", "answer_by", postgresql_where=sa.text(_WITH_CLIENT)),
+        sa.Index("tool_call_held", "workspace_id", postgresql_where=sa.text("status = 'held'")),
         sa.Index("tool_call_leased", "lease_until", postgresql_where=sa.text("status = 'running'")),
         sa.Index("tool_call_cached", "workspace_id", "input_sha256", "settled_at", postgresql_where=sa.text(CACHED)),
     )
@@ -152,15 +156,22 @@ class ToolCall(Base):
 
     def release(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changed: Any) -> None:
         """Allowed: to the workers' queue, or to the client. `changed` is what was changed about it, `shown` as for `announce`."""
+        if self.kind in OF_CLIENT and is_halted(db):
+            db.move(self, "held", **changed)
+            return
         if self.kind in OF_CLIENT:
-            db.move(self, "with_client", answer_by=self.until(session), **changed)
-            self.mark_session(session)
-            self.announce(db, session, shown=shown)
+            self.deliver(db, session, shown, **changed)
             return
         if self.status == "running":
             self.end_attempt(db, session, "lost")
         db.move(self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None, **changed)
         outbox(db).hints.append(self.hint)
+
+    def deliver(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changed: Any) -> None:
+        """Give it to the client, whose time begins now. The parameters are those of `release`."""
+        db.move(self, "with_client", answer_by=self.until(session), deadline_from=session.now, **changed)
+        self.mark_session(session)
+        self.announce(db, session, shown=shown)
 
     def ask_again(self, db: Db, rule: str) -> None:
         """The call may not run on the word that had allowed it: a person is needed, as `rule` says."""
@@ -181,15 +192,20 @@ class ToolCall(Base):
             shown_input=shown,
             secrets=secrets or None,
             permission="allow",
-            status="with_client",
-            answer_by=self.until(session),
+            status="held",
             due_at=session.now,
             created_at=session.now,
             **{name: getattr(self, name) for name in _OF_TWINS},
         )
-        twin.announce(db, session)
+        if not is_halted(db):
+            twin.begin_with_client(session)
+            twin.announce(db, session)
         twin.put(db, session)
-        twin.mark_session(session)
+
+    def begin_with_client(self, session: Session) -> None:
+        """Have a call that is not stored yet go to the client at once."""
+        self.status, self.answer_by, self.deadline_from = "with_client", self.until(session), session.now
+        self.mark_session(session)
 
     def claim(self, db: Db, session: Session, worker: str, *, idempotent: bool) -> None:
         """Take the lease and commit the attempt's row before the effect. `idempotent`: whether it still is."""
