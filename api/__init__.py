@@ -26,6 +26,7 @@ def create_app() -> "Flask":
         health,
         inbox,
         limits,
+        metrics,
         policy,
         reference,
         sessions,
@@ -67,6 +68,7 @@ def create_app() -> "Flask":
     app.register_blueprint(api_keys.api_keys)
     app.register_blueprint(policy.policy)
     app.register_blueprint(health.health)
+    app.register_blueprint(metrics.metrics)
     app.register_blueprint(reference.reference)
     app.register_blueprint(inbox.inbox)
     app.register_blueprint(signing_in.signing_in)

@@ -1,4 +1,4 @@
-"""Every table, imported: foreign keys name tables, so whoever writes rows needs to know them all."""
+"""Imports every table. Foreign keys name tables, so SQLAlchemy needs all of them before rows are written."""
 
 from models.audit.acts import Audit
 from models.audit.seals import Seal, Sealed
