@@ -14,8 +14,11 @@ from models.people.person import Identity, Person
 from models.people.sign_in import SignIn
 from models.session.approval import Approval
 from models.session.attempt import Attempt
+from models.session.call_input import CallInput
+from models.session.call_result import CallResult
 from models.session.event import Event
 from models.session.grant import Grant
+from models.session.reply import Reply
 from models.session.session import Session
 from models.session.stored_result import StoredResult
 from models.session.sweep_failure import SweepFailure
@@ -31,7 +34,10 @@ from models.workspace.idempotency import Answer
 from models.workspace.toolset import Listing, Toolset
 from models.workspace.workspace import Workspace
 
-_OF_SESSIONS = (Session, Turn, ToolCall, StoredResult, Attempt, Approval, Vote, Event, Work, Grant)
+_OF_SESSIONS = (
+    *(Session, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
+    *(Approval, Vote, Event, Work, Grant),
+)
 _OF_PEOPLE = (Organization, Person, Identity, Member, Group, Membership, Delegation, Invitation, SignIn, Passkey, Ceremony)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
 TABLES = (

@@ -31,7 +31,7 @@ from models.flow.lock import lock
 from models.flow.messages import archive, create, delete, receive
 from models.flow.rejudging import Unresolved
 from models.flow.results import Outcome, expire_calls, finish_call, late_result, lose_call, rescue_call
-from models.flow.turns import checkpoint, claim_turn, fail_turn, history, reads_of_claim, rescue_turn
+from models.flow.turns import checkpoint, claim_turn, fail_turn, history, rescue_turn
 from models.flow.updates import update
 
 __all__ = [
@@ -56,7 +56,6 @@ __all__ = [
     "lose_call",
     "offer_work",
     "policies",
-    "reads_of_claim",
     "receive",
     "release_waiting",
     "remind_due",

@@ -18,6 +18,7 @@ from models.pure import masking, words
 from models.pure.canonical import digest
 from models.pure.fitting import misfit
 from models.session.approval import Approval, DeadlinePassed
+from models.session.call_input import CallInput
 from models.session.decision import Decision
 from models.session.grant import Grant, rule_for
 from models.session.proposal import MAX_INPUT_BYTES
@@ -186,7 +187,8 @@ def _allow(db: Db, session: Session, principal: Principal, approval: Approval, c
     if decision.scope != "once":
         cast = Vote.of(db, [approval.id])[approval.id]
         voters = [[vote.person_id, vote.for_person_id] for vote in cast] or None
-        Grant.give(db, session, principal, approval, decision, identity_of(ruling(db, session), session, call), voters)
+        identity = identity_of(ruling(db, session), session, call, CallInput.of(db, call.id))
+        Grant.give(db, session, principal, approval, decision, identity, voters)
     event_id = approval.close(db, session, principal, "allowed", decision)
     call.release(db, session)
     return event_id
@@ -194,7 +196,8 @@ def _allow(db: Db, session: Session, principal: Principal, approval: Approval, c
 
 def _go_on(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     event_id = approval.close(db, session, principal, "answered", decision)
-    call.release(db, session, answers=decision.answers)
+    CallInput.of(db, call.id).answers = decision.answers
+    call.release(db, session)
     return event_id
 
 
@@ -207,14 +210,14 @@ def _answer(db: Db, session: Session, principal: Principal, approval: Approval, 
 def _edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     _check_runs(db, session, approval, call)
     edited, shown = json.loads(approval.decided_input or ""), approval.decided_shown or {}
-    secrets = sorted({*(call.secrets or ()), *masking.mask(edited, approval.input_schema).hidden})
+    secrets = sorted({*(CallInput.of(db, call.id).secrets or ()), *masking.mask(edited, approval.input_schema).hidden})
     seen = call.announced and call.kind == "self_hosted"
     event_id = approval.close(db, session, principal, "allowed", decision, goes_on=not seen)
     if seen:
         call.replace(db, session, edited, shown, secrets)
     else:
-        changed = {"input": edited, "input_sha256": digest(edited), "proposed_input": call.input, "secrets": secrets or None}
-        call.release(db, session, shown, **changed)
+        call.edit(db, edited, secrets)
+        call.release(db, session, shown)
     return event_id
 
 
@@ -242,8 +245,9 @@ def _check_vote(db: Db, session: Session, approval: Approval, call: ToolCall, de
 
 def _check_runs(db: Db, session: Session, approval: Approval, call: ToolCall) -> None:
     """Raise Conflict if a rule denies what would run by now, Invalid if it does not fit its tool any more."""
-    runs = json.loads(approval.decided_input) if approval.decided_input else call.input
-    verdict = verdict_on(ruling(db, session), call, runs)
+    call_input = CallInput.of(db, call.id)
+    runs = json.loads(approval.decided_input) if approval.decided_input else call_input.input
+    verdict = verdict_on(ruling(db, session), call, call_input, instead=runs)
     if verdict.effect == "deny":
         told = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
         raise Conflict(told, {"rule": verdict.rule})
@@ -261,8 +265,8 @@ def _edited(
     The second is made from `wanted`: where that has a marker, whatever stands around the marker now, the value stays masked.
     Raises Invalid if a marker is not where it was, the input does not fit the schema, or a rule denies it.
     """
-    schema = approval.input_schema
-    before = json.loads(approval.decided_input) if approval.decided_input else call.input
+    schema, call_input = approval.input_schema, CallInput.of(db, call.id)
+    before = json.loads(approval.decided_input) if approval.decided_input else call_input.input
     if len(json.dumps(wanted)) > MAX_INPUT_BYTES:
         raise Invalid("updated_input", f"is longer than {MAX_INPUT_BYTES} bytes.")
     try:
@@ -272,10 +276,10 @@ def _edited(
         raise Invalid("updated_input", str(error)) from None
     if schema is not None and (fault := misfit(schema, edited)):
         raise Invalid("updated_input", f"does not fit the tool's schema. {fault}")
-    verdict = verdict_on(ruling(db, session), call, edited)
+    verdict = verdict_on(ruling(db, session), call, call_input, instead=edited)
     if verdict.effect == "deny":
         raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
-    return edited, masking.Echoes(call.secrets or ()).value(masking.mask(wanted, schema).shown)
+    return edited, masking.Echoes(call_input.secrets or ()).value(masking.mask(wanted, schema).shown)
 
 
 def _settle_unknown(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
@@ -309,7 +313,8 @@ def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends
 def _lets(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:
     """Whether a deadline may still allow the call: the tool's own configuration says so by name, and no rule asks or denies."""
     rules = ruling(db, session)
-    verdict = verdict_on(rules, call, call.input)
-    if approval.input_schema is not None and misfit(approval.input_schema, call.input):
+    call_input = CallInput.of(db, call.id)
+    verdict = verdict_on(rules, call, call_input)
+    if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):
         return False
     return rules.lets_on_timeout(call.name, verdict)

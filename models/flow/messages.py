@@ -17,6 +17,7 @@ from models.session import confirmation
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.call_events import RESULTS
+from models.session.call_result import CallResult
 from models.session.decision import Decision
 from models.session.event import Event
 from models.session.grant import Grant
@@ -143,7 +144,7 @@ def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:
     busy = [c for c in ToolCall.of_turn(db, session) if c.status in {"queued", "running"}]
     if session.live or busy:
         raise Conflict(f"Session {session.id} is running: send user.interrupt and wait until it is idle, then it can be {done}.")
-    Turn.read_queue(db, session)
+    Turn.read_queue(db, session, None)
     stop(db, session, principal)
 
 
@@ -225,7 +226,7 @@ def _take_result(db: Db, session: Session, principal: Principal, event: dict[str
         call.settle(db, session, "done", content, is_error=is_error, by_client=True)
         carry_on(db, session)
         return stored
-    if call.status == "done" and call.result == content and call.is_error == is_error:
+    if call.status == "done" and CallResult.of(db, call.id).content == content and call.is_error == is_error:
         of_call = "WHERE session_id = %(session)s AND type = %(type)s AND body ->> %(field)s = %(call)s"
         [stored] = db.find(Event, of_call, session=session.id, type=event["type"], field=field, call=call.id)
         return stored

@@ -14,6 +14,7 @@ from models.pure import words
 from models.pure.canonical import digest
 from models.session.approval import Approval
 from models.session.attempt import Attempt
+from models.session.call_input import CallInput
 from models.session.session import Session
 from models.session.stored_result import StoredResult
 from models.session.tool_call import ToolCall, text
@@ -41,6 +42,7 @@ def finish_call(db: Db, session: Session, call: ToolCall, outcome: Outcome) -> N
         return
     if outcome.question:
         outcome = Outcome(text(words.cancelled_asking()), is_error=True)
+    call.settle(db, session, "done", outcome.content, is_error=outcome.is_error, structured=outcome.structured)
     session.note(
         _actor(session),
         "tool_call.finished",
@@ -49,7 +51,6 @@ def finish_call(db: Db, session: Session, call: ToolCall, outcome: Outcome) -> N
         is_error=outcome.is_error,
         result_sha256=digest(outcome.content),
     )
-    call.settle(db, session, "done", outcome.content, is_error=outcome.is_error, structured=outcome.structured)
     if outcome.whole is not None:
         StoredResult.keep(db, session, call, outcome.whole)
     carry_on(db, session)
@@ -114,6 +115,7 @@ def _ask_back(db: Db, session: Session, call: ToolCall, question: dict[str, Any]
         return
     call.park(db, session, question)
     approval = Approval.ask(
+        db,
         session,
         call,
         _asking(db, session, call, words.asks_back(call.tool or call.name, call.server)),
@@ -130,14 +132,16 @@ def _ask_what_became(db: Db, session: Session, call: ToolCall, why: str) -> None
         call.settle(db, session, "done", text(words.outcome_unknown()), is_error=True)
         return
     prompt = f"Attempt {call.attempt} of this call, by {call.worker}, never reported its end: {why}. What became of it?"
-    approval = Approval.ask(session, call, _asking(db, session, call, prompt), kind="unknown_outcome", attempt_told=told)
+    asking = _asking(db, session, call, prompt)
+    approval = Approval.ask(db, session, call, asking, kind="unknown_outcome", attempt_told=told)
     approval.put(db, session, _actor(session))
 
 
 def _asking(db: Db, session: Session, call: ToolCall, prompt: str) -> Asking:
     """Another question about a call, for the same people; the schema says which of its arguments are secret."""
+    schema = asking_of(call, CallInput.of(db, call.id)).input_schema
     quorum = ruling(db, session).quorum(call.name).kept
-    return Asking(prompt, settings().approval_seconds, input_schema=asking_of(call).input_schema, quorum=quorum)
+    return Asking(prompt, settings().approval_seconds, input_schema=schema, quorum=quorum)
 
 
 def _actor(session: Session) -> Principal:

@@ -19,6 +19,7 @@ from models.pure import masking
 from models.pure.canonical import digest, spelled
 from models.pure.quorum import Quorum
 from models.session import confirmation
+from models.session.call_input import CallInput
 from models.session.decision import Decision
 from models.session.session import Session
 from models.session.tool_call import ToolCall
@@ -106,7 +107,7 @@ class Approval(Base):
     )
 
     @classmethod
-    def ask(cls, session: Session, call: ToolCall, asking: Asking, *, kind: str = "tool_call", **told: Any) -> "Approval":
+    def ask(cls, db: Db, session: Session, call: ToolCall, asking: Asking, *, kind: str = "tool_call", **told: Any) -> "Approval":
         """The question, to be inserted behind its call; people can decide it until the deadline.
 
         `told`: what people are shown beside, `questions` or `attempt_told`.
@@ -121,7 +122,7 @@ class Approval(Base):
             kind=kind,
             tool=call.name,
             prompt=asking.prompt,
-            input=spelled(call.input),
+            input=spelled(CallInput.of(db, call.id).input),
             input_schema=asking.input_schema,
             input_sha256=call.input_sha256,
             rule=call.rule,
@@ -138,7 +139,7 @@ class Approval(Base):
             remind_at=session.now + timedelta(seconds=remind) if remind and remind < asking.seconds else None,
         )
 
-    def again(self, session: Session, call: ToolCall, quorum: Quorum) -> "Approval":
+    def again(self, db: Db, session: Session, call: ToolCall, quorum: Quorum) -> "Approval":
         """The same question once more, with as much time and the same reminder. `quorum` holds as well as the one before."""
         seconds = (self.expires_at - self.created_at).total_seconds()
         at = self.remind_at or self.reminded_at
@@ -153,7 +154,7 @@ class Approval(Base):
             quorum=Quorum.of(self.quorum).and_also(quorum).kept,
             escalation=self.escalation,
         )
-        return Approval.ask(session, call, asking)
+        return Approval.ask(db, session, call, asking)
 
     def tighten(self, quorum: Quorum) -> None:
         """Have a quorum hold as well, which was configured since it was asked."""
@@ -164,12 +165,16 @@ class Approval(Base):
     @classmethod
     def of_call(cls, db: Db, call_id: str) -> list["Approval"]:
         """All questions that a call ever raised, the first first."""
-        return sorted(db.read(cls.about(call_id))[0], key=lambda one: (one.created_at, one.id))
+        return sorted(db.read(cls.about(call_id))[0], key=cls.age)
 
     @classmethod
     def about(cls, call_id: str) -> "Query[Approval]":
         """Asks for these, in no order: with one, a young database may read all of the workspace's in that order instead."""
         return select(cls, "WHERE tool_call_id = %(call)s", call=call_id)
+
+    def age(self) -> tuple[datetime, str]:
+        """The key by which approvals sort, oldest first."""
+        return self.created_at, self.id
 
     @classmethod
     def pending(cls, db: Db, session_id: str) -> list["Approval"]:

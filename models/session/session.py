@@ -89,9 +89,11 @@ class Session(Base):
     now: datetime
     """The database's time, read once after the lock."""
     events: list[Event]
-    """What this transaction appends; written at its end, all at once."""
+    """The events that this transaction appended."""
+    written: int
+    """How many of them are written. The rest leaves with the next read or the commit."""
     acts: list[dict[str, Any]]
-    """Likewise, of the audit."""
+    """Rows of the audit that are not written yet."""
     texts: list[dict[str, Any]]
     """The texts of those acts."""
     turn: Any
@@ -121,15 +123,15 @@ class Session(Base):
         """Start to collect what the transaction appends, at the time `now`. Once in a transaction."""
         assert self not in db.appends, f"session {self.id} is locked already"
         self.now = now
-        self.events, self.acts, self.texts = [], [], []
+        self.events, self.written, self.acts, self.texts = [], 0, [], []
         self.turn, self.calls, self.policies = None, None, None
         db.appends.append(self)
         return self
 
     def write(self, db: Db) -> None:
         """Write the events and acts collected so far."""
-        events, acts, texts = self.events, self.acts, self.texts
-        self.events, self.acts, self.texts = [], [], []
+        events, acts, texts = self.events[self.written :], self.acts, self.texts
+        self.written, self.acts, self.texts = len(self.events), [], []
         db.insert_many(Event, [event.row for event in events])
         db.insert_many(Audit, acts)
         db.insert_many(AuditText, texts)

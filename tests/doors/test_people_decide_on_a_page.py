@@ -12,6 +12,7 @@ from rows.stage import Stage, call
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction
+from models.session.call_input import CallInput
 from models.session.grant import Grant
 from models.session.tool_call import ToolCall
 
@@ -134,7 +135,7 @@ def test_an_edited_input_runs_instead(person: Inbox, shown: Any, caller: Caller,
     box.fill('{"command": "ls -la"}')
     person.button("Allow this instead").click()
     assert "ls -la" in person.decided("allowed")
-    assert stage.get(ToolCall, waiting.id).input == {"command": "ls -la"}
+    assert stage.get(CallInput, waiting.id).input == {"command": "ls -la"}
 
 
 def test_what_a_grant_covers_is_said_before_it_is_given(person: Inbox, caller: Caller, stage: Stage) -> None:
@@ -316,7 +317,7 @@ def test_what_a_tool_asks_is_answered(person: Inbox, caller: Caller, stage: Stag
         "Decline": {"who": {"action": "decline"}, "page": {"action": "decline"}},
         "Deny:": None,
     }[how.split(maxsplit=1)[0].rstrip(",")]
-    assert stage.get(ToolCall, found.id).answers == expected
+    assert stage.get(CallInput, found.id).answers == expected
 
 
 def test_an_answer_that_is_not_what_was_asked_for_is_refused_and_stays(person: Inbox, caller: Caller, stage: Stage) -> None:

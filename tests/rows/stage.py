@@ -16,6 +16,7 @@ from models.pure.states import SETTLED
 from models.pure.storable import storable
 from models.session.approval import Approval
 from models.session.attempt import Attempt
+from models.session.call_result import CallResult
 from models.session.decision import Decision
 from models.session.event import Event
 from models.session.session import Session
@@ -291,11 +292,14 @@ class Stage:
         with transaction(self.workspace_id) as db:
             return flow.history(db, session_id)
 
+    def prompt(self, turn: Turn | None) -> list[dict[str, Any]]:
+        """The content of the messages that a turn read."""
+        assert turn, "the turn was claimed"
+        return [block for event in self.events(turn.session_id) if event.turn_id == turn.id for block in event.body["content"]]
+
     def result(self, found: ToolCall) -> str:
         """The text that the model gets for a call."""
-        content = self.get(ToolCall, found.id).result
-        assert content, "the call is settled"
-        text: str = content[0]["text"]
+        text: str = self.get(CallResult, found.id).content[0]["text"]
         return text
 
     def check(self, session_id: str) -> None:
