@@ -27,6 +27,7 @@ def create_app() -> "Flask":
         inbox,
         limits,
         metrics,
+        people,
         policy,
         reference,
         sessions,
@@ -66,10 +67,13 @@ def create_app() -> "Flask":
     app.register_blueprint(delegations.delegations)
     app.register_blueprint(halt.halt)
     app.register_blueprint(api_keys.api_keys)
+    app.register_blueprint(people.users)
+    app.register_blueprint(people.invites)
+    app.register_blueprint(people.groups)
     app.register_blueprint(policy.policy)
     app.register_blueprint(health.health)
     app.register_blueprint(metrics.metrics)
     app.register_blueprint(reference.reference)
     app.register_blueprint(inbox.inbox)
-    app.register_blueprint(signing_in.signing_in)
+    signing_in.install(app)
     return app

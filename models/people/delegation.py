@@ -17,7 +17,6 @@ from models.database import clock, ids
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Conflict, Invalid, NotFound
-from models.people.group import Group
 from models.people.roles import SCOPES_OF
 from models.pure.quorum import Quorum
 
@@ -104,8 +103,6 @@ class Delegation(Base):
             if person_id not in deciding:
                 roles = " or ".join(DECIDING_ROLES)
                 raise Invalid(field, f"user:{person_id} is no active member with the role {roles}, and can decide nothing here.")
-        if group_id is not None and db.get(Group, group_id) is None:
-            raise Invalid("group", f"there is no group:{group_id} in this workspace.")
         if group_id is not None and f"group:{group_id}" not in deciding[from_person_id]:
             raise Invalid("group", f"user:{from_person_id} is no member of group:{group_id}; leave it out to delegate everything.")
         if len(cls.live(db, [from_person_id, to_person_id], now)) >= MOST:
