@@ -41,7 +41,7 @@ _MOST_BYTES = 20_000
 
 @signing_in.post("/sign-in/passkey/options")
 @readable
-def sign_in_options() -> Response:
+def passkey_options() -> Response:
     """Begin a sign-in by passkey: what `navigator.credentials.get` is given."""
     browser.check_form()
     limits.take_attempt()
@@ -53,7 +53,7 @@ def sign_in_options() -> Response:
 
 @signing_in.post("/sign-in/passkey")
 @readable
-def sign_in() -> Response:
+def sign_in_by_passkey() -> Response:
     """Sign in by what the authenticator says."""
     browser.check_form()
     challenge = ceremonies.end("passkey")["challenge"]
