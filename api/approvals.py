@@ -63,7 +63,7 @@ def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) ->
         auth.require(principal, "reveal")
         session, approval = _locked(db, approval)
         session.note(principal, "approval.revealed", approval.id, input_sha256=approval.input_sha256)
-    return _said(db, approval, reveal=query.reveal)
+    return _answer(db, approval, reveal=query.reveal)
 
 
 @approvals.post("/<approval_id>/decision")
@@ -75,7 +75,7 @@ def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -
     """
     session, approval = _locked(db, _find(db, approval_id))
     flow.decide(db, session, principal, approval, body.decision())
-    return _said(db, approval)
+    return _answer(db, approval)
 
 
 @approvals.post("/decisions")
@@ -88,8 +88,8 @@ def decide_several(db: Db, principal: Principal, body: DecisionsBody) -> Json:
     """
     outcomes = decide_all(db, principal, body.decisions)
     rows = [approval for approval, _ in outcomes]
-    said = zip(outcomes, _listed(db, rows), strict=True)
-    return {"data": [{"approval_id": row.id, "outcome": outcome, "approval": told} for (row, outcome), told in said]}
+    bodies = zip(outcomes, _listed(db, rows), strict=True)
+    return {"data": [{"approval_id": row.id, "outcome": outcome, "approval": body} for (row, outcome), body in bodies]}
 
 
 @approvals.errorhandler(NoneDecided)
@@ -106,7 +106,7 @@ def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> 
     """
     session, approval = _locked(db, _find(db, approval_id))
     approval.extend(db, session, principal, body.seconds)
-    return _said(db, approval)
+    return _answer(db, approval)
 
 
 @approvals.post("/<approval_id>/preview")
@@ -139,7 +139,7 @@ def _locked(db: Db, found: Approval) -> tuple[Session, Approval]:
     return session, db.get_one(Approval, found.id, lock=True)
 
 
-def _said(db: Db, approval: Approval, *, reveal: bool = False) -> Json:
+def _answer(db: Db, approval: Approval, *, reveal: bool = False) -> Json:
     votes = Vote.of(db, [approval.id])[approval.id]
     return wire.approval(approval, given(db, [approval]).get(approval.id), votes, reveal=reveal)
 

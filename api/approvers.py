@@ -11,14 +11,14 @@ from models.pure.quorum import Quorum, combined
 
 
 def check_agent_approvers(
-    db: Db, agent: Mapping[str, Any], workspace: Mapping[str, Any], given: Container[str], *, at: str = ""
+    db: Db, agent: Mapping[str, Any], workspace: Mapping[str, Any], fields: Container[str], *, at: str = ""
 ) -> None:
     """Raise Invalid if calls of an agent, as it would be, need approvers whom the workspace does not have.
 
-    `given` are the fields that the request has, `at` is where in it they are: only these are searched for unknown names.
+    `fields` are the fields that the request has, `at` is where in it they are: only these are searched for unknown names.
     """
     for path, levels in approval_levels(agent, workspace):
-        is_given = path.partition(".")[0] in given
+        is_given = path.partition(".")[0] in fields
         _check(db, levels, at + path, own=levels[-1] if is_given else {})
 
 

@@ -27,12 +27,12 @@ _LIVE = "(ended_at IS NULL AND ends_at > assent_now())"
 @reads(DelegationList, "read or own", answer=Page[answers.Delegation])
 def index(db: Db, principal: Principal, query: DelegationList) -> Json:
     """List delegations, newest first. A person whose role reads only their own approvals gets those from and to them."""
-    wanted = Wanted(Delegation)
+    matching = Wanted(Delegation)
     if "read" not in principal.scopes:
-        wanted = wanted.where(_OWN, me=principal.id)
+        matching = matching.where(_OWN, me=principal.id)
     if query.live is not None:
-        wanted = wanted.where(_LIVE if query.live else f"NOT {_LIVE}")
-    rows, after = page(db, wanted, NEWEST, query.limit, query.page)
+        matching = matching.where(_LIVE if query.live else f"NOT {_LIVE}")
+    rows, after = page(db, matching, NEWEST, query.limit, query.page)
     return {"data": [wire.delegation(row) for row in rows], "next_page": after}
 
 

@@ -39,8 +39,8 @@ class Wanted(Generic[R]):
 
     def count(self, db: Db) -> int:
         """How many rows there are."""
-        found: int = db.value(f"SELECT count(*) FROM {self._from}", **self.values)  # noqa: S608 - names of our own
-        return found
+        number: int = db.value(f"SELECT count(*) FROM {self._from}", **self.values)  # noqa: S608 - names of our own
+        return number
 
     @property
     def _from(self) -> str:

@@ -43,15 +43,15 @@ def person_of(principal: Principal, named: str) -> str:
 def waiting_for(db: Db, person_id: str) -> Wanted[Approval]:
     """The approvals that the person may decide and has not voted on, by their own right or by one that was delegated to them."""
     rights = rights_of(db, person_id, clock.now(db), lock=False)
-    wanted = Wanted(Approval).where("workspace_id = %(workspace)s AND status = 'pending'", workspace=db.workspace_id)
-    wanted = wanted.where(_NOT_VOTED, voter=person_id).where(f"NOT {_FOUR_EYES.format(who='voter')}")
+    waiting = Wanted(Approval).where("workspace_id = %(workspace)s AND status = 'pending'", workspace=db.workspace_id)
+    waiting = waiting.where(_NOT_VOTED, voter=person_id).where(f"NOT {_FOUR_EYES.format(who='voter')}")
     conditions = ["false"]
     values: dict[str, Any] = {}
     for number, right in enumerate(rights):
         condition, more = _condition(right, number)
         conditions.append(condition)
         values |= more
-    return wanted.where("(" + " OR ".join(conditions) + ")", **values)
+    return waiting.where("(" + " OR ".join(conditions) + ")", **values)
 
 
 def is_own(db: Db, principal: Principal, approval: Approval) -> bool:
@@ -60,9 +60,9 @@ def is_own(db: Db, principal: Principal, approval: Approval) -> bool:
     return any(right.meets(Quorum.of(approval.quorum)) for right in rights)
 
 
-def before(db: Db, wanted: Wanted[Approval], first: Approval) -> int:
+def before(db: Db, waiting: Wanted[Approval], first: Approval) -> int:
     """How many approvals of the queue come before this one."""
-    earlier = wanted.where(
+    earlier = waiting.where(
         "(expires_at, id) < (%(first_expires_at)s, %(first_id)s)", first_expires_at=first.expires_at, first_id=first.id
     )
     return earlier.count(db)

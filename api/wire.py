@@ -215,19 +215,19 @@ def approval(
 
 
 def _vote(row: Vote) -> Json:
-    return row.told | {"at": time(row.created_at)}
+    return row.summary | {"at": time(row.created_at)}
 
 
 def _escalation(row: Approval) -> Json | None:
     """How far it was escalated, and to whom it goes next."""
     if row.escalation is None:
         return None
-    found = Escalation.of(row.escalation)
+    escalation = Escalation.of(row.escalation)
     levels = [
         {"approvers": [list(one) for one in quorum.approvers], "timeout_seconds": seconds}
-        for quorum, seconds in zip(found.quorums, found.seconds, strict=True)
+        for quorum, seconds in zip(escalation.quorums, escalation.seconds, strict=True)
     ]
-    return {"level": row.level, "levels": levels, "then": found.then}
+    return {"level": row.level, "levels": levels, "then": escalation.then}
 
 
 def delegation(row: Delegation) -> Json:

@@ -104,8 +104,8 @@ def end_halts() -> None:
     for halt in due.ended_halts():
         with _alone("end_halts", halt.id, halt.workspace_id):
             stopped = due.stopped_by(halt)
-            for found in stopped:
-                flow.resume(found.workspace_id, found.session_id)
+            for each in stopped:
+                flow.resume(each.workspace_id, each.session_id)
             if not stopped:
                 flow.settled(halt.workspace_id, halt.id)
 

@@ -33,14 +33,14 @@ def described(db: Db, approval: Approval) -> str:
 
 def unknown(db: Db, names: Iterable[str]) -> list[str]:
     """The names that are neither a group nor an active member with a role that decides."""
-    wanted = list(dict.fromkeys(names))
-    groups = [name.removeprefix("group:") for name in wanted if name.startswith("group:")]
-    people = [name.removeprefix("user:") for name in wanted if name.startswith("user:")]
+    unique = list(dict.fromkeys(names))
+    groups = [name.removeprefix("group:") for name in unique if name.startswith("group:")]
+    people = [name.removeprefix("user:") for name in unique if name.startswith("user:")]
     known = {f"group:{one}" for (one,) in db.rows("SELECT id FROM person_group WHERE id = ANY(%(ids)s)", ids=groups)}
     deciding = f"SELECT m.person_id FROM member m WHERE {_DECIDING} AND m.person_id = ANY(%(ids)s)"  # noqa: S608 - names of our own
-    found = db.rows(deciding, workspace=db.workspace_id, roles=DECIDING_ROLES, ids=people)
-    known |= {f"user:{one}" for (one,) in found}
-    return [name for name in wanted if name not in known]
+    rows = db.rows(deciding, workspace=db.workspace_id, roles=DECIDING_ROLES, ids=people)
+    known |= {f"user:{one}" for (one,) in rows}
+    return [name for name in unique if name not in known]
 
 
 def count(db: Db, quorum: Quorum) -> int:
@@ -48,5 +48,5 @@ def count(db: Db, quorum: Quorum) -> int:
     sets = {f"set_{number}": list(one) for number, one in enumerate(quorum.approvers)}
     conditions = " AND ".join([_DECIDING, *(_IN_SET.format(set=name) for name in sets)])
     values = {"workspace": db.workspace_id, "roles": DECIDING_ROLES}
-    found: int = db.value(f"SELECT count(*) FROM member m WHERE {conditions}", **values, **sets)  # noqa: S608
-    return found
+    people: int = db.value(f"SELECT count(*) FROM member m WHERE {conditions}", **values, **sets)  # noqa: S608
+    return people

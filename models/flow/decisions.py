@@ -249,8 +249,8 @@ def _check_runs(db: Db, session: Session, approval: Approval, call: ToolCall) ->
     runs = json.loads(approval.decided_input) if approval.decided_input else call_input.input
     verdict = verdict_on(ruling(db, session), call, call_input, instead=runs)
     if verdict.effect == "deny":
-        told = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
-        raise Conflict(told, {"rule": verdict.rule})
+        message = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
+        raise Conflict(message, {"rule": verdict.rule})
     if approval.input_schema is not None and (fault := misfit(approval.input_schema, runs)):
         raise Invalid(
             "result", f"the tool has changed, and this input no longer fits: allow it with updated_input, or deny. {fault}"

@@ -31,8 +31,8 @@ def escalate(db: Db, session: Session, by: Principal, approval: Approval) -> Non
     approval.quorum = quorum.kept
     approval.expires_at, approval.deadline_from = session.now + timedelta(seconds=seconds), session.now
     approval.remind_at = session.now + timedelta(seconds=remind) if remind and remind < seconds else None
-    told = {"level": approval.level, "levels": len(escalation.seconds), "expires_at": approval.expires_at.isoformat()}
+    facts = {"level": approval.level, "levels": len(escalation.seconds), "expires_at": approval.expires_at.isoformat()}
     about = {"approval_id": approval.id, "tool_use_id": approval.tool_call_id, "tool": approval.tool}
-    session.emit(db, "approval.escalated", about | told | approval.standing(db))
+    session.emit(db, "approval.escalated", about | facts | approval.standing(db))
     approvers = [list(one) for one in quorum.approvers]
-    session.note(by, "approval.escalated", approval.id, **told, approvers=approvers, required_approvals=quorum.required)
+    session.note(by, "approval.escalated", approval.id, **facts, approvers=approvers, required_approvals=quorum.required)

@@ -150,15 +150,15 @@ def ask_instead(
     approval.put(db, session, Principal("system", "tool.run", session.workspace_id))
 
 
-def refuse(db: Db, session: Session, call: ToolCall, rule: str, told: str) -> None:
-    """Settle a queued call that may not run. `told` is for the model, unless an earlier attempt has begun."""
+def refuse(db: Db, session: Session, call: ToolCall, rule: str, message: str) -> None:
+    """Settle a queued call that may not run. `message` is for the model, unless an earlier attempt has begun."""
     session.note(
         system("tool.run", session.workspace_id), "tool_call.denied", call.id, rule=Text(rule), input_sha256=call.input_sha256
     )
     if call.attempt:
         call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
     else:
-        call.settle(db, session, "refused", text(told), is_error=True)
+        call.settle(db, session, "refused", text(message), is_error=True)
 
 
 def _release(db: Db, session: Session, rules: Ruling, grants: list[Grant], approval: Approval) -> bool:

@@ -174,8 +174,8 @@ def history(db: Db, session_id: str) -> Messages:
 def _edit(db: Db, session_id: str, edited: dict[str, Any]) -> str:
     """An edited input as the model is told it: without secrets, which a person may have put there, and not at great length."""
     shown = db.value(_EDITED_AS_SHOWN, session=session_id, sha256=digest(edited))
-    said = spelled(shown or {})
-    return said if len(said) <= _TOLD else f"{said[:_TOLD]}... ({len(said) - _TOLD} more characters)"
+    whole = spelled(shown or {})
+    return whole if len(whole) <= _TOLD else f"{whole[:_TOLD]}... ({len(whole) - _TOLD} more characters)"
 
 
 def _acceptable(content: list[dict[str, Any]], *, spoiled: bool) -> list[dict[str, Any]]:
@@ -219,8 +219,8 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
         status = "held" if is_halted(db) else "with_client"
     call = proposal.call(db, session, turn, position, verdict, status)
     if status == "denied":
-        told = words.cannot_approve() if unasked else words.denied_by_policy(verdict.rule)
-        call.born_settled(db, session, text(told))
+        message = words.cannot_approve() if unasked else words.denied_by_policy(verdict.rule)
+        call.born_settled(db, session, text(message))
         call.put(db, session)
         return
     approval = Approval.ask(db, session, call, proposal.asking) if status == "asked" else None

@@ -136,8 +136,8 @@ def _vote(session: Session, principal: Principal, right: Right, approval: Approv
 
 
 def _tell(db: Db, session: Session, principal: Principal, approval: Approval, vote: Vote, standing: list[Vote]) -> None:
-    told = {"approval_id": approval.id, "tool_use_id": approval.tool_call_id, **vote.told, **approval.demands}
-    session.emit(db, "approval.voted", told | {"votes": [one.told for one in standing]}, id=vote.event_id)
+    facts = {"approval_id": approval.id, "tool_use_id": approval.tool_call_id, **vote.summary, **approval.demands}
+    session.emit(db, "approval.voted", facts | {"votes": [one.summary for one in standing]}, id=vote.event_id)
     session.note(
         principal,
         "approval.voted",
@@ -172,5 +172,5 @@ _GRANT = ("scope", "match", "expires_in_seconds", "max_uses")
 
 
 def _standing(db: Db, approval: Approval) -> dict[str, object]:
-    votes = [vote.told for vote in Vote.of(db, [approval.id])[approval.id]]
+    votes = [vote.summary for vote in Vote.of(db, [approval.id])[approval.id]]
     return {"status": approval.status, "votes": votes, "required_approvals": Quorum.of(approval.quorum).required}

@@ -119,8 +119,8 @@ class Delegation(Base):
             created_by=str(principal),
         )
         db.insert(row)
-        told = {"from": from_person_id, "to": to_person_id, "group": group_id}
-        acts.record(db, principal, "delegation.given", row.id, told | {"ends_at": ends_at.isoformat()})
+        facts = {"from": from_person_id, "to": to_person_id, "group": group_id}
+        acts.record(db, principal, "delegation.given", row.id, facts | {"ends_at": ends_at.isoformat()})
         return row
 
     @classmethod
@@ -155,10 +155,10 @@ def names_of(db: Db, people: Iterable[str], *, lock: bool = True) -> dict[str, f
 
     `lock`: nobody among them is deactivated or loses the role before the transaction ends.
     """
-    wanted = sorted(set(people))
-    if not wanted:
+    unique = sorted(set(people))
+    if not unique:
         return {}
-    rows = db.rows(_NAMES + (" FOR SHARE OF m" if lock else ""), workspace=db.workspace_id, people=wanted, roles=DECIDING_ROLES)
+    rows = db.rows(_NAMES + (" FOR SHARE OF m" if lock else ""), workspace=db.workspace_id, people=unique, roles=DECIDING_ROLES)
     return {
         person_id: frozenset({f"user:{person_id}", *(f"group:{group_id}" for group_id in groups)}) for person_id, groups in rows
     }
@@ -169,12 +169,12 @@ def rights_of(db: Db, person_id: str, now: datetime, *, lock: bool = True) -> li
 
     `lock` as for `names_of`.
     """
-    given = db.find(Delegation, _TO, workspace=db.workspace_id, person=person_id, now=now)
-    names = names_of(db, [person_id, *(one.from_person_id for one in given)], lock=lock)
+    received = db.find(Delegation, _TO, workspace=db.workspace_id, person=person_id, now=now)
+    names = names_of(db, [person_id, *(one.from_person_id for one in received)], lock=lock)
     if person_id not in names:
         return []
     rights = [Right(person_id, names[person_id])]
-    for one in given:
+    for one in received:
         held = names.get(one.from_person_id, frozenset())
         if one.group_id is not None:
             held &= {f"group:{one.group_id}"}

@@ -200,18 +200,18 @@ class Ruling:
 
     def quorum(self, tool: str, level: int = 0) -> Quorum:
         """Who must approve a call of the tool. `level`: how often its approval was escalated."""
-        found = self._tools.get(tool)
-        if found is None:
+        configured = self._tools.get(tool)
+        if configured is None:
             return Quorum()
-        steps = found.escalation.quorums if found.escalation else ()
-        return (found.quorum, *steps)[min(level, len(steps))]
+        steps = configured.escalation.quorums if configured.escalation else ()
+        return (configured.quorum, *steps)[min(level, len(steps))]
 
     def approvers(self, tool: str) -> dict[str, Any]:
         """The fields `quorum` and `escalation` of an `Asking` about the tool."""
-        found = self._tools.get(tool)
-        if found is None:
+        configured = self._tools.get(tool)
+        if configured is None:
             return {"quorum": None, "escalation": None}
-        return {"quorum": found.quorum.kept, "escalation": found.escalation.kept if found.escalation else None}
+        return {"quorum": configured.quorum.kept, "escalation": configured.escalation.kept if configured.escalation else None}
 
 
 def _guards(tool: str, path: str) -> Verdict:
@@ -231,13 +231,13 @@ def _ready(tool: EffectiveTool, over: list[Policy | None], approvals: list[Mappi
     levels = (own, *over, declared)
     rules = tuple(rule for level in levels if level for rule in level.rules if tool_glob(rule.match.tool)(tool.name))
     default, words = _default(tool, own, [*over, declared], last)
-    said: dict[str, Any] = {}
+    timeouts: dict[str, Any] = {}
     for level in (*approvals, tool.toolset_approval):
         # Only a tool's own configuration can have a deadline allow: it says so by name.
-        said |= {key: value for key, value in level.items() if value is not None and value != "allow"}
-    said |= {key: value for key, value in tool.approval.items() if value is not None}
+        timeouts |= {key: value for key, value in level.items() if value is not None and value != "allow"}
+    timeouts |= {key: value for key, value in tool.approval.items() if value is not None}
     quorum, escalation = combined([*approvals, tool.toolset_approval, tool.approval])
-    return _Tool(rules, _identity(tool), tool.address, default, words, tool.approval.get("prompt"), said, quorum, escalation)
+    return _Tool(rules, _identity(tool), tool.address, default, words, tool.approval.get("prompt"), timeouts, quorum, escalation)
 
 
 def _identity(tool: EffectiveTool) -> str:

@@ -210,7 +210,7 @@ class Approval(Base):
 
     def standing(self, db: Db) -> dict[str, Any]:
         """Who may decide, and the votes so far."""
-        return self.demands | {"votes": [vote.told for vote in Vote.of(db, [self.id])[self.id]]}
+        return self.demands | {"votes": [vote.summary for vote in Vote.of(db, [self.id])[self.id]]}
 
     @property
     def masked(self) -> masking.Masked:
@@ -311,8 +311,8 @@ class Approval(Base):
         echoes = self.echoes if decision.deny_message else masking.Echoes(())
         event_id = ids.new("sevt")
         if not (goes_on and confirmation.is_withheld(db, self, decision)):
-            told = confirmation.body(self, decision.said, str(principal), goes_on=goes_on)
-            session.emit(db, confirmation.CONFIRMATION, told, id=event_id)
+            body = confirmation.body(self, decision.said, str(principal), goes_on=goes_on)
+            session.emit(db, confirmation.CONFIRMATION, body, id=event_id)
         db.move(
             self,
             status,

@@ -25,15 +25,15 @@ def is_withheld(db: Db, approval: "Approval", decision: Decision) -> bool:
     return runs and is_halted(db)
 
 
-def body(approval: "Approval", said: dict[str, Any], by: str, *, goes_on: bool) -> dict[str, Any]:
-    """The event's body. `said` is `Decision.said`. `goes_on`: whether an allowed call runs as its event has it."""
-    result = said.get("result") or ("deny" if said.get("outcome") == "give_up" else "allow")
-    told = {"tool_use_id": approval.tool_call_id, "result": result if goes_on else "deny"}
-    told |= {"approval_id": approval.id, "decided_by": by}
-    told |= {name: value for name, value in said.items() if name not in _NOT_TOLD}
-    echoes = approval.echoes if said.get("deny_message") else masking.Echoes(())
-    found: dict[str, Any] = echoes.value(told)
-    return found
+def body(approval: "Approval", answer: dict[str, Any], by: str, *, goes_on: bool) -> dict[str, Any]:
+    """The event's body. `answer` is `Decision.said`. `goes_on`: whether an allowed call runs as its event has it."""
+    result = answer.get("result") or ("deny" if answer.get("outcome") == "give_up" else "allow")
+    fields = {"tool_use_id": approval.tool_call_id, "result": result if goes_on else "deny"}
+    fields |= {"approval_id": approval.id, "decided_by": by}
+    fields |= {name: value for name, value in answer.items() if name not in _NOT_TOLD}
+    echoes = approval.echoes if answer.get("deny_message") else masking.Echoes(())
+    masked: dict[str, Any] = echoes.value(fields)
+    return masked
 
 
 def send(db: Db, session: Session, approval: "Approval") -> None:

@@ -52,13 +52,13 @@ class Vote(Base):
     @classmethod
     def of(cls, db: Db, approvals: Iterable[str]) -> "dict[str, list[Vote]]":
         """The votes that stand, by approval, the oldest first."""
-        found: dict[str, list[Vote]] = {approval_id: [] for approval_id in approvals}
-        for vote in db.find(cls, _OF, approvals=list(found)) if found else ():
-            found[vote.approval_id].append(vote)
-        return found
+        by_approval: dict[str, list[Vote]] = {approval_id: [] for approval_id in approvals}
+        for vote in db.find(cls, _OF, approvals=list(by_approval)) if by_approval else ():
+            by_approval[vote.approval_id].append(vote)
+        return by_approval
 
     @property
-    def told(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """What events and answers say of it."""
         by, right = f"user:{self.person_id}", f"user:{self.for_person_id}"
         return {

@@ -174,7 +174,7 @@ def test_settings_that_nobody_could_meet_are_refused(caller: Caller, stage: Stag
     refused("escalate_to", "at most 3", on_timeout="escalate", escalate_to=[step] * 4)
     refused("escalate_to", 'goes with "on_timeout": "escalate"', escalate_to=[step])
     refused(f"{bash}.escalate_to.0.approvers", on_timeout="escalate", escalate_to=[step | {"approvers": ["user:user_none"]}])
-    bad(caller.post("/v1/policy", json={"approval": {"required_approvals": 9}}), 400, "approval: 2 people", "9 must approve")
+    bad(caller.post("/v1/policy", json={"approval": {"required_approvals": 9}}), 400, "approval: 3 people", "9 must approve")
 
 
 def test_every_level_takes_the_settings(caller: Caller, stage: Stage, finance: str, two: list[Somebody]) -> None:
