@@ -4,7 +4,11 @@
     messages      messages, interrupts, archive: what starts a run and what ends it
     turns         a turn's claim, checkpoint, retry and failure
     chat_words    decisions by chat words
-    decisions     decisions and deadlines
+    decisions     one decision per approval
+    votes         who may decide, and when enough people have; `approvers` says it in words
+    deadlines     what happens when nobody decides in time
+    escalations   the next people have it
+    speakers      who started a run, for four eyes
     questions     what people say to a tool that asks something
     explanations  which rule decides about a call, and why
     simulations   what a proposed rule would have done to past calls; `past_calls` finds them
@@ -23,7 +27,8 @@ A door or a task opens the transaction, locks, calls one of these, and commits.
 
 import models.schema  # noqa: F401 - foreign keys name tables that no verb touches
 from models.flow.claims import Hands, Taken, claim_call
-from models.flow.decisions import decide, expire_due, remind_due, too_late
+from models.flow.deadlines import expire_due, remind_due, too_late
+from models.flow.decisions import decide
 from models.flow.grants import policies, release_waiting, ruling, swept
 from models.flow.halts import resume, settled
 from models.flow.hosted_work import offer_work, stop_work

@@ -1,5 +1,6 @@
 """A tenant with a row in every table, and its hands on every route."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -9,11 +10,13 @@ from flask.testing import FlaskClient
 from people import group, member
 from psycopg import sql
 from rows.stage import Stage, call
+from rows.test_several_people_must_agree import ask, vote
 from werkzeug.test import TestResponse
 
 from models.audit import seals, signer
 from models.database.tables import Base
 from models.database.transactions import transaction
+from models.people.delegation import Delegation
 from models.people.invitation import Invitation
 from models.people.passkey import Passkey
 from models.session import sweep_failure
@@ -67,6 +70,7 @@ class World:
             assert seals.seal(self.workspace_id, [self.session_id, self.workspace_id], by)
         sweep_failure.step_back("rescue", self.session_id, self.workspace_id)
         self._people()
+        self._votes()
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
     def _people(self) -> None:
@@ -79,6 +83,19 @@ class World:
             credential = f"credential of {self.anna.person_id}".encode()
             Passkey.add(db, by.person_id, credential_id=credential, public_key=b"key", sign_count=0, name="Phone", by=by)
             self.ids["invite_id"] = Invitation.create(db, f"{self.workspace_id}@example.com", "viewer", by=by)[0].id
+
+    def _votes(self) -> None:
+        """A vote, a delegation, and a halt that is over."""
+        self.dora = member(self.stage)
+        until = datetime.now(UTC) + timedelta(days=1)
+        with transaction(self.workspace_id) as db:
+            people = {"from_person_id": self.anna.person_id, "to_person_id": self.dora.person_id}
+            delegation = Delegation.give(db, self.anna.principal, **people, group_id=None, starts_at=None, ends_at=until)
+            self.ids["delegation_id"] = delegation.id
+        approval = ask(self.stage, self.stage.session(approval={"required_approvals": 2}))
+        vote(self.stage, self.anna, approval)
+        for method in ("POST", "DELETE"):
+            assert self.ask(method, "/v1/halt", {}).status_code == 200
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> TestResponse:
         """One request with this tenant's key, which may do everything."""
