@@ -124,7 +124,8 @@ class BulkDecided(Answer):
     """One of several decisions."""
 
     approval_id: ApprovalId
-    outcome: Literal["decided", "repeated"]
+    outcome: Literal["decided", "voted", "repeated"]
+    """`voted`: more people must approve before the approval is decided."""
     approval: Approval
 
 

@@ -42,7 +42,7 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
     right = votes.right_to_decide(db, session, principal, approval, decision)
     _check(approval, decision)
     call = db.get_one(ToolCall, approval.tool_call_id)
-    if decision.updated_input is not None:
+    if decision.updated_input is not None and approval.kind == "tool_call":
         _take_edit(db, session, principal, approval, call, decision.updated_input)
     if right is not None:
         _check_vote(db, session, approval, call, decision)
