@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from doors.served import Caller
-from local.test_the_command_line_decides import Assent, api, assent, caller, stage  # noqa: F401 - fixtures
+from local.test_the_command_line_decides import Assent, assent, caller, stage  # noqa: F401 - fixtures
 from rows.stage import Stage, call, entry
 
 from models.session.attempt import Attempt
