@@ -64,6 +64,6 @@ def create_app() -> "Flask":
     app.register_blueprint(policy.policy)
     app.register_blueprint(health.health)
     app.register_blueprint(reference.reference)
-    app.register_blueprint(inbox.inbox)
+    inbox.install(app)
     app.register_blueprint(signing_in.signing_in)
     return app

@@ -1,4 +1,4 @@
-"""Readers: one for each open stream, with what waits to be sent on it."""
+"""Readers: one for each open stream or page, with what waits to be sent on it."""
 
 import socket
 import struct
@@ -22,17 +22,25 @@ class Reader:
     """One open stream, as the hub knows it. `seq` is the stream's own position, written by the stream alone."""
 
     session_id: str
+    """The session whose events are read or, for a page, the workspace whose approvals are watched."""
     key_id: str
+    """Of the API key or the person that reads."""
     seq: int = 0
     deltas: bool = False
     gone: bool = False
     """The session was deleted."""
     refused: bool = False
-    """The key was revoked."""
+    """The key was revoked, or the sign-in has ended."""
     overrun: bool = False
     """Deltas were dropped: those under way cannot be shown any more."""
     look: bool = False
     """Whether there may be events beyond `seq`."""
+    sign_in_id: str = ""
+    """Of a person: the sign-in that must stay open."""
+    workspace_id: str = ""
+    """Of a person: where the sign-in is."""
+    mark: str = ""
+    """Of a page: `Approval.mark` at the hub's last look."""
     connection: socket.socket | None = None
     """To the client, where the server says which it is."""
     writing: float = 0
@@ -52,6 +60,11 @@ class Reader:
             self.frames.append(frame)
         if self.look or self.frames:
             self.wake.set()
+
+    @property
+    def is_page(self) -> bool:
+        """True for an open page, which watches a workspace."""
+        return self.session_id == self.workspace_id
 
     def hung_up(self) -> bool:
         """True if the client has closed its connection. False where the server does not say."""

@@ -14,6 +14,7 @@ from models.people.sign_in import SignIn
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.event import Event
+from models.session.evidence import Evidence
 from models.session.grant import Grant
 from models.session.session import Session
 from models.session.stored_result import StoredResult
@@ -28,7 +29,7 @@ from models.workspace.idempotency import Answer
 from models.workspace.toolset import Listing, Toolset
 from models.workspace.workspace import Workspace
 
-_OF_SESSIONS = (Session, Turn, ToolCall, StoredResult, Attempt, Approval, Event, Work, Grant)
+_OF_SESSIONS = (Session, Turn, ToolCall, StoredResult, Attempt, Approval, Evidence, Event, Work, Grant)
 _OF_PEOPLE = (Organization, Person, Identity, Member, Group, Membership, Invitation, SignIn, Passkey, Ceremony)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
 TABLES = (

@@ -19,7 +19,9 @@ from workers.patches.celery_task_events import BatchedTaskEvents
 from workers.schedule import BEAT
 
 app = Celery(
-    "assent", broker=settings().redis_url, include=["workers.turn", "workers.tool", "workers.sweeps", "workers.announcing"]
+    "assent",
+    broker=settings().redis_url,
+    include=["workers.turn", "workers.tool", "workers.looking", "workers.sweeps", "workers.announcing"],
 )
 app.conf.update(
     task_routes={"turn.*": {"queue": "turns"}, "tool.*": {"queue": "tools"}, "sweep.*": {"queue": "sweeps"}},
