@@ -2,9 +2,12 @@
 
 from typing import Any
 
-from rows.stage import Stage, call
+from rows.stage import Stage, call, entry
 
+from models import flow
 from models.session.approval import Approval
+from models.session.tool_call import ToolCall
+from models.workspace import toolset
 
 
 def asked(stage: Stage, *blocks: dict[str, Any], text: str = "Tidy up.", session_id: str = "", **session: Any) -> list[Approval]:
@@ -18,3 +21,24 @@ def asked(stage: Stage, *blocks: dict[str, Any], text: str = "Tidy up.", session
 def status(stage: Stage, approval: Approval) -> str:
     """The approval's status now."""
     return stage.get(Approval, approval.id).status
+
+
+def began(stage: Stage) -> Approval:
+    """The approval of a call whose worker died in the middle: nobody knows the outcome."""
+    [approval] = asked(stage)
+    stage.decide(approval, result="allow")
+    taken = stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
+    assert taken
+    stage.locked(taken.session_id, lambda db, session: flow.lose_call(db, session, db.get_one(ToolCall, taken.id)))
+    return stage.approvals(taken.session_id)[-1]
+
+
+def asks_back(stage: Stage, questions: dict[str, Any]) -> Approval:
+    """The approval of a toolset's call that wants to know something before it goes on."""
+    toolset.announce({"orders": [entry("refund")]})
+    [approval] = asked(stage, call("mcp__shop__refund", n=5), servers={"shop": "assent:orders"})
+    stage.decide(approval, result="allow")
+    taken = stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
+    assert taken
+    stage.finish_call(taken, question={"requests": questions, "state": None})
+    return stage.approvals(taken.session_id)[-1]

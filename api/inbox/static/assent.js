@@ -57,7 +57,9 @@ function renew(old, fresh) {
   const inside = old.contains(document.activeElement) && document.activeElement;
   const open = all("details", old).map((part) => part.open);
   old.replaceChildren(...[...fresh.childNodes].map((node) => document.importNode(node, true)));
+  const isSelected = old.classList.contains("selected");
   old.className = fresh.className;
+  old.classList.toggle("selected", isSelected);
   if (over) {
     if (inside) one("#outcome")?.focus();
     return;
