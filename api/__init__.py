@@ -24,6 +24,7 @@ def create_app() -> "Flask":
         health,
         inbox,
         limits,
+        people,
         policy,
         reference,
         sessions,
@@ -61,9 +62,12 @@ def create_app() -> "Flask":
     app.register_blueprint(audit.audit)
     app.register_blueprint(grants.grants)
     app.register_blueprint(api_keys.api_keys)
+    app.register_blueprint(people.users)
+    app.register_blueprint(people.invites)
+    app.register_blueprint(people.groups)
     app.register_blueprint(policy.policy)
     app.register_blueprint(health.health)
     app.register_blueprint(reference.reference)
     inbox.install(app)
-    app.register_blueprint(signing_in.signing_in)
+    signing_in.install(app)
     return app

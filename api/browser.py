@@ -9,6 +9,7 @@ Over any other plain HTTP no cookie is read or set.
 """
 
 import hmac
+import secrets
 from dataclasses import replace
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -17,11 +18,16 @@ from flask import Response, g, request
 
 from api import client
 from api.errors import Denied
-from models.people import sign_in
+from models.errors import Invalid
+from models.people import arrival, sign_in
+from models.people.issuer import PROXY
+from models.people.person import normalized
 from models.people.principal import PersonPrincipal
 from models.settings import settings
 
 COOKIE = "__Host-assent"
+FORM_COOKIE = "__Host-assent-form"
+FORM_SECONDS = 86_400
 TOKEN_FIELD = "csrf_token"  # noqa: S105 - a field's name
 TOKEN_HEADER = "x-csrf-token"  # noqa: S105 - a header's name
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -34,9 +40,29 @@ def current_person() -> PersonPrincipal | None:
     """
     if "person" not in g:
         found = sign_in.find(secret) if (secret := sign_in_secret()) else None
-        g.person = replace(found.person, address=client.address()) if found else None
+        good = found is not None and _proxy_agrees(found)
+        g.person = replace(found.person, address=client.address()) if found and good else None
     person: PersonPrincipal | None = g.person
     return person
+
+
+def proxy_email() -> str | None:
+    """Return the e-mail address of the person whom the authenticating proxy names. What anybody else sends is ignored."""
+    header = settings().proxy_email_header
+    if not header or not client.by_trusted_proxy():
+        return None
+    try:
+        return normalized(request.headers.get(header, ""))
+    except Invalid:
+        return None
+
+
+def _proxy_agrees(found: sign_in.Found) -> bool:
+    """True unless the sign-in came by the proxy's header, and the header does not name the same person now."""
+    if found.method != PROXY:
+        return True
+    email = proxy_email()
+    return email is not None and arrival.person_of(PROXY, email) == found.person.person_id
 
 
 def sign_in_secret() -> str:
@@ -106,6 +132,23 @@ def check_change() -> None:
     check_same_origin()
     given = request.headers.get(TOKEN_HEADER)
     check_token(given if given is not None else request.form.get(TOKEN_FIELD))
+
+
+def form_token(response: Response) -> str:
+    """Return the token of a form for somebody who is not signed in. It belongs to a cookie, which the response sets."""
+    value = request.cookies.get(cookie_name(FORM_COOKIE)) or secrets.token_urlsafe(32)
+    set_cookie(response, value, FORM_SECONDS, FORM_COOKIE)
+    return token_of(value)
+
+
+def check_form() -> None:
+    """Raise Denied (403) unless a form of ours was sent, by the browser that has the form's cookie, over TLS or loopback."""
+    if why := why_refused():
+        raise Denied(403, why)
+    check_same_origin()
+    expected = token_of(request.cookies.get(cookie_name(FORM_COOKIE), secrets.token_urlsafe(32)))
+    if not hmac.compare_digest(request.form.get(TOKEN_FIELD, "").encode(), expected.encode()):
+        raise Denied(403, f"{TOKEN_FIELD}: this form is too old, or the browser keeps no cookies. Load the page again.")
 
 
 def _is_loopback(host: str) -> bool:

@@ -31,6 +31,11 @@ def spoke_tls() -> bool:
     return bool(trusted and schemes) and schemes[-min(trusted, len(schemes))] == "https"
 
 
+def by_trusted_proxy() -> bool:
+    """True if the request's last hop is a proxy of ASSENT_TRUSTED_PROXIES."""
+    return _hops()[1] > 0
+
+
 def install(app: Flask) -> None:
     """Have every response tell browsers what not to do, and where TLS was spoken, never to come without."""
 

@@ -23,9 +23,12 @@ IDS = {
         "environment_id": "env",
         "event_id": "sevt",
         "grant_id": "grnt",
+        "invite_id": "invite",
+        "rbac_group_id": "grp",
         "request_id": "req",
         "session_id": "sesn",
         "thread_id": "sthr",
+        "user_id": "user",
         "work_id": "work",
         "workspace_id": "wrkspc",
     }.items()

@@ -19,6 +19,7 @@ from ipaddress import IPv6Interface
 
 from flask import Flask, Response, g
 
+from api import client
 from api.errors import TooMany
 from models.audit.principal import Principal
 from models.settings import settings
@@ -109,6 +110,27 @@ def give_guess_back(address: str | None) -> None:
     """Take back `take_guess`: the key is known."""
     if settings().unknown_keys_per_second:
         _guesses().give_back(_neighbourhood(address))
+
+
+def take_attempt(*names: str) -> None:
+    """Count one attempt to sign in: by the client's address, and by each of `names`. Raises TooMany."""
+    rate, burst = settings().sign_in_attempts_per_second, settings().sign_in_attempts_burst
+    if not rate:
+        return
+    for name in (_neighbourhood(client.address()), *names):
+        taken = _buckets(rate, burst).take(f"attempt {name}", time.monotonic())
+        if not taken.good:
+            raise TooMany(
+                f"Too many attempts to sign in. Try again in {math.ceil(taken.wait)} s.",
+                **{"retry-after": str(math.ceil(taken.wait))},
+            )
+
+
+def give_attempt_back(*names: str) -> None:
+    """Take back `take_attempt`: the attempt succeeded."""
+    rate, burst = settings().sign_in_attempts_per_second, settings().sign_in_attempts_burst
+    for name in (_neighbourhood(client.address()), *names) if rate else ():
+        _buckets(rate, burst).give_back(f"attempt {name}")
 
 
 def _guesses() -> Buckets:

@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from flask import Response, render_template, request
 
 from api import auth, browser, errors, limits, parsing
-from api.door import HTML, Door, View, opens
+from api.door import HTML, View
 from models.errors import Refusal
 from models.people.principal import PersonPrincipal
 
@@ -39,34 +39,57 @@ HEADERS = {
 """Of every page, beside those that `api.client` gives to every response."""
 
 
-def page(scope: str, door: Door | None = None) -> Callable[[Callable[..., Response]], View]:
+views: set[View] = set()
+"""The views that are pages, or parts of pages. They are not in the API's reference."""
+
+
+def page(scope: str) -> Callable[[Callable[..., Response]], View]:
     """A view for signed-in people whose role has the scope; `read or own` is every role. The view gets the person."""
 
     def wrap(view: Callable[..., Response]) -> View:
         @wraps(view)
         def guarded(**path_ids: Any) -> Response:
-            try:
-                person = browser.current_person()
-                if person is None:
-                    return _to_sign_in()
-                limits.take(person)
-                auth.require(person, scope)
-                if request.method not in browser.SAFE:
-                    browser.check_change()
-                parsing.check_ids(path_ids)
-                return view(person, **path_ids)
-            except Refusal as refusal:
-                return refused(refusal)
+            person = browser.current_person()
+            if person is None:
+                return _to_sign_in()
+            limits.take(person)
+            auth.require(person, scope)
+            if request.method not in browser.SAFE:
+                browser.check_change()
+            parsing.check_ids(path_ids)
+            return view(person, **path_ids)
 
-        return opens(door or Door(key=False, person=True, media_type=HTML))(guarded)
+        return readable(guarded)
 
     return wrap
+
+
+def readable(view: View) -> View:
+    """A view for everybody. What it refuses becomes a page that a person can read."""
+
+    @wraps(view)
+    def answering(**path_ids: Any) -> Response:
+        try:
+            return view(**path_ids)
+        except Refusal as refusal:
+            return refused(refusal)
+
+    views.add(answering)
+    return answering
 
 
 def html(template: str, person: PersonPrincipal | None = None, status: int = 200, **values: Any) -> Response:
     """Render a template. It gets `person`, and `csrf_token` for its forms, beside `values`."""
     token = browser.token() if person else ""
     return Response(render_template(template, person=person, csrf_token=token, **values), status, mimetype=HTML, headers=HEADERS)
+
+
+def form(template: str, status: int = 200, **values: Any) -> Response:
+    """Render a template for somebody who is not signed in. Its forms carry `csrf_token`, which belongs to a cookie that is set."""
+    response = Response(status=status, mimetype=HTML, headers=HEADERS)
+    token = "" if browser.why_refused() else browser.form_token(response)
+    response.set_data(render_template(template, csrf_token=token, **values))
+    return response
 
 
 def see(place: str) -> Response:

@@ -3,7 +3,7 @@
 from functools import cache, cached_property
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -141,6 +141,26 @@ class Settings(BaseSettings):
     """A sign-in ends when no request uses it for this long."""
     sign_in_seconds: float = Field(7 * 86_400, ge=60)
     """A sign-in ends after this long in any case."""
+    sign_in_attempts_per_second: float = Field(0.1, ge=0)
+    """Attempts to sign in that failed, per client address and per e-mail address, in the long run; 0 is no limit."""
+    sign_in_attempts_burst: int = Field(10, ge=1)
+    """How many of them may come at once after a rest."""
+    passwords: bool = False
+    """Lets people sign in by e-mail address and password, beside passkeys."""
+    sign_in_workspace: str = Field("", pattern=r"^(wrkspc_\w+)?$")
+    """The workspace of people whom an issuer or the authenticating proxy brings, where no other is named."""
+    issuers: list[dict[str, Any]] = []
+    """Issuers of OpenID Connect, as JSON: see docs/people.md."""
+    issuers_file: Path | None = None
+    """The same, in a file."""
+    issuer_secrets: dict[str, SecretStr] = {}
+    """Client secrets by the issuers' names, as JSON; an issuer without one is asked as a public client."""
+    proxy_email_header: str = ""
+    """The header in which an authenticating proxy, one of ASSENT_TRUSTED_PROXIES, names the person by e-mail address."""
+    proxy_groups_header: str = ""
+    """The header in which it lists the person's groups, with commas between."""
+    proxy_roles: list[dict[str, Any]] = []
+    """The roles of those groups, as JSON: `[{"group": "ops", "role": "approver"}]`."""
 
     # Doors. What counts per API key counts in each web process by itself: no limit needs Redis, or any other process, to hold.
     trusted_proxies: str = ""

@@ -31,6 +31,7 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "ASSENT_AUDIT_KEY": ("sweeps",),
     "ASSENT_AUDIT_KEY_FILE": ("sweeps",),
     "ASSENT_AUDIT_HEADS_FILE": ("sweeps",),
+    "ASSENT_ISSUER_SECRETS": ("web",),
     "ASSENT_MCP_CONFIG": ("tools",),
     "ASSENT_TOOLSETS": ("tools",),
     "ASSENT_TOOLSET_WORKSPACES": ("tools",),
@@ -101,6 +102,7 @@ _SECRETS = (
     "ANTHROPIC_AUTH_TOKEN",
     "ASSENT_AUDIT_KEY",
     "ASSENT_AUDIT_KEY_FILE",
+    "ASSENT_ISSUER_SECRETS",
 )
 
 

@@ -12,9 +12,10 @@ from models.audit.text import Text
 from models.database import clock
 from models.database.rows import Db
 from models.database.tables import Base
-from models.errors import NotFound
+from models.errors import Invalid, NotFound
 from models.people.principal import PersonPrincipal, of_person
 from models.people.roles import Role
+from models.people.sign_in import SignIn
 
 DIRECT = "direct"
 """The `source` of roles and groups that an admin gave. Any other source is the name of an issuer, or `proxy`."""
@@ -60,6 +61,47 @@ class Member(Base):
             acts.record(db, by, "person.role_changed", person_id, change)
             row.role, row.source, row.deactivated_at = role, source, None
         return row
+
+    @classmethod
+    def change_role(cls, db: Db, person_id: str, role: Role, *, by: Principal) -> "Member":
+        """Change the role of an active member. Idempotent. Raises NotFound; Invalid for a role that an issuer gives."""
+        row = cls.find(db, person_id, lock=True)
+        if row.role == role:
+            return row
+        if row.source != DIRECT:
+            raise Invalid("role", f"comes from {row.source} at each sign-in: change the person's groups there.")
+        if by.id == person_id:
+            raise Invalid("role", "nobody changes their own role: ask another admin.")
+        return cls.give_role(db, person_id, role, by=by)
+
+    @classmethod
+    def deactivate(cls, db: Db, person_id: str, *, by: Principal) -> None:
+        """End a member's sign-ins and every way to sign in to the workspace again, now. Idempotent. Raises NotFound."""
+        row = db.get(cls, db.workspace_id, person_id, lock=True)
+        if row is None:
+            raise NotFound("user", person_id)
+        if by.id == person_id:
+            raise Invalid("user_id", "nobody deactivates themselves: ask another admin.")
+        row.source = DIRECT  # no issuer brings the person back
+        row.end(db, by=by)
+
+    @classmethod
+    def lose_role(cls, db: Db, person_id: str, *, by: Principal) -> None:
+        """Deactivate a member whose issuer gives no role any more, until it gives one again."""
+        db.get_one(cls, db.workspace_id, person_id, lock=True).end(db, by=by)
+
+    def end(self, db: Db, *, by: Principal) -> None:
+        """Deactivate the member, whose row is locked. Idempotent."""
+        if self.deactivated_at is None:
+            self.deactivated_at = clock.now(db)
+            self.end_ways_in(db, by=by)
+            acts.record(db, by, "person.deactivated", self.person_id, {"role": self.role})
+
+    def end_ways_in(self, db: Db, *, by: Principal) -> None:
+        """Delete the member's passkeys and password, and end the sign-ins."""
+        self.password_hash = None
+        db.write("DELETE FROM passkey WHERE person_id = %(person)s", person=self.person_id)
+        SignIn.end_all(db, self.person_id, by=by)
 
     def principal(self, db: Db) -> PersonPrincipal:
         """Return the member as a principal, with the groups that they have now."""

@@ -98,6 +98,11 @@ class SignIn(Base):
         """Return a member's open sign-ins, the last used first."""
         return db.find(cls, f"WHERE person_id = %(person)s AND {_OPEN} ORDER BY seen_at DESC, id", person=person_id)
 
+    @staticmethod
+    def method_of(db: Db, sign_in_id: str) -> str:
+        """Return how a person has signed in; empty for an unknown sign-in."""
+        return str(db.value("SELECT method FROM sign_in WHERE id = %(id)s", id=sign_in_id) or "")
+
     @classmethod
     def still_open(cls, db: Db, sign_in_ids: Iterable[str]) -> set[str]:
         """Return those of the workspace's sign-ins that are open now, of people who are still active."""

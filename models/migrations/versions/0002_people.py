@@ -248,7 +248,7 @@ def grant_app_rights() -> None:
     new = "WITH CHECK (true)"  # a person is inserted before the role
     for table, column, rights, check in (
         ("person", "person.id", "SELECT, INSERT, UPDATE (name)", new),
-        ("identity", "person_id", "SELECT, INSERT", ""),
+        ("identity", "identity.person_id", "SELECT, INSERT", ""),
     ):
         op.execute(f"GRANT {rights} ON {table} TO assent_app")
         op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
