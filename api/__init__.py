@@ -17,13 +17,16 @@ def create_app() -> "Flask":
         approvals,
         audit,
         client,
+        delegations,
         environments,
         errors,
         events,
         grants,
+        halt,
         health,
         inbox,
         limits,
+        metrics,
         people,
         policy,
         reference,
@@ -61,12 +64,15 @@ def create_app() -> "Flask":
     app.register_blueprint(approvals.approvals)
     app.register_blueprint(audit.audit)
     app.register_blueprint(grants.grants)
+    app.register_blueprint(delegations.delegations)
+    app.register_blueprint(halt.halt)
     app.register_blueprint(api_keys.api_keys)
     app.register_blueprint(people.users)
     app.register_blueprint(people.invites)
     app.register_blueprint(people.groups)
     app.register_blueprint(policy.policy)
     app.register_blueprint(health.health)
+    app.register_blueprint(metrics.metrics)
     app.register_blueprint(reference.reference)
     inbox.install(app)
     signing_in.install(app)

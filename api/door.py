@@ -39,6 +39,8 @@ View = Callable[..., Response]
 JSON = "application/json"
 HTML = "text/html"
 EVENT_STREAM = "text/event-stream"
+METRICS = "text/plain"
+"""The text format of Prometheus."""
 
 
 @dataclass(frozen=True)

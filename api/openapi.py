@@ -14,7 +14,7 @@ from werkzeug.routing import Rule
 
 from api import errors, examples
 from api.answers.base import Error
-from api.door import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, Door, doors, dumps
+from api.door import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, METRICS, Door, doors, dumps
 from api.parsing import ID
 
 Json = dict[str, Any]
@@ -25,6 +25,8 @@ _ABOUT = (
     "and change nothing.\n\nSend an API key as `x-api-key` or as `authorization: Bearer`."
 )
 _TEXT = {"type": "string"}
+_TEXTS = {HTML: "<!doctype html>", METRICS: 'assent_queued_turns{workspace="wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"} 0.0\n'}
+"""Media types that hold no JSON, each with an example."""
 _HEADERS: dict[str, Json] = {
     "request-id": {"description": "The request's id in the server's log.", "required": True, "schema": _TEXT},
     "x-should-retry": {
@@ -208,8 +210,8 @@ def _responses(rule: Rule, door: Door, schemas: Json) -> Json:
 
 def _content(door: Door, schemas: Json) -> Json:
     """The schema of a response with examples. A text shows one example of the JSON that it holds, if it holds any."""
-    if door.media_type == HTML:
-        return {"schema": _TEXT, "example": "<!doctype html>"}
+    if door.media_type in _TEXTS:
+        return {"schema": _TEXT, "example": _TEXTS[door.media_type]}
     schema = _ref("schemas", _component(door.answer)) if door.answer else {}
     if door.media_type == JSON:
         return {"schema": schema, **examples.media(schema, schemas)}

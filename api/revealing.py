@@ -6,8 +6,10 @@ from typing import Any
 from api import auth
 from models import flow
 from models.audit.principal import Principal
-from models.database.rows import Db
+from models.database.rows import Db, select
 from models.session.call_events import OF_CLIENT, RESULTS
+from models.session.call_input import CallInput
+from models.session.call_result import CallResult
 from models.session.event import Event
 from models.session.tool_call import ToolCall
 
@@ -22,14 +24,18 @@ def revealed(db: Db, principal: Principal, session_id: str, events: Sequence[Eve
     calls = {event.id: event.id for event in events if event.type in _USES}
     calls |= {event.id: event.body[_CALLS[event.type]] for event in events if event.type in _CALLS}
     session = flow.lock(db, session_id)
-    mine = "WHERE id = ANY(%(ids)s) AND session_id = %(session)s"
-    found = {call.id: call for call in db.find(ToolCall, mine, ids=list(set(calls.values())), session=session_id)}
-    session.note(principal, "events.revealed", session_id, events=len(events), tool_calls=sorted(found))
-    return {event.id: _whole(event, found[calls[event.id]]) for event in events if calls.get(event.id) in found}
+    of_session = "WHERE id = ANY(%(ids)s) AND session_id = %(session)s"
+    stored = {call.id: call for call in db.find(ToolCall, of_session, ids=list(set(calls.values())), session=session_id)}
+    payloads = [select(table, "WHERE tool_call_id = ANY(%(ids)s)", ids=list(stored)) for table in (CallInput, CallResult)]
+    db.read(*payloads)  # all in one round trip; `of` finds them below
+    session.note(principal, "events.revealed", session_id, events=len(events), tool_calls=sorted(stored))
+    return {event.id: _whole(db, event, stored[calls[event.id]]) for event in events if calls.get(event.id) in stored}
 
 
-def _whole(event: Event, call: ToolCall) -> dict[str, Any]:
+def _whole(db: Db, event: Event, call: ToolCall) -> dict[str, Any]:
     if event.type in _USES:
-        return {"input": event.body["input"] if call.kind in OF_CLIENT else call.proposed_input or call.input}
-    structured = {"structured_content": call.structured} if call.structured is not None else {}
-    return {"content": call.result} | structured
+        call_input = CallInput.of(db, call.id)
+        return {"input": event.body["input"] if call.kind in OF_CLIENT else call_input.proposed_input or call_input.input}
+    result = CallResult.of(db, call.id)
+    structured = {"structured_content": result.structured} if result.structured is not None else {}
+    return {"content": result.content} | structured

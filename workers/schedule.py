@@ -14,6 +14,7 @@ BEAT: dict[str, dict[str, Any]] = {
     "give up on clients that do not answer": {"task": "sweep.expire_calls", "schedule": _EVERY},
     "remind people of what waits": {"task": "sweep.remind_approvers", "schedule": _EVERY},
     "release what a new grant covers": {"task": "sweep.release_granted", "schedule": _EVERY},
+    "go on after a halt": {"task": "sweep.end_halts", "schedule": _EVERY},
     "seal the audit": {"task": "sweep.seal_audit", "schedule": settings().seal_seconds},
     "remove the files of deleted sessions": {"task": "tool.tidy", "schedule": _HOUR},
     "forget answers kept for retries": {"task": "sweep.forget_answers", "schedule": _HOUR},

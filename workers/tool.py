@@ -18,7 +18,6 @@ from models.session.stored_result import StoredResult
 from models.session.tool_call import ToolCall, text
 from models.settings import settings
 from models.workspace import toolset
-from models.workspace.toolset import Entry
 from workers import leases
 from workers.celery import app
 from workers.keeping import keep
@@ -42,11 +41,11 @@ def run(call_id: str, session_id: str, workspace_id: str) -> None:
     if claimed is None:
         return
     call = claimed.call
-    context = _context(call, claimed.by, judged)
+    context = _context(claimed, judged)
     with leases.hold(call.id, call.fence) as lease, leases.telling(call, context.output):
         context.cancelled = lease.cancelled
         try:
-            outcome = _execute(call, claimed.entry, context)
+            outcome = _execute(claimed, context)
         except OutcomeUnknown as unknown:
             _lose(call, lease, str(unknown))
         else:
@@ -115,32 +114,34 @@ def _resolved(session_id: str, written: Iterable[str]) -> dict[str, str | ToolEr
     return found
 
 
-def _context(call: ToolCall, by: str, judged: dict[str, str | ToolError]) -> ToolContext:
+def _context(claimed: Taken, judged: dict[str, str | ToolError]) -> ToolContext:
+    call, question, answers = claimed.call, claimed.input.question or {}, claimed.input.answers
     return ToolContext(
         call_id=call.id,
         session_id=call.session_id,
         workspace_id=call.workspace_id,
-        principal=by,
+        principal=claimed.by,
         root=workdir.session_root(call.session_id),
         seconds=settings().tool_seconds,
         attempt=call.attempt,
-        answers=Answers(call.answers, (call.question or {}).get("state")) if call.answers else None,
+        answers=Answers(answers, question.get("state")) if answers else None,
         judged=judged,
         stored=partial(StoredResult.read, call.workspace_id, call.session_id),
     )
 
 
-def _execute(call: ToolCall, entry: Entry | None, context: ToolContext) -> Outcome:
-    """The effect. What is passed must hash to what was claimed, which is what was judged, shown and decided."""
+def _execute(claimed: Taken, context: ToolContext) -> Outcome:
+    """The effect. The input that is passed must hash to the claimed one, which was judged, shown and decided."""
+    call, call_input = claimed.call, claimed.input.input
     serves = sources.serves(call.address, call.workspace_id)
-    tool = sources.find(call.name, call.address, call.tool, entry) if serves else None
-    if tool is None or not is_digest(call.input, call.input_sha256):
+    tool = sources.find(call.name, call.address, call.tool, claimed.entry) if serves else None
+    if tool is None or not is_digest(call_input, call.input_sha256):
         why = words.changed_input() if tool else words.stopped(f"this worker has no tool {call.name!r}")
         return Outcome(text(why), is_error=True)
     if call.address and _resolved(call.session_id, led := _led(context)) != led:
         return Outcome(text(words.stopped("a path in its input leads elsewhere than when it was judged")), is_error=True)
     context.seconds = tool.time_limit
-    result = registry.execute(tool, context, call.input)
+    result = registry.execute(tool, context, call_input)
     asked = result.question
     question = {"requests": asked.requests, "state": asked.state} if asked else None
     return Outcome(result.content, result.is_error, result.structured, question, result.whole)

@@ -111,7 +111,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
             agent=agent,
             policies=flow.policies(db, session),
             listed=listed(db, agent),
-            messages=flow.history(db, session_id, turn),
+            messages=flow.history(db, session_id),
         )
 
 

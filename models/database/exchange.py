@@ -118,7 +118,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         return _Bound(query, self.transformer.types or (), dumped, self.transformer.formats)
 
     def _send(self, statement: _Bound) -> list[_Prepared | None]:
-        """Put the statement into the message. For each result to come: what it prepares, or None for the statement itself."""
+        """Put the statement into the message. Returns an entry per expected result: a preparation, or None for the statement."""
         key = (statement.sql, statement.types)
         parts: list[_Prepared | None] = [None]
         if key not in self.names:
@@ -168,7 +168,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
 @lru_cache(maxsize=2000)
 def _numbered(sql: str) -> tuple[bytes, tuple[str, ...], list[PyFormat]]:
-    """The SQL with `$1` for its first placeholder and so on, the names of the placeholders, and their formats."""
+    """Return the SQL with `$1` in place of its first placeholder and so on, the placeholders' names, and their formats."""
     numbers: dict[str, int] = {}
 
     def number(placeholder: re.Match[str]) -> str:
@@ -180,8 +180,8 @@ def _numbered(sql: str) -> tuple[bytes, tuple[str, ...], list[PyFormat]]:
 
 
 def _wait(socket: int, events: int) -> int:
-    """Wait for the socket; other greenlets run meanwhile where gevent has patched `select`. Returns the events that came."""
+    """Wait for the socket and return its events. Other greenlets run meanwhile if gevent has patched `select`."""
     poll = select.poll()
     poll.register(socket, events)
-    [(_, came)] = poll.poll()
-    return came
+    [(_, ready)] = poll.poll()
+    return ready

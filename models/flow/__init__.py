@@ -14,6 +14,7 @@
     rejudging     the verdict on it then, by where its paths lead
     results       its result, its loss, and what it asks back
     next_step     what comes next, after any of these
+    halts         what a halt does to sessions: deadlines, and calls that were held
     hosted_work   work for the workers of self-hosted environments
     due           what the sweeps have to do now
 
@@ -24,12 +25,13 @@ import models.schema  # noqa: F401 - foreign keys name tables that no verb touch
 from models.flow.claims import Hands, Taken, claim_call
 from models.flow.decisions import decide, expire_due, remind_due, too_late
 from models.flow.grants import policies, release_waiting, ruling, swept
+from models.flow.halts import resume, settled
 from models.flow.hosted_work import offer_work, stop_work
 from models.flow.lock import lock
 from models.flow.messages import archive, create, delete, receive
 from models.flow.rejudging import Unresolved
 from models.flow.results import Outcome, expire_calls, finish_call, late_result, lose_call, rescue_call
-from models.flow.turns import checkpoint, claim_turn, fail_turn, history, reads_of_claim, rescue_turn
+from models.flow.turns import checkpoint, claim_turn, fail_turn, history, rescue_turn
 from models.flow.updates import update
 
 __all__ = [
@@ -54,13 +56,14 @@ __all__ = [
     "lose_call",
     "offer_work",
     "policies",
-    "reads_of_claim",
     "receive",
     "release_waiting",
     "remind_due",
     "rescue_call",
     "rescue_turn",
+    "resume",
     "ruling",
+    "settled",
     "stop_work",
     "swept",
     "too_late",

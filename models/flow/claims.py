@@ -1,15 +1,15 @@
 """A tool call's claim: whether it may begin, still may, and need; and on whose word."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from psycopg.types.json import Jsonb
 
 from models.audit.principal import Principal, system
-from models.audit.text import Text
 from models.database.rows import Db
-from models.flow.grants import ask_instead, asking_of, granted_now, ruling
+from models.flow import votes
+from models.flow.grants import ask_instead, asking_of, granted_now, refuse, ruling
 from models.flow.next_step import carry_on
 from models.flow.rejudging import Places, Rejudged, Unresolved, judge_again
 from models.policy.ruling import Asking, Ruling
@@ -18,12 +18,14 @@ from models.pure.canonical import is_digest
 from models.pure.fitting import misfit
 from models.pure.masking import mask
 from models.pure.naming import OURS
-from models.pure.policy import Verdict
 from models.pure.shell import read
 from models.session.approval import Approval
+from models.session.call_input import CallInput
+from models.session.call_result import CallResult
 from models.session.session import Session
 from models.session.stored_result import StoredResult
 from models.session.tool_call import CACHED, ToolCall, text
+from models.workspace.halt import is_halted
 from models.workspace.toolset import Entry, entry_of
 
 
@@ -50,6 +52,7 @@ class Taken:
     """A call that a worker has claimed."""
 
     call: ToolCall
+    input: CallInput
     entry: Entry | None
     """Of its tool, if it is a toolset's."""
     by: str
@@ -69,34 +72,39 @@ class _Word:
             return self.approval.decided_by or ""
         return f"grant:{call.grants[0]}" if call.grants else "policy"
 
-    def stands(self, rules: Ruling, call: ToolCall, judged: Rejudged) -> bool:
-        """True if it holds although the policy asks now: a person's own decision, or a deadline that may still allow the call.
+    def stands(self, db: Db, rules: Ruling, call: ToolCall, judged: Rejudged) -> bool:
+        """True if it holds although the policy asks now: a decision by as many people as must approve now, or a deadline that may
+        still allow the call.
 
         Where the policy asks only as paths lead elsewhere than they say, the person must have been shown where they lead.
         """
         if self.approval is None or (judged.leads_to and judged.leads_to != self.approval.leads_to):
             return False
-        return self.approval.by_person or (self.approval.by_deadline and rules.lets_on_timeout(call.name, judged.verdict))
+        if self.approval.by_person:
+            return votes.still_allows(db, self.approval, rules.quorum(call.name, self.approval.level))
+        return self.approval.by_deadline and rules.lets_on_timeout(call.name, judged.verdict)
 
 
 def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | Unresolved | None:
     """Take a queued call, its attempt's row written. Unresolved: not yet, `hands` lacks what the worker has to find in the files.
 
-    None if it is not to be had, if this worker has not what it takes, or if it needs no worker: its result was cached. What is
+    None if it is not to be had, if the workspace is halted, if this worker has not what it takes, or if it needs no worker: its
+    result was cached. What is
     about to run must hash to what was judged and, if it was asked, to what was decided; otherwise it is refused for good.
     """
     call = db.get(ToolCall, call_id)
-    if call is None or call.session_id != session.id or call.status != "queued":
+    if call is None or call.session_id != session.id or call.status != "queued" or is_halted(db):
         return None
     lacking = _lacking(session, call, hands)
     if lacking != call.held_back:  # the same again would be a change to the unit of work
         call.held_back = lacking
     if lacking:
         return None
-    git_line = _git_line(session, call)
+    approvals, [call_input] = db.read(Approval.about(call.id), CallInput.about(call.id))
+    git_line = _git_line(session, call, call_input)
     if git_line and hands.git_may_run:
         session.git_written = True  # so that this call, when it is judged again, and later ones are asked
-    word = _word(db, call)
+    word = _word(call, call_input, approvals)
     if word is None:
         session.note(_actor(session), "tool_call.input_changed", call.id, input_sha256=call.input_sha256)
         call.settle(db, session, "refused", text(words.changed_input()), is_error=True)
@@ -121,7 +129,7 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
         worker=hands.worker,
         input_sha256=call.input_sha256,
     )
-    return Taken(call, entry, word.by(call))
+    return Taken(call, call_input, entry, word.by(call))
 
 
 def _lacking(session: Session, call: ToolCall, hands: Hands) -> str | None:
@@ -135,9 +143,9 @@ def _lacking(session: Session, call: ToolCall, hands: Hands) -> str | None:
     return None
 
 
-def _git_line(session: Session, call: ToolCall) -> str | None:
+def _git_line(session: Session, call: ToolCall, call_input: CallInput) -> str | None:
     """The call's command line, if it runs git and the session's files have to be looked at before."""
-    command = call.input.get("command") if call.kind == "builtin" and call.name == "bash" else None
+    command = call_input.input.get("command") if call.kind == "builtin" and call.name == "bash" else None
     if not isinstance(command, str) or session.git_written:
         return None
     line = read(command)
@@ -151,34 +159,26 @@ def _entry(db: Db, call: ToolCall, hands: Hands) -> Entry | None:
 
 def _may_begin(db: Db, session: Session, rules: Ruling, call: ToolCall, entry: Entry | None, word: _Word, judged: Rejudged) -> bool:
     """True if the call is still allowed and still fits its tool. If not, the call is settled or put to a person."""
-    verdict, leads_to = judged.verdict, judged.leads_to
+    verdict, leads_to, call_input = judged.verdict, judged.leads_to, CallInput.of(db, call.id)
     if verdict.effect == "deny":
-        _refuse(db, session, call, verdict)
+        refuse(db, session, call, verdict.rule, words.denied_by_policy(verdict.rule))
         return False
-    stands = verdict.effect == "allow" or word.stands(rules, call, judged)
+    stands = verdict.effect == "allow" or word.stands(db, rules, call, judged)
     if not stands and (leads_to or not granted_now(db, session, rules, call)):
-        ask_instead(db, session, call, _asking(rules, call, entry), rule=verdict.rule, leads_to=leads_to)
+        ask_instead(db, session, call, _asking(rules, call, call_input, entry), rule=verdict.rule, leads_to=leads_to)
         return False
-    if entry and not call.attempt and misfit(entry["input_schema"], call.input):
+    if entry and not call.attempt and misfit(entry["input_schema"], call_input.input):
         session.note(_actor(session), "tool_call.tool_changed", call.id, input_sha256=call.input_sha256)
-        ask_instead(db, session, call, _asking(rules, call, entry), input_schema=dict(entry["input_schema"]))
+        ask_instead(db, session, call, _asking(rules, call, call_input, entry), input_schema=dict(entry["input_schema"]))
         return False
     return True
 
 
-def _refuse(db: Db, session: Session, call: ToolCall, verdict: Verdict) -> None:
-    session.note(_actor(session), "tool_call.denied", call.id, rule=Text(verdict.rule), input_sha256=call.input_sha256)
-    if call.attempt:
-        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
-    else:
-        call.settle(db, session, "refused", text(words.denied_by_policy(verdict.rule)), is_error=True)
-
-
-def _asking(rules: Ruling, call: ToolCall, entry: Entry | None) -> Asking:
+def _asking(rules: Ruling, call: ToolCall, call_input: CallInput, entry: Entry | None) -> Asking:
     """How people are asked about a call. A built-in tool's call that was allowed at once did not store it."""
-    if entry is None or call.asking is not None:
-        return asking_of(call)
-    return rules.asking(call.name, mask(call.input, entry["input_schema"]).shown, entry)
+    if entry is None or call_input.asking is not None:
+        return asking_of(call, call_input)
+    return rules.asking(call.name, mask(call_input.input, entry["input_schema"]).shown, entry)
 
 
 def _answered_before(db: Db, session: Session, call: ToolCall) -> bool:
@@ -187,8 +187,8 @@ def _answered_before(db: Db, session: Session, call: ToolCall) -> bool:
     if before is None or (before.session_id != call.session_id and StoredResult.of(db, before.id)):
         return False
     session.note(_actor(session), "tool_call.cached", call.id, cached_from=before.id, input_sha256=call.input_sha256)
-    content = before.result or []
-    call.settle(db, session, "done", content, is_error=False, structured=before.structured, cached_from=before.id)
+    result = CallResult.of(db, before.id)
+    call.settle(db, session, "done", result.content, is_error=False, structured=result.structured, cached_from=before.id)
     return True
 
 
@@ -211,17 +211,17 @@ def _same_before(db: Db, session: Session, call: ToolCall) -> ToolCall | None:
 # The tool's own result: neither a person's, nor made of a person's answers to the tool.
 _CACHED = f"""
     WHERE workspace_id = %(workspace)s AND input_sha256 = %(sha256)s AND cache = %(cache)s AND {CACHED}
-    AND NOT is_error AND settled_at > %(since)s AND cached_from IS NULL AND question IS NULL AND EXISTS (
-        SELECT FROM attempt WHERE tool_call_id = tool_call.id AND number = tool_call.attempt AND outcome = 'done'
-    )
-"""
+    AND NOT is_error AND settled_at > %(since)s AND cached_from IS NULL
+    AND EXISTS (SELECT FROM attempt WHERE tool_call_id = tool_call.id AND number = tool_call.attempt AND outcome = 'done')
+    AND EXISTS (SELECT FROM call_input WHERE tool_call_id = tool_call.id AND question IS NULL)
+"""  # noqa: S608 - names of our own
 
 
-def _word(db: Db, call: ToolCall) -> _Word | None:
-    """The latest word that lets the call run. None if its input is not the one that was judged or, where it was asked, decided."""
-    if not is_digest(call.input, call.input_sha256):
+def _word(call: ToolCall, call_input: CallInput, approvals: Iterable[Approval]) -> _Word | None:
+    """The latest permission for the call. None if the input differs from the judged or, where people were asked, decided one."""
+    if not is_digest(call_input.input, call.input_sha256):
         return None
-    for approval in reversed(Approval.of_call(db, call.id)):
+    for approval in sorted(approvals, key=Approval.age, reverse=True):
         if approval.lets_run(call.input_sha256):
             return _Word(approval)
     return None if call.permission == "ask" else _Word(None)

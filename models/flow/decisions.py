@@ -8,35 +8,54 @@ from models.audit.principal import Principal, system
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Conflict, Invalid
+from models.flow import votes
+from models.flow.escalations import escalate, what_the_deadline_does
 from models.flow.grants import identity_of, ruling, verdict_on
+from models.flow.halts import move_deadlines, overdue
 from models.flow.next_step import carry_on, stop
 from models.flow.questions import check_answers, named
 from models.pure import masking, words
 from models.pure.canonical import digest
 from models.pure.fitting import misfit
 from models.session.approval import Approval, DeadlinePassed
+from models.session.call_input import CallInput
 from models.session.decision import Decision
-from models.session.grant import Grant
+from models.session.grant import Grant, rule_for
 from models.session.proposal import MAX_INPUT_BYTES
 from models.session.session import Session
 from models.session.tool_call import ToolCall, text
+from models.session.vote import Vote
+from models.workspace.halt import Halt
 
 
 def decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> str:
     """One decision per approval: the first wins. Returns the id of the `user.tool_confirmation` that it is stored as.
 
-    The same decision again changes nothing and gets the same id. Raises Conflict for another one, or for a hash that is not
-    what would run; DeadlinePassed when it is late; Invalid for an answer that does not fit the question.
+    A person's decision is a vote. While votes are missing, nothing else happens, and the id is that of the vote's event. The same
+    decision again changes nothing and gets the same id. Raises Conflict for another one, or for a hash that is not what would run;
+    Forbidden for a principal that may not decide; DeadlinePassed when it is late; Invalid for an answer that does not fit the
+    question.
     """
     decision = named(approval, decision)
     if approval.status != "pending":
-        return _repeated(approval, decision)
-    if approval.expires_at <= session.now:
+        return _repeated(db, principal, approval, decision)
+    if overdue(db, session, [approval]):
         raise DeadlinePassed(approval)
+    approval.tighten(ruling(db, session).quorum(approval.tool, approval.level))
+    right = votes.right_to_decide(db, session, principal, approval, decision)
     _check(approval, decision)
     call = db.get_one(ToolCall, approval.tool_call_id)
+    if decision.updated_input is not None:
+        _take_edit(db, session, principal, approval, call, decision.updated_input)
+    if right is not None:
+        _check_vote(db, session, approval, call, decision)
+        agreed, event_id = votes.cast(db, session, principal, right, approval, decision)
+        if agreed is None:
+            return event_id
+        decision = agreed
     event_id = _way(approval, decision)(db, session, principal, approval, call, decision)
-    session.stream_behind(principal, next(event.seq for event in session.events if event.id == event_id))
+    if (seq := next((event.seq for event in session.events if event.id == event_id), None)) is not None:
+        session.stream_behind(principal, seq)
     if decision.interrupt:
         stop(db, session, principal, decision.deny_message)
     else:
@@ -50,11 +69,14 @@ def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
         session = Session.try_lock(db, session_id)
         if session is None:
             return 0
-        due = [a for a in Approval.pending(db, session_id) if a.expires_at <= session.now][:limit]
+        due = overdue(db, session, Approval.pending(db, session_id))[:limit]
         by = system("sweep.expire_approvals", workspace_id)
-        ends = any(approval.on_timeout == "end_run" for approval in due)
+        ends = any(what_the_deadline_does(approval) == "end_run" for approval in due)
         for approval in due:
-            _expire(db, session, by, approval, ends=ends)
+            if what_the_deadline_does(approval) != "escalate":
+                _expire(db, session, by, approval, ends=ends)
+            elif not ends:
+                escalate(db, session, by, approval)
         if ends:
             stop(db, session, by, "Nobody decided in time.")
         elif due:
@@ -68,7 +90,9 @@ def remind_due(workspace_id: str, session_id: str) -> int:
         session = Session.try_lock(db, session_id)
         if session is None:
             return 0
-        waiting = [a for a in Approval.pending(db, session_id) if a.remind_at is not None and a.remind_at <= session.now]
+        waiting = [] if Halt.current(db) else Approval.pending(db, session_id)
+        move_deadlines(db, waiting)
+        waiting = [a for a in waiting if a.remind_at is not None and a.remind_at <= session.now]
         for approval in waiting:
             approval.remind(db, session, system("sweep.remind_approvers", workspace_id))
         return len(waiting)
@@ -82,9 +106,12 @@ def too_late(late: DeadlinePassed) -> Conflict:
         return late if approval is None or approval.status == "pending" else _taken(approval)
 
 
-def _repeated(approval: Approval, decision: Decision) -> str:
-    seen = decision.expected_input_sha256 in {None, approval.input_sha256}
+def _repeated(db: Db, principal: Principal, approval: Approval, decision: Decision) -> str:
+    seen = decision.expected_input_sha256 in {None, approval.input_sha256, approval.runs}
     same = approval.decision == decision.said and approval.status not in {"expired", "cancelled"}
+    if not same and approval.by_person:  # a vote that another person's vote made the decision
+        cast = Vote.of(db, [approval.id])[approval.id]
+        same = any(vote.person_id == principal.id and vote.decision == decision.said for vote in cast)
     if same and seen and approval.by_person and approval.event_id:
         return approval.event_id
     raise _taken(approval)
@@ -96,10 +123,17 @@ def _taken(approval: Approval) -> Conflict:
 
 
 def _check(approval: Approval, decision: Decision) -> None:
-    if decision.expected_input_sha256 not in {None, approval.input_sha256}:
+    if decision.expected_input_sha256 not in {None, approval.runs}:
         raise Conflict(
-            f"expected_input_sha256 is not the hash of what would run, which is {approval.input_sha256}. Nothing was decided.",
-            {"input_sha256": approval.input_sha256},
+            f"expected_input_sha256 is not the hash of what would run, which is {approval.runs}. Nothing was decided.",
+            {"input_sha256": approval.runs},
+        )
+    blind = decision.expected_input_sha256 is None and decision.updated_input is None and decision.result == "allow"
+    if blind and approval.decided_sha256 is not None:
+        raise Conflict(
+            "Another voter has edited the input. Look at decided_input, then vote with the hash of what you saw as "
+            f"expected_input_sha256; it is {approval.runs} now. Nothing was decided.",
+            {"input_sha256": approval.runs},
         )
     decision.check()
     if approval.kind == "question":
@@ -132,7 +166,7 @@ def _way(approval: Approval, decision: Decision) -> Way:
         return _deny
     if decision.respond:
         return _answer
-    return _allow if decision.updated_input is None else _edit
+    return _allow if approval.decided_sha256 is None else _edit
 
 
 def _deny(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
@@ -149,18 +183,12 @@ def _deny(db: Db, session: Session, principal: Principal, approval: Approval, ca
 
 
 def _allow(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
-    rules = ruling(db, session)
-    verdict = verdict_on(rules, call, call.input)
-    if verdict.effect == "deny":
-        said = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
-        raise Conflict(said, {"rule": verdict.rule})
-    if approval.input_schema is not None and (fault := misfit(approval.input_schema, call.input)):
-        raise Invalid(
-            "result", f"the tool has changed, and this input no longer fits: allow it with updated_input, or deny. {fault}"
-        )
+    _check_runs(db, session, approval, call)
     if decision.scope != "once":
-        identity = identity_of(rules, session, call)
-        Grant.give(db, session, principal, approval, decision, identity)
+        cast = Vote.of(db, [approval.id])[approval.id]
+        voters = [[vote.person_id, vote.for_person_id] for vote in cast] or None
+        identity = identity_of(ruling(db, session), session, call, CallInput.of(db, call.id))
+        Grant.give(db, session, principal, approval, decision, identity, voters)
     event_id = approval.close(db, session, principal, "allowed", decision)
     call.release(db, session)
     return event_id
@@ -168,7 +196,8 @@ def _allow(db: Db, session: Session, principal: Principal, approval: Approval, c
 
 def _go_on(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     event_id = approval.close(db, session, principal, "answered", decision)
-    call.release(db, session, answers=decision.answers)
+    CallInput.of(db, call.id).answers = decision.answers
+    call.release(db, session)
     return event_id
 
 
@@ -179,19 +208,53 @@ def _answer(db: Db, session: Session, principal: Principal, approval: Approval, 
 
 
 def _edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
-    edited, shown = _edited(db, session, approval, call, decision.updated_input or {})
-    if digest(edited) == call.input_sha256:  # to Python, 1 is True
-        return _allow(db, session, principal, approval, call, decision)
-    approval.edit(edited, shown)
-    secrets = sorted({*(call.secrets or ()), *masking.mask(edited, approval.input_schema).hidden})
+    _check_runs(db, session, approval, call)
+    edited, shown = json.loads(approval.decided_input or ""), approval.decided_shown or {}
+    secrets = sorted({*(CallInput.of(db, call.id).secrets or ()), *masking.mask(edited, approval.input_schema).hidden})
     seen = call.announced and call.kind == "self_hosted"
     event_id = approval.close(db, session, principal, "allowed", decision, goes_on=not seen)
     if seen:
         call.replace(db, session, edited, shown, secrets)
     else:
-        changed = {"input": edited, "input_sha256": digest(edited), "proposed_input": call.input, "secrets": secrets or None}
-        call.release(db, session, shown, **changed)
+        call.edit(db, edited, secrets)
+        call.release(db, session, shown)
     return event_id
+
+
+def _take_edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, wanted: dict[str, Any]) -> None:
+    """Put another input in the place of the one that would run. Votes for that one are void."""
+    edited, shown = _edited(db, session, approval, call, wanted)
+    if digest(edited) == approval.runs:  # to Python, 1 is True
+        return
+    votes.void(db, session, principal, approval)
+    if digest(edited) == call.input_sha256:
+        approval.unedit()
+    else:
+        approval.edit(edited, shown)
+
+
+def _check_vote(db: Db, session: Session, approval: Approval, call: ToolCall, decision: Decision) -> None:
+    """Raise as the decision itself would, so that a vote which could not take effect is not counted."""
+    if decision.result != "allow" or approval.kind != "tool_call":
+        return
+    if decision.scope != "once":
+        rule_for(approval, decision.match)
+    if not decision.respond:
+        _check_runs(db, session, approval, call)
+
+
+def _check_runs(db: Db, session: Session, approval: Approval, call: ToolCall) -> None:
+    """Raise Conflict if a rule denies what would run by now, Invalid if it does not fit its tool any more."""
+    call_input = CallInput.of(db, call.id)
+    runs = json.loads(approval.decided_input) if approval.decided_input else call_input.input
+    verdict = verdict_on(ruling(db, session), call, call_input, instead=runs)
+    if verdict.effect == "deny":
+        told = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
+        raise Conflict(told, {"rule": verdict.rule})
+    if approval.input_schema is not None and (fault := misfit(approval.input_schema, runs)):
+        raise Invalid(
+            "result", f"the tool has changed, and this input no longer fits: allow it with updated_input, or deny. {fault}"
+        )
 
 
 def _edited(
@@ -202,20 +265,21 @@ def _edited(
     The second is made from `wanted`: where that has a marker, whatever stands around the marker now, the value stays masked.
     Raises Invalid if a marker is not where it was, the input does not fit the schema, or a rule denies it.
     """
-    schema = approval.input_schema
+    schema, call_input = approval.input_schema, CallInput.of(db, call.id)
+    before = json.loads(approval.decided_input) if approval.decided_input else call_input.input
     if len(json.dumps(wanted)) > MAX_INPUT_BYTES:
         raise Invalid("updated_input", f"is longer than {MAX_INPUT_BYTES} bytes.")
     try:
-        edited: dict[str, Any] = masking.restore(wanted, call.input, masking.mask(call.input, schema).shown)
+        edited: dict[str, Any] = masking.restore(wanted, before, approval.decided_shown or masking.mask(before, schema).shown)
         digest(edited)
     except (ValueError, RecursionError) as error:
         raise Invalid("updated_input", str(error)) from None
     if schema is not None and (fault := misfit(schema, edited)):
         raise Invalid("updated_input", f"does not fit the tool's schema. {fault}")
-    verdict = verdict_on(ruling(db, session), call, edited)
+    verdict = verdict_on(ruling(db, session), call, call_input, instead=edited)
     if verdict.effect == "deny":
         raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
-    return edited, masking.Echoes(call.secrets or ()).value(masking.mask(wanted, schema).shown)
+    return edited, masking.Echoes(call_input.secrets or ()).value(masking.mask(wanted, schema).shown)
 
 
 def _settle_unknown(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
@@ -249,7 +313,8 @@ def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends
 def _lets(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:
     """Whether a deadline may still allow the call: the tool's own configuration says so by name, and no rule asks or denies."""
     rules = ruling(db, session)
-    verdict = verdict_on(rules, call, call.input)
-    if approval.input_schema is not None and misfit(approval.input_schema, call.input):
+    call_input = CallInput.of(db, call.id)
+    verdict = verdict_on(rules, call, call_input)
+    if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):
         return False
     return rules.lets_on_timeout(call.name, verdict)

@@ -7,14 +7,16 @@ with no transaction open, and claims again.
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import Any
 
 from jsonpointer import set_pointer
 
 from models.database.rows import Db
-from models.flow.grants import verdict_on
+from models.flow.grants import counting, verdict_on
 from models.policy.ruling import Ruling
 from models.pure.policy import Verdict
 from models.pure.policy.conditions import look_up, pointer
+from models.session.call_input import CallInput
 from models.session.grant import Grant
 from models.session.session import Session
 from models.session.tool_call import ToolCall
@@ -46,28 +48,29 @@ class Rejudged:
 
 
 def judge_again(db: Db, session: Session, rules: Ruling, call: ToolCall, places: Places) -> Rejudged | Unresolved:
-    """The verdict on a call that was allowed: a rule may have come, a grant may have gone, a link may have been made since."""
-    grants = [grant.rule for grant in Grant.standing(db, session, call.grants or ())]
-    written = verdict_on(rules, call, call.input, grants)
-    paths = _paths(call, rules.path_arguments(call.name, grants)) if call.workdir else {}
+    """The verdict on a call that was allowed: since then a rule may be new, a grant may be gone, a link may lead elsewhere."""
+    grants = [grant.rule for grant in counting(db, session, rules, Grant.standing(db, session, call.grants or ()))]
+    call_input = CallInput.of(db, call.id)
+    written = verdict_on(rules, call, call_input, grants)
+    paths = _paths(call_input.input, rules.path_arguments(call.name, grants)) if call.workdir else {}
     if unknown := paths.values() - places.keys():
         return Unresolved(frozenset(unknown))
     leads_to = {at: place for at, path in paths.items() if (place := places[path]) is not None and _elsewhere(path, place)}
     if not leads_to:
         return Rejudged(written)
-    resolved = deepcopy(call.input)
+    resolved = deepcopy(call_input.input)
     for at, place in leads_to.items():
         set_pointer(resolved, at, place)
-    actual = verdict_on(rules, call, resolved, grants)
+    actual = verdict_on(rules, call, call_input, grants, instead=resolved)
     if _STRICT[actual.effect] < _STRICT[written.effect] or (actual.effect, actual.rule) == (written.effect, written.rule):
         return Rejudged(written)
     return Rejudged(written) if actual.effect == "allow" else Rejudged(actual, leads_to)
 
 
-def _paths(call: ToolCall, arguments: set[str]) -> dict[str, str]:
+def _paths(call_input: dict[str, Any], arguments: set[str]) -> dict[str, str]:
     """The paths in a call's input, by JSON Pointer."""
-    found = {at: look_up(call.input, pointer(at)) for at in sorted(arguments)}
-    return {at: path for at, path in found.items() if isinstance(path, str) and path}
+    values = {at: look_up(call_input, pointer(at)) for at in sorted(arguments)}
+    return {at: path for at, path in values.items() if isinstance(path, str) and path}
 
 
 def _elsewhere(path: str, place: str) -> bool:

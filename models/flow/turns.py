@@ -1,5 +1,6 @@
 """A turn's claim, checkpoint, retry and failure."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,19 +15,26 @@ from models.pure.canonical import digest, spelled
 from models.pure.next_move import Finish, after_reply
 from models.pure.policy import Verdict
 from models.session.approval import Approval
-from models.session.event import Event
 from models.session.proposal import Proposal
 from models.session.session import NO_USAGE, Session
 from models.session.tool_call import text
 from models.session.turn import Turn
 from models.settings import settings
+from models.workspace.halt import is_halted
 
 Messages = list[dict[str, Any]]
 
-_TURNS = "SELECT id, prompt, reply, stop_reason FROM turn WHERE session_id = %(session)s ORDER BY number"
+_TURNS = """
+    SELECT id, content, stop_reason FROM turn LEFT JOIN reply ON turn_id = id WHERE session_id = %(session)s ORDER BY number
+"""
+_PROMPTS = """
+    SELECT turn_id, body -> 'content' FROM event WHERE session_id = %(session)s AND turn_id IS NOT NULL ORDER BY seq
+"""
 _CALLS = """
-    SELECT turn_id, provider_id, result, is_error, CASE WHEN proposed_input IS NOT NULL AND status = 'done' THEN input END
-    FROM tool_call WHERE session_id = %(session)s AND status <> 'replaced' ORDER BY turn_id, position
+    SELECT call.turn_id, call.provider_id, result.content, call.is_error, edited.input FROM tool_call call
+    LEFT JOIN call_result result ON result.tool_call_id = call.id
+    LEFT JOIN call_input edited ON edited.tool_call_id = call.id AND call.status = 'done' AND edited.proposed_input IS NOT NULL
+    WHERE call.session_id = %(session)s AND call.status <> 'replaced' ORDER BY call.turn_id, call.position
 """
 """With the input that ran, where a person changed it."""
 _EDITED_AS_SHOWN = "SELECT decided_shown FROM approval WHERE session_id = %(session)s AND decided_sha256 = %(sha256)s LIMIT 1"
@@ -35,9 +43,9 @@ _TOLD = 2_000
 
 
 def claim_turn(db: Db, session: Session, turn_id: str, worker: str) -> Turn | None:
-    """Take a queued turn that is due. None if it is not to be had: claimed, cancelled, not due, or gone."""
+    """Take a queued turn that is due. None if it is not to be had: claimed, cancelled, not due, halted, or gone."""
     turn = db.get(Turn, turn_id)
-    if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now:
+    if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now or is_halted(db):
         return None
     session.run_again(db)
     turn.claim(db, session, worker)
@@ -133,19 +141,16 @@ def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
     rest(db, session, {"type": "retries_exhausted"})
 
 
-def reads_of_claim(session_id: str) -> tuple[Statement, ...]:
-    """What claiming a turn and its history look at."""
-    return (Event.queue(session_id), *_past(session_id))
-
-
-def history(db: Db, session_id: str, claimed: Turn | None = None) -> Messages:
-    """What the model is sent: prompts, replies and results in order, roles alternating, no approval machinery.
+def history(db: Db, session_id: str) -> Messages:
+    """The messages for the model: prompts, replies and results in order, roles alternating, no approval machinery.
 
     A turn that the model refused or could not accept is left out with its prompt: continued, it would be refused again.
-    `claimed` is the turn that it is for, whose prompt may have been put together after the rest was read.
     """
-    turns, calls = db.read(*_past(session_id))
-    # What a turn could not accept may be a result of the calls before it.
+    turns, messages_read, calls = db.read(*(Statement(sql, {"session": session_id}) for sql in (_TURNS, _PROMPTS, _CALLS)))
+    prompts: dict[str, list[dict[str, Any]]] = {}
+    for turn_id, content in messages_read:
+        prompts.setdefault(turn_id, []).extend(content)
+    # A turn may have failed over a result of the calls before it.
     spoiled = {before for (before, *_), (*_, after) in pairwise(turns) if after == "unacceptable"}
     results: dict[str, list[dict[str, Any]]] = {}
     for turn_id, provider_id, result, is_error, edited in calls:
@@ -157,18 +162,13 @@ def history(db: Db, session_id: str, claimed: Turn | None = None) -> Messages:
         block = {"type": "tool_result", "tool_use_id": provider_id, "content": content, "is_error": bool(is_error)}
         results.setdefault(turn_id, []).append(block)
     messages: Messages = []
-    for turn_id, prompt, reply, stop_reason in turns:
+    for turn_id, reply, stop_reason in turns:
         if stop_reason in {"refusal", "unacceptable"}:
             continue
-        _append(messages, "user", claimed.prompt if claimed and claimed.id == turn_id else prompt)
+        _append(messages, "user", prompts.get(turn_id, []))
         _append(messages, "assistant", [b for b in reply or [] if b["type"] != "text" or b["text"].strip()])
         _append(messages, "user", results.get(turn_id, []))
     return messages
-
-
-def _past(session_id: str) -> tuple[Statement, Statement]:
-    of_session = {"session": session_id}
-    return Statement(_TURNS, of_session), Statement(_CALLS, of_session)
 
 
 def _edit(db: Db, session_id: str, edited: dict[str, Any]) -> str:
@@ -210,16 +210,21 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
     if proposal.problem is not None or proposal.asking is None:
         _refuse(db, session, turn, position, proposal, proposal.problem or words.unknown_tool(proposal.name))
         return
+    unasked = verdict.effect == "ask" and session.on_ask == "deny"
+    if unasked:
+        verdict = replace(verdict, effect="deny", rule=words.unasked(verdict.rule))
     theirs = proposal.kind == "custom" or (proposal.kind == "builtin" and session.self_hosted)
-    allowed = "with_client" if theirs else "queued"
-    status = {"allow": allowed, "ask": "asked", "deny": "denied"}[verdict.effect]
+    status = {"allow": "queued", "ask": "asked", "deny": "denied"}[verdict.effect]
+    if theirs and status == "queued":
+        status = "held" if is_halted(db) else "with_client"
     call = proposal.call(db, session, turn, position, verdict, status)
     if status == "denied":
-        call.born_settled(db, session, text(words.denied_by_policy(verdict.rule)))
+        told = words.cannot_approve() if unasked else words.denied_by_policy(verdict.rule)
+        call.born_settled(db, session, text(told))
         call.put(db, session)
         return
-    approval = Approval.ask(session, call, proposal.asking) if status == "asked" else None
-    if not (call.kind == "custom" and approval):
+    approval = Approval.ask(db, session, call, proposal.asking) if status == "asked" else None
+    if status != "held" and not (call.kind == "custom" and approval):
         call.announce(db, session, approval.told if approval else None)
     call.put(db, session)
     if approval:

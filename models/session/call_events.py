@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from models.pure.masking import Echoes
+from models.session.call_input import CallInput
+from models.session.call_result import CallResult
 
 if TYPE_CHECKING:
     from models.session.tool_call import ToolCall
@@ -22,16 +24,17 @@ _USES = {"custom": "agent.custom_tool_use", "mcp": "agent.mcp_tool_use"}
 _NEVER_RUN = frozenset({"denied", "refused", "expired", "cancelled", "answered", "replaced"})
 
 
-def use(call: "ToolCall", shown: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
-    """The event of the call itself: its type and its body. `shown` is the input with its secrets masked, None if it has none.
+def use(call: "ToolCall", call_input: CallInput, edited: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
+    """The event of the call itself: its type and its body. `edited` is a person's input with its secrets masked, or None.
 
     Runners run the calls that they own and that are not denied, so a call that will never run says `deny`. The event of a call
     of ours has the masked input. The event of a client's call has the whole input, and beside it SHOWN for all other readers.
     """
     effect = "deny" if call.status in _NEVER_RUN else call.permission
+    shown = edited if edited is not None else call_input.shown_input
     body: dict[str, Any] = {
         "name": call.tool or call.name,
-        "input": call.input if shown is None or call.kind in OF_CLIENT else shown,
+        "input": call_input.input if shown is None or call.kind in OF_CLIENT else shown,
     }
     if shown is not None and call.kind in OF_CLIENT:
         body[SHOWN] = shown
@@ -44,11 +47,11 @@ def use(call: "ToolCall", shown: dict[str, Any] | None) -> tuple[str, dict[str, 
     return _USES.get(call.kind, "agent.tool_use"), body
 
 
-def result(call: "ToolCall", echoes: Echoes) -> tuple[str, dict[str, Any]]:
+def result(call: "ToolCall", stored: CallResult, echoes: Echoes) -> tuple[str, dict[str, Any]]:
     """The event of its result, as runners look for it: its type and its body, in which `echoes` are masked."""
     kind, ref = RESULTS[call.kind]
-    body: dict[str, Any] = {ref: call.id, "content": echoes.value(call.result), "is_error": call.is_error}
-    return kind, body | ({"structured_content": echoes.value(call.structured)} if call.structured is not None else {})
+    body: dict[str, Any] = {ref: call.id, "content": echoes.value(stored.content), "is_error": call.is_error}
+    return kind, body | ({"structured_content": echoes.value(stored.structured)} if stored.structured is not None else {})
 
 
 def _evaluation(permission: str, status: str) -> dict[str, Any]:

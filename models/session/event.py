@@ -7,7 +7,6 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models.database.exchange import Statement
 from models.database.rows import Db
 from models.database.tables import Base
 
@@ -27,27 +26,26 @@ class Event(Base):
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     processed_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """Null while a user's message is queued."""
+    turn_id: Mapped[str | None]
+    """The turn that read a user's message. The messages of a turn are its prompt."""
 
-    __table_args__ = (sa.Index("event_queue", "session_id", "seq", postgresql_where=sa.text("processed_at IS NULL")),)
+    __table_args__ = (
+        sa.Index("event_queue", "session_id", "seq", postgresql_where=sa.text("processed_at IS NULL")),
+        sa.Index("event_prompt", "session_id", "seq", postgresql_where=sa.text("turn_id IS NOT NULL")),
+    )
 
     @property
     def row(self) -> dict[str, Any]:
         """Its columns, for an insert."""
         return {key: getattr(self, key) for key in _COLUMNS}
 
-    @classmethod
-    def read_queue(cls, db: Db, session_id: str, now: datetime) -> list[dict[str, Any]]:
-        """The bodies of the session's messages that no turn has read yet, oldest first; they are processed now."""
-        [read] = db.read(cls.queue(session_id))
-        db.write(_PROCESSED, session=session_id, now=now)
-        return [body for [body] in read]
-
     @staticmethod
-    def queue(session_id: str) -> Statement:
-        """Asks for these bodies."""
-        return Statement(_QUEUE, {"session": session_id})
+    def process_queue(db: Db, session_id: str, now: datetime, turn_id: str | None) -> None:
+        """Mark the session's queued messages as read by this turn; None: no turn reads them."""
+        db.write(_PROCESS, session=session_id, now=now, turn=turn_id)
 
 
 _COLUMNS = tuple(Event.__table__.columns.keys())
-_QUEUE = "SELECT body FROM event WHERE session_id = %(session)s AND processed_at IS NULL ORDER BY seq"
-_PROCESSED = "UPDATE event SET processed_at = %(now)s WHERE session_id = %(session)s AND processed_at IS NULL"
+_PROCESS = """
+    UPDATE event SET processed_at = %(now)s, turn_id = %(turn)s::text WHERE session_id = %(session)s AND processed_at IS NULL
+"""

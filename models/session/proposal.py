@@ -60,7 +60,7 @@ class Proposal:
     """Of `mcp` calls."""
 
     def call(self, db: Db, session: Session, turn: Turn, position: int, verdict: Verdict, status: str) -> ToolCall:
-        """Its row, in its first status; to be inserted."""
+        """The call's row in its first status, to be inserted; its input is inserted already."""
         grants = [rule.id for rule in verdict.rules if rule.source == "grant"] or None
         call = ToolCall(
             id=self.id,
@@ -71,14 +71,10 @@ class Proposal:
             provider_id=self.provider_id,
             name=self.name,
             kind="self_hosted" if session.self_hosted and self.kind == "builtin" else self.kind,
-            input=self.input,
             input_sha256=digest(self.input),
-            shown_input=self.masked.shown if self.masked.paths else None,
-            secrets=list(self.masked.hidden) or None,
             permission=verdict.effect,
             rule=Echoes(self.masked.hidden, quoted=True).text(verdict.rule),  # may quote the input
             grants=grants,
-            asking=self.asking.kept if (grants or self.origin) and self.asking else None,
             idempotent=self.idempotent,
             **(asdict(self.origin) if self.origin else {}),
             answer_seconds=self.answer_seconds,
@@ -87,9 +83,15 @@ class Proposal:
             hinted_at=session.now,
             created_at=session.now,
         )
+        call.put_input(
+            db,
+            input=self.input,
+            shown_input=self.masked.shown if self.masked.paths else None,
+            secrets=list(self.masked.hidden) or None,
+            asking=self.asking.kept if (grants or self.origin) and self.asking else None,
+        )
         if status == "queued":
             outbox(db).hints.append(call.hint)
         elif status == "with_client":
-            call.answer_by = call.until(session)
-            call.mark_session(session)
+            call.begin_with_client(db, session)
         return call

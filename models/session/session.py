@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
@@ -46,6 +46,12 @@ class Session(Base):
     metadata_: Mapped[dict[str, str]] = mapped_column("metadata", JSONB(none_as_null=True))
     max_turns: Mapped[int]
     chat_approvals: Mapped[bool] = mapped_column(default=False)
+    on_ask: Mapped[str] = mapped_column(default="inbox", server_default="inbox")
+    """What becomes of a call that a policy asks about: `inbox`, people are asked; `deny`, the call is denied at once."""
+    on_behalf_of: Mapped[str | None]
+    """The person for whom the session was created."""
+    speakers: Mapped[list[str]] = mapped_column(ARRAY(sa.Text), server_default="{}")
+    """The people who started the present run, or sent a message to it: with four eyes they may not decide its calls."""
     status: Mapped[str] = mapped_column(default="idle")
     stop_reason: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """The last `session.status_idle`'s."""
@@ -83,9 +89,11 @@ class Session(Base):
     now: datetime
     """The database's time, read once after the lock."""
     events: list[Event]
-    """What this transaction appends; written at its end, all at once."""
+    """The events that this transaction appended."""
+    written: int
+    """How many of them are written. The rest leaves with the next read or the commit."""
     acts: list[dict[str, Any]]
-    """Likewise, of the audit."""
+    """Rows of the audit that are not written yet."""
     texts: list[dict[str, Any]]
     """The texts of those acts."""
     turn: Any
@@ -115,15 +123,15 @@ class Session(Base):
         """Start to collect what the transaction appends, at the time `now`. Once in a transaction."""
         assert self not in db.appends, f"session {self.id} is locked already"
         self.now = now
-        self.events, self.acts, self.texts = [], [], []
+        self.events, self.written, self.acts, self.texts = [], 0, [], []
         self.turn, self.calls, self.policies = None, None, None
         db.appends.append(self)
         return self
 
     def write(self, db: Db) -> None:
         """Write the events and acts collected so far."""
-        events, acts, texts = self.events, self.acts, self.texts
-        self.events, self.acts, self.texts = [], [], []
+        events, acts, texts = self.events[self.written :], self.acts, self.texts
+        self.written, self.acts, self.texts = len(self.events), [], []
         db.insert_many(Event, [event.row for event in events])
         db.insert_many(Audit, acts)
         db.insert_many(AuditText, texts)

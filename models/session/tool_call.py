@@ -20,8 +20,11 @@ from models.pure.naming import OURS
 from models.session import call_events
 from models.session.attempt import Attempt
 from models.session.call_events import OF_CLIENT
+from models.session.call_input import CallInput
+from models.session.call_result import CallResult
 from models.session.session import Session
 from models.settings import settings
+from models.workspace.halt import is_halted
 from models.workspace.toolset import OF_SESSION
 
 CACHED = "cache IS NOT NULL AND status = 'done'"
@@ -57,20 +60,12 @@ class ToolCall(Base):
     """Of the workers that can run it; None: `tools`."""
     workdir: Mapped[bool] = mapped_column(default=True, server_default=sa.true())
     """Whether it works on the session's files, and so only where these are."""
-    input: Mapped[dict[str, Any]] = mapped_column(JSONB(none_as_null=True))
     input_sha256: Mapped[str]
+    """The hash of what may run: `CallInput.input`."""
     permission: Mapped[str]
     rule: Mapped[str]
     grants: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
     """The grants that allowed it; they are looked at again when it is claimed."""
-    asking: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """How people would be asked about a call that was allowed before anybody was, and may have to be: `ruling.Asking`."""
-    proposed_input: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """What the model wanted, where a person changed `input`."""
-    shown_input: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The proposed input with its secrets masked; None if it has none."""
-    secrets: Mapped[list[str] | None] = mapped_column(JSONB(none_as_null=True))
-    """The texts that are masked in its inputs and long enough to be found again, for masking them in what comes from the call."""
     idempotent: Mapped[bool]
     cache: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """For how long its result may answer the same call again, and whose: `Origin.cache`."""
@@ -87,19 +82,15 @@ class ToolCall(Base):
     """How long its client may take for it."""
     answer_by: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """When it is given up on, since it is with the client."""
+    deadline_from: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When `answer_by` began to run: halts that ended later move it."""
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     held_back: Mapped[str | None]
     """Why a worker that could have claimed it left it; readiness says so."""
     cancel_requested_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    result: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB(none_as_null=True))
     is_error: Mapped[bool | None]
-    structured: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """The result as data, where the tool gave any; for clients, not for the model."""
-    question: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """What the tool must be told before it can go on: `{"requests": {key: {...}}, "state": str | None}`."""
-    answers: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """What a person said to it, by key."""
+    """Of the result, which `CallResult` has."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     settled_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
@@ -107,6 +98,7 @@ class ToolCall(Base):
         sa.Index("tool_call_of_session", "session_id", "turn_id", "position"),
         sa.Index("tool_call_queued", "queue", "due_at", postgresql_where=sa.text("status = 'queued'")),
         sa.Index("tool_call_with_client", "answer_by", postgresql_where=sa.text(_WITH_CLIENT)),
+        sa.Index("tool_call_held", "workspace_id", postgresql_where=sa.text("status = 'held'")),
         sa.Index("tool_call_leased", "lease_until", postgresql_where=sa.text("status = 'running'")),
         sa.Index("tool_call_cached", "workspace_id", "input_sha256", "settled_at", postgresql_where=sa.text(CACHED)),
     )
@@ -127,9 +119,13 @@ class ToolCall(Base):
         return session.calls
 
     def put(self, db: Db, session: Session) -> None:
-        """Insert it behind the calls of its turn."""
+        """Insert the call behind the other calls of its turn."""
         ToolCall.of_turn(db, session).append(self)
         db.insert(self)
+
+    def put_input(self, db: Db, **columns: Any) -> None:
+        """Insert the call's input, before the call itself. `columns` are those of `CallInput`."""
+        db.insert(CallInput(tool_call_id=self.id, workspace_id=self.workspace_id, **columns))
 
     @property
     def hint(self) -> Hint:
@@ -137,7 +133,7 @@ class ToolCall(Base):
         return Hint("tool.run", (self.id, self.session_id, self.workspace_id), self.queue)
 
     def until(self, session: Session) -> datetime | None:
-        """When a client that is given it now must have answered."""
+        """The client's deadline, if the client gets the call now."""
         return session.now + timedelta(seconds=self.answer_seconds) if self.answer_seconds else None
 
     def announce(
@@ -147,53 +143,71 @@ class ToolCall(Base):
         if self.announced:
             return
         self.announced = True
-        kind, body = call_events.use(self, shown if shown is not None else self.shown_input)
+        kind, body = call_events.use(self, CallInput.of(db, self.id), shown)
         session.emit(db, kind, body | ({"approval": approval} if approval else {}), id=self.id)
 
-    def release(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changed: Any) -> None:
-        """Allowed: to the workers' queue, or to the client. `changed` is what was changed about it, `shown` as for `announce`."""
+    def release(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changes: Any) -> None:
+        """Send an allowed call to the workers' queue, or to the client. `changes` are columns; `shown` is as for `announce`.
+
+        While the workspace is halted, a client's call is held.
+        """
+        if self.kind in OF_CLIENT and is_halted(db):
+            db.move(self, "held", **changes)
+            return
         if self.kind in OF_CLIENT:
-            db.move(self, "with_client", answer_by=self.until(session), **changed)
-            self.mark_session(session)
-            self.announce(db, session, shown=shown)
+            self.deliver(db, session, shown, **changes)
             return
         if self.status == "running":
             self.end_attempt(db, session, "lost")
-        db.move(self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None, **changed)
+        db.move(self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None, **changes)
         outbox(db).hints.append(self.hint)
 
+    def deliver(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changes: Any) -> None:
+        """Send the call to the client, whose time begins now. The parameters are those of `release`."""
+        db.move(self, "with_client", answer_by=self.until(session), deadline_from=session.now, **changes)
+        self.mark_session(db, session)
+        self.announce(db, session, shown=shown)
+
     def ask_again(self, db: Db, rule: str) -> None:
-        """The call may not run on the word that had allowed it: a person is needed, as `rule` says."""
+        """Require a person: the earlier permission holds no longer, and `rule` says why."""
         db.move(self, "asked", permission="ask", grants=None, rule=rule)
 
+    def edit(self, db: Db, edited: dict[str, Any], secrets: list[str]) -> None:
+        """Put a person's input in the place of the proposed one. `secrets` are those of both."""
+        call_input = CallInput.of(db, self.id)
+        call_input.proposed_input, call_input.input, call_input.secrets = call_input.input, edited, secrets or None
+        self.input_sha256 = digest(edited)
+
     def replace(self, db: Db, session: Session, edited: dict[str, Any], shown: dict[str, Any], secrets: list[str]) -> None:
-        """The client has seen this call's event already: settle it, and let another call with the edited input go to the client.
+        """Settle a call whose event the client already has, and send another call with the edited input to the client.
 
         `shown` is the edited input with its secrets masked, `secrets` are those of both inputs.
         """
-        db.move(self, "replaced", is_error=True, result=text(words.replaced()), settled_at=session.now)
-        self.emit_result(db, session)
+        proposed = CallInput.of(db, self.id).input
+        self.settle(db, session, "replaced", text(words.replaced()), is_error=True)
         twin = ToolCall(
             id=ids.new("sevt"),
-            input=edited,
             input_sha256=digest(edited),
-            proposed_input=self.input,
-            shown_input=shown,
-            secrets=secrets or None,
             permission="allow",
-            status="with_client",
-            answer_by=self.until(session),
+            status="held",
             due_at=session.now,
             created_at=session.now,
             **{name: getattr(self, name) for name in _OF_TWINS},
         )
-        twin.announce(db, session)
+        twin.put_input(db, input=edited, proposed_input=proposed, shown_input=shown, secrets=secrets or None)
+        if not is_halted(db):
+            twin.begin_with_client(db, session)
+            twin.announce(db, session)
         twin.put(db, session)
-        twin.mark_session(session)
+
+    def begin_with_client(self, db: Db, session: Session) -> None:
+        """Send a call that is not inserted yet to the client at once."""
+        self.status, self.answer_by, self.deadline_from = "with_client", self.until(session), session.now
+        self.mark_session(db, session)
 
     def claim(self, db: Db, session: Session, worker: str, *, idempotent: bool) -> None:
-        """Take the lease and commit the attempt's row before the effect. `idempotent`: whether it still is."""
-        self.mark_session(session)
+        """Take the lease and commit the attempt's row before the effect. `idempotent`: whether the tool still is."""
+        self.mark_session(db, session)
         db.move(
             self,
             "running",
@@ -215,9 +229,9 @@ class ToolCall(Base):
             started_at=session.now,
         )
 
-    def mark_session(self, session: Session) -> None:
-        """It may begin from now on: the session remembers if it may write files from which git runs programs."""
-        if not session.git_written and may_write_git(self.name, self.input):
+    def mark_session(self, db: Db, session: Session) -> None:
+        """Record on the session that this call, which may begin now, may write files from which git runs programs."""
+        if not session.git_written and may_write_git(self.name, CallInput.of(db, self.id).input):
             session.git_written = True
 
     def settle(
@@ -228,57 +242,69 @@ class ToolCall(Base):
         content: list[dict[str, Any]],
         *,
         is_error: bool,
+        structured: dict[str, Any] | None = None,
         by_client: bool = False,
-        **more: Any,
+        **changes: Any,
     ) -> None:
-        """Its end, with the result that the model gets, and the result's event (the client's own, when the client posted it).
+        """End the call with the result that the model gets, and emit the result's event, unless the client posted it.
 
-        `more` is what else is known of the result: `structured`, `cached_from`.
+        `structured` is the result as data; `changes` are further columns.
         """
+        echoes = self.echoes(db)
         if self.status == "running":
             self.end_attempt(db, session, status)
-        db.move(self, status, result=content, is_error=is_error, settled_at=session.now, lease_until=None, **more)
+        db.move(self, status, is_error=is_error, settled_at=session.now, lease_until=None, **changes)
+        result = self._put_result(db, content, structured)
         self.announce(db, session)
         if not by_client:
-            self.emit_result(db, session)
+            self._emit_result(db, session, result, echoes)
 
     def born_settled(self, db: Db, session: Session, content: list[dict[str, Any]]) -> None:
-        """A call that was proposed in a status that settles it: nobody is asked, nothing runs, the model is told."""
-        self.result, self.is_error, self.settled_at = content, True, session.now
+        """Give a result to a call that is proposed in a settled status: nobody is asked and nothing runs."""
+        self.is_error, self.settled_at = True, session.now
+        result = self._put_result(db, content)
         self.announce(db, session)
-        self.emit_result(db, session)
+        self._emit_result(db, session, result, self.echoes(db))
         session.note(system("turn.run", self.workspace_id), f"tool_call.{self.status}", self.id, rule=Text(self.rule))
 
     def park(self, db: Db, session: Session, question: dict[str, Any]) -> None:
-        """The tool must be told something before it can go on: this attempt is over, and the next one brings the answers."""
+        """End this attempt with the tool's question; the next attempt brings the answers."""
         self.end_attempt(db, session, "asked")
-        db.move(self, "asked", question=question, answers=None, lease_until=None)
+        db.move(self, "asked", lease_until=None)
+        call_input = CallInput.of(db, self.id)
+        call_input.question, call_input.answers = question, None
 
     def become_unknown(self, db: Db, session: Session) -> None:
-        """It began, and nobody can say how it ended."""
+        """The call began, and nobody knows how it ended."""
         self.end_attempt(db, session, "unknown")
         db.move(self, "unknown", lease_until=None)
 
-    def emit_result(self, db: Db, session: Session) -> None:
-        """The result's event, as runners look for it."""
-        kind, body = call_events.result(self, self.echoes(db))
-        if self.cached_from:
-            before = db.get_one(ToolCall, self.cached_from)
-            assert before.settled_at, "what is cached is done"
-            body["cached"] = {"tool_use_id": before.id, "at": before.settled_at.isoformat()}
-        session.emit(db, kind, body)
-
     def echoes(self, db: Db) -> masking.Echoes:
-        """The masked values that its result may hold: of its own input and, if it reads another call's result, of that input."""
-        secrets = list(self.secrets or ())
-        if self.address == OURS + OF_SESSION and isinstance(read := self.input.get("call_id"), str):
-            found = db.find(ToolCall, "WHERE id = %(id)s AND session_id = %(session)s", id=read, session=self.session_id)
-            secrets += [secret for call in found for secret in call.secrets or ()]
+        """The masked values that its result may hold: those of its own input and, if the call reads another call's result, of that
+        call's input."""
+        call_input = CallInput.of(db, self.id)
+        secrets = list(call_input.secrets or ())
+        if self.address == OURS + OF_SESSION and isinstance(read_id := call_input.input.get("call_id"), str):
+            read = db.find(CallInput, _OF_SESSION, id=read_id, session=self.session_id)
+            secrets += [secret for each in read for secret in each.secrets or ()]
         return masking.Echoes(secrets)
 
     def end_attempt(self, db: Db, session: Session, outcome: str) -> None:
         """Close the present attempt's row."""
         Attempt.end(db, self.id, self.attempt, session.now, outcome)
+
+    def _put_result(self, db: Db, content: list[dict[str, Any]], structured: dict[str, Any] | None = None) -> CallResult:
+        result = CallResult(tool_call_id=self.id, workspace_id=self.workspace_id, content=content, structured=structured)
+        db.insert(result)
+        return result
+
+    def _emit_result(self, db: Db, session: Session, result: CallResult, echoes: masking.Echoes) -> None:
+        kind, body = call_events.result(self, result, echoes)
+        if self.cached_from:
+            before = db.get_one(ToolCall, self.cached_from)
+            assert before.settled_at, "a cached result is settled"
+            body["cached"] = {"tool_use_id": before.id, "at": before.settled_at.isoformat()}
+        session.emit(db, kind, body)
 
 
 _OF_TWINS = (
@@ -286,6 +312,7 @@ _OF_TWINS = (
     *("name", "kind", "idempotent", "rule", "answer_seconds"),
 )
 _OF_TURN = "WHERE session_id = %(session)s AND turn_id = %(turn)s ORDER BY position"
+_OF_SESSION = "WHERE tool_call_id = (SELECT id FROM tool_call WHERE id = %(id)s AND session_id = %(session)s)"
 
 
 def text(words: str) -> list[dict[str, Any]]:

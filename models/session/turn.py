@@ -1,7 +1,7 @@
-"""Turns: one model call in one task, ending in one checkpoint, which is this row's `reply`.
+"""Turns: one model call in one task, ending in one checkpoint, which is the turn's row in `reply`.
 
-What the model is sent is derived from these rows: each turn's prompt, its reply, and the results of its calls, in order.
-Nothing here is rewritten as the conversation grows.
+The model is sent what these rows hold: the messages that each turn read, its reply, and the results of its calls, in order.
+None of them is rewritten as the conversation grows.
 """
 
 from datetime import datetime, timedelta
@@ -17,6 +17,7 @@ from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.pure.backoff import backoff
 from models.session.event import Event
+from models.session.reply import Reply
 from models.session.session import Session
 from models.settings import settings
 
@@ -42,10 +43,6 @@ class Turn(Base):
     worker: Mapped[str | None]
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    prompt: Mapped[list[dict[str, Any]]] = mapped_column(JSONB(none_as_null=True))
-    """Content blocks of the user's messages that this turn read, in order."""
-    reply: Mapped[list[dict[str, Any]] | None] = mapped_column(JSONB(none_as_null=True))
-    """Content blocks exactly as the model gave them."""
     stop_reason: Mapped[str | None]
     usage: Mapped[dict[str, int] | None] = mapped_column(JSONB(none_as_null=True))
     span_id: Mapped[str | None]
@@ -71,7 +68,6 @@ class Turn(Base):
             session_id=session.id,
             number=session.turn_number,
             count=count,
-            prompt=[],
             due_at=session.now,
             hinted_at=session.now,
             created_at=session.now,
@@ -95,7 +91,8 @@ class Turn(Base):
         return Hint("turn.run", (self.id, self.session_id, self.workspace_id))
 
     def claim(self, db: Db, session: Session, worker: str) -> None:
-        """Take the lease, read the queue into the prompt."""
+        """Take the lease, read the queued messages."""
+        self.read_queue(db, session, self.id)
         db.move(
             self,
             "running",
@@ -104,19 +101,17 @@ class Turn(Base):
             lease_until=session.now + timedelta(seconds=settings().lease_seconds),
             worker=worker,
             started_at=session.now,
-            prompt=self.prompt + self.read_queue(db, session),
             span_id=session.emit(db, "span.model_request_start", {}).id,
         )
 
     @staticmethod
-    def read_queue(db: Db, session: Session) -> list[dict[str, Any]]:
-        """The content of the messages that waited, now processed."""
+    def read_queue(db: Db, session: Session, turn_id: str | None) -> None:
+        """Mark the queued messages as read by this turn; None: no turn reads them."""
         if not session.unread:
-            return []
-        if any(event.processed_at is None for event in session.events):
-            session.write(db)
+            return
+        session.write(db)  # the update that follows must find messages of this very transaction
         session.unread = 0
-        return [block for body in Event.read_queue(db, session.id, session.now) for block in body["content"]]
+        Event.process_queue(db, session.id, session.now, turn_id)
 
     def end_span(self, db: Db, session: Session, usage: dict[str, int], *, is_error: bool) -> None:
         """The event that closes the attempt's model request."""
@@ -124,8 +119,9 @@ class Turn(Base):
         session.emit(db, "span.model_request_end", body)
 
     def checkpoint(self, db: Db, session: Session, reply: list[dict[str, Any]], stop_reason: str, usage: dict[str, int]) -> None:
-        """The reply is kept: the turn is done."""
-        db.move(self, "done", reply=reply, stop_reason=stop_reason, usage=usage, ended_at=session.now, lease_until=None)
+        """Keep the reply: the turn is done."""
+        db.move(self, "done", stop_reason=stop_reason, usage=usage, ended_at=session.now, lease_until=None)
+        db.insert(Reply(turn_id=self.id, workspace_id=self.workspace_id, content=reply))
 
     def retry(self, db: Db, session: Session, *, told: float | None = None, lost: bool = False) -> None:
         """Back into the queue: later after a model's passing error, at once after a lost worker."""
@@ -151,5 +147,6 @@ class Turn(Base):
 
         What an unclaimed turn would have read, it has read: those messages belong to the run that was ended.
         """
-        prompt = self.prompt + self.read_queue(db, session) if self.status == "queued" else self.prompt
-        db.move(self, "cancelled", fence=self.fence + 1, prompt=prompt, ended_at=session.now, lease_until=None)
+        if self.status == "queued":
+            self.read_queue(db, session, self.id)
+        db.move(self, "cancelled", fence=self.fence + 1, ended_at=session.now, lease_until=None)

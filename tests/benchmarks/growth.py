@@ -86,8 +86,12 @@ class Sessions:
         here = {"session_id": f"'{name}'"}
         changed = {"turn_number": str(turns), "last_seq": str(turns * self.events), "turn_id": f"'turn_{name}_{turns}'"}
         copy(self.db, "session", f"id = '{self.first}'", {"id": f"'{name}'"} | changed)
-        copy(self.db, "turn", f"session_id = '{self.first}'", {"id": f"'turn_{name}_' || n", "number": "n"} | here, turns)
+        turn_id = f"'turn_{name}_' || n"
+        copy(self.db, "turn", f"session_id = '{self.first}'", {"id": turn_id, "number": "n"} | here, turns)
+        of_first = f"turn_id IN (SELECT id FROM turn WHERE session_id = '{self.first}')"
+        copy(self.db, "reply", of_first, {"turn_id": turn_id}, turns)
         each = {"id": "'sevt_' || md5(row.id || n)", "seq": f"row.seq + (n - 1) * {self.events}"}
+        each["turn_id"] = f"CASE WHEN row.turn_id IS NOT NULL THEN {turn_id} END"
         copy(self.db, "event", f"session_id = '{self.first}'", each | here, turns)
         return name
 
@@ -101,7 +105,12 @@ def reading(at: House, db: Db, session_id: str) -> float:
     """CPU ms of reading a history and spelling it, and nothing else."""
     postgres = at.pids["postgres"]
     before, mine = exact_cpu(postgres), time.thread_time()
-    rows = db.execute("SELECT prompt, reply FROM turn WHERE session_id = %s ORDER BY number", (session_id,)).fetchall()
+    messages = """
+        SELECT reply.content, event.body FROM turn JOIN reply ON reply.turn_id = turn.id
+        JOIN event ON event.turn_id = turn.id AND event.session_id = turn.session_id
+        WHERE turn.session_id = %s ORDER BY turn.number
+    """
+    rows = db.execute(messages, (session_id,)).fetchall()
     json.dumps(rows)
     mine = time.thread_time() - mine
     return 1000 * (exact_cpu(postgres) - before + mine)

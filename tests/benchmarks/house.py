@@ -154,7 +154,7 @@ def _answers(url: str) -> bool:
 
 def _key(env: dict[str, str]) -> str:
     program = """
-from models import ids
+from models.database import ids
 from models.workspace.api_key import SCOPES, ApiKey
 from models.database.transactions import transaction
 from models.workspace.workspace import Workspace

@@ -37,6 +37,14 @@ KEYS = {
     "told": "session_id, seq",
 }
 """The tables of a cycle, and their keys; `told` is for all facts of a transaction."""
+WHOLE = {
+    "turn": "SELECT turn.*, content AS reply FROM turn LEFT JOIN reply ON turn_id = id",
+    "tool_call": """
+        SELECT tool_call.*, input, shown_input, secrets, asking, content AS result, structured FROM tool_call
+        LEFT JOIN call_input ON call_input.tool_call_id = id LEFT JOIN call_result ON call_result.tool_call_id = id
+    """,
+}
+"""Rows whose payload Assent keeps in rows beside them: here they are one."""
 FACTS = ("event", "audit")
 _SALTS = itertools.count(1)
 KINDS = {uuid.UUID: "uuid", bytes: "bytea", Jsonb: "jsonb", str: "text", bool: "boolean", int: "integer", float: "float8"}
@@ -73,7 +81,7 @@ def cycle(db: Db) -> list[Rows]:
         *((table, "session_id", "created_at") for table in ("turn", "tool_call", "approval", "event")),
         *(("attempt", "session_id", "started_at"), ("audit", "chain", "at"), ("session", "id", "created_at")),
     ):
-        for row in db.execute(f"SELECT * FROM {table} WHERE {of} = %s", (session["id"],)):
+        for row in db.execute(f"{WHOLE.get(table, f'SELECT * FROM {table}')} WHERE {of} = %s", (session["id"],)):
             born[row[at]].append((table, tight(row)))
     transactions = [born[at] for at in sorted(born)]
     transactions[0].sort(key=lambda row: row[0] != "session")

@@ -25,7 +25,8 @@ SELECT relname, pg_relation_size(oid), coalesce(pg_total_relation_size(nullif(re
 FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace
 """
 _CONVERSATION = """
-SELECT avg(pg_column_size(prompt) + pg_column_size(reply)) FROM turn JOIN session ON turn.session_id = session.id
+SELECT avg(pg_column_size(event.body) + pg_column_size(reply.content))
+FROM session JOIN event ON event.turn_id = session.turn_id JOIN reply ON reply.turn_id = session.turn_id
 WHERE session.status = 'waiting'
 """
 

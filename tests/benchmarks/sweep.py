@@ -86,6 +86,8 @@ class Tables:
         for table, changed in copies.items():
             of_it = "id" if table == "session" else "session_id"
             copy(self.db, table, f"{of_it} = '{self.first}'", changed, count, self.count + 1)
+        of_first = f"tool_call_id = (SELECT id FROM tool_call WHERE session_id = '{self.first}')"
+        copy(self.db, "call_input", of_first, {"tool_call_id": tool_call}, count, self.count + 1)
         self.count += count
 
     def make_due(self, first: int, every: int, count: int) -> None:

@@ -14,8 +14,11 @@ from models.pure.canonical import canonical, digest
 from models.pure.states import NEEDS_SOMEBODY, SETTLED
 from models.session.approval import Approval
 from models.session.attempt import Attempt
+from models.session.call_input import CallInput
+from models.session.call_result import CallResult
 from models.session.event import Event
 from models.session.grant import Grant
+from models.session.reply import Reply
 from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -30,6 +33,12 @@ class Seen:
     session: Session
     turns: list[Turn]
     calls: list[ToolCall]
+    inputs: dict[str, CallInput]
+    """By the id of the call."""
+    results: dict[str, list[dict[str, Any]]]
+    """The content of each result, by the id of the call."""
+    replies: dict[str, list[dict[str, Any]]]
+    """The content of each reply, by the id of the turn."""
     attempts: list[Attempt]
     approvals: list[Approval]
     grants: list[Grant]
@@ -45,6 +54,14 @@ class Seen:
         """The only call of that tool."""
         (found,) = [call for call in self.calls if call.name == name]
         return found
+
+    def result(self, number: int = 0) -> list[dict[str, Any]]:
+        """The result of a call, by its number among all calls of the session."""
+        return self.results[self.calls[number].id]
+
+    def prompt(self, turn: Turn) -> list[dict[str, Any]]:
+        """The content of the messages that a turn read."""
+        return [block for event in self.events if event.turn_id == turn.id for block in event.body["content"]]
 
     @property
     def running(self) -> list[Turn | ToolCall]:
@@ -64,10 +81,17 @@ def look(workspace_id: str, session_id: str) -> Seen:
         def rows(table: Any, by: str) -> list[Any]:
             return db.find(table, f"WHERE session_id = %(session)s ORDER BY {by}", session=session_id)
 
+        def payloads(table: Any, key: str, of: str) -> list[Any]:
+            of_session = f"(SELECT id FROM {of} WHERE session_id = %(session)s)"
+            return db.find(table, f"WHERE {key} IN {of_session}", session=session_id)
+
         return Seen(
             session,
             rows(Turn, "number"),
             rows(ToolCall, "created_at, position"),
+            {row.tool_call_id: row for row in payloads(CallInput, "tool_call_id", "tool_call")},
+            {row.tool_call_id: row.content for row in payloads(CallResult, "tool_call_id", "tool_call")},
+            {row.turn_id: row.content for row in payloads(Reply, "turn_id", "turn")},
             rows(Attempt, "started_at, number"),
             rows(Approval, "created_at, id"),
             db.find(Grant, "ORDER BY id"),
@@ -136,9 +160,9 @@ def i4_one_decision_per_approval(seen: Seen) -> None:
 def i5_shown_is_decided_is_run(seen: Seen) -> None:
     """I3 too: all attempts at a call have one input; their key is its id."""
     hashes = {call.id: call.input_sha256 for call in seen.calls}
-    proposed = {call.id: digest(call.input if call.proposed_input is None else call.proposed_input) for call in seen.calls}
+    proposed = {key: digest(row.input if row.proposed_input is None else row.proposed_input) for key, row in seen.inputs.items()}
     for call in seen.calls:
-        assert digest(call.input) == call.input_sha256
+        assert digest(seen.inputs[call.id].input) == call.input_sha256
     for approval in seen.approvals:
         assert canonical(json.loads(approval.input)).decode() == approval.input
         asked = proposed if approval.kind == "tool_call" else hashes
@@ -177,9 +201,9 @@ def i7_checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
     assert [e.seq for e in seen.events] == list(range(1, seen.session.last_seq + 1)), "events are numbered without a gap"
     assert len({e.id for e in seen.events}) == len(seen.events)
     assert [t.number for t in seen.turns] == list(range(1, seen.session.turn_number + 1)), "turns are numbered without a gap"
-    for turn in seen.turns:
-        assert (turn.reply is not None) == (turn.status == "done"), "a reply for each turn that is done, and for no other"
-    said = sum(any(b["type"] == "text" for b in turn.reply or []) for turn in seen.turns)
+    done = {turn.id for turn in seen.turns if turn.status == "done"}
+    assert seen.replies.keys() == done, "a reply for each turn that is done, and for no other"
+    said = sum(any(block["type"] == "text" for block in reply) for reply in seen.replies.values())
     assert len(seen.of("agent.message")) == said, "each reply was said once"
     begun = Counter(e.id for e in seen.of("span.model_request_start"))
     ended = Counter(e.body["model_request_start_id"] for e in seen.of("span.model_request_end"))
@@ -190,7 +214,9 @@ def i7_checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
         for e in seen.events
         if e.type in {"agent.tool_result", "agent.mcp_tool_result", "user.tool_result", "user.custom_tool_result"}
     )
-    assert results == Counter(c.id for c in seen.calls if c.status in SETTLED), "one result for each call that is settled"
+    settled = [call.id for call in seen.calls if call.status in SETTLED]
+    assert results == Counter(settled), "one result's event for each call that is settled"
+    assert sorted(seen.results) == sorted(settled), "a result for each call that is settled, and for no other"
 
 
 def i7_runners_may_stop_at_idle(seen: Seen) -> None:

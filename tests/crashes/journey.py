@@ -181,7 +181,7 @@ def spell(seen: Seen) -> str:
     """A session in a few lines, for a failed test."""
     rows = [f"session {seen.session.status} {seen.session.stop_reason}"]
     rows += [f"turn {t.number} {t.status} attempt {t.attempt} fence {t.fence}" for t in seen.turns]
-    rows += [f"call {c.name} {c.status} attempt {c.attempt} {c.result}" for c in seen.calls]
+    rows += [f"call {c.name} {c.status} attempt {c.attempt} {seen.results.get(c.id)}" for c in seen.calls]
     rows += [f"approval {a.kind} {a.status} {a.decision}" for a in seen.approvals]
     rows += [f"error {e.body}" for e in seen.of("session.error")]
     return "\n".join(rows)

@@ -9,7 +9,7 @@ LATER = "say Later."
 
 def read_last(seen: Seen) -> bool:
     """The last turn has read the later message alone, after everything else, and answered it."""
-    asked, answered = seen.turns[-1].prompt, seen.of("agent.message")[-1].body["content"]
+    asked, answered = seen.prompt(seen.turns[-1]), seen.of("agent.message")[-1].body["content"]
     return asked == [{"type": "text", "text": LATER}] and answered == [{"type": "text", "text": "Later."}]
 
 

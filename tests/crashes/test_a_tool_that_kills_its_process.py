@@ -40,7 +40,7 @@ def test_what_is_idempotent_is_tried_three_times(journey: Journey, ledger: Ledge
     seen = journey.until_idle()
     assert not seen.approvals
     assert [(c.status, c.is_error, c.attempt) for c in seen.calls] == [("done", True, 3), ("done", False, 1)]
-    assert seen.calls[0].result == [{"type": "text", "text": LOST}]
+    assert seen.result() == [{"type": "text", "text": LOST}]
     assert [a.outcome for a in seen.attempts] == ["lost", "lost", "done", "done"]
     assert [run.attempt for run in ledger.runs(journey.session_id)] == [1, 2, 3, 1]
     assert ledger.effects(journey.session_id) == 2, "one for each key"
@@ -57,7 +57,7 @@ def test_a_worker_that_dies_of_it_every_time_is_lost_three_times(journey: Journe
         journey.until_crashed()
     seen = journey.until_idle()
     assert seen.session.stop_reason == {"type": "end_turn"}
-    assert seen.calls[0].result == [{"type": "text", "text": LOST}]
+    assert seen.result() == [{"type": "text", "text": LOST}]
     assert len(seen.attempts) == 3
     assert ledger.runs(journey.session_id) == []
 

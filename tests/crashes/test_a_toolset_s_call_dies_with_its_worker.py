@@ -60,4 +60,4 @@ def test_what_is_idempotent_runs_again_under_its_key(journey: Journey, ledger: L
     assert not seen.approvals
     assert [a.outcome for a in seen.attempts] == ["lost", "done"]
     assert ledger.effects(journey.session_id) == 1
-    assert seen.calls[0].result == [{"type": "text", "text": "done at attempt 2"}]
+    assert seen.result() == [{"type": "text", "text": "done at attempt 2"}]

@@ -26,7 +26,7 @@ def ended(journey: Journey) -> Seen:
     after = journey.until(lambda seen: seen.of("agent.message") and seen.session.status == "idle")
     assert after.session.stop_reason == {"type": "end_turn"}
     assert len(after.turns) == 2
-    assert after.calls[0].result == seen.calls[0].result
+    assert after.result() == seen.result()
     return seen
 
 
@@ -43,8 +43,8 @@ def test_a_command_is_told_and_killed_and_what_it_said_is_kept(journey: Journey,
     seen = ended(journey)
     (found,) = seen.calls
     assert (found.status, found.is_error) == ("done", True)
-    assert "begun" in texts(found.result)
-    assert "cancelled; its processes were killed" in texts(found.result)
+    assert "begun" in texts(seen.result())
+    assert "cancelled; its processes were killed" in texts(seen.result())
     assert journey.effects() == effects
 
 
@@ -55,7 +55,7 @@ def test_a_function_that_watches_for_it_says_what_it_got_done(journey: Journey, 
     seen = ended(journey)
     (found,) = seen.calls
     assert (found.status, found.is_error) == ("done", False)
-    assert texts(found.result) == "stopped half-way, as I was told"
+    assert texts(seen.result()) == "stopped half-way, as I was told"
     assert [a.outcome for a in seen.attempts] == ["done"]
     assert run.lives
     assert ledger.effects(journey.session_id) == 1
@@ -68,7 +68,7 @@ def test_a_function_that_ignores_it_is_killed_and_its_outcome_is_unknown(journey
     seen = ended(journey)
     (found,) = seen.calls
     assert (found.status, found.is_error) == ("cancelled", True)
-    assert "it may or may not have taken effect" in texts(found.result)
+    assert "it may or may not have taken effect" in texts(seen.result())
     assert [a.outcome for a in seen.attempts] == ["cancelled"]
     assert not run.lives
     assert ledger.effects(journey.session_id) == 1
@@ -92,7 +92,7 @@ def test_a_worker_that_dies_of_it_leaves_nothing_to_decide(journey: Journey, led
     seen = journey.until_idle()
     assert not seen.approvals
     assert seen.calls[0].status == "cancelled"
-    assert "it may or may not have taken effect" in texts(seen.calls[0].result)
+    assert "it may or may not have taken effect" in texts(seen.result())
 
 
 def running(journey: Journey, ledger: Ledger) -> list[Any]:

@@ -64,7 +64,7 @@ def test_an_idempotent_effect_goes_again_by_itself(journey: Journey, boundary: s
     journey.until_crashed()
     seen = journey.until_idle()
     assert not seen.approvals
-    assert seen.call("write").result[0]["text"].split()[0] in {"created", "replaced"}
+    assert seen.results[seen.call("write").id][0]["text"].split()[0] in {"created", "replaced"}
     assert journey.effects() == 1
     untouched = {"claim_call.before_commit", "finish_call.after_commit", "finish_call.after_publish"}
     assert len(seen.attempts) == (1 if boundary in untouched else 2)

@@ -27,7 +27,7 @@ def test_a_listing_is_asked_for_until_it_is_kept(journey: Journey, liar: Liar, b
     journey.until_crashed()
     seen = journey.until_idle()
     assert [t.attempt for t in seen.turns] == [2, 1]
-    assert seen.calls[0].result == [{"type": "text", "text": "acted"}]
+    assert seen.result() == [{"type": "text", "text": "acted"}]
     assert len(liar.calls) == 1
     assert [method for method, *_ in liar.heard].count("tools/list") == (2 if boundary == "keep_listing.before_commit" else 1)
 

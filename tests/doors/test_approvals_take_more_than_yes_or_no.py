@@ -9,6 +9,7 @@ from doors.waiting import approval_of, asked, decide, secretive
 from rows.stage import Stage, call
 
 from models.pure.canonical import digest
+from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
 
 EDITED = {"command": "ls -la"}
@@ -26,7 +27,7 @@ def test_an_edited_input_is_what_runs(caller: Caller, stage: Stage, waiting: Too
     assert (approval["status"], approval["input"]) == ("allowed", {"command": "ls -l"})
     assert (approval["decided_input"], approval["decided_sha256"]) == (EDITED, digest(EDITED))
     assert approval["decision"] == {"result": "allow", "updated_input_sha256": digest(EDITED)}
-    assert stage.get(ToolCall, waiting.id).input == EDITED
+    assert stage.get(CallInput, waiting.id).input == EDITED
     [event] = caller.events(waiting.session_id, types="user.tool_confirmation")
     assert event["updated_input_sha256"] == digest(EDITED)
     assert "ls -la" not in str(event), "the event has the hash alone"
@@ -107,7 +108,7 @@ def test_an_edited_secret_is_stored_where_it_runs_and_nowhere_else(caller: Calle
     found = secretive(caller, stage)
     edited = {"amount": 6, "pin": "0815"}
     good(caller.tell(found.session_id, confirmation(found.id, updated_input=edited)))
-    assert stage.get(ToolCall, found.id).input == edited
+    assert stage.get(CallInput, found.id).input == edited
     approval = approval_of(caller, found)
     assert approval["decided_input"] == {"amount": 6, "pin": "«masked»"}
     assert approval["decided_sha256"] == digest(edited)
@@ -119,7 +120,7 @@ def test_a_masked_value_left_as_it_was_shown_is_the_real_one(caller: Caller, sta
     found = secretive(caller, stage)
     shown = approval_of(caller, found)["input"]
     decide(caller, found, result="allow", updated_input=shown | {"amount": 7})
-    assert stage.get(ToolCall, found.id).input == {"amount": 7, "pin": "4711"}
+    assert stage.get(CallInput, found.id).input == {"amount": 7, "pin": "4711"}
 
 
 def test_the_sdk_s_users_send_what_is_ours_beside_theirs(api: str, caller: Caller, stage: Stage, waiting: ToolCall) -> None:

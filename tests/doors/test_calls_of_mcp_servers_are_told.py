@@ -10,6 +10,7 @@ from rows.stage import Stage, call, entry, say
 
 from models import flow
 from models.pure.canonical import digest
+from models.session.call_input import CallInput
 from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.workspace import toolset
@@ -149,7 +150,7 @@ def test_answers_reach_the_tool_and_no_event(caller: Caller, stage: Stage, stric
     said = {"reason": {"action": "accept", "content": WHY}, "sign in": {"action": "decline"}}
     approval = door(caller, refund, result="allow", answers=said)
     assert (approval["status"], approval["decision"]) == ("answered", {"result": "allow", "answers_sha256": digest(said)})
-    assert stage.get(ToolCall, refund.id).answers == said
+    assert stage.get(CallInput, refund.id).answers == said
     confirmed = events(caller, strict, refund.session_id, "user.tool_confirmation")[-1]
     assert confirmed["answers_sha256"] == digest(said)
     assert "Because" not in str(caller.events(refund.session_id, include="approvals"))
@@ -162,7 +163,7 @@ def test_the_only_question_needs_no_key(caller: Caller, stage: Stage, refund: To
     said = {"reason": {"action": "accept", "content": WHY}}
     approval = door(caller, refund, result="allow", answer=WHY)
     assert approval["decision"] == {"result": "allow", "answers_sha256": digest(said)}
-    assert stage.get(ToolCall, refund.id).answers == said
+    assert stage.get(CallInput, refund.id).answers == said
     assert door(caller, refund, result="allow", answers=said) == approval, "it is the same decision, said in full"
 
 

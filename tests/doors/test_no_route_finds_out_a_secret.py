@@ -12,6 +12,7 @@ from rows.stage import Stage, call
 from models.audit import text
 from models.audit.acts import Audit
 from models.database.transactions import transaction
+from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
 
 PIN = "hunter2hunter2"
@@ -121,7 +122,7 @@ def test_a_mask_that_stays_where_it_was_runs_with_its_value_and_is_shown_as_a_ma
     found = secretive(caller, stage, amount=5, pin=PIN)
     approval = decide(reader, found, result="allow", updated_input={"amount": 6, "pin": "«masked»"})
     assert approval["decided_input"] == {"amount": 6, "pin": "«masked»"}
-    assert stage.get(ToolCall, found.id).input == {"amount": 6, "pin": PIN}
+    assert stage.get(CallInput, found.id).input == {"amount": 6, "pin": PIN}
 
 
 def test_what_is_typed_is_shown_unless_it_is_a_secret_itself(caller: Caller, stage: Stage) -> None:

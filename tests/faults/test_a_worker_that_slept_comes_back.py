@@ -89,7 +89,7 @@ def test_a_result_that_comes_too_late_is_kept_beside(
     if not settled_first:
         journey.stage.decide(unknown, outcome="happened", content=NEW)
     seen = journey.until_idle()
-    assert seen.calls[0].result == list(NEW)
+    assert seen.result() == list(NEW)
     assert [a.outcome for a in seen.attempts] == ["unknown"]
     assert ledger.effects(journey.session_id) == 1
 
@@ -121,7 +121,7 @@ def test_what_is_idempotent_has_run_elsewhere_by_then(journey: Journey, ledger: 
     comes_back(journey, workers["tools"])
     seen = journey.until_idle()
     assert not seen.approvals
-    assert seen.calls[0].result == [{"type": "text", "text": "done at attempt 2"}]
+    assert seen.result() == [{"type": "text", "text": "done at attempt 2"}]
     assert [a.outcome for a in seen.attempts] == ["lost", "done"]
     assert {run.key for run in ledger.runs(journey.session_id)} == {seen.calls[0].id}
     assert ledger.effects(journey.session_id) == 1

@@ -48,4 +48,4 @@ def test_what_was_taken_meanwhile_stays_taken(plant: Plant, crowd: Crowd, cut_of
     wait_for("it lasts", lambda: time.monotonic() - cut > SILENCE_SECONDS, SILENCE_SECONDS + 1)
     plant.to_postgres.heal()
     for seen in crowd.finished(40):
-        assert [call.result for call in seen.calls] == [[{"type": "text", "text": "I looked."}]]
+        assert list(seen.results.values()) == [[{"type": "text", "text": "I looked."}]]

@@ -50,7 +50,7 @@ def test_no_part_of_a_call_is_taken_for_a_call(journeys: Callable[[], Journey], 
         journey.say(way)
     for way, journey in crowd.items():
         seen = journey.until(lambda seen, way=way: model.tries.get(way) == 2 and seen.turns[0].status == "running")
-        assert (seen.calls, seen.approvals, seen.turns[0].reply) == ([], [], None)
+        assert (seen.calls, seen.approvals, seen.replies) == ([], [], {})
         assert not [e for e in seen.events if e.type.startswith("agent.")], "nothing of it is said"
         (error,) = seen.of("session.error")
         assert error.body["error"]["retry_status"] == {"type": "retrying"}
@@ -60,7 +60,7 @@ def test_no_part_of_a_call_is_taken_for_a_call(journeys: Callable[[], Journey], 
         assert journey.effects() == 0
         journey.stage.decide(asked, result="allow")
         seen = journey.until_idle()
-        assert [c.input for c in seen.calls] == [{"command": COMMAND}]
+        assert [row.input for row in seen.inputs.values()] == [{"command": COMMAND}]
         assert [(t.status, t.attempt) for t in seen.turns] == [("done", 2), ("done", 1)], spell(seen)
         assert model.tries[way] == 2
         assert journey.effects() == 1

@@ -16,6 +16,7 @@ from doors.waiting import approval_of, asked, secretive
 from rows.stage import Stage, call
 
 from api.cli.main import main
+from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
 
 Assent = Callable[..., str]
@@ -143,7 +144,7 @@ def test_an_edit_keeps_what_is_hidden(assent: Assent, caller: Caller, stage: Sta
     found = secretive(caller, stage)
     editor("said = said.replace('5', '6')")
     assert "4711" not in assent("approvals", "decide", approval_of(caller, found)["id"], "--allow", "--edit")
-    assert stage.get(ToolCall, found.id).input == {"amount": 6, "pin": "4711"}
+    assert stage.get(CallInput, found.id).input == {"amount": 6, "pin": "4711"}
 
 
 @pytest.mark.parametrize(

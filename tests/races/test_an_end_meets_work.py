@@ -103,7 +103,7 @@ def test_a_message_and_the_end_of_a_turn(stage: Stage) -> None:
         in_both_orders(message, partial(stage.reply, session_id, say("Done."), turn=held), turn)
         seen = check_invariants(stage.workspace_id, session_id)
         assert (seen.session.status, [t.status for t in seen.turns]) == ("running", ["done", "queued"])
-        assert stage.claim(session_id).prompt == [say("And then?")]
+        assert stage.prompt(stage.claim(session_id)) == [say("And then?")]
 
 
 def test_a_message_and_an_interrupt_of_a_tool(stage: Stage) -> None:
@@ -116,7 +116,7 @@ def test_a_message_and_an_interrupt_of_a_tool(stage: Stage) -> None:
         in_both_orders(partial(stage.message, session_id, "Next."), partial(stage.finish_call, held), turn)
         seen = check_invariants(stage.workspace_id, session_id)
         assert (seen.session.status, seen.turns[-1].status) == ("running", "queued")
-        assert stage.claim(session_id).prompt == [say("Next.")]
+        assert stage.prompt(stage.claim(session_id)) == [say("Next.")]
 
 
 def archive(stage: Stage, session_id: str) -> None:

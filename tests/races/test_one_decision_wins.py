@@ -99,8 +99,8 @@ def test_results_of_two_calls_start_the_next_turn_once(stage: Stage) -> None:
         stage.message(session_id)
         calls = stage.reply(session_id, call(command="first"), call(command="second"))
         held = [stage.claim_call(one) for one in calls]
-        outcomes = together(*(partial(stage.finish_call, one, one.input["command"]) for one in reversed(held)))
+        outcomes = together(*(partial(stage.finish_call, one, one.id) for one in reversed(held)))
         assert not of_kind(outcomes, Exception)
         seen = check_invariants(stage.workspace_id, session_id)
         assert [t.status for t in seen.turns] == ["done", "queued"]
-        assert [r["content"][0]["text"] for r in seen.messages[-1]["content"]] == ["first", "second"]
+        assert [r["content"][0]["text"] for r in seen.messages[-1]["content"]] == [one.id for one in calls]

@@ -16,6 +16,7 @@ from models.pure.states import SETTLED
 from models.pure.storable import storable
 from models.session.approval import Approval
 from models.session.attempt import Attempt
+from models.session.call_result import CallResult
 from models.session.decision import Decision
 from models.session.event import Event
 from models.session.session import Session
@@ -86,6 +87,8 @@ class Stage:
         agent_policy: dict[str, Any] | None = None,
         agent_approval: dict[str, Any] | None = None,
         chat_approvals: bool = False,
+        on_ask: str = "inbox",
+        on_behalf_of: str | None = None,
         of_agent: str | None = None,
         policy_from: str = "tool",
         servers: dict[str, str] | None = None,
@@ -138,6 +141,8 @@ class Stage:
                 metadata={},
                 max_turns=max_turns,
                 chat_approvals=chat_approvals,
+                on_ask=on_ask,
+                on_behalf_of=on_behalf_of,
             )
             return session.id
 
@@ -291,11 +296,14 @@ class Stage:
         with transaction(self.workspace_id) as db:
             return flow.history(db, session_id)
 
+    def prompt(self, turn: Turn | None) -> list[dict[str, Any]]:
+        """The content of the messages that a turn read."""
+        assert turn, "the turn was claimed"
+        return [block for event in self.events(turn.session_id) if event.turn_id == turn.id for block in event.body["content"]]
+
     def result(self, found: ToolCall) -> str:
         """The text that the model gets for a call."""
-        content = self.get(ToolCall, found.id).result
-        assert content, "the call is settled"
-        text: str = content[0]["text"]
+        text: str = self.get(CallResult, found.id).content[0]["text"]
         return text
 
     def check(self, session_id: str) -> None:

@@ -10,6 +10,7 @@ from models.database.transactions import transaction
 from models.errors import Conflict, Invalid
 from models.pure.canonical import digest
 from models.session.approval import Approval, DeadlinePassed
+from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
 
 
@@ -27,7 +28,8 @@ def test_an_edited_input_is_what_runs_and_both_are_kept(stage: Stage) -> None:
     stage.decide(approval, result="allow", updated_input=edited)
     held = stage.claim_call(found)
     assert held
-    assert (held.input, held.input_sha256, held.proposed_input) == (edited, digest(edited), {"command": "rm -rf /"})
+    stored = stage.get(CallInput, held.id)
+    assert (stored.input, held.input_sha256, stored.proposed_input) == (edited, digest(edited), {"command": "rm -rf /"})
     decided = stage.get(Approval, approval.id)
     assert (decided.input_sha256, decided.decided_sha256) == (found.input_sha256, digest(edited))
     assert decided.decided_input == '{"command":"rm -rf build"}'
@@ -111,7 +113,7 @@ def test_an_edit_that_changes_nothing_is_an_allow(stage: Stage) -> None:
     """The client has seen this very call: it is not taken from it and given to it once more."""
     session = stage.session(self_hosted=True)
     found, approval = asked(stage, session)
-    stage.decide(approval, result="allow", updated_input=found.input)
+    stage.decide(approval, result="allow", updated_input=stage.get(CallInput, found.id).input)
     assert stage.get(ToolCall, found.id).status == "with_client"
     assert stage.get(Approval, approval.id).decided_sha256 is None
 

@@ -10,6 +10,7 @@ from rows.stage import Stage, call, entry, rules
 
 from models import flow
 from models.session.approval import Approval
+from models.session.call_result import CallResult
 from models.session.tool_call import ToolCall
 from models.settings import settings
 from models.workspace import toolset
@@ -76,7 +77,7 @@ def test_a_rule_that_denies_a_folder_holds_for_links_into_it(house: Callable[...
     found = one.run("read", file_path=path.format(files=one.files))
     assert found.status == "refused"
     assert "secrets/**" in one.stage.result(found)
-    assert SECRET not in json.dumps(found.result)
+    assert SECRET not in json.dumps(one.stage.get(CallResult, found.id).content)
     one.stage.check(one.session)
 
 

@@ -9,6 +9,7 @@ from models.database.transactions import transaction
 from models.errors import Invalid
 from models.pure import words
 from models.session.approval import Approval
+from models.session.call_input import CallInput
 from models.session.grant import Grant
 from models.session.tool_call import ToolCall
 from models.workspace import toolset
@@ -65,7 +66,8 @@ def test_the_call_goes_on_with_the_answers(stage: Stage, parked: ToolCall) -> No
     stage.decide(_asked(stage, parked), result="allow", answers=ANSWER)
     held = stage.claim_call(parked)
     assert held
-    assert (held.attempt, held.answers, held.question["state"]) == (2, ANSWER, "opaque")
+    stored = stage.get(CallInput, held.id)
+    assert (held.attempt, stored.answers, (stored.question or {})["state"]) == (2, ANSWER, "opaque")
     assert held.id == parked.id
     stage.finish_call(held, "Refunded.")
     stage.reply(parked.session_id, say("Done."))
@@ -81,7 +83,7 @@ def test_it_may_ask_again(stage: Stage, parked: ToolCall) -> None:
     stage.decide(_asked(stage, parked), result="allow", answers={"who": {"action": "decline"}})
     held = stage.claim_call(parked)
     assert held
-    assert held.answers == {"who": {"action": "decline"}}
+    assert stage.get(CallInput, held.id).answers == {"who": {"action": "decline"}}
 
 
 @pytest.mark.parametrize(

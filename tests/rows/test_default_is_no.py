@@ -177,7 +177,7 @@ def test_an_input_changed_in_the_database_is_refused_when_it_would_run(stage: St
     [found] = stage.reply(session, call(command="ls"))
     stage.confirm(session, found.id)
     with psycopg.connect(clean_database.admin) as db:
-        db.execute("""UPDATE tool_call SET input = '{"command": "rm -rf /"}'""")
+        db.execute("""UPDATE call_input SET input = '{"command": "rm -rf /"}'""")
     assert stage.claim_call(found) is None
     assert stage.get(ToolCall, found.id).status == "refused"
     assert "not the one that was approved" in stage.result(found)

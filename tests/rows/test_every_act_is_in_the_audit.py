@@ -104,7 +104,7 @@ def test_a_call_whose_input_somebody_changed(stage: Stage, clean_database: Any) 
     """Fault 27: the alarm."""
     session, found = asked(stage, bash="always_allow")
     with psycopg.connect(clean_database.admin) as db:
-        db.execute("""UPDATE tool_call SET input = '{"command": "rm -rf /"}'""")
+        db.execute("""UPDATE call_input SET input = '{"command": "rm -rf /"}'""")
     assert stage.claim_call(found) is None
     assert told(stage, session) == ["tool_call.allowed", "tool_call.input_changed"]
 

@@ -12,6 +12,7 @@ from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.session.attempt import Attempt
+from models.session.call_result import CallResult
 from models.workspace import toolset
 from models.workspace.toolset import OF_SESSION
 
@@ -79,7 +80,7 @@ def test_what_a_person_says_in_the_tool_s_place_is_masked(stage: Stage, said: di
     session, found = started(stage)
     stage.decide(stage.approvals(session)[0], **said)
     assert "hunter2" not in told(stage, session)
-    assert SECRET in json.dumps(stage.get(type(found), found.id).result)
+    assert SECRET in json.dumps(stage.get(CallResult, found.id).content)
     stage.decide(stage.approvals(session)[0], **said)
     stage.check(session)
 

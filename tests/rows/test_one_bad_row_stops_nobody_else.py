@@ -15,7 +15,7 @@ BEYOND = {"command": "true", "n": 2**60}
 
 def _tamper(stage: Stage, found: ToolCall) -> None:
     with transaction(stage.workspace_id) as db:
-        db.write("UPDATE tool_call SET input = %(input)s WHERE id = %(id)s", id=found.id, input=Jsonb(BEYOND))
+        db.write("UPDATE call_input SET input = %(input)s WHERE tool_call_id = %(id)s", id=found.id, input=Jsonb(BEYOND))
 
 
 def _lapse(stage: Stage, *found: ToolCall) -> None:

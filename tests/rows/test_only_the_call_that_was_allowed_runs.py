@@ -77,8 +77,8 @@ def test_a_call_whose_input_and_hash_were_both_changed_is_not_the_one_that_was_a
     [found] = stage.reply(session, call(command="ls"))
     stage.confirm(session, found.id)
     with psycopg.connect(clean_database.admin) as db:
-        other = """UPDATE tool_call SET input = '{"command": "rm -rf /"}', input_sha256 = %s"""
-        db.execute(other, [digest({"command": "rm -rf /"})])
+        db.execute("""UPDATE call_input SET input = '{"command": "rm -rf /"}'""")
+        db.execute("UPDATE tool_call SET input_sha256 = %s", [digest({"command": "rm -rf /"})])
     assert stage.claim_call(found) is None
     assert stage.get(ToolCall, found.id).status == "refused"
 
@@ -95,6 +95,7 @@ def test_a_call_that_got_into_the_queue_past_its_question_does_not_run(
         stage.confirm(session, found.id, result)
     with psycopg.connect(clean_database.admin) as db:
         db.execute("UPDATE tool_call SET status = 'queued' WHERE id = %s", [found.id])
+        db.execute("DELETE FROM call_result")
     assert stage.claim_call(found) is None
     assert stage.get(ToolCall, found.id).status == "refused"
 

@@ -6,6 +6,7 @@ from rows.stage import Stage, call, say
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction
+from models.session.call_input import CallInput
 
 SECRET = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
 COMMAND = f"GITHUB_TOKEN={SECRET} git push"
@@ -28,7 +29,7 @@ def test_a_worker_gets_the_secret_and_nobody_is_shown_it(stage: Stage) -> None:
     stage.decide(stage.approvals(session)[0], result="allow")
     held = stage.claim_call(found)
     assert held
-    assert held.input == {"command": COMMAND}
+    assert stage.get(CallInput, held.id).input == {"command": COMMAND}
     stage.finish_call(held)
     assert SECRET not in told(stage, session)
     assert "git push" in told(stage, session), "the rest stays readable"
@@ -42,7 +43,7 @@ def test_an_edit_beside_a_masked_secret_runs_with_the_secret(stage: Stage) -> No
     stage.decide(approval, result="allow", updated_input=approval.masked.shown | {"timeout_ms": 30})
     held = stage.claim_call(found)
     assert held
-    assert held.input == {"command": COMMAND, "timeout_ms": 30}
+    assert stage.get(CallInput, held.id).input == {"command": COMMAND, "timeout_ms": 30}
     stage.finish_call(held)
     assert SECRET not in told(stage, session)
     assert SECRET not in json.dumps(stage.history(session)[-1]), "what the model is told of the edit is masked, too"

@@ -9,6 +9,7 @@ from models.database.transactions import transaction
 from models.errors import Invalid
 from models.flow import due
 from models.pure.naming import full_name
+from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
 from models.workspace import toolset
 
@@ -168,7 +169,7 @@ def test_a_call_that_fits_no_more_is_asked_again_and_not_run(stage: Stage, asked
     stage.decide(again, result="allow", updated_input={"cents": 100})
     held = stage.claim_call(found)
     assert held
-    assert held.input == {"cents": 100}
+    assert stage.get(CallInput, held.id).input == {"cents": 100}
     stage.finish_call(held)
     stage.reply(session, say("Done."))
     stage.check(session)
@@ -194,7 +195,7 @@ def test_an_edited_call_stays_with_its_server(stage: Stage) -> None:
     stage.decide(stage.approvals(session)[0], result="allow", updated_input={"n": 4})
     held = stage.claim_call(found)
     assert held
-    assert (held.input, held.address, held.tool) == ({"n": 4}, "assent:orders", "refund")
+    assert (stage.get(CallInput, held.id).input, held.address, held.tool) == ({"n": 4}, "assent:orders", "refund")
 
 
 def test_a_change_that_a_server_tells_of_while_it_is_asked_is_not_missed(stage: Stage) -> None:

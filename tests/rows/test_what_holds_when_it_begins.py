@@ -10,6 +10,7 @@ from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.errors import Conflict
 from models.session.approval import Approval
+from models.session.call_input import CallInput
 from models.session.grant import Grant
 from models.session.tool_call import ToolCall
 from models.workspace.workspace import Workspace
@@ -109,7 +110,7 @@ def test_an_edit_that_only_json_can_tell_from_the_proposal_is_an_edit(stage: Sta
     stage.message(session)
     [found] = stage.reply(session, call("refund", n=1, dry_run=True))
     decided(stage, session, result="allow", updated_input={"n": 1, "dry_run": 1})
-    assert stage.get(ToolCall, found.id).input["dry_run"] is not True
+    assert stage.get(CallInput, found.id).input["dry_run"] is not True
     assert stage.events(session, "agent.custom_tool_use")[0].body["input"] == {"n": 1, "dry_run": 1}
 
 
