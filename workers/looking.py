@@ -1,5 +1,7 @@
 """tool.look: what a call would do to the session's files as they are, for the people who decide about the call."""
 
+import json
+
 from models.database.transactions import transaction
 from models.session.approval import Approval
 from models.session.evidence import SHOWN_WITH_FILES, Evidence
@@ -28,7 +30,7 @@ def look(approval_id: str, session_id: str, workspace_id: str) -> None:
     if approval.masked.paths and call.name != "bash":
         body = {"problem": _SECRETS}
     else:
-        body = preview(call.name, workdir.session_root(session_id), call.input)
+        body = preview(call.name, workdir.session_root(session_id), json.loads(approval.input))
     with transaction(workspace_id) as db:
         if db.get(Approval, approval_id) is not None:
             Evidence.keep(db, approval_id, session_id, body)

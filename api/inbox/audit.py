@@ -24,7 +24,7 @@ _FILTERS = ("action", "principal", "subject_id", "session_id", "created_at[gte]"
 
 @inbox.get("/inbox/audit")
 @page("audit", "admin")
-def audit(db: Db, person: PersonPrincipal) -> Page:
+def audit(db: Db, _person: PersonPrincipal) -> Page:
     """The acts, newest first, filtered."""
     return _drawn(db)
 

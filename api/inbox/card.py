@@ -1,7 +1,7 @@
 """A card: one approval, with what a person needs to judge it and every answer that it can be given."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +22,15 @@ from models.audit.acts import Audit
 from models.database import clock
 from models.database.rows import Db
 from models.errors import NotFound, Refusal
+from models.flow.approvers import described
 from models.people.principal import PersonPrincipal
+from models.pure.quorum import Quorum
 from models.session.approval import Approval
 from models.session.event import Event
 from models.session.grant import Grant
 from models.session.session import Session
 from models.session.tool_call import ToolCall
+from models.session.vote import Vote
 
 _TOLD = 12
 """Events of the session that the card looks back on."""
@@ -91,6 +94,7 @@ def drawn(
     call = db.get_one(ToolCall, approval.tool_call_id)
     started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
     before = _decided_before(db, approval)
+    cast = Vote.of(db, [approval.id])[approval.id]
     names = Names.of(db, [approval.decided_by, started.principal if started else None, *(row.decided_by for row in before)])
     now = clock.now(db)
     shown = wire.approval(approval, _grant(db, approval, now), reveal=revealed)
@@ -110,8 +114,10 @@ def drawn(
         outcome="" if waits else sentences.outcome(approval, names[approval.decided_by], now),
         story=_story(db, session),
         before=[(row, sentences.title(row), sentences.outcome(row, names[row.decided_by], now)) for row in before],
-        decided=noticed(db, now),
-        why_not=queue.why_not(db, person, approval),
+        decided=noticed(db, person, now),
+        votes=_votes(db, approval, cast) if waits else None,
+        why_not=queue.why_not(db, person, approval, cast) if waits else None,
+        may_deny=waits and any(vote.person_id == person.person_id for vote in cast),
         place=queue.position(db, person, approval) if waits else None,
         may_reveal=bool(shown["masked"]) and "reveal" in person.scopes,
         revealed=revealed,
@@ -120,6 +126,18 @@ def drawn(
         form=request.form,
         opened=wants("open"),
     )
+
+
+def _votes(db: Db, approval: Approval, cast: Sequence[Vote]) -> dict[str, Any] | None:
+    """The votes so far, and who may vote; None if anybody with the role decides alone."""
+    if not Quorum.of(approval.quorum).needs_people:
+        return None
+    names = Names.of(db, [f"user:{id_}" for vote in cast for id_ in (vote.person_id, vote.for_person_id)])
+    said = []
+    for vote in cast:
+        by, right = names[f"user:{vote.person_id}"], names[f"user:{vote.for_person_id}"]
+        said.append(f"{by}{f' for {right}' if right != by else ''}: {vote.result}")
+    return {"summary": sentences.votes(approval, cast), "who": described(db, approval), "cast": said}
 
 
 def questions(approval: Approval) -> list[Question]:

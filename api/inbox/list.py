@@ -20,13 +20,14 @@ from models.errors import Refusal
 from models.people.principal import PersonPrincipal
 from models.session.approval import Approval
 from models.session.session import Session
+from models.session.vote import Vote
 from models.workspace.agent import AgentVersion
 
 TABS = ("mine", "all", "decided")
 PAGE = 50
 KEPT = 500
 """Approvals of an open page that are looked up again."""
-FILTERS = ("agent", "tool", "session", "kind", "q")
+FILTERS = ("agent", "tool", "session", "kind", "group", "q")
 
 NEWEST: Order[Approval] = Order("decided", (Approval.created_at, Approval.id), lambda a: (a.created_at, a.id))
 
@@ -42,6 +43,8 @@ class Line:
     session: str
     outcome: str
     """How it ended; empty while it waits."""
+    votes: str
+    """How many of the people that are needed have voted; empty if one is enough."""
     may_decide: bool
     """Whether this person may allow or deny it here: the kind needs no more than yes or no."""
 
@@ -59,7 +62,7 @@ def index_page(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) 
     if tab not in TABS or "read" not in person.scopes:
         tab = "mine"
     filters = {name: wants(name) for name in FILTERS}
-    wanted = queue.matching(person, filters, mine=tab == "mine", status="decided" if tab == "decided" else "pending")
+    wanted = queue.matching(db, person, filters, mine=tab == "mine", status="decided" if tab == "decided" else "pending")
     rows, after = page_of(db, wanted, NEWEST if tab == "decided" else queue.ORDER, PAGE, wants("page"))
     rows = [*rows, *_kept(db, person, {row.id for row in rows})]
     now = clock.now(db)
@@ -68,12 +71,12 @@ def index_page(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) 
         tab=tab,
         tabs=TABS if "read" in person.scopes else ("mine",),
         filters={name: value for name, value in filters.items() if value},
-        choices=queue.choices(db, person),
+        choices=queue.choices(db),
         refusal=str(refusal or ""),
         lines=lines(db, person, rows, now),
         after=after,
-        decided=noticed(db, now),
-        total=queue.count(db, person, filters, mine=tab == "mine") if tab != "decided" else None,
+        decided=noticed(db, person, now),
+        total=wanted.count(db) if tab != "decided" else None,
         address=_address(tab, filters),
     )
 
@@ -95,7 +98,9 @@ def next_card(db: Db, person: PersonPrincipal) -> str:
 def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: datetime) -> list[Line]:
     """The lines of a list."""
     sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in rows}))}
+    votes = Vote.of(db, [row.id for row in rows])
     names = Names.of(db, [row.decided_by for row in rows])
+    may = queue.decidable(db, person, rows)
     return [
         Line(
             row,
@@ -103,7 +108,8 @@ def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: dateti
             agent=agent_name(db, sessions[row.session_id]),
             session=sessions[row.session_id].title or "",
             outcome="" if row.status == "pending" else sentences.outcome(row, names[row.decided_by], now),
-            may_decide=row.kind == "tool_call" and row.status == "pending" and queue.why_not(db, person, row) is None,
+            may_decide=row.kind == "tool_call" and row.id in may,
+            votes=sentences.votes(row, votes[row.id]),
         )
         for row in rows
     ]
@@ -114,11 +120,14 @@ def agent_name(db: Db, session: Session) -> str:
     return str(AgentVersion.of_session(db, session.agent_id, session.agent_version).snapshot(session.overrides)["name"])
 
 
-def noticed(db: Db, now: datetime) -> dict[str, Any] | None:
+def noticed(db: Db, person: PersonPrincipal, now: datetime) -> dict[str, Any] | None:
     """What the person has just decided, to be said above the page that follows."""
     approval = db.get(Approval, wants("decided") or "")
-    if approval is None or approval.status == "pending":
+    if approval is None or not queue.may_see(db, person, approval):
         return None
+    if approval.status == "pending":
+        voted = sentences.votes(approval, Vote.of(db, [approval.id])[approval.id])
+        return {"id": approval.id, "title": sentences.title(approval)[0], "outcome": voted} if voted else None
     names = Names.of(db, [approval.decided_by])
     return {
         "id": approval.id,

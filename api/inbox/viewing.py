@@ -11,11 +11,13 @@ from markupsafe import Markup
 from api import auth, browser, limits, pages
 from api.errors import Denied
 from api.inbox import queue
+from api.inbox.names import Names
 from models.database import clock
 from models.database.rows import Db
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
 from models.session.approval import Approval
+from models.workspace.halt import Halt
 
 
 def current(*scopes: str) -> PersonPrincipal | None:
@@ -70,8 +72,20 @@ def frame(db: Db, person: PersonPrincipal) -> dict[str, Any]:
     """What base.html shows besides the page. Reads the time that the page's relative times count from."""
     g.now = clock.now(db)
     row = db.get_one(Person, person.person_id)
-    waiting = queue.count(db, person, {}, mine=True)
-    return {"viewer": Viewer(row.name, person), "waiting_for_me": waiting, "halted": None, "mark": Approval.mark(db), "now": g.now}
+    waiting = queue.matching(db, person, {}, mine=True).count(db)
+    return {
+        "viewer": Viewer(row.name, person),
+        "waiting_for_me": waiting,
+        "halted": _halt(db),
+        "mark": Approval.mark(db),
+        "now": g.now,
+    }
+
+
+def _halt(db: Db) -> dict[str, Any] | None:
+    """The open halt, if the workspace is halted."""
+    halt = Halt.current(db)
+    return {"by": Names.of(db, [halt.started_by])[halt.started_by], "at": halt.started_at, "reason": halt.reason} if halt else None
 
 
 def now() -> datetime:

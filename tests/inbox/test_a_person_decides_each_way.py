@@ -12,7 +12,7 @@ from rows.stage import Stage, call
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.session.approval import Approval
-from models.session.tool_call import ToolCall
+from models.session.call_input import CallInput
 
 CHOICES: dict[str, tuple[Callable[[Visitor], None], str, dict[str, Any]]] = {}
 
@@ -67,7 +67,13 @@ def _respond(person: Visitor) -> None:
 
 
 @choice(
-    "always, three times within an hour", "allowed", result="allow", scope="always", match="exact", max_uses=3, expires_in_seconds=3600.0
+    "always, three times within an hour",
+    "allowed",
+    result="allow",
+    scope="always",
+    match="exact",
+    max_uses=3,
+    expires_in_seconds=3600.0,
 )
 def _always(person: Visitor) -> None:
     person.page.get_by_role("link", name="Always allow…").click()
@@ -112,7 +118,7 @@ def test_an_edited_input_runs_instead(admin: Visitor, stage: Stage) -> None:
     admin.page.get_by_label("command").fill("ls -la")
     admin.button("Allow once with this input").click()
     expect(admin.page.locator("#decided")).to_contain_text("Allowed with another input")
-    assert stage.get(ToolCall, approval.tool_call_id).input == {"command": "ls -la", "timeout_ms": 50}
+    assert stage.get(CallInput, approval.tool_call_id).input == {"command": "ls -la", "timeout_ms": 50}
 
 
 def test_an_input_is_edited_as_json_as_well(admin: Visitor, stage: Stage) -> None:
@@ -120,7 +126,12 @@ def test_an_input_is_edited_as_json_as_well(admin: Visitor, stage: Stage) -> Non
     admin.open(f"/inbox/approvals/{approval.id}/edit?as=json")
     box = admin.page.get_by_label("The whole input")
     assert box.input_value() == '{\n  "command": "ls -l"\n}'
-    for wrong, why in (('{"command": ', "This is no JSON"), ("[1]", "must be a JSON object"), ('{"n": 1e400}', "too large"), ('{"n": 1}', "schema")):
+    for wrong, why in (
+        ('{"command": ', "This is no JSON"),
+        ("[1]", "must be a JSON object"),
+        ('{"n": 1e400}', "too large"),
+        ('{"n": 1}', "schema"),
+    ):
         box.fill(wrong)
         admin.button("Allow once with this input").click()
         expect(admin.page.get_by_text(why)).to_be_visible()
@@ -135,7 +146,9 @@ def test_a_grant_says_what_it_covers_and_how_many_calls_it_releases(admin: Visit
     admin.open(f"/inbox/approvals/{first.id}/always")
     option = admin.page.locator("label").filter(has_text="bash(git push *)")
     expect(option).to_contain_text("Releases 1 other call that waits in this session, 1 in all sessions")
-    expect(admin.page.locator("label").filter(has_text="only this exact input")).to_contain_text("No other call that waits is released")
+    expect(admin.page.locator("label").filter(has_text="only this exact input")).to_contain_text(
+        "No other call that waits is released"
+    )
     admin.page.get_by_label("A pattern of your own").fill("no pattern(")
     admin.button("Show what it covers").click()
     expect(admin.page.get_by_role("alert")).to_contain_text("match")
@@ -153,7 +166,10 @@ def test_more_time_moves_the_deadline(admin: Visitor, stage: Stage) -> None:
 
 UNKNOWN: dict[str, tuple[Callable[[Visitor], None], str]] = {
     "Tell the agent this result": (lambda person: person.page.get_by_label("The result").fill("it printed 42"), "happened"),
-    "Run again": (lambda person: (person.unfold("Run the call again…"), person.page.get_by_label("Run it again").check())[1], "rerun"),
+    "Run again": (
+        lambda person: (person.unfold("Run the call again…"), person.page.get_by_label("Run it again").check())[1],
+        "rerun",
+    ),
     "Give up": (lambda person: person.unfold("Give up…"), "give_up"),
 }
 
@@ -210,4 +226,4 @@ def test_what_a_tool_asks_is_answered(admin: Visitor, stage: Stage, how: str) ->
         "Answer": {"who": {"action": "accept", "content": form}, "page": {"action": "accept"}},
         "Decline": {"who": {"action": "decline"}, "page": {"action": "decline"}},
     }
-    assert stage.get(ToolCall, approval.tool_call_id).answers == expected.get(how.partition(" ")[0].rstrip(","))
+    assert stage.get(CallInput, approval.tool_call_id).answers == expected.get(how.partition(" ")[0].rstrip(","))

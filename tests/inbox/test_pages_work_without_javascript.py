@@ -8,8 +8,8 @@ from inbox.waiting import asked, status
 from playwright.sync_api import expect
 from rows.stage import Stage, call
 
-from models.session.grant import Grant
 from models.database.transactions import transaction
+from models.session.grant import Grant
 
 
 @pytest.fixture

@@ -86,7 +86,9 @@ def test_after_the_last_level_the_run_can_end(stage: Stage, clerk: Somebody, bos
     stage.check(session)
 
 
-def test_a_vote_that_comes_too_late_escalates_and_can_be_repeated(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:
+def test_a_vote_that_comes_too_late_escalates_and_can_be_repeated(
+    stage: Stage, clerk: Somebody, boss: Somebody, clock: Any
+) -> None:
     from models import flow
 
     session = stage.session(approval=escalating(clerk, (boss, 900)))

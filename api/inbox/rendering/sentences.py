@@ -1,10 +1,13 @@
 """Approvals in sentences."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from models.pure.prompting import visible
+from models.pure.quorum import Quorum
 from models.pure.relative_time import ago
 from models.session.approval import Approval
+from models.session.vote import Vote
 
 _SNIPPET = 240
 """Characters of a list's line; a cut says how much it leaves out."""
@@ -22,6 +25,7 @@ _WISHES = {
 AFTERWARDS = {
     "deny": "If nobody decides, the call is denied.",
     "end_run": "If nobody decides, the run ends.",
+    "escalate": "If nobody decides, others are asked.",
     "allow": "If nobody decides, the call is allowed.",
 }
 STATUS = {
@@ -62,6 +66,12 @@ def afterwards(approval: Approval) -> str:
     if approval.kind == "tool_call":
         return AFTERWARDS.get(approval.on_timeout, f"If nobody decides: {approval.on_timeout}.")
     return "If nobody decides, the call is given up."
+
+
+def votes(approval: Approval, cast: Sequence[Vote]) -> str:
+    """How many of the people that are needed have voted; empty if one is enough."""
+    needed = Quorum.of(approval.quorum).required
+    return f"{sum(vote.result == 'allow' for vote in cast)} of {needed} people have allowed it" if needed > 1 else ""
 
 
 def outcome(approval: Approval, by: str, now: datetime) -> str:
