@@ -4,7 +4,7 @@
     card      one approval with the evidence to judge it
     deciding  its answers, and the pages of an edit and of a grant
     session   a session's conversation
-    grants  people  keys  audit  account
+    grants  people  keys  audit  halt
 
 A page asks `door` who is signed in, reads rows, and gives them to a template. `rendering/` turns values into what templates print.
 `live` is the stream that tells open pages to look again.
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 def install(app: "Flask") -> None:
     """Serve the pages."""
-    from api.inbox import audit, card, deciding, files, grants, keys, live, session, template_language
+    from api import pages
+    from api.inbox import audit, card, deciding, files, grants, halt, keys, live, people, session, template_language
     from api.inbox import list as list_
     from api.inbox.blueprint import inbox
 
-    for pages in (list_, card, deciding, session, grants, keys, audit, live, files):
+    for pages in (list_, card, deciding, session, grants, halt, keys, audit, people, live, files):
         assert pages, "its import adds its routes"
     template_language.install(app)
     app.register_blueprint(inbox)
+    pages.views.update(view for name, view in app.view_functions.items() if name.startswith("inbox."))

@@ -51,8 +51,10 @@ def choices(db: Db) -> dict[str, list[Any]]:
     tools = db.rows("SELECT DISTINCT tool FROM approval WHERE status = 'pending' ORDER BY tool LIMIT %(most)s", most=_CHOICES)
     agents = db.rows("SELECT DISTINCT agent_id FROM approval WHERE status = 'pending' LIMIT %(most)s", most=_CHOICES)
     versions = [Agent.find(db, agent_id).at(db) for (agent_id,) in agents if agent_id]
+    groups = db.find(Group, "ORDER BY name, id LIMIT %(most)s", most=_CHOICES)
     return {
         "tool": [tool for (tool,) in tools],
+        "group": [(row.id, row.name) for row in groups],
         "agent": sorted(((row.agent_id, row.body["name"]) for row in versions), key=lambda one: one[1]),
     }
 

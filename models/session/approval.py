@@ -104,7 +104,6 @@ class Approval(Base):
         sa.Index("approval_due", "expires_at", postgresql_where=sa.text(_PENDING)),
         sa.Index("approval_to_remind", "remind_at", postgresql_where=sa.text(f"{_PENDING} AND remind_at IS NOT NULL")),
         sa.Index("approval_waiting_of_agent", "agent_id", "tool", postgresql_where=sa.text(f"{_PENDING} AND kind = 'tool_call'")),
-        sa.Index("approval_queue", "workspace_id", "expires_at", "id", postgresql_where=sa.text(_PENDING)),
         sa.Index("approval_inbox", "workspace_id", "created_at", "id"),
         sa.Index("approval_queue", "workspace_id", "expires_at", "id", postgresql_where=sa.text(_PENDING)),
     )

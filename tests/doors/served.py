@@ -23,7 +23,7 @@ from models.workspace.idempotency import Answer
 HOUSE = Path(__file__).parents[2]
 
 MODEL = "claude-opus-5-5"
-SCRIPTS = {f"/inbox/{script.name}" for script in (HOUSE / "api/inbox").glob("*.js")}
+FILES = {f"/inbox/static/{file.name}" for file in (HOUSE / "api/inbox/static").iterdir()}
 PARTS = {f"/docs/{name}" for name in ("docs.js", "swagger-ui-bundle.js", "swagger-ui.css")}
 """The files of the page `/docs`."""
 KEYLESS = {"/", "/healthz", "/readyz", "/openapi.json", "/docs", "/inbox"} | SCRIPTS | PARTS

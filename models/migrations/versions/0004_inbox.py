@@ -1,4 +1,4 @@
-"""The inbox: what tools workers saw of the files, and the order in which approvals wait."""
+"""The inbox: what tools workers saw of the files, for the people who decide."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -27,7 +27,4 @@ def upgrade() -> None:
     op.execute("ALTER TABLE evidence ENABLE ROW LEVEL SECURITY")
     op.execute(
         "CREATE POLICY one_workspace ON evidence TO assent_app USING (workspace_id = current_setting('assent.workspace', true))"
-    )
-    op.create_index(
-        "approval_queue", "approval", ["workspace_id", "expires_at", "id"], postgresql_where=sa.text("status = 'pending'")
     )
