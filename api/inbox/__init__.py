@@ -23,8 +23,8 @@ def install(app: "Flask") -> None:
     from api.inbox import list as list_
     from api.inbox.blueprint import inbox
 
-    for pages in (list_, card, deciding, session, grants, halt, keys, audit, people, live, files):
-        assert pages, "its import adds its routes"
+    for module in (list_, card, deciding, session, grants, halt, keys, audit, people, live, files):
+        assert module, "its import adds its routes"
     template_language.install(app)
     app.register_blueprint(inbox)
     pages.views.update(view for name, view in app.view_functions.items() if name.startswith("inbox."))

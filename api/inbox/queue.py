@@ -12,6 +12,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import outbox
 from models.flow.approvers import described
+from models.people.group import Group
 from models.people.principal import PersonPrincipal
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
