@@ -75,7 +75,7 @@ def test_a_halt_of_one_workspace_is_nothing_to_another(stage: Stage) -> None:
 
 
 def test_deadlines_and_reminders_move_by_the_length_of_the_halt(stage: Stage, clock: Any) -> None:
-    session, found = waiting(stage, approval={"timeout_seconds": 600, "remind_after_seconds": 300})
+    session, _found = waiting(stage, approval={"timeout_seconds": 600, "remind_after_seconds": 300})
     [before] = stage.approvals(session)
     clock.advance(200)
     started = halt(stage).started_at
@@ -88,7 +88,8 @@ def test_deadlines_and_reminders_move_by_the_length_of_the_halt(stage: Stage, cl
     length = stage.get(Halt, _halt_id(stage)).length
     assert length.total_seconds() >= 1000
     assert after.expires_at - before.expires_at == length
-    assert after.remind_at and before.remind_at
+    assert after.remind_at
+    assert before.remind_at
     assert after.remind_at - before.remind_at == length
     assert started < after.expires_at
     clock.advance(300)
