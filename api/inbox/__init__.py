@@ -10,7 +10,7 @@ A page asks `door` who is signed in, reads rows, and gives them to a template. `
 `live` is the stream that tells open pages to look again.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -27,4 +27,5 @@ def install(app: "Flask") -> None:
         assert module, "its import adds its routes"
     template_language.install(app)
     app.register_blueprint(inbox)
-    pages.views.update(view for name, view in app.view_functions.items() if name.startswith("inbox."))
+    views: dict[str, Any] = app.view_functions
+    pages.views.update(view for name, view in views.items() if name.startswith("inbox."))

@@ -53,7 +53,7 @@ def sign_in_options() -> Response:
 
 @signing_in.post("/sign-in/passkey")
 @readable
-def sign_in() -> Response:
+def sign_in_by_passkey() -> Response:
     """Sign in by what the authenticator says."""
     browser.check_form()
     challenge = ceremonies.end("passkey")["challenge"]

@@ -18,7 +18,7 @@ _FAILED = "This e-mail address and password do not belong together."
 
 @signing_in.post("/sign-in/password")
 @readable
-def sign_in() -> Response:
+def sign_in_by_password() -> Response:
     """Sign in by e-mail address and password. The response does not tell whether the address is known."""
     check_allowed()
     browser.check_form()
