@@ -20,7 +20,7 @@ run: setup
 	@$(BIN)/assent up $(ARGS)
 
 test: setup
-	@$(BIN)/python -m pytest -n 3 $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 check: setup
 	@$(BIN)/ruff format --check .

@@ -7,10 +7,10 @@ if TYPE_CHECKING:
 
 
 def create_app() -> "Flask":
-    """The API, with every route. Imports happen here, so that importing a part of `api` stays light."""
+    """Return the API with every route. Imports happen here, so that importing a part of `api` stays fast."""
     from flask import Flask, Response, g
 
-    import workers.enqueue  # noqa: F401 - hints leave after each commit
+    import workers.enqueue  # noqa: F401 - publishes hints after each commit
     from api import (
         agents,
         api_keys,

@@ -99,8 +99,10 @@ def see(place: str) -> Response:
 
 def refused(refusal: Refusal) -> Response:
     """Return the page that says why something is refused."""
-    status = errors.status_of(refusal)
-    return html("refused.html", status=status, title="This is not possible", message=str(refusal))
+    response = html("refused.html", status=errors.status_of(refusal), title="This is not possible", message=str(refusal))
+    if isinstance(refusal, errors.Denied):
+        response.headers.update(refusal.headers)
+    return response
 
 
 def local(place: str | None, otherwise: str = "/inbox") -> str:

@@ -1,4 +1,4 @@
-"""The answers' common ground."""
+"""Base classes and common types of the answers."""
 
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -28,13 +28,13 @@ Metadata = dict[str, str]
 
 
 class Answer(BaseModel):
-    """A JSON object that we send."""
+    """A JSON object in an answer."""
 
     model_config = ConfigDict(strict=True, frozen=True, use_attribute_docstrings=True)
 
 
 class Page(Answer, Generic[T]):
-    """Rows of a list, and the cursor of the next page, to be sent back as `page`."""
+    """Rows of a list. Send `next_page` as `page` to get the next rows."""
 
     data: list[T]
     next_page: str | None
@@ -61,8 +61,8 @@ class ErrorDetail(Answer):
         "overloaded_error",
     ]
     message: str = Field(examples=["limit: must be at most 100."])
-    winner: dict[str, Any] = Field({}, description="Of a conflict: what happened first.")
-    details: dict[str, Any] = Field({}, description="Of a 412: `error_code`, and the state that the row has.")
+    winner: dict[str, Any] = Field({}, description="For a 409: the decision or version that came first.")
+    details: dict[str, Any] = Field({}, description="For a 412: `error_code`, and the present state of the row.")
 
 
 class Error(Answer):

@@ -1,4 +1,4 @@
-"""Events of tool calls, of the questions about them, and of their answers."""
+"""Events of tool calls, of their approvals and of their results."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,7 +14,7 @@ Permission = Literal["allow", "ask", "deny"]
 
 
 class Fact(Answer):
-    """What every event has."""
+    """The fields of every event."""
 
     id: EventId
     processed_at: Time | None
@@ -26,7 +26,7 @@ class AlwaysEvaluation(Answer):
     type: Literal["always_allow", "always_ask"]
 
 
-class Judgement(Answer):
+class Denial(Answer):
     """A denial by the policy."""
 
     type: Literal["deny"]
@@ -37,11 +37,11 @@ class AutoEvaluation(Answer):
     """The policy denied the call."""
 
     type: Literal["auto"]
-    evaluated_permission: Judgement
+    evaluated_permission: Denial
 
 
-class Asked(Standing):
-    """The question about a call, as it was put."""
+class PendingApproval(Standing):
+    """The approval that the call waits for."""
 
     id: EventId
     kind: ApprovalKind
@@ -61,7 +61,7 @@ class AgentToolUse(Fact):
     input: dict[str, Any]
     evaluated_permission: Permission
     evaluation: Annotated[AlwaysEvaluation | AutoEvaluation, Field(discriminator="type")] | None = None
-    approval: Asked | None = None
+    approval: PendingApproval | None = None
 
 
 class AgentMcpToolUse(Fact):
@@ -73,7 +73,7 @@ class AgentMcpToolUse(Fact):
     input: dict[str, Any]
     evaluated_permission: Permission
     evaluation: Annotated[AlwaysEvaluation | AutoEvaluation, Field(discriminator="type")] | None = None
-    approval: Asked | None = None
+    approval: PendingApproval | None = None
 
 
 class AgentCustomToolUse(Fact):
@@ -83,11 +83,11 @@ class AgentCustomToolUse(Fact):
     name: str
     input: dict[str, Any]
     evaluated_permission: Permission | None = None
-    approval: Asked | None = None
+    approval: PendingApproval | None = None
 
 
 class Cached(Answer):
-    """Which call gave the result: the tool was not run again."""
+    """The earlier call whose result was reused. The tool did not run again."""
 
     tool_use_id: EventId
     at: Time
@@ -111,12 +111,12 @@ class AgentMcpToolResult(Fact):
     content: list[Result | Text]
     is_error: bool
     structured_content: dict[str, Any] | None = None
-    """The result as data, if the tool gave any."""
+    """The result as data, if the tool returned data."""
     cached: Cached | None = None
 
 
-class ApprovalRequested(Asked, Fact):
-    """A person is asked; seen with `include=approvals` only, like all `approval.*` and `grant.*`."""
+class ApprovalRequested(PendingApproval, Fact):
+    """A person is asked. Like all events `approval.*` and `grant.*`, only sent with `include=approvals`."""
 
     type: Literal["approval.requested"]
     approval_id: ApprovalId
@@ -125,7 +125,7 @@ class ApprovalRequested(Asked, Fact):
 
 
 class ApprovalClosed(Standing, Fact):
-    """A question's end."""
+    """An approval was decided, expired or was cancelled."""
 
     type: Literal["approval.decided", "approval.expired", "approval.cancelled"]
     approval_id: ApprovalId
@@ -163,7 +163,7 @@ class ApprovalEscalated(Standing, Fact):
 
 
 class ApprovalExtended(Standing, Fact):
-    """People have more time."""
+    """The deadline of an approval was moved."""
 
     type: Literal["approval.extended"]
     approval_id: ApprovalId
@@ -183,7 +183,7 @@ class ApprovalReminded(Standing, Fact):
 
 
 class GrantGiven(Fact):
-    """A decision reaches beyond its call."""
+    """A decision created a grant, which allows later calls."""
 
     type: Literal["grant.given"]
     grant_id: GrantId
@@ -216,7 +216,7 @@ class StoredConfirmation(Fact):
 
 
 class StoredToolResult(Fact):
-    """The result of a built-in tool that the client's own worker ran, or why there will be none."""
+    """The result of a built-in tool that the client's own worker ran, or the reason why it has none."""
 
     type: Literal["user.tool_result"]
     tool_use_id: EventId
@@ -225,7 +225,7 @@ class StoredToolResult(Fact):
 
 
 class StoredResult(Fact):
-    """The result of a client tool, or why there will be none."""
+    """The result of a client tool, or the reason why it has none."""
 
     type: Literal["user.custom_tool_result"]
     custom_tool_use_id: EventId

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from api.answers.base import Answer, GroupId, InviteId, Time, UserId, WorkspaceId
+from api.answers.base import Answer, Empty, GroupId, InviteId, Time, UserId, WorkspaceId
 
 Email = Field(examples=["anna@example.com"])
 Source = Field(examples=["direct"])
@@ -90,7 +90,7 @@ class Group(Answer):
     id: GroupId
     type: Literal["rbac_group"]
     name: str = Field(examples=["finance"])
-    role_ids: list[str]
+    role_ids: Empty
     """Always empty: roles are given to people, not to groups."""
     source_type: Literal["direct", "scim"]
     """`scim`: an issuer sets the members at their sign-ins."""

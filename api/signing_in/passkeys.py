@@ -41,7 +41,7 @@ _MOST_BYTES = 20_000
 
 @signing_in.post("/sign-in/passkey/options")
 @readable
-def sign_in_options() -> Response:
+def passkey_options() -> Response:
     """Begin a sign-in by passkey: what `navigator.credentials.get` is given."""
     browser.check_form()
     limits.take_attempt()

@@ -90,16 +90,12 @@ class ApiKey(Base):
         networks = check_networks(allowed_cidrs)
         if environment_id is not None:
             _check_bond(db, environment_id, scopes)
-        if scopes is None:
-            scopes = DEFAULT_SCOPES if environment_id is None else ENVIRONMENT_SCOPES
-        if not scopes or not scopes <= set(SCOPES):
-            raise Invalid("scopes", f"must be one or more of {', '.join(SCOPES)}.")
         secret = new_secret()
         row = cls(
             id=ids.new("key"),
             workspace_id=workspace_id,
             name=name,
-            scopes=[s for s in SCOPES if s in scopes],
+            scopes=_in_order(scopes, environment_id),
             secret_sha256=sha256(secret),
             hint=secret[-4:],
             environment_id=environment_id,
@@ -201,6 +197,15 @@ class ApiKey(Base):
         """Revoke the keys that are bound to an environment."""
         for key in db.find(cls, "WHERE environment_id = %(id)s AND revoked_at IS NULL ORDER BY id", id=environment_id):
             cls.revoke(db, key.id, by=by)
+
+
+def _in_order(scopes: frozenset[str] | None, environment_id: str | None) -> list[str]:
+    """Return a new key's scopes, the default ones for None, in the order of SCOPES. Raises Invalid."""
+    if scopes is None:
+        scopes = DEFAULT_SCOPES if environment_id is None else ENVIRONMENT_SCOPES
+    if not scopes or not scopes <= set(SCOPES):
+        raise Invalid("scopes", f"must be one or more of {', '.join(SCOPES)}.")
+    return [scope for scope in SCOPES if scope in scopes]
 
 
 def _check_bond(db: Db, environment_id: str, scopes: frozenset[str] | None) -> None:

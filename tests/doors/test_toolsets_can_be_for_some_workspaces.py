@@ -63,7 +63,7 @@ def test_to_others_it_is_as_one_that_does_not_exist(api: str, stage: Stage, limi
     with Caller(api, key(Stage())) as stranger:
         hidden, none = bad(agent(stranger), 400, "mcp_servers.0.url"), bad(agent(stranger, "nothing"), 400)
         assert hidden["message"] == none["message"].replace("assent:nothing", "assent:orders")
-        assert "Those that are: assent:other." in hidden["message"]
+        assert "Known addresses: assent:other." in hidden["message"]
         plain = stranger.agent()
         override = {"type": "agent_with_overrides", "id": plain["id"], "mcp_servers": SERVERS, "tools": TOOLS}
         asked = {"agent": override, "environment_id": stranger.environment_id()}

@@ -503,7 +503,7 @@ WRONG = {"effect": "deny"}
         (good, {"masked": "a"}, "good: masked is a text; write a tuple"),
         (good, {"prompt": "Do {b.c}"}, "good: prompt names 'b', which is none of its parameters"),
         (good, {"queue": "no such"}, "good: queue 'no such': use up to 64"),
-        (good, {"policy": "always"}, "good: policy: type: 'always' is no policy; use always_allow"),
+        (good, {"policy": "always"}, "good: policy: type: unknown policy 'always'; use always_allow"),
         (good, {"policy": {"type": "rules", "default": "ask", "rules": [WRONG]}}, "good: policy: rules.0.match: must be"),
         (good, {"policy": {"type": "rules", "default": "ask", "rules": [RULE]}}, "good: policy names 'b', which is none"),
         (good, {"policy": {"type": "rules", "default": "ask", "rules": [OTHER]}}, "good: policy: a rule is about 'bash'; match"),

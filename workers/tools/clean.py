@@ -7,17 +7,18 @@ from workers.tools import media
 
 LINE_CHARACTERS = 2_000
 """A longer line counts as several where lines of a kept result are numbered."""
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but \t and \n
-    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # marks that turn or break lines of text
-    "\ud800-\udfff"  # half characters, which UTF-8 and Postgres refuse
-    "\U000e0000-\U000e007f]"  # tags: text that only a model sees
-)
+_UNSEEN_RANGES = [
+    *[("\x00", "\x08"), ("\x0b", "\x1f"), ("\x7f", "\x9f")],  # control characters but \t and \n
+    *[("\u061c", "\u061c"), ("\u200e", "\u200f"), ("\u2028", "\u202e"), ("\u2066", "\u2069")],  # marks that turn or break lines
+    ("\ud800", "\udfff"),  # half characters, which UTF-8 and Postgres refuse
+    ("\U000e0000", "\U000e007f"),  # tags: text that only a model sees
+]
+_UNSEEN = re.compile("[" + "".join(f"{first}-{last}" for first, last in _UNSEEN_RANGES) + "]")
 # A table, since a call for each of ten million characters takes many seconds.
 _SPELT = {
     code: f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
-    for code in (*range(0x10000), *range(0xE0000, 0xE0080))
-    if _UNSEEN.match(chr(code))
+    for first, last in _UNSEEN_RANGES
+    for code in range(ord(first), ord(last) + 1)
 }
 _BLOCKS = 100
 _NOTE_BYTES = 64
