@@ -150,7 +150,8 @@ def _onwards(db: Db, person: PersonPrincipal, approval: Approval) -> str:
     """Where the browser goes after a decision: back to the list that it came from, else to the next card."""
     if back := request.form.get("back"):
         return local(back)
-    return queue.address_of_next(db, person, after=approval.id, decided=approval.id)
+    held = request.form.get("held", "").split()
+    return queue.address_of_next(db, person, after=approval.id, decided=approval.id, held=held)
 
 
 def _deny(_approval: Approval) -> dict[str, Any]:

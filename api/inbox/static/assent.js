@@ -52,7 +52,7 @@ const isBusy = (node) => all("textarea, input:not([type=hidden]), select", node)
 /** Put new content into a part of the page. What is being filled in stays, unless the card was decided. The focus stays. */
 function renew(old, fresh) {
   if (still(old).isEqualNode(still(fresh))) return;
-  const over = one("#outcome", fresh) && !one("#outcome", old);
+  const over = (one("#outcome", fresh) && !one("#outcome", old)) || (fresh.matches(".over") && !old.matches(".over"));
   if (isBusy(old) && !over) return;
   const inside = old.contains(document.activeElement) && document.activeElement;
   const open = all("details", old).map((part) => part.open);
@@ -279,6 +279,7 @@ document.addEventListener("submit", (event) => {
   if (!form.matches("[data-soft]")) return;
   event.preventDefault();
   const body = new URLSearchParams(new FormData(form, submitter));
+  body.set("held", [...held.keys()].join(" "));
   if (submitter?.dataset.undo) hold(form, submitter, body);
   else send(form, body, false);
 });
