@@ -1,5 +1,7 @@
 """Keys decide, the next card follows, and an allow waits five seconds in which it can be taken back."""
 
+from datetime import UTC, datetime, timedelta
+
 from inbox.visitor import Visitor
 from inbox.waiting import asked, status
 from playwright.sync_api import expect
@@ -73,6 +75,7 @@ def test_undo_takes_an_allow_back(admin: Visitor, stage: Stage) -> None:
     first, second = asked(stage, call(command="echo 1"), call(command="echo 2"))
     admin.page.clock.install()
     admin.open("/inbox/next")
+    admin.page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
     press(admin, "a")
     expect(admin.page.locator("article")).to_have_id(second.id)
     admin.page.clock.run_for(4500)

@@ -22,6 +22,9 @@ def paths(stage: Stage) -> list[str]:
         call(command="git push origin main"),
         call("edit", file_path="src/a.py", old_string="a = 1", new_string="a = 2"),
         call("read", file_path="x"),
+        bash="always_ask",
+        edit="always_ask",
+        read="always_ask",
     )
     question = asks_back(stage, {"who": {"message": "For whom?", "schema": FORM}})
     stage.decide(bash, result="allow", scope="always", match="tool")

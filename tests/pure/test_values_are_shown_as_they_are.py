@@ -164,7 +164,7 @@ def test_a_form_that_nobody_touched_gives_the_values_that_it_started_from() -> N
 @pytest.mark.parametrize(
     ("name", "text", "fault"),
     [
-        ("name", "", ""),
+        ("name", "", "is needed"),
         ("count", "soon", "This is no JSON"),
         ("count", "1.5", "a whole number"),
         ("count", "true", "a whole number"),

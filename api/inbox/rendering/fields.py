@@ -208,7 +208,7 @@ def _read(form: Submitted, one: Field) -> Any:
     if one.kind in {"text", "lines"}:
         if one.has_value and text == one.value.replace("\r\n", "\n"):
             return one.value
-        return text if text or (one.required and form.get(one.control) is not None) else MISSING
+        return text or MISSING
     return _read_value(text, one) if text.strip() else MISSING
 
 

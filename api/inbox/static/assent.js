@@ -223,6 +223,8 @@ async function send(form, body, isQuiet) {
   try {
     const answer = await load(form.action, body);
     const refusal = one("#refusal, .narrow p", answer.page)?.textContent;
+    const told = one("#decided", answer.page)?.textContent.trim();
+    if (isQuiet && told && answer.status < 400) say(told);
     if (answer.status >= 400 && (isQuiet || document.body.dataset.page === "list")) {
       say(`Not decided. ${refusal}`);
       await refresh();
