@@ -76,6 +76,6 @@ def create_app() -> "Flask":
     app.register_blueprint(health.health)
     app.register_blueprint(metrics.metrics)
     app.register_blueprint(reference.reference)
-    app.register_blueprint(inbox.inbox)
+    inbox.install(app)
     signing_in.install(app)
     return app

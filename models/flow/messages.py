@@ -21,6 +21,7 @@ from models.session.call_events import RESULTS
 from models.session.call_result import CallResult
 from models.session.decision import Decision
 from models.session.event import Event
+from models.session.evidence import Evidence
 from models.session.grant import Grant
 from models.session.session import NO_USAGE, Session
 from models.session.stored_result import StoredResult
@@ -135,7 +136,7 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     _quiet(db, session, principal, "deleted")
     session.note(principal, "session.deleted", session.id)
     db.save()  # the calls and approvals that were just ended, before their rows go
-    for table in (Event, Attempt, Vote, Approval, StoredResult, ToolCall, Turn, Work, Grant):
+    for table in (Event, Attempt, Vote, Evidence, Approval, StoredResult, ToolCall, Turn, Work, Grant):
         db.write(f'DELETE FROM "{table.__tablename__}" WHERE session_id = %(session)s', session=session.id)  # noqa: S608 - our own names
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)

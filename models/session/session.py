@@ -156,6 +156,8 @@ class Session(Base):
         self.unread += int(queued)
         self.updated_at = self.now
         outbox(db).sessions[self.id] = self.last_seq
+        if kind.startswith("approval."):
+            outbox(db).workspaces.add(self.workspace_id)
         return event
 
     def stream_behind(self, principal: Principal, seq: int) -> None:
