@@ -40,6 +40,9 @@ def approval(shown: str = '{"command":"ls"}', **more: Any) -> dict[str, Any]:
         "created_at": "2026-01-01T00:00:00Z",
         "expires_at": "2026-01-02T00:00:00Z",
         "on_timeout": "deny",
+        "people_only": False,
+        "votes": [],
+        "decided_input": None,
         "grant": None,
         **more,
     }
