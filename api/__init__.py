@@ -33,6 +33,7 @@ def create_app() -> "Flask":
         sessions,
         signing_in,
         threads,
+        webhooks,
         work,
     )
     from models.database import ids, roles
@@ -71,9 +72,10 @@ def create_app() -> "Flask":
     app.register_blueprint(people.invites)
     app.register_blueprint(people.groups)
     app.register_blueprint(policy.policy)
+    app.register_blueprint(webhooks.webhooks)
     app.register_blueprint(health.health)
     app.register_blueprint(metrics.metrics)
     app.register_blueprint(reference.reference)
-    app.register_blueprint(inbox.inbox)
+    inbox.install(app)
     signing_in.install(app)
     return app

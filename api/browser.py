@@ -39,9 +39,9 @@ def current_person() -> PersonPrincipal | None:
     The look-up is done once per request.
     """
     if "person" not in g:
-        found = sign_in.find(secret) if (secret := sign_in_secret()) else None
-        good = found is not None and _proxy_agrees(found)
-        g.person = replace(found.person, address=client.address()) if found and good else None
+        session = sign_in.find(secret) if (secret := sign_in_secret()) else None
+        is_good = session is not None and _proxy_agrees(session)
+        g.person = replace(session.person, address=client.address()) if session and is_good else None
     person: PersonPrincipal | None = g.person
     return person
 
@@ -57,12 +57,12 @@ def proxy_email() -> str | None:
         return None
 
 
-def _proxy_agrees(found: sign_in.Found) -> bool:
+def _proxy_agrees(session: sign_in.OpenSignIn) -> bool:
     """True unless the sign-in came by the proxy's header, and the header does not name the same person now."""
-    if found.method != PROXY:
+    if session.method != PROXY:
         return True
     email = proxy_email()
-    return email is not None and arrival.person_of(PROXY, email) == found.person.person_id
+    return email is not None and arrival.person_of(PROXY, email) == session.person.person_id
 
 
 def sign_in_secret() -> str:
@@ -109,9 +109,9 @@ def token_of(secret: str) -> str:
     return hmac.new(secret.encode(), b"csrf", "sha256").hexdigest()
 
 
-def check_token(given: str | None) -> None:
+def check_token(text: str | None) -> None:
     """Raise Denied (403) unless this is the token of the request's own sign-in."""
-    if not hmac.compare_digest((given or "").encode(), token().encode()):
+    if not hmac.compare_digest((text or "").encode(), token().encode()):
         raise Denied(403, f"{TOKEN_FIELD}: this form belongs to another sign-in. Load the page again, and send the form anew.")
 
 
@@ -130,8 +130,8 @@ def check_same_origin() -> None:
 def check_change() -> None:
     """Raise Denied (403) unless the request may change something by the right of a cookie alone: see the module."""
     check_same_origin()
-    given = request.headers.get(TOKEN_HEADER)
-    check_token(given if given is not None else request.form.get(TOKEN_FIELD))
+    header = request.headers.get(TOKEN_HEADER)
+    check_token(header if header is not None else request.form.get(TOKEN_FIELD))
 
 
 def form_token(response: Response) -> str:

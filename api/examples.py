@@ -21,6 +21,7 @@ IDS = {
         "api_key_id": "key",
         "approval_id": "appr",
         "delegation_id": "dlgt",
+        "delivery_id": "whdl",
         "environment_id": "env",
         "event_id": "sevt",
         "grant_id": "grnt",
@@ -30,6 +31,7 @@ IDS = {
         "session_id": "sesn",
         "thread_id": "sthr",
         "user_id": "user",
+        "webhook_id": "whep",
         "work_id": "work",
         "workspace_id": "wrkspc",
     }.items()

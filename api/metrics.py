@@ -1,4 +1,4 @@
-"""What operators watch, in the text format of Prometheus: the figures of the workspace whose key asks."""
+"""Metrics for operators, in the text format of Prometheus: the figures of the API key's workspace."""
 
 from dataclasses import asdict
 

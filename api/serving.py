@@ -13,6 +13,7 @@ from gunicorn.workers.ggevent import GeventWorker
 
 from models import garbage_collection
 from models.database import ids
+from models.people import issuer
 from models.settings import settings
 from models.variables import refuse_needless
 
@@ -70,6 +71,10 @@ def _words(status: int, exc: Exception) -> str:
 def on_starting(_arbiter: Any) -> None:
     """gunicorn's hook before the first fork. A check in the workers would make gunicorn restart them for ever."""
     refuse_needless("web")
+    try:
+        issuer.check()
+    except issuer.Misconfigured as error:
+        raise SystemExit(f"assent: {error}") from None
 
 
 def post_worker_init(_worker: Any) -> None:

@@ -6,14 +6,18 @@ from typing import Any
 import httpx
 
 from deploy.folder import Folder
+from models.audit.principal import system
 from models.database import ids
 from models.database.transactions import transaction
+from models.people.invitation import Invitation
 from models.workspace import key_lookup
 from models.workspace.api_key import SCOPES, ApiKey
 from models.workspace.workspace import Workspace
 
 WORKSPACE = "default"
 KEY_FILE = "api_key"
+ADMIN = "admin@localhost"
+"""The address of the person who started this machine's Assent."""
 
 _SAMPLE = """\
 Please look around in your working directory, and tell me what you see.
@@ -45,6 +49,14 @@ def workspace_id(name: str = WORKSPACE) -> str:
         return existing
     with transaction(ids.new("wrkspc")) as db:
         return Workspace.create(db, name).id
+
+
+def sign_in_link(public_url: str) -> str:
+    """Return a new one-time link for the admin of this machine. Those of earlier starts end."""
+    workspace = workspace_id()
+    with transaction(workspace) as db:
+        _, secret = Invitation.of_operator(db, ADMIN, by=system("assent up", workspace))
+    return f"{public_url}/sign-in/link/{secret}"
 
 
 def sample_session(url: str, key: str) -> str:

@@ -56,13 +56,14 @@ class Local:
         self.started_in = Path.cwd()
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
+        self.public_url = os.environ.get("ASSENT_PUBLIC_URL") or f"http://localhost:{port}"
         self.procfile = procfile
         self.supervisor = Supervisor(ROOT, self._write_up)
         self.env = self._environment(os.environ)
         self.owner_url = os.environ.get("DATABASE_OWNER_URL", "")
         self.stand_in = not (os.environ.get("ANTHROPIC_API_KEY") or os.environ.get("ANTHROPIC_BASE_URL"))
         self.embedded = not os.environ.get("DATABASE_URL")
-        self.key = ""
+        self.key = self.sign_in_url = ""
         self.command = assent_command()
         self.shell = ShellProbe()
 
@@ -97,6 +98,7 @@ class Local:
         from deploy import first  # reads the settings, which are complete only now
 
         self.key, new = first.api_key(self.folder)
+        self.sign_in_url = first.sign_in_link(self.public_url)
         self._start_processes()
         workers = Workers(self.env["REDIS_URL"])
         user, _, password = self.env["FLOWER_BASIC_AUTH"].partition(":")
@@ -113,7 +115,7 @@ class Local:
         env = {k: v for k, v in variables.items() if k != "DATABASE_OWNER_URL"}
         env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), variables.get("PATH", os.defpath)])
         env |= {MARK: str(self.folder.path), "PYTHONUNBUFFERED": "1", "PORT": str(self.port), "HOST": "127.0.0.1"}
-        env |= {"ASSENT_ENVIRONMENT": "development"}
+        env |= {"ASSENT_ENVIRONMENT": "development", "ASSENT_PUBLIC_URL": self.public_url}
         env.setdefault("ASSENT_WORKDIR_ROOT", str(self.folder.path / "workdirs"))
         env.setdefault("LOG_LEVEL", "warning")
         env.setdefault("PYTHONWARNINGS", "ignore:You're running the worker")  # Celery's long warning about root
@@ -203,7 +205,9 @@ class Local:
         content = {
             "url": self.url,
             "api_key": self.key,
+            "public_url": self.public_url,
             "inbox_url": self.inbox_url,
+            "sign_in_url": self.sign_in_url,
             "flower_url": self.flower_url,
             "flower_user": user,
             "flower_password": password,
@@ -219,7 +223,7 @@ class Local:
     @property
     def inbox_url(self) -> str:
         """The inbox's URL, with the key that signs people in."""
-        return f"{self.url}/inbox#key={self.key}"
+        return f"{self.public_url}/inbox#key={self.key}"
 
     @property
     def flower_url(self) -> str:

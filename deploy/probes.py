@@ -21,12 +21,12 @@ class Workers:
         self._celery: Any = Celery(broker=redis_url, broker_transport_options=limits)
 
     def answer(self) -> bool:
-        """True if the workers for turns, tools and sweeps answer a ping within half a second."""
+        """True if the workers for turns, tools, sweeps and deliveries answer a ping within half a second."""
         try:
             replies: list[dict[str, object]] = self._celery.control.ping(timeout=0.5)
         except OperationalError:
             return False
-        return {name.partition("@")[0] for reply in replies for name in reply} >= {"turns", "tools", "sweeps"}
+        return {name.partition("@")[0] for reply in replies for name in reply} >= {"turns", "tools", "sweeps", "deliver"}
 
 
 class ShellProbe:

@@ -17,6 +17,7 @@ _READY = """
 Assent is up.
 
   inbox    {inbox_url}
+  sign in  {sign_in_url}   (works once; `{assent} people invite` makes more)
   API      {url}
   key      {key}
   Flower   {flower_url}   name {flower_user}, password {flower_password}
@@ -42,6 +43,7 @@ def ready(local: "Local", *, sample: bool) -> None:
     text = _READY.format(
         url=local.url,
         inbox_url=local.inbox_url,
+        sign_in_url=local.sign_in_url,
         key=local.key,
         flower_url=local.flower_url,
         flower_user=user,

@@ -3,6 +3,8 @@
 from models.audit.acts import Audit
 from models.audit.seals import Seal, Sealed
 from models.audit.text import AuditText
+from models.outbox.delivery import Delivery
+from models.outbox.endpoint import Endpoint
 from models.people.ceremony import Ceremony
 from models.people.delegation import Delegation
 from models.people.group import Group, Membership
@@ -17,6 +19,7 @@ from models.session.attempt import Attempt
 from models.session.call_input import CallInput
 from models.session.call_result import CallResult
 from models.session.event import Event
+from models.session.evidence import Evidence
 from models.session.grant import Grant
 from models.session.reply import Reply
 from models.session.session import Session
@@ -36,7 +39,7 @@ from models.workspace.workspace import Workspace
 
 _OF_SESSIONS = (
     *(Session, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
-    *(Approval, Vote, Event, Work, Grant),
+    *(Approval, Vote, Evidence, Event, Work, Grant),
 )
 _OF_PEOPLE = (Organization, Person, Identity, Member, Group, Membership, Delegation, Invitation, SignIn, Passkey, Ceremony)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
@@ -51,6 +54,8 @@ TABLES = (
     Listing,
     *_OF_PEOPLE,
     *_OF_SESSIONS,
+    Endpoint,
+    Delivery,
     *_OF_THE_AUDIT,
     Answer,
     SweepFailure,

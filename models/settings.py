@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from models.pure.networks import PrivateHosts
+
 
 class Settings(BaseSettings):
     """Each setting's environment variable is `ASSENT_` and the field's name, except for a few well-known variables."""
@@ -100,12 +102,12 @@ class Settings(BaseSettings):
     """How long an MCP server may take to start or be reached, and again to list its tools."""
     mcp_idle_seconds: float = 60
     """After this time without a call, an MCP server is disconnected; one that Assent started is ended."""
-    mcp_http: bool = False
-    """Allow http:// and private addresses in the URLs of MCP servers that clients name."""
     mcp_response_bytes: int = Field(20_000_000, ge=1)
-    """Longest message that is read from an MCP server."""
+    """The longest answer of an MCP server that is used, in bytes. Over HTTP no more is read."""
     toolsets: str = ""
     """Toolsets beside those of installed packages (entry points `assent.toolsets`): `module:attribute`, with spaces between."""
+    toolset_path: str = "."
+    """Folders of a team's code, which only the processes of toolsets have on their module path, with `:` between."""
     toolset_workspaces: dict[str, list[Annotated[str, Field(pattern=r"^wrkspc_\w+$")]]] = {}
     """The only workspaces that may use an `assent:NAME`, by its name, as JSON: `{"billing": ["wrkspc_..."]}`. To others, a limited
     toolset or MCP server does not exist. One that is not named here is for all."""
@@ -119,6 +121,14 @@ class Settings(BaseSettings):
     """Time until people are reminded of a pending approval, unless the tool, the agent or the workspace sets its own."""
     grant_seconds: float = Field(30 * 86_400, gt=0)
     """Lifetime of a standing grant (scope `always`), unless the decision sets its own."""
+
+    # Webhooks
+    webhook_seconds: float = Field(15, gt=0, le=60)
+    """Time limit of one attempt at a delivery."""
+    allowed_private_hosts: str = ""
+    """Hosts and networks that URLs of clients may lead to though they are private, and by http://: names and CIDRs, by spaces."""
+    delivery_seconds: float = Field(30 * 86_400, ge=4 * 86_400)
+    """How long a delivery that has ended is kept, to be looked at or sent again."""
 
     # The audit
     seal_seconds: float = 5
@@ -208,6 +218,20 @@ class Settings(BaseSettings):
             except ValueError as error:
                 raise ValueError(f"ASSENT_TRUSTED_PROXIES: {error}. Name networks such as 10.0.0.0/8 or 2001:db8::/32.") from None
         return value
+
+    @field_validator("allowed_private_hosts")
+    @classmethod
+    def _hosts(cls, value: str) -> str:
+        try:
+            PrivateHosts.of(value)
+        except ValueError as error:
+            raise ValueError(f"ASSENT_ALLOWED_PRIVATE_HOSTS: {error}") from None
+        return value
+
+    @cached_property
+    def private_hosts(self) -> PrivateHosts:
+        """Parsed `allowed_private_hosts`."""
+        return PrivateHosts.of(self.allowed_private_hosts)
 
     @cached_property
     def proxy_networks(self) -> list[IPv4Network | IPv6Network]:

@@ -18,8 +18,8 @@ from models.settings import Settings, settings
 
 log = logging.getLogger(__name__)
 
-PROCESSES = ("web", "turns", "tools", "sweeps", "beat", "flower")
-_ROWS = ("web", "turns", "tools", "sweeps")
+PROCESSES = ("web", "turns", "tools", "sweeps", "deliver", "beat", "flower")
+_ROWS = ("web", "turns", "tools", "sweeps", "deliver")
 """The processes that read and write rows. Beat and Flower need Redis alone."""
 
 PRIVATE: dict[str, tuple[str, ...]] = {
@@ -32,8 +32,10 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "ASSENT_AUDIT_KEY_FILE": ("sweeps",),
     "ASSENT_AUDIT_HEADS_FILE": ("sweeps",),
     "ASSENT_ISSUER_SECRETS": ("web",),
+    "ASSENT_PUBLIC_URL": PROCESSES,  # no secret
     "ASSENT_MCP_CONFIG": ("tools",),
     "ASSENT_TOOLSETS": ("tools",),
+    "ASSENT_TOOLSET_PATH": ("tools",),
     "ASSENT_TOOLSET_WORKSPACES": ("tools",),
     "FLOWER_*": ("flower",),
     "*_PROXY": ("turns", "tools"),  # a proxy's URL may hold a password
@@ -42,6 +44,7 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "WEB_*": ("web",),
     "TOOLS_CONCURRENCY": ("tools",),
     "SWEEPS_CONCURRENCY": ("sweeps",),
+    "DELIVER_CONCURRENCY": ("deliver",),
 }
 """The only processes that get a variable, by its name or pattern. The first matching row counts."""
 

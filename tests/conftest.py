@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import psutil
 import psycopg
 import pytest
@@ -34,6 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Images often set this variable. Each of the hundreds of processes of a run would then compile all that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    hypothesis.settings.register_profile("assent", deadline=None)  # a busy machine is no fault of the code's
+    hypothesis.settings.load_profile("assent")
     if not hasattr(config, "workerinput"):
         os.environ[RUN] = f"{tempfile.mkdtemp(prefix='assent-test-')}:{os.getpid()}"
 
@@ -125,7 +128,7 @@ def private_key() -> str:
 def api(private_key: str, database_urls: DatabaseUrls, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The API's address, with default settings. Streams poll the database often, so that no test waits for a tick.
 
-    The API knows the public half of the audit's key, as in production.
+    The API knows the public half of the audit's key, as in production. Attempts to sign in have no limit.
     """
     from doors.served import served
 
@@ -133,7 +136,9 @@ def api(private_key: str, database_urls: DatabaseUrls, redis_url: str, tmp_path_
 
     public = seal_key.read_private(private_key).public.text
     log = tmp_path_factory.mktemp("api") / "log"
-    with served(log, ASSENT_STREAM_POLL_SECONDS="0.2", ASSENT_AUDIT_PUBLIC_KEYS=public) as url:
+    with served(
+        log, ASSENT_STREAM_POLL_SECONDS="0.2", ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND="0", ASSENT_AUDIT_PUBLIC_KEYS=public
+    ) as url:
         yield url
 
 

@@ -6,6 +6,7 @@ with anna.client(api) as client:                          an httpx client with t
 anna.enter(context, api)                                  a Playwright context with the cookie
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from models.audit.principal import system
 from models.database import clock, ids
 from models.database.transactions import transaction
 from models.people.group import Group, Membership
+from models.people.invitation import Invitation
 from models.people.member import Member
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
@@ -53,6 +55,40 @@ class Somebody:
         """Sign in a Playwright context."""
         [(name, value)] = self.cookie(url).items()
         context.add_cookies([{"name": name, "value": value, "url": url, "httpOnly": True, "sameSite": "Lax"}])
+
+
+class Visitor(httpx.Client):
+    """Somebody's browser, without JavaScript: it keeps cookies, and sends forms with the token of the page that they are on."""
+
+    def __init__(self, url: str, **more: Any) -> None:
+        headers = {"origin": url, "sec-fetch-site": "same-origin"} | more.pop("headers", {})
+        super().__init__(base_url=url, headers=headers, trust_env=False, timeout=20, **more)
+
+    def submit(self, page: str, to: str = "", **fields: str) -> httpx.Response:
+        """Load a page, and send its form to `to`, or to the page's own address."""
+        shown = self.get(page)
+        assert shown.status_code == 200, shown.text
+        token = re.search(r'name="csrf_token" value="([0-9a-f]{64})"', shown.text)
+        assert token, shown.text
+        return self.post(to or page, data={"csrf_token": token[1]} | fields)
+
+    def signed_in(self) -> bool:
+        """True if the browser's cookie opens a page."""
+        return self.get("/inbox/account").status_code == 200
+
+
+def invited(stage: Stage, role: Role = "approver", email: str = "anna@example.com", **more: Any) -> str:
+    """The path of a one-time link."""
+    with transaction(stage.workspace_id) as db:
+        secret = Invitation.create(db, email, role, by=system("test", stage.workspace_id), **more)[1]
+    return f"/sign-in/link/{secret}"
+
+
+def acts_of(stage: Stage, prefix: str = "person.") -> list[tuple[str, str]]:
+    """Who did what to people, in order: principal and action."""
+    with transaction(stage.workspace_id) as db:
+        found = db.rows("SELECT principal, action FROM audit WHERE action LIKE %(like)s ORDER BY seq", like=f"{prefix}%")
+        return [(principal, action) for principal, action in found]
 
 
 def member(stage: Stage, role: Role = "approver", *, email: str = "", groups: Iterable[str] = ()) -> Somebody:

@@ -12,6 +12,7 @@ Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 AgentId = Annotated[str, Field(examples=[IDS["agent_id"]])]
 ApiKeyId = Annotated[str, Field(examples=[IDS["api_key_id"]])]
 ApprovalId = Annotated[str, Field(examples=[IDS["approval_id"]])]
+DeliveryId = Annotated[str, Field(examples=[IDS["delivery_id"]])]
 EnvironmentId = Annotated[str, Field(examples=[IDS["environment_id"]])]
 EventId = Annotated[str, Field(examples=[IDS["event_id"]])]
 GrantId = Annotated[str, Field(examples=[IDS["grant_id"]])]
@@ -21,6 +22,7 @@ RequestId = Annotated[str, Field(examples=[IDS["request_id"]])]
 SessionId = Annotated[str, Field(examples=[IDS["session_id"]])]
 ThreadId = Annotated[str, Field(examples=[IDS["thread_id"]])]
 UserId = Annotated[str, Field(examples=[IDS["user_id"]])]
+WebhookId = Annotated[str, Field(examples=[IDS["webhook_id"]])]
 WorkId = Annotated[str, Field(examples=[IDS["work_id"]])]
 WorkspaceId = Annotated[str, Field(examples=[IDS["workspace_id"]])]
 Empty = Annotated[list[Any], Field(max_length=0)]
@@ -30,7 +32,7 @@ Metadata = dict[str, str]
 class Answer(BaseModel):
     """A JSON object in an answer."""
 
-    model_config = ConfigDict(strict=True, frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(strict=True, frozen=True)
 
 
 class Page(Answer, Generic[T]):

@@ -30,7 +30,9 @@ ELSEWHERE = {
     "approvals": "api.cli.approvals",
     "audit": "api.cli.audit",
     "grants": "api.cli.grants",
+    "groups": "api.cli.groups",
     "keys": "api.cli.keys",
+    "people": "api.cli.people",
     "tools": "workers.tools.cli",  # imported by name, since the API must not import tools
 }
 """Commands with a file of their own, which is imported when the command runs."""
@@ -125,6 +127,8 @@ def use(folder: Path) -> None:
     if "DATABASE_URL" not in os.environ:
         for name in ("database_url", "database_system_url", "database_owner_url"):
             os.environ[name.upper()] = running[name]
+    if "public_url" in running:
+        os.environ.setdefault("ASSENT_PUBLIC_URL", running["public_url"])
 
 
 @contextmanager

@@ -67,8 +67,8 @@ def delete(db: Db, principal: Principal, _body: Nothing, rbac_group_id: str) -> 
 def members(db: Db, _principal: Principal, query: CursorPage, rbac_group_id: str) -> Json:
     """List the people in a group, the last added first."""
     Group.find(db, rbac_group_id)
-    wanted = Wanted(Membership).equal(group_id=rbac_group_id)
-    rows, after = page(db, wanted, LAST_ADDED, query.limit, query.page)
+    matching = Wanted(Membership).equal(group_id=rbac_group_id)
+    rows, after = page(db, matching, LAST_ADDED, query.limit, query.page)
     ids = [row.person_id for row in rows]
     emails = {person.id: person.email for person in db.find(Person, "WHERE id = ANY(%(ids)s)", ids=ids)}
     return {"data": [_member(row, emails[row.person_id]) for row in rows], "next_page": after}

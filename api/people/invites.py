@@ -8,7 +8,7 @@ from api.answers import people as answers
 from api.door import Json, reads, writes
 from api.paging import Wanted
 from api.people.listing import page_of, rows_of
-from api.people.rights import check_role, link
+from api.people.rights import check_role
 from api.requests.base import NoQuery, Nothing
 from api.requests.people import InviteCreate, InviteList
 from api.wire import time
@@ -16,7 +16,7 @@ from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
 from models.errors import NotFound
-from models.people.invitation import Invitation
+from models.people.invitation import Invitation, link_of
 from models.people.person import normalized
 from models.people.roles import wire_role
 
@@ -35,12 +35,12 @@ _STATUS = {
 @reads(InviteList, "admin", answer=answers.InvitePage)
 def index(db: Db, _principal: Principal, query: InviteList) -> Json:
     """List the workspace's invitations, newest first."""
-    wanted = Wanted(Invitation).where("NOT renews").where("deleted_at IS NULL")
+    matching = Wanted(Invitation).where("NOT renews").where("deleted_at IS NULL")
     if query.email:
-        wanted = wanted.equal(email=normalized(query.email))
+        matching = matching.equal(email=normalized(query.email))
     if query.statuses:
-        wanted = wanted.where("(" + " OR ".join(f"({_STATUS[status]})" for status in query.statuses) + ")")
-    rows, has_more = rows_of(db, wanted, query, "id")
+        matching = matching.where("(" + " OR ".join(f"({_STATUS[status]})" for status in query.statuses) + ")")
+    rows, has_more = rows_of(db, matching, query, "id")
     now = clock.now(db)
     return page_of([wire(row, now) for row in rows], has_more=has_more)
 
@@ -61,7 +61,7 @@ def create(db: Db, principal: Principal, body: InviteCreate) -> Json:
     """
     check_role(principal, body.given_role)
     row, secret = Invitation.create(db, body.email, body.given_role, group_ids=body.rbac_group_ids, by=principal)
-    return wire(row, clock.now(db)) | {"url": link(secret)}
+    return wire(row, clock.now(db)) | {"url": link_of(secret)}
 
 
 @invites.delete("/<invite_id>")

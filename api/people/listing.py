@@ -13,19 +13,19 @@ from models.people.roles import ROLES, wire_role
 R = TypeVar("R")
 
 
-def rows_of(db: Db, wanted: Wanted[R], query: Listed, column: str) -> tuple[Sequence[R], bool]:
+def rows_of(db: Db, matching: Wanted[R], query: Listed, column: str) -> tuple[Sequence[R], bool]:
     """Return a page of rows by a unique column, newest first, and whether there are more in this direction. Raises Invalid."""
     if query.after_id and query.before_id:
         raise Invalid("before_id", "cannot be given together with after_id.")
     if query.roles:
         roles = [role for role in ROLES if wire_role(role) in query.roles]
-        wanted = wanted.where("role = ANY(%(roles)s)", roles=roles)
+        matching = matching.where("role = ANY(%(roles)s)", roles=roles)
     if query.after_id:
-        wanted = wanted.where(f"{column} < %(after)s", after=query.after_id)
+        matching = matching.where(f"{column} < %(after)s", after=query.after_id)
     if query.before_id:
-        wanted = wanted.where(f"{column} > %(before)s", before=query.before_id)
+        matching = matching.where(f"{column} > %(before)s", before=query.before_id)
     order = "ASC" if query.before_id else "DESC"
-    rows = wanted.select(db, f"ORDER BY {column} {order} LIMIT %(limit)s", limit=query.limit + 1)
+    rows = matching.select(db, f"ORDER BY {column} {order} LIMIT %(limit)s", limit=query.limit + 1)
     has_more, rows = len(rows) > query.limit, rows[: query.limit]
     return (rows[::-1] if query.before_id else rows), has_more
 

@@ -3,14 +3,8 @@
 from api import auth
 from models.audit.principal import Principal
 from models.people.roles import OWN, SCOPES_OF
-from models.settings import settings
 
 
 def check_role(principal: Principal, role: str) -> None:
     """Raise Denied (403) unless the principal has each scope that the role gives. Only people have the scope `own`."""
     auth.require(principal, *sorted(SCOPES_OF[role] - {OWN} | ({"read"} if role == "approver" else set())))
-
-
-def link(secret: str) -> str:
-    """Return the one-time link of an invitation."""
-    return f"{settings().public_url.rstrip('/')}/sign-in/link/{secret}"

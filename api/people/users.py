@@ -9,7 +9,7 @@ from api.door import Json, reads, writes
 from api.paging import Wanted
 from api.people.invites import wire as wire_of_invite
 from api.people.listing import page_of, rows_of
-from api.people.rights import check_role, link
+from api.people.rights import check_role
 from api.requests.base import NoQuery, Nothing
 from api.requests.people import UserList, UserUpdate
 from api.wire import time
@@ -18,7 +18,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.errors import Invalid
 from models.people.group import Membership
-from models.people.invitation import Invitation
+from models.people.invitation import Invitation, link_of
 from models.people.member import Member
 from models.people.person import Person, normalized
 from models.people.roles import Role, wire_role
@@ -31,10 +31,10 @@ users = Blueprint("users", __name__, url_prefix="/v1/organizations/users")
 @reads(UserList, "admin", answer=answers.UserPage)
 def index(db: Db, _principal: Principal, query: UserList) -> Json:
     """List the people of the workspace, the last added first."""
-    wanted = Wanted(Member).where("deactivated_at IS NULL")
+    matching = Wanted(Member).where("deactivated_at IS NULL")
     if query.email:
-        wanted = wanted.where("person_id = (SELECT id FROM person WHERE email = %(email)s)", email=normalized(query.email))
-    rows, has_more = rows_of(db, wanted, query, "person_id")
+        matching = matching.where("person_id = (SELECT id FROM person WHERE email = %(email)s)", email=normalized(query.email))
+    rows, has_more = rows_of(db, matching, query, "person_id")
     return page_of(_users(db, rows), has_more=has_more)
 
 
@@ -85,7 +85,7 @@ def renew(db: Db, principal: Principal, _body: Nothing, user_id: str) -> Json:
     """
     check_role(principal, Member.find(db, user_id).role)
     row, secret = Invitation.renew(db, user_id, by=principal)
-    return wire_of_invite(row, clock.now(db)) | {"url": link(secret)}
+    return wire_of_invite(row, clock.now(db)) | {"url": link_of(secret)}
 
 
 def _meant(body: UserUpdate, member: Member) -> Role:

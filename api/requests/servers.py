@@ -2,24 +2,20 @@
 
 import re
 from collections.abc import Container, Mapping
-from ipaddress import IPv6Address
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
 from api.requests.base import Body
 from api.requests.toolsets import ServerName, twice
+from api.requests.urls import outside_url
 from models.database.rows import Db
 from models.errors import Invalid
 from models.pure.naming import OURS
-from models.settings import settings
 from models.workspace import toolset
 
 MAX_SERVERS = 20
 _OURS = re.compile(OURS + r"[a-z0-9][a-z0-9_-]{0,63}")
-_URL = re.compile(r"(https?)://[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%#-]+")
-_HOST = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?\.?")
 
 
 def _address(url: str) -> str:
@@ -28,24 +24,7 @@ def _address(url: str) -> str:
         if not _OURS.fullmatch(url):
             raise ValueError(f"{url[:80]!r} must be {OURS} and a name of a-z, 0-9, _ and -, of at most 64 characters.")
         return url
-    match = _URL.fullmatch(url)
-    if match is None:
-        raise ValueError(f"must be https://HOST/PATH, in ASCII and with all else percent-encoded, or {OURS}NAME.")
-    if match[1] == "http" and not settings().mcp_http:
-        raise ValueError("must be https://: anybody on the network could read and change http:// requests.")
-    if "#" in url:
-        raise ValueError("must have no fragment (#...), which is never sent to a server.")
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-        numbered = "[" in parts.netloc and IPv6Address(host)
-    except ValueError as error:
-        raise ValueError(f"is not a URL: {error}.") from None
-    if "@" in parts.netloc:
-        raise ValueError("must have no user and no password: everybody who sees the agent would see them.")
-    if not (numbered or _HOST.fullmatch(host)) or "%" in host or port == 0:
-        raise ValueError(f"names no valid host: {parts.netloc[:80]!r}.")
-    return url
+    return outside_url(url)
 
 
 class McpServer(Body):

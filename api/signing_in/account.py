@@ -80,8 +80,8 @@ def set_password(person: PersonPrincipal) -> Response:
     if not settings().passwords:
         raise Denied(403, "Passwords are switched off here; the server's setting is ASSENT_PASSWORDS.")
     check_recent(person)
-    given = request.form.get("password", "")
-    password_hash = password.hashed(given) if given else None
+    new_password = request.form.get("password", "")
+    password_hash = password.hashed(new_password) if new_password else None
     with transaction(person.workspace_id) as db:
         password.store(db, person.person_id, password_hash, by=person)
         SignIn.end_all(db, person.person_id, by=person, but=person.sign_in_id)
@@ -92,12 +92,12 @@ def set_password(person: PersonPrincipal) -> Response:
 @page("read or own")
 def move(person: PersonPrincipal) -> Response:
     """Go to another workspace of the person, for whom an issuer or the proxy has vouched."""
-    wanted = request.form.get("workspace_id", "")
+    workspace_id = request.form.get("workspace_id", "")
     with transaction(person.workspace_id) as db:
         method = SignIn.method_of(db, person.sign_in_id) if _can_move(db, person) else ""
-    if not method or wanted not in workspaces_of(person.person_id):
+    if not method or workspace_id not in workspaces_of(person.person_id):
         raise Denied(403, "Sign in to that workspace by itself: a link, a passkey or a password opens one workspace.")
-    with transaction(wanted) as db:
+    with transaction(workspace_id) as db:
         there = Member.find(db, person.person_id).principal(db)
         secret = start(db, PersonPrincipal(**{**vars(there), "address": person.address}), method)
     return let_in(secret, None)

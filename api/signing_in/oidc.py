@@ -84,10 +84,10 @@ def redirect_uri(issuer: Issuer) -> str:
 
 
 def _issuer(name: str) -> Issuer:
-    found = issuers().get(name)
-    if found is None:
+    issuer = issuers().get(name)
+    if issuer is None:
         raise NotFound("issuer", name[:40])
-    return found
+    return issuer
 
 
 def _client(issuer: Issuer) -> OAuth2Client:
@@ -104,10 +104,10 @@ def _client(issuer: Issuer) -> OAuth2Client:
 
 
 def _metadata(issuer: Issuer) -> Json:
-    found = _get(f"{issuer.issuer_url.rstrip('/')}/.well-known/openid-configuration", issuer)
-    if found.get("issuer") != issuer.issuer_url:
+    metadata = _get(f"{issuer.issuer_url.rstrip('/')}/.well-known/openid-configuration", issuer)
+    if metadata.get("issuer") != issuer.issuer_url:
         raise Denied(403, f"{issuer.name}: its metadata name another issuer. Set issuer_url to the issuer's exact name.")
-    return found
+    return metadata
 
 
 def _claims(issuer: Issuer, code: str, begun: Json) -> Json:
@@ -163,7 +163,7 @@ def _arrival(issuer: Issuer, claims: Json) -> Arrival:
 
 def _get(url: str, issuer: Issuer) -> Json:
     try:
-        found: Json = httpx.get(url, timeout=SECONDS).raise_for_status().json()
+        document: Json = httpx.get(url, timeout=SECONDS).raise_for_status().json()
     except (httpx.HTTPError, ValueError) as error:
         raise Denied(503, f"{issuer.name} does not answer ({type(error).__name__}). Try again in a moment.") from error
-    return found
+    return document

@@ -59,10 +59,10 @@ def sign_in_by_passkey() -> Response:
     challenge = ceremonies.end("passkey")["challenge"]
     credential = _credential()
     with transaction() as db:
-        found = Passkey.look_up(db, base64url_to_bytes(credential["id"]))
-    if found is None:
+        place = Passkey.look_up(db, base64url_to_bytes(credential["id"]))
+    if place is None:
         raise Denied(403, _FAILED)
-    workspace_id, passkey_id = found
+    workspace_id, passkey_id = place
     with transaction(workspace_id) as db:
         passkey = db.get_one(Passkey, passkey_id, lock=True)
         passkey.sign_count = _verified(credential, challenge, passkey)
@@ -152,11 +152,11 @@ def _credential() -> dict[str, Any]:
     """Return what the browser says of a credential. Raises Denied for anything else."""
     text = request.form.get("credential", "")
     try:
-        found: dict[str, Any] = json.loads(text) if len(text) <= _MOST_BYTES else {}
-        base64url_to_bytes(found["id"])
+        credential: dict[str, Any] = json.loads(text) if len(text) <= _MOST_BYTES else {}
+        base64url_to_bytes(credential["id"])
     except (ValueError, TypeError, KeyError, RecursionError, AttributeError):
         raise Denied(403, "The browser sent no passkey. Try again, or sign in another way.") from None
-    return found
+    return credential
 
 
 def _verified(credential: dict[str, Any], challenge: str, passkey: Passkey) -> int:

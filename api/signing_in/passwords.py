@@ -43,7 +43,7 @@ def with_address(person: PersonPrincipal) -> PersonPrincipal:
     return PersonPrincipal(**{**vars(person), "address": client.address()})
 
 
-def _find(email: str, given: str) -> PersonPrincipal | None:
+def _find(email: str, attempt: str) -> PersonPrincipal | None:
     """Return the person whose password this is. It runs on a thread, since a comparison keeps the CPU for long."""
-    found = [person for person, stored in password.candidates(email) if password.fits(stored, given)]
-    return found[0] if found else None
+    people = [person for person, stored in password.candidates(email) if password.fits(stored, attempt)]
+    return people[0] if people else None

@@ -9,7 +9,7 @@ import itertools
 import re
 import secrets
 import select
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -39,6 +39,8 @@ class Statement(NamedTuple):
 
     sql: str
     values: dict[str, Any]
+    then: Callable[[Rows], None] | None = None
+    """Called with the statement's rows, once they are there."""
 
 
 class _Bound(NamedTuple):
@@ -70,7 +72,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         Raises psycopg's errors. The connection is closed after an interrupt, a time-out of the network, and a statement that must
         be prepared again; the last raises OperationalError, since another connection can run it.
         """
-        bound = [self._bind(*statement) for statement in statements]
+        bound = [self._bind(statement.sql, statement.values) for statement in statements]
         try:
             self.pgconn.enter_pipeline_mode()
             sent = [part for statement in bound for part in self._send(statement)]

@@ -162,7 +162,11 @@ class Db:
 
     def write(self, sql: str, **values: Any) -> None:
         """Queue a statement that returns no rows. Changes of rows are sent after it, unless `save` is called before."""
-        self._waiting.append(Statement(sql, values))
+        self.queue(Statement(sql, values))
+
+    def queue(self, statement: Statement) -> None:
+        """Queue a statement, whose rows its `then` gets when it has been sent."""
+        self._waiting.append(statement)
 
     def save(self) -> None:
         """Queue the appended rows, and the changes of this transaction's rows. Reads and the commit do this themselves."""
@@ -207,11 +211,15 @@ class Db:
 
     def _exchange(self, statements: Sequence[Statement]) -> list[Rows]:
         try:
-            return self.connection.exchange(statements)
+            results = self.connection.exchange(statements)
         except psycopg.Error as error:
             if error.sqlstate == STALE:
                 raise Stale(error.diag.message_primary) from error
             raise
+        for statement, rows in zip(statements, results, strict=True):
+            if statement.then:
+                statement.then(rows)
+        return results
 
     def _load(self, declared: type[T], record: Sequence[Any]) -> T:
         table = table_of(declared)

@@ -13,6 +13,7 @@ from models.flow.decisions import decide
 from models.flow.hosted_work import retire_work
 from models.flow.next_step import carry_on, stop
 from models.flow.questions import named
+from models.outbox.delivery import Caused, Delivery
 from models.session import confirmation
 from models.session.approval import Approval
 from models.session.attempt import Attempt
@@ -20,6 +21,7 @@ from models.session.call_events import RESULTS
 from models.session.call_result import CallResult
 from models.session.decision import Decision
 from models.session.event import Event
+from models.session.evidence import Evidence
 from models.session.grant import Grant
 from models.session.session import NO_USAGE, Session
 from models.session.stored_result import StoredResult
@@ -91,6 +93,7 @@ def create(
     speakers.check(db, session, speaker)
     person = {"on_behalf_of": f"user:{speaker}"} if speaker else {}
     session.note(principal, "session.created", session.id, agent=version.agent_id, version=version.version, **person)
+    Delivery.cause(db, Caused("session.created", session.id))
     db.insert(session)
     return session
 
@@ -133,10 +136,11 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     _quiet(db, session, principal, "deleted")
     session.note(principal, "session.deleted", session.id)
     db.save()  # the calls and approvals that were just ended, before their rows go
-    for table in (Event, Attempt, Vote, Approval, StoredResult, ToolCall, Turn, Work, Grant):
+    for table in (Event, Attempt, Vote, Evidence, Approval, StoredResult, ToolCall, Turn, Work, Grant):
         db.write(f'DELETE FROM "{table.__tablename__}" WHERE session_id = %(session)s', session=session.id)  # noqa: S608 - our own names
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)
+    Delivery.cause(db, Caused("session.deleted", session.id))
 
 
 def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:

@@ -63,8 +63,8 @@ def admit(arrival: Arrival) -> PersonPrincipal:
 def person_of(issuer: str, subject: str) -> str | None:
     """Return the id of the person with an account at a source, or None."""
     with transaction() as db:
-        found: str | None = db.value("SELECT assent_find_identity(%(i)s, %(s)s)", i=issuer, s=subject)
-    return found
+        person_id: str | None = db.value("SELECT assent_find_identity(%(i)s, %(s)s)", i=issuer, s=subject)
+    return person_id
 
 
 def workspaces_of(person_id: str) -> list[str]:
@@ -75,9 +75,9 @@ def workspaces_of(person_id: str) -> list[str]:
 
 def _known(db: Db, arrival: Arrival) -> str | None:
     """Return the id of the person: by the account, or by an address that the source has verified."""
-    found: str | None = db.value("SELECT assent_find_identity(%(i)s, %(s)s)", i=arrival.issuer, s=arrival.subject)
-    if found is not None:
-        return found
+    person_id: str | None = db.value("SELECT assent_find_identity(%(i)s, %(s)s)", i=arrival.issuer, s=arrival.subject)
+    if person_id is not None:
+        return person_id
     if not arrival.is_verified:
         raise NotAdmitted("The issuer has not verified the e-mail address of this account, which could be somebody else's.")
     return person.find(db, arrival.email)

@@ -108,14 +108,14 @@ class Group(Base):
         names = set(sorted(names)[:MOST_OF_ISSUER])
         db.write("SELECT pg_advisory_xact_lock(hashtextextended('groups ' || %(at)s, 0))", at=f"{db.workspace_id} {source}")
         of_issuer = db.find(cls, "WHERE source = %(source)s", source=source)
-        found = {row.name: row.id for row in of_issuer}
-        wanted = {found.get(name) or cls.create(db, name, source=source, by=by).id for name in sorted(names)}
+        id_of = {row.name: row.id for row in of_issuer}
+        target_ids = {id_of.get(name) or cls.create(db, name, source=source, by=by).id for name in sorted(names)}
         joined = "WHERE person_id = %(person)s AND group_id = ANY(%(groups)s)"
-        for row in db.find(Membership, joined, person=person_id, groups=sorted(found.values())):
-            if row.group_id not in wanted:
+        for row in db.find(Membership, joined, person=person_id, groups=sorted(id_of.values())):
+            if row.group_id not in target_ids:
                 row.delete(db, by=by)
-            wanted.discard(row.group_id)
-        for group_id in sorted(wanted):
+            target_ids.discard(row.group_id)
+        for group_id in sorted(target_ids):
             Membership.insert(db, group_id, person_id, by=by)
 
 

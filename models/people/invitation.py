@@ -92,6 +92,11 @@ class Invitation(Base):
         return cls._make(db, email, role, list(dict.fromkeys(group_ids)), renews=False, by=by, seconds=seconds)
 
     @classmethod
+    def of_operator(cls, db: Db, email: str, *, by: Principal) -> tuple["Invitation", str]:
+        """Return a link for an admin of a machine of one's own, who may be a member already: their ways to sign in stay."""
+        return cls._make(db, person.normalized(email), "admin", [], renews=False, by=by)
+
+    @classmethod
     def renew(cls, db: Db, person_id: str, *, by: Principal) -> tuple["Invitation", str]:
         """Return a new link for an active member who cannot sign in any more. Raises NotFound."""
         member = Member.find(db, person_id)
@@ -174,6 +179,11 @@ class Invitation(Base):
                 Membership.insert(db, group.id, person_id, by=by)
         acts.record(db, by, "person.link_used", row.id, {"user_id": person_id, "renewed": row.renews})
         return replace(member.principal(db), address=address)
+
+
+def link_of(secret: str) -> str:
+    """Return the one-time link of an invitation."""
+    return f"{settings().public_url.rstrip('/')}/sign-in/link/{secret}"
 
 
 _PENDING = "accepted_at IS NULL AND deleted_at IS NULL AND expires_at > assent_now()"

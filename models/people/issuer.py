@@ -49,12 +49,12 @@ class Source(BaseModel):
 
     def roles_of(self, names: Iterable[str]) -> dict[str, Role]:
         """Return the strongest role that people in these groups have in each workspace, by the workspace's id."""
-        names, found = list(names), {}
+        names, strongest = list(names), {}
         for role in reversed(ROLES):
             for entry in self.roles:
                 if entry.role == role and any(fnmatchcase(name, entry.group) for name in names):
-                    found[entry.workspace_id or self.workspace_id or settings().sign_in_workspace] = role
-        return found
+                    strongest[entry.workspace_id or self.workspace_id or settings().sign_in_workspace] = role
+        return strongest
 
     def groups_of(self, names: Iterable[str]) -> set[str]:
         """Return those of the groups that the configuration names."""
@@ -99,25 +99,25 @@ class Issuer(Source):
 
 def issuers() -> dict[str, Issuer]:
     """Return the configured issuers by name. Raises Misconfigured."""
-    given: list[dict[str, Any]] = settings().issuers
+    entries: list[dict[str, Any]] = settings().issuers
     if settings().issuers_file:
         try:
             read = json.loads(settings().issuers_file.read_text("utf-8"))  # type: ignore[union-attr]
         except (OSError, ValueError) as error:
             raise Misconfigured(f"ASSENT_ISSUERS_FILE: cannot be read as JSON: {error}") from None
-        given = [*given, *(read.get("issuers", []) if isinstance(read, dict) else read)]
-    found = [_valid(Issuer, entry, "ASSENT_ISSUERS") for entry in given]
-    if len({issuer.name for issuer in found}) < len(found):
+        entries = [*entries, *(read.get("issuers", []) if isinstance(read, dict) else read)]
+    configured = [_valid(Issuer, entry, "ASSENT_ISSUERS") for entry in entries]
+    if len({issuer.name for issuer in configured}) < len(configured):
         raise Misconfigured("ASSENT_ISSUERS: two issuers have the same name: rename one")
-    return {issuer.name: issuer for issuer in found}
+    return {issuer.name: issuer for issuer in configured}
 
 
 def proxy() -> Source | None:
     """Return the authenticating proxy, None without one. Raises Misconfigured."""
     if not settings().proxy_email_header:
         return None
-    found: Source = _valid(Source, {"name": PROXY, "roles": settings().proxy_roles}, "ASSENT_PROXY_ROLES")
-    return found
+    source: Source = _valid(Source, {"name": PROXY, "roles": settings().proxy_roles}, "ASSENT_PROXY_ROLES")
+    return source
 
 
 def check() -> None:

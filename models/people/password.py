@@ -1,5 +1,8 @@
 """Passwords of members, if the setting `passwords` allows them: Argon2id, per workspace."""
 
+import secrets
+from functools import cache
+
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
@@ -15,7 +18,12 @@ from models.people.principal import PersonPrincipal
 
 SHORTEST, LONGEST = 12, 256
 _HASHER = PasswordHasher()
-_NOBODYS = _HASHER.hash("nobody's password: what is compared when there is no other")
+
+
+@cache
+def _nobodys() -> str:
+    """Return a hash that no password fits, to be compared when there is no other."""
+    return _HASHER.hash(secrets.token_urlsafe())
 
 
 def hashed(password: str) -> str:
@@ -36,7 +44,7 @@ def candidates(email: str) -> list[tuple[PersonPrincipal | None, str]]:
 
     Never empty: for an unknown address there is a hash that fits nothing, so that the comparison takes as long.
     """
-    found: list[tuple[PersonPrincipal | None, str]] = []
+    members: list[tuple[PersonPrincipal | None, str]] = []
     try:
         with transaction() as db:
             person_id = person.find(db, email)
@@ -46,8 +54,8 @@ def candidates(email: str) -> list[tuple[PersonPrincipal | None, str]]:
         with transaction(workspace_id) as db:
             member = Member.find(db, str(person_id))
             if member.password_hash:
-                found.append((member.principal(db), member.password_hash))
-    return found or [(None, _NOBODYS)]
+                members.append((member.principal(db), member.password_hash))
+    return members or [(None, _nobodys())]
 
 
 def fits(password_hash: str, password: str) -> bool:

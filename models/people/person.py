@@ -37,9 +37,9 @@ class Person(Base):
         email = normalized(email)
         # Two invitations of one address may be accepted at once, in two workspaces.
         db.write("SELECT pg_advisory_xact_lock(hashtextextended('person ' || %(email)s, 0))", email=email)
-        found: str | None = find(db, email)
-        if found is not None:
-            return found
+        known_id = find(db, email)
+        if known_id is not None:
+            return known_id
         row = cls(id=ids.new("user"), email=email, name=name or email.partition("@")[0], created_at=clock.now(db))
         db.insert(row)
         return row.id
@@ -60,13 +60,13 @@ class Identity(Base):
 
 def find(db: Db, email: str) -> str | None:
     """Return the id of the person with this e-mail address, in any workspace."""
-    found: str | None = db.value("SELECT assent_find_person(%(email)s)", email=normalized(email))
-    return found
+    person_id: str | None = db.value("SELECT assent_find_person(%(email)s)", email=normalized(email))
+    return person_id
 
 
 def normalized(email: str) -> str:
     """Return the address in the form in which it is stored and compared. Raises Invalid."""
-    found = unicodedata.normalize("NFKC", email).strip().casefold()
-    if len(found) > MAX_EMAIL or not _EMAIL.fullmatch(found) or not found.isprintable():
+    address = unicodedata.normalize("NFKC", email).strip().casefold()
+    if len(address) > MAX_EMAIL or not _EMAIL.fullmatch(address) or not address.isprintable():
         raise Invalid("email", "must be an e-mail address such as anna@example.com.")
-    return found
+    return address

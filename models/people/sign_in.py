@@ -1,6 +1,7 @@
 """Sign-ins: a person's session in a browser. The cookie holds a secret, and the row the secret's SHA-256."""
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -32,6 +33,12 @@ _SEEN = """
     )
 """
 _OPEN = "ended_at IS NULL AND idle_until > assent_now() AND expires_at > assent_now()"
+_STILL_OPEN = f"""
+    SELECT id FROM sign_in WHERE id = ANY(%(ids)s) AND {_OPEN} AND EXISTS (
+        SELECT FROM member WHERE member.workspace_id = sign_in.workspace_id AND member.person_id = sign_in.person_id
+            AND deactivated_at IS NULL
+    )
+"""  # noqa: S608 - our own names
 
 
 class SignIn(Base):
@@ -97,6 +104,11 @@ class SignIn(Base):
         return str(db.value("SELECT method FROM sign_in WHERE id = %(id)s", id=sign_in_id) or "")
 
     @classmethod
+    def still_open(cls, db: Db, sign_in_ids: Iterable[str]) -> set[str]:
+        """Return those of the workspace's sign-ins that are open now, of people who are still active."""
+        return {id_ for (id_,) in db.rows(_STILL_OPEN, ids=sorted(sign_in_ids))}
+
+    @classmethod
     def end(cls, db: Db, person_id: str, sign_in_id: str, *, by: Principal) -> None:
         """End one sign-in of a member. Idempotent. Raises NotFound."""
         row = db.get(cls, sign_in_id, lock=True)
@@ -120,14 +132,14 @@ class SignIn(Base):
 
 
 @dataclass(frozen=True)
-class Found:
+class OpenSignIn:
     """An open sign-in, looked up by the secret in its cookie."""
 
     person: PersonPrincipal
     method: str
 
 
-def find(secret: str) -> Found | None:
+def find(secret: str) -> OpenSignIn | None:
     """Return the open sign-in with this secret. Nothing is cached: role, groups and the sign-in are as they are now."""
     with transaction() as db:
         rows = db.rows(_FIND, digest=sha256(secret), pause=timedelta(seconds=SEEN_SECONDS))
@@ -137,4 +149,4 @@ def find(secret: str) -> Found | None:
     if is_due:
         with transaction(workspace_id) as db:
             db.write(_SEEN, id=sign_in_id, idle=timedelta(seconds=settings().sign_in_idle_seconds))
-    return Found(of_person(person_id, workspace_id, role, frozenset(group_ids), sign_in_id=sign_in_id), method)
+    return OpenSignIn(of_person(person_id, workspace_id, role, frozenset(group_ids), sign_in_id=sign_in_id), method)

@@ -1,7 +1,10 @@
 """Validates a tool call's input against the tool's JSON Schema (Draft 2020-12). Errors name the field.
 
-Schemas come from clients and inputs from models, so validation must not block a process. Patterns are matched by a linear-time
-engine. Everything else has a quarter of a second of the thread's CPU time, which does not advance while the machine stands still.
+Schemas come from clients and inputs from models, so validation must not block a process, in which hundreds of other turns run. So
+RE2, which takes linear time, matches the patterns, and a check may take a quarter of a second of its thread's CPU. `jsonschema`
+offers neither, so this module extends its keywords, by its public `extend`. `jsonschema-rs` matches in linear time but has no time
+limit: a chain of `$ref` makes it hold the GIL without end. `tests/tools/test_a_schema_costs_no_more_than_its_turn.py` holds the
+limits, and fails when `jsonschema` no longer matches by backtracking.
 """
 
 import json

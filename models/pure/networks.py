@@ -1,7 +1,9 @@
 """Networks in CIDR notation, and which addresses are in them."""
 
+import re
 from collections.abc import Iterable, Sequence
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from models.errors import Invalid
 
@@ -39,3 +41,37 @@ def _plain(address: str) -> IPv4Address | IPv6Address:
     """Parse an address. An IPv4 address that an IPv6 socket reports becomes the IPv4 address."""
     ip = ip_address(address)
     return (ip.ipv4_mapped or ip) if isinstance(ip, IPv6Address) else ip
+
+
+@dataclass(frozen=True)
+class PrivateHosts:
+    """The hosts that may be reached though they are private, and without TLS: the operator's list."""
+
+    names: frozenset[str] = frozenset()
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+
+    @classmethod
+    def of(cls, text: str) -> "PrivateHosts":
+        """Read host names, addresses and CIDRs, separated by spaces or commas. Raises ValueError for any other text."""
+        names, networks = set[str](), list[IPv4Network | IPv6Network]()
+        for part in text.replace(",", " ").split():
+            try:
+                networks.append(ip_network(part))
+            except ValueError:
+                if not _HOST.fullmatch(part.lower()):
+                    raise ValueError(f"{part[:80]!r} is neither a host name nor a network such as 10.0.0.0/8.") from None
+                names.add(part.lower())
+        return cls(frozenset(names), tuple(networks))
+
+    def have(self, host: str, address: str = "") -> bool:
+        """True if the list names the host, or the network of the host's address. A host that is an address needs no other."""
+        if host.lower().rstrip(".") in self.names:
+            return True
+        try:
+            ip = ip_address(address or host.strip("[]"))
+        except ValueError:
+            return False
+        return any(ip in network for network in self.networks)
+
+
+_HOST = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")

@@ -53,9 +53,24 @@ WORK = {
     "stopped": "Over; a session that needs a worker again gets new work.",
 }
 
-STATUSES = {"session": SESSION, "turn": TURN, "tool_call": TOOL_CALL, "approval": APPROVAL, "work": WORK}
+DELIVERY = {
+    "queued": "Due at `due_at`; left by the claim of a worker.",
+    "running": "A worker sends it; a crash leaves it to the rescue sweep.",
+    "done": "The endpoint answered with a 2xx.",
+    "failed": "No attempt was answered with a 2xx, and none is left; a person can have it sent again.",
+    "cancelled": "Its endpoint was disabled before it could be sent.",
+}
+
+STATUSES = {"delivery": DELIVERY, "session": SESSION, "turn": TURN, "tool_call": TOOL_CALL, "approval": APPROVAL, "work": WORK}
 
 TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
+    "delivery": {
+        "queued": frozenset({"running", "cancelled"}),
+        "running": frozenset({"done", "queued", "failed", "cancelled"}),
+        "done": frozenset({"queued"}),
+        "failed": frozenset({"queued"}),
+        "cancelled": frozenset({"queued"}),
+    },
     "session": {
         "idle": frozenset({"running", "terminated"}),
         "running": frozenset({"waiting", "rescheduling", "stopping", "idle"}),

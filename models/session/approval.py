@@ -13,6 +13,7 @@ from models.audit.text import Text
 from models.database import ids
 from models.database.rows import Db, Query, select
 from models.database.tables import Base
+from models.database.transactions import outbox
 from models.errors import Conflict
 from models.policy.ruling import Asking
 from models.pure import masking
@@ -21,6 +22,7 @@ from models.pure.quorum import Quorum
 from models.session import confirmation
 from models.session.call_input import CallInput
 from models.session.decision import Decision
+from models.session.evidence import SHOWN_WITH_FILES, look_hint
 from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.vote import Vote
@@ -182,6 +184,11 @@ class Approval(Base):
         of = "WHERE session_id = %(session)s AND status = 'pending' ORDER BY created_at, id"
         return db.find(cls, of, session=session_id)
 
+    @classmethod
+    def mark(cls, db: Db) -> str:
+        """A text that changes when an approval of the workspace is added, or one of those that are due next is decided or moved."""
+        return str(db.value(_MARK))
+
     @property
     def told(self) -> dict[str, Any]:
         """What the call's event says of it."""
@@ -289,6 +296,8 @@ class Approval(Base):
     def put(self, db: Db, session: Session, principal: Principal) -> None:
         """Insert it and say that it was asked: an event for who asks for approvals, and the audit."""
         db.insert(self)
+        if self.kind == "tool_call" and self.tool in SHOWN_WITH_FILES:
+            outbox(db).hints.append(look_hint(self.id, self.session_id, self.workspace_id))
         told = {"approval_id" if name == "id" else name: value for name, value in self.told.items()}
         session.emit(db, "approval.requested", told | {"tool_use_id": self.tool_call_id, "tool": self.tool})
         session.note(
@@ -336,3 +345,13 @@ class Approval(Base):
         hashes = {"input_sha256": self.input_sha256} | ({"decided_sha256": self.decided_sha256} if self.decided_sha256 else {})
         session.note(principal, f"approval.{kind}", self.id, status=status, **hashes, **echoes.value(decision.noted))
         return event_id
+
+
+_MARK = """
+    SELECT concat(
+        (SELECT id FROM approval ORDER BY created_at DESC, id DESC LIMIT 1), ' ',
+        (SELECT bit_xor(hashtextextended(id || expires_at, 0)) FROM (
+            SELECT id, expires_at FROM approval WHERE status = 'pending' ORDER BY expires_at, id LIMIT 500
+        ) next)
+    )
+"""

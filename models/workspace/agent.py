@@ -43,6 +43,7 @@ from models.database import clock, ids
 from models.database.rows import Db, select
 from models.database.tables import Base
 from models.errors import Conflict, Invalid, NotFound
+from models.outbox.delivery import Caused, Delivery
 from models.pure.canonical import canonical
 
 TOOLSET = "agent_toolset_20260401"
@@ -71,6 +72,7 @@ class Agent(Base):
         agent = cls(id=ids.new("agent"), workspace_id=principal.workspace_id, version=1, created_at=now, updated_at=now)
         db.insert(agent)
         acts.record(db, principal, "agent.created", agent.id, {"name": Text(body["name"])})
+        Delivery.cause(db, Caused("agent.created", agent.id))
         return agent, agent._append(db, body)
 
     @classmethod
@@ -122,6 +124,7 @@ class Agent(Base):
         self.updated_at = clock.now(db)
         fields = sorted(k for k in changes if canonical(body[k]) != canonical(head.body.get(k)))
         acts.record(db, principal, "agent.updated", self.id, {"version": self.version, "fields": fields})
+        Delivery.cause(db, Caused("agent.updated", self.id))
         return self._append(db, body)
 
     def archive(self, db: Db, principal: Principal) -> None:
@@ -129,6 +132,7 @@ class Agent(Base):
         if self.archived_at is None:
             self.archived_at = self.updated_at = clock.now(db)
             acts.record(db, principal, "agent.archived", self.id, {"version": self.version})
+            Delivery.cause(db, Caused("agent.archived", self.id))
 
     def _append(self, db: Db, body: dict[str, Any]) -> "AgentVersion":
         row = AgentVersion(

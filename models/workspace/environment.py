@@ -14,6 +14,7 @@ from models.database import clock, ids
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Conflict, Invalid, NotFound
+from models.outbox.delivery import Caused, Delivery
 from models.workspace.api_key import ApiKey
 
 BUILT_IN = "default"
@@ -95,6 +96,7 @@ class Environment(Base):
         )
         db.insert(row)
         acts.record(db, principal, "environment.created", row.id, {"name": Text(name), "built_in": built_in})
+        Delivery.cause(db, Caused("environment.created", row.id))
         return row
 
     @classmethod
@@ -142,6 +144,7 @@ class Environment(Base):
             setattr(self, key, value)
         self.updated_at = clock.now(db)
         acts.record(db, principal, "environment.updated", self.id, {"fields": sorted(k.rstrip("_") for k in new)})
+        Delivery.cause(db, Caused("environment.updated", self.id))
 
     def archive(self, db: Db, principal: Principal) -> None:
         """Refuse new sessions from now on. Idempotent. Raises Conflict for the built-in environment."""
@@ -149,6 +152,7 @@ class Environment(Base):
         if self.archived_at is None:
             self.archived_at = self.updated_at = clock.now(db)
             acts.record(db, principal, "environment.archived", self.id, {"name": Text(self.name)})
+            Delivery.cause(db, Caused("environment.archived", self.id))
 
     def delete(self, db: Db, principal: Principal) -> None:
         """Delete the row, and revoke its keys. Raises Conflict for the built-in environment, and while sessions refer to it."""
@@ -159,6 +163,7 @@ class Environment(Base):
             raise Conflict("Sessions refer to this environment: delete them first, or archive the environment instead.")
         ApiKey.revoke_all(db, self.id, by=principal)
         acts.record(db, principal, "environment.deleted", self.id, {"name": Text(self.name)})
+        Delivery.cause(db, Caused("environment.deleted", self.id))
         db.delete(self)
 
     @property

@@ -16,6 +16,8 @@ from werkzeug.test import TestResponse
 from models.audit import seals, signer
 from models.database.tables import Base
 from models.database.transactions import transaction
+from models.outbox.delivery import Delivery
+from models.outbox.endpoint import Endpoint
 from models.people.delegation import Delegation
 from models.people.invitation import Invitation
 from models.people.passkey import Passkey
@@ -70,6 +72,7 @@ class World:
             assert seals.seal(self.workspace_id, [self.session_id, self.workspace_id], by)
         sweep_failure.step_back("rescue", self.session_id, self.workspace_id)
         self._people()
+        self._webhooks()
         self._votes()
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
@@ -83,6 +86,17 @@ class World:
             credential = f"credential of {self.anna.person_id}".encode()
             Passkey.add(db, by.person_id, credential_id=credential, public_key=b"key", sign_count=0, name="Phone", by=by)
             self.ids["invite_id"] = Invitation.create(db, f"{self.workspace_id}@example.com", "viewer", by=by)[0].id
+
+    def _webhooks(self) -> None:
+        """An endpoint, and a delivery that has failed."""
+        with transaction(self.workspace_id) as db:
+            endpoint = Endpoint.create(
+                db, self.stage.principal, url="https://example.com", enabled_events=["agent.archived"], name="", description=""
+            )
+            delivery = Delivery.test(db, endpoint, "agent.archived")
+            db.move(delivery, "running", fence=1)
+            db.move(delivery, "failed", ended_at=delivery.created_at)
+            self.ids |= {"webhook_id": endpoint.id, "delivery_id": delivery.id}
 
     def _votes(self) -> None:
         """A vote, a delegation, and a halt that is over."""
