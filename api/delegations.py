@@ -26,7 +26,10 @@ _LIVE = "(ended_at IS NULL AND ends_at > assent_now())"
 @delegations.get("")
 @reads(DelegationList, "read or own", answer=Page[answers.Delegation])
 def index(db: Db, principal: Principal, query: DelegationList) -> Json:
-    """List delegations, newest first. A person whose role reads only their own approvals gets those from and to them."""
+    """List delegations, newest first.
+
+    A person whose role reads only their own approvals gets those from and to them.
+    """
     matching = Wanted(Delegation)
     if "read" not in principal.scopes:
         matching = matching.where(_OWN, me=principal.id)
@@ -58,7 +61,10 @@ def give(db: Db, principal: Principal, body: DelegationGive) -> Json:
 @delegations.delete("/<delegation_id>")
 @writes(Nothing, "approvals or admin", once=True, answer=answers.Delegation)
 def end(db: Db, principal: Principal, _body: Nothing, delegation_id: str) -> Json:
-    """End a delegation before its time. Its giver, its receiver and admins may do so. Idempotent."""
+    """End a delegation before its time.
+
+    Its giver, its receiver and admins may do so. Idempotent.
+    """
     row = Delegation.find(db, delegation_id, lock=True)
     if "admin" not in principal.scopes and principal.id not in {row.from_person_id, row.to_person_id}:
         raise NotFound("delegation", delegation_id)
