@@ -4,14 +4,13 @@ Characters that a terminal would obey or hide (escapes, right-to-left marks) are
 """
 
 import hashlib
-import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
 import click
 import rfc8785
 
-from models.pure.prompting import BLANK
+from models.pure.visible import visible
 
 REACHES = {"once": "this call", "session": "for the rest of this session", "always": "in every session of this agent"}
 _TIMEOUTS = {"deny": "then it is not run", "end_run": "then the run ends", "allow": "then it is allowed"}
@@ -100,14 +99,3 @@ def narrate(event: dict[str, Any]) -> Iterator[str]:
 def spelled(value: Any) -> str:
     """A JSON value as RFC 8785 spells it, visible."""
     return visible(rfc8785.dumps(value).decode())
-
-
-def visible(text: str, *, lines: bool = False) -> str:
-    """The text with every character that a terminal would obey or hide spelled out; `lines` leaves line ends as they are."""
-    return "".join(c if _is_plain(c) or (lines and c == "\n") else f"<U+{ord(c):04X}>" for c in text)
-
-
-def _is_plain(character: str) -> bool:
-    # Controls, formats such as right-to-left marks, surrogates, private and unassigned ones, odd spaces, line separators, fillers.
-    category = unicodedata.category(character)
-    return character == " " or not (category[0] == "C" or category in {"Zl", "Zp", "Zs"} or ord(character) in BLANK)

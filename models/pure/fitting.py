@@ -5,7 +5,6 @@ engine, and the rest has a quarter of a second of its own thread's work: a machi
 """
 
 import json
-import re
 import time
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
@@ -13,12 +12,12 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-import re2
 import referencing
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
-from models.pure.prompting import visible
+from models.pure.regex import InvalidPattern, compile_schema_pattern
+from models.pure.visible import visible
 
 _ERRORS = 3
 _MESSAGE = 300
@@ -75,26 +74,14 @@ def unusable_pattern(schema: object) -> str | None:
         for pattern in [part.get("pattern"), *(named if isinstance(named, dict) else ())]:
             if isinstance(pattern, str):
                 try:
-                    _compiled(pattern)
-                except re2.error:
+                    compile_schema_pattern(pattern)
+                except InvalidPattern:
                     return pattern
     return None
 
 
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Any:
-    """JSON Schema's expressions are JavaScript's, which write a character by its number in another way."""
-    return re2.compile(re.sub(r"\\u([0-9a-fA-F]{4})", r"\\x{\1}", pattern), _quiet())
-
-
-def _quiet() -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    return options
-
-
 def _found(pattern: str, text: str) -> bool:
-    return _compiled(pattern).search(text) is not None
+    return compile_schema_pattern(pattern).search(text) is not None
 
 
 def _distinct(errors: Iterable[ValidationError]) -> Iterator[str]:
@@ -122,7 +109,7 @@ def _sentences(error: ValidationError) -> list[str]:
 
 
 def _sentence(where: str, what: str) -> str:
-    return visible(f"{where[:_MESSAGE]}: {what[:_MESSAGE]}")
+    return visible(f"{where[:_MESSAGE]}: {what[:_MESSAGE]}", lines=True)
 
 
 def _words(schema: object) -> set[str]:

@@ -1,6 +1,10 @@
-"""What a model or a tool says may be what nobody can store or read: NUL and lone surrogates, which Postgres refuses, and lists in
-lists in lists, on which whoever walks them runs out of stack: the worker that judges them, or a page that shows them later."""
+"""Values that Postgres can store and a program can walk.
 
+Models and tools return NUL and lone surrogates, which Postgres refuses, and lists in lists in lists, on which a recursive reader
+runs out of stack: the worker that judges them, or a page that shows them.
+"""
+
+import json
 from typing import Any
 
 DEPTH = 60
@@ -21,6 +25,18 @@ def storable(value: Any, levels: int = _KEPT) -> Any:
     if isinstance(value, dict):
         return {storable(key): storable(item, levels - 1) for key, item in value.items()} if levels else "\ufffd"
     return value
+
+
+def is_storable(value: Any) -> bool:
+    """True if Postgres can store the value as JSON and it has at most DEPTH levels."""
+    if is_deep(value):
+        return False
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return "\\u0000" not in text
 
 
 def is_deep(value: Any, levels: int = DEPTH) -> bool:

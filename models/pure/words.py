@@ -1,6 +1,6 @@
 """What the model is told after each kind of outcome: one place, so that each can be held to not inviting a retry."""
 
-from models.pure.prompting import visible
+from models.pure.visible import visible
 
 _ELSE = "Do not repeat it; take another way, or ask the user what they want."
 _LEADS = " (a symbolic link leads to: "

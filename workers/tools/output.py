@@ -26,15 +26,17 @@ class Clip:
             del self._tail[: -self._half]
 
     def text(self, limit: int) -> str:
-        """Of what was kept, made visible, head and tail in at most `limit` bytes, with a line that counts what was left out."""
+        """Head and tail of the output in at most `limit` bytes, with controls as escapes and a line that counts the rest."""
         kept = len(self._head) + len(self._tail)
         if self.total == kept <= limit:
-            return clean.shorten(clean.visible(clean.decode(bytes(self._head + self._tail))), limit)
+            return clean.shorten(clean.escape_controls(clean.decode(bytes(self._head + self._tail))), limit)
         # Each cut may have gone through a character: its halves are dropped, not shown as invalid.
         whole = self._head + self._tail if self.total == kept else None
         head = _whole_end(bytes((whole or self._head)[:limit]))
         tail = bytes((whole or self._tail)[-limit:]).lstrip(bytes(range(0x80, 0xC0)))
-        return clean.join_ends(clean.visible(clean.decode(head)), clean.visible(clean.decode(tail)), self.total, limit)
+        return clean.join_ends(
+            clean.escape_controls(clean.decode(head)), clean.escape_controls(clean.decode(tail)), self.total, limit
+        )
 
 
 def _whole_end(data: bytes) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 import re2
 
 from models.settings import settings
-from workers.tools.clean import LINE_CHARACTERS, decode, lines_in, visible
+from workers.tools.clean import LINE_CHARACTERS, decode, escape_controls, lines_in
 from workers.tools.errors import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 
@@ -23,7 +23,7 @@ def _read_result(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     data = context.stored(call_id)
     if data is None:
         raise ToolError(
-            f"{visible(call_id[:200])}: has no result that was kept. Only one that was too long is: "
+            f"{escape_controls(call_id[:200])}: has no result that was kept. Only one that was too long is: "
             "take call_id from the line that says how many bytes were left out"
         )
     start = max(int(fields.get("start") or 1), 1)
@@ -107,7 +107,7 @@ def _compiled(pattern: str) -> Callable[[str], object]:
         compiled = re2.compile(pattern, options)
     except (re2.error, UnicodeEncodeError) as error:
         said = error.args[0] if error.args else ""
-        raise ToolError(f"search: {visible(decode(said) if isinstance(said, bytes) else str(said))[:300]}") from None
+        raise ToolError(f"search: {escape_controls(decode(said) if isinstance(said, bytes) else str(said))[:300]}") from None
     search: Callable[[str], object] = compiled.search
     return search
 

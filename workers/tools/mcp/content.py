@@ -7,22 +7,8 @@ from typing import Any
 
 import mcp_types as types
 
-from models.pure.storable import is_deep
-
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _PDF = "application/pdf"
-
-
-def storable(value: Any) -> bool:
-    """Whether it can be kept and read: no NUL and no half characters in its texts, and not too deep."""
-    if is_deep(value):
-        return False
-    try:
-        said = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        said.encode()
-    except (ValueError, TypeError, RecursionError):
-        return False
-    return "\\u0000" not in said
 
 
 def blocks(result: types.CallToolResult) -> list[dict[str, Any]]:

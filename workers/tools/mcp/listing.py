@@ -15,10 +15,10 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from models.pure.fitting import unusable_pattern
+from models.pure.storable import is_storable
 from models.settings import settings
 from workers.tools import clean
 from workers.tools.mcp.connecting import Link, connect
-from workers.tools.mcp.content import storable
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import Unreachable, unreachable
 
@@ -102,7 +102,7 @@ def _entry(server: Server, tool: types.Tool) -> dict[str, Any]:
     return {
         "name": tool.name,
         "title": _line(title) if title else None,
-        "description": clean.shorten(clean.visible(tool.description or ""), _DESCRIPTION_BYTES),
+        "description": clean.shorten(clean.escape_controls(tool.description or ""), _DESCRIPTION_BYTES),
         "input_schema": _input_schema(tool.input_schema),
         "output_schema": _output_schema(tool.output_schema),
         "effect": "read" if reads else "write",
@@ -118,7 +118,7 @@ def _entry(server: Server, tool: types.Tool) -> dict[str, Any]:
 
 
 def _line(text: str) -> str:
-    return clean.shorten(clean.visible(text), _TITLE_BYTES)
+    return clean.shorten(clean.escape_controls(text), _TITLE_BYTES)
 
 
 def _input_schema(said: dict[str, Any]) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _wrong(schema: dict[str, Any]) -> str | None:
     pattern = unusable_pattern(schema)
     wrongs = {
         f"has more than {_SCHEMA_BYTES} bytes": len(json.dumps(schema)) > _SCHEMA_BYTES,
-        "holds characters that cannot be stored, or is too deep": not storable(schema),
+        "holds characters that cannot be stored, or is too deep": not is_storable(schema),
         "has a $ref that points outside": any(not ref.startswith("#") for ref in _refs(schema)),
         f"has the pattern {(pattern or '')[:200]!r}, which is not in RE2's syntax": pattern is not None,
     }

@@ -9,11 +9,12 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from models.pure.fitting import misfit
+from models.pure.storable import is_storable
 from models.settings import settings
 from workers.tools.errors import OutcomeUnknown
 from workers.tools.kinds import Question, ToolResult, text_result
 from workers.tools.mcp.connecting import Link
-from workers.tools.mcp.content import blocks, storable
+from workers.tools.mcp.content import blocks
 from workers.tools.mcp.flights import Flight
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import REFUSED, remedy
@@ -54,7 +55,7 @@ def _finished(entry: Mapping[str, Any], answer: types.CallToolResult) -> ToolRes
     content, data = blocks(answer), answer.structured_content
     if data is None or not isinstance(data, dict):
         return ToolResult(content, answer.is_error)
-    why = None if storable(data) else "it holds what cannot be stored"
+    why = None if is_storable(data) else "it holds what cannot be stored"
     if why is None and not answer.is_error and (schema := entry.get("output_schema")):
         why = misfit(schema, data)
     if why is None:
@@ -73,7 +74,7 @@ def _asked(server: Server, answer: types.InputRequiredResult) -> ToolResult:
                 requests[key] = {"message": asked.message, "schema": asked.requested_schema}
             case _:
                 return failed(server, f"it asks for {request.method}, which is not offered here; the call has ended")
-    if not storable([requests, answer.request_state]):
+    if not is_storable([requests, answer.request_state]):
         return failed(server, "its question holds what cannot be stored; the call has ended")
     return ToolResult([], question=Question(requests, answer.request_state))
 

@@ -17,7 +17,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 
 from models.settings import settings
-from workers.tools.clean import decode, visible
+from workers.tools.clean import decode, escape_controls
 from workers.tools.mcp.servers import Server
 from workers.tools.sandbox import guarding, keeper, lease_clock
 from workers.tools.sandbox.interpreter import compiled, environment, python
@@ -126,7 +126,7 @@ class Pipes:
     def _log(self, what: str, line: bytes) -> None:
         self._lines += 1
         if self._lines <= _LOGGED_LINES:
-            log.info("MCP server %s %s: %s", self._server.name, what, visible(decode(line[:_LOGGED].strip())))
+            log.info("MCP server %s %s: %s", self._server.name, what, escape_controls(decode(line[:_LOGGED].strip())))
         elif self._lines == _LOGGED_LINES + 1:
             log.info("MCP server %s says more, which is not logged", self._server.name)
 
