@@ -1,8 +1,8 @@
 # make run    install into .venv, then run everything here      make setup   install only
 # make test   the tests                                          make check   format, lint, types, import contracts
-# make bench  what things cost, as ratios
-# make lock   renew the lock files after a change of pyproject.toml; ARGS=--upgrade takes the newest versions of everything
-# make sbom   dist/assent.cdx.json: what a release consists of, in CycloneDX, from the lock file
+# make bench  the benchmarks, as ratios
+# make lock   renew the lock files after a change of pyproject.toml; ARGS=--upgrade selects the newest version of each package
+# make sbom   dist/assent.cdx.json: the components of a release, in CycloneDX, from the lock file
 # Another Python: make PYTHON=python3.13 ...   Options for the tests: make test ARGS="-k approval"
 
 BIN := .venv/bin
@@ -19,7 +19,7 @@ run: setup
 	@$(BIN)/assent up $(ARGS)
 
 test: setup
-	@$(BIN)/python -m pytest -n 3 $(ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist worksteal $(ARGS)
 
 check: setup
 	@$(BIN)/ruff format --check .
@@ -28,8 +28,8 @@ check: setup
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python tests/structure.py
 
-# Each measure beside its floor or its smaller self, briefly; one of them at full length by ARGS="parked", and the gated cycle
-# beside its peers too by ARGS="gated_cycle --peers FOLDER" (see the scripts).
+# Runs each benchmark briefly. ARGS="parked" runs one at full length, and ARGS="gated_cycle --peers FOLDER" compares the gated cycle
+# with other systems as well (see the scripts).
 bench: setup
 	@PYTHONPATH=.:tests $(BIN)/python -m benchmarks $(ARGS)
 
@@ -37,7 +37,7 @@ format: setup
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-# requirements.lock is a release, requirements-dev.lock what `make setup` installs: the same versions, and more.
+# requirements.lock lists a release, requirements-dev.lock what `make setup` installs: the same versions, and more packages.
 lock: setup
 	@$(BIN)/uv pip compile pyproject.toml $(LOCKED) --output-file requirements.lock $(ARGS)
 	@$(BIN)/uv pip compile pyproject.toml $(LOCKED) --all-extras --constraints requirements.lock --output-file requirements-dev.lock $(ARGS)

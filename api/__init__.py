@@ -7,10 +7,10 @@ if TYPE_CHECKING:
 
 
 def create_app() -> "Flask":
-    """The API, with every route. Imports happen here, so that importing a part of `api` stays light."""
+    """Return the API with every route. Imports happen here, so that importing a part of `api` stays fast."""
     from flask import Flask, Response, g
 
-    import workers.enqueue  # noqa: F401 - hints leave after each commit
+    import workers.enqueue  # noqa: F401 - publishes hints after each commit
     from api import (
         agents,
         api_keys,
@@ -24,10 +24,14 @@ def create_app() -> "Flask":
         health,
         inbox,
         limits,
+        metrics,
+        people,
         policy,
         reference,
         sessions,
+        signing_in,
         threads,
+        webhooks,
         work,
     )
     from models.database import ids, roles
@@ -60,8 +64,14 @@ def create_app() -> "Flask":
     app.register_blueprint(audit.audit)
     app.register_blueprint(grants.grants)
     app.register_blueprint(api_keys.api_keys)
+    app.register_blueprint(people.users)
+    app.register_blueprint(people.invites)
+    app.register_blueprint(people.groups)
     app.register_blueprint(policy.policy)
+    app.register_blueprint(webhooks.webhooks)
     app.register_blueprint(health.health)
+    app.register_blueprint(metrics.metrics)
     app.register_blueprint(reference.reference)
     app.register_blueprint(inbox.inbox)
+    signing_in.install(app)
     return app

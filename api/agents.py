@@ -25,10 +25,10 @@ VERSIONS: Order[AgentVersion] = Order("versions", (AgentVersion.version,), lambd
 @writes(AgentCreate, "agents", answer=answers.Agent)
 def create(db: Db, principal: Principal, body: AgentCreate) -> Json:
     """Create an agent at version 1."""
-    said = body.normal()
-    loosening.check_agent(principal, body, None, said)
-    check_servers(db, said, body.model_fields_set)
-    return wire.agent(*Agent.create(db, principal, said))
+    fields = body.normal()
+    loosening.check_agent(principal, body, None, fields)
+    check_servers(db, fields, body.model_fields_set)
+    return wire.agent(*Agent.create(db, principal, fields))
 
 
 @agents.get("")
@@ -38,13 +38,13 @@ def index(db: Db, _principal: Principal, query: AgentList) -> Json:
 
     Archived agents are left out unless `include_archived` is true.
     """
-    wanted = within(Wanted(Agent), query)
+    selection = within(Wanted(Agent), query)
     if not query.include_archived:
-        wanted = wanted.where("archived_at IS NULL")
-    rows, after = page(db, wanted, NEWEST, query.limit, query.page)
+        selection = selection.where("archived_at IS NULL")
+    rows, after = page(db, selection, NEWEST, query.limit, query.page)
     heads = "WHERE (agent_id, version) IN (SELECT id, version FROM agent WHERE id = ANY(%(ids)s))"
-    found = {version.agent_id: version for version in db.find(AgentVersion, heads, ids=[row.id for row in rows])}
-    return {"data": [wire.agent(row, found[row.id]) for row in rows], "next_page": after}
+    versions_by_agent = {version.agent_id: version for version in db.find(AgentVersion, heads, ids=[row.id for row in rows])}
+    return {"data": [wire.agent(row, versions_by_agent[row.id]) for row in rows], "next_page": after}
 
 
 @agents.get("/<agent_id>")
@@ -66,7 +66,7 @@ def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> Js
     changes = body.changes()
     loosening.check_agent(principal, body, agent.at(db).body, changes)
     version = agent.update(db, principal, changes, version=body.version)
-    check_servers(db, version.body, body.model_fields_set)  # as it would be: a list that is not given is kept
+    check_servers(db, version.body, body.model_fields_set)  # the new version, with the lists that the request leaves out
     return wire.agent(agent, version)
 
 
@@ -84,21 +84,21 @@ def archive(db: Db, principal: Principal, _body: Nothing, agent_id: str) -> Json
 def versions(db: Db, _principal: Principal, query: VersionList, agent_id: str) -> Json:
     """List all versions of an agent, newest first."""
     agent = Agent.find(db, agent_id)
-    wanted = Wanted(AgentVersion).equal(agent_id=agent.id)
-    rows, after = page(db, wanted, VERSIONS, query.limit, query.page)
+    selection = Wanted(AgentVersion).equal(agent_id=agent.id)
+    rows, after = page(db, selection, VERSIONS, query.limit, query.page)
     return {"data": [wire.agent(agent, row) for row in rows], "next_page": after}
 
 
 def named(db: Db, agent_id: str, version: int | None, *, field: str = "agent") -> tuple[Agent, AgentVersion]:
-    """The agent that a body names in `field`, with one version, the head by default. Raises Invalid."""
+    """Return the agent that a body names in `field`, with one version, by default the head. Raises Invalid."""
     try:
         return Agent.with_version(db, agent_id, version)
     except NotFound as missing:
-        raise Invalid(field, f"{missing} GET /v1/agents lists those there are.") from None
+        raise Invalid(field, f"{missing} GET /v1/agents lists them.") from None
 
 
-def within(wanted: Wanted[R], query: Created) -> Wanted[R]:
-    """`wanted`, created within the times that `query` gives."""
+def within(selection: Wanted[R], query: Created) -> Wanted[R]:
+    """Return the selection, limited to rows created within the times in `query`."""
     for op, at in query.between:
-        wanted = wanted.where(f"created_at {OPERATORS[op]} %(created_{op})s", **{f"created_{op}": at})
-    return wanted
+        selection = selection.where(f"created_at {OPERATORS[op]} %(created_{op})s", **{f"created_{op}": at})
+    return selection

@@ -1,6 +1,6 @@
-"""Routes of API keys. The list, one key and its update are the SDK's `beta.organization.api_keys`; making and rotating are ours.
+"""Routes of API keys. List, get and update are the SDK's `beta.organization.api_keys`; create and rotate are Assent's own.
 
-A key may only make and rotate keys whose scopes it has itself.
+A key may only create and rotate keys whose scopes it has itself.
 """
 
 from datetime import timedelta
@@ -28,7 +28,7 @@ _STATUS = {
     "inactive": f"revoked_at IS NULL AND NOT {_EXPIRED} AND disabled_at IS NOT NULL",
     "active": f"revoked_at IS NULL AND NOT {_EXPIRED} AND disabled_at IS NULL",
 }
-"""As `ApiKey.status` says it."""
+"""The conditions of each value of `ApiKey.status`."""
 
 
 @api_keys.get("")
@@ -36,18 +36,18 @@ _STATUS = {
 def index(db: Db, principal: Principal, query: ApiKeyList) -> Json:
     """List the workspace's API keys, newest first."""
     if query.after_id and query.before_id:
-        raise Invalid("before_id", "cannot be given together with after_id.")
-    wanted = Wanted(ApiKey)
+        raise Invalid("before_id", "cannot be sent together with after_id; send one of them.")
+    selection = Wanted(ApiKey)
     if query.status:
-        wanted = wanted.where(_STATUS[query.status])
+        selection = selection.where(_STATUS[query.status])
     if query.workspace_id not in {None, principal.workspace_id} or query.created_by_user_id:
-        wanted = wanted.where("false")
+        selection = selection.where("false")
     if query.after_id:
-        wanted = wanted.where("id < %(after)s", after=query.after_id)
+        selection = selection.where("id < %(after)s", after=query.after_id)
     if query.before_id:
-        wanted = wanted.where("id > %(before)s", before=query.before_id)
+        selection = selection.where("id > %(before)s", before=query.before_id)
     order = "ASC" if query.before_id else "DESC"
-    rows = wanted.select(db, f"ORDER BY id {order} LIMIT %(limit)s", limit=query.limit + 1)
+    rows = selection.select(db, f"ORDER BY id {order} LIMIT %(limit)s", limit=query.limit + 1)
     has_more, rows = len(rows) > query.limit, rows[: query.limit]
     if query.before_id:
         rows.reverse()
@@ -65,7 +65,7 @@ def show(db: Db, _principal: Principal, _query: NoQuery, api_key_id: str) -> Jso
 
 def _scopes_of_new(body: ApiKeyCreate) -> frozenset[str]:
     if body.scopes is not None:
-        return frozenset(body.scopes) & set(SCOPES)  # what is no scope is refused in words of its own
+        return frozenset(body.scopes) & set(SCOPES)  # `ApiKey.create` refuses unknown scopes with its own error
     return ENVIRONMENT_SCOPES if body.environment_id else DEFAULT_SCOPES
 
 

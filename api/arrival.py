@@ -1,7 +1,7 @@
-"""Whether an answer has come through to its client: then no later retry can be meant by it.
+"""Finds out whether an answer has reached its client. If so, a later equal request is a new one, not a retry.
 
-An answer has come through when all of it was sent to a client that had not hung up before. What a dying process sent nobody knows,
-nor what became of it behind a proxy, which is the client then; who must be sure sends an `Idempotency-Key`.
+An answer counts as delivered when all of it was sent to a client that had not hung up. After a crash of this process, or behind a
+proxy, which counts as the client, the delivery is uncertain. A client that needs certainty sends an `Idempotency-Key`.
 """
 
 import logging
@@ -20,16 +20,16 @@ from models.workspace import idempotency
 log = logging.getLogger(__name__)
 
 TOGETHER_SECONDS = 0.05
-"""Answers that come through within this are forgotten in one transaction."""
+"""Answers that are delivered within this time are deleted in one transaction."""
 AGAIN_SECONDS = 1
-"""Between two tries, while that cannot be done."""
+"""Pause before a failed deletion is retried."""
 _GONE = select.POLLHUP | select.POLLERR
 _NO_LONGER_WRITES = getattr(select, "POLLRDHUP", 0)
-"""Before its answer: it has given up (or is an odd client, whose answer is kept). Behind it: it has got what it wanted."""
+"""The client has closed its sending side. Before the answer this counts as giving up. After the answer it is normal."""
 
 
 def hung_up() -> bool:
-    """Whether the request's client has given up. False where the server does not say."""
+    """True if the request's client has hung up. False if the server does not expose the connection."""
     client = _client()
     return client is not None and has_closed(client)
 
@@ -40,49 +40,49 @@ def has_closed(client: socket.socket) -> bool:
 
 
 def watch(response: Response, answer_id: str) -> None:
-    """Have the answer to a request that may be meant anew forgotten once it has come through."""
+    """Delete the stored answer once the response has reached its client. For requests whose repetition may be a new request."""
     client = _client()
     if client is not None and not hung_up():
         response.call_on_close(partial(_sent, client, answer_id))
 
 
 def _client() -> socket.socket | None:
-    found: socket.socket | None = request.environ.get("gunicorn.socket")
-    return found
+    client: socket.socket | None = request.environ.get("gunicorn.socket")
+    return client
 
 
 def _is(client: socket.socket, state: int) -> bool:
-    look = monkey.get_original("select", "poll")()  # gevent's knows neither POLLHUP nor POLLRDHUP
-    look.register(client, state)
-    return bool(look.poll(0))
+    poll = monkey.get_original("select", "poll")()  # gevent's poll supports neither POLLHUP nor POLLRDHUP
+    poll.register(client, state)
+    return bool(poll.poll(0))
 
 
 def _sent(client: socket.socket, answer_id: str) -> None:
     if not _is(client, _GONE):
-        _through().put(answer_id)
+        _delivered().put(answer_id)
 
 
 @cache
-def _through() -> "queue.SimpleQueue[str]":
-    """Answers that have come through, and a thread that has them forgotten."""
-    through: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_forget, args=(through,), name="arrivals", daemon=True).start()
-    return through
+def _delivered() -> "queue.SimpleQueue[str]":
+    """The queue of delivered answers. Starts the thread that deletes them."""
+    delivered: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_forget, args=(delivered,), name="arrivals", daemon=True).start()
+    return delivered
 
 
-def _forget(through: "queue.SimpleQueue[str]") -> None:
+def _forget(delivered: "queue.SimpleQueue[str]") -> None:
     while True:
-        together = [through.get()]
+        answer_ids = [delivered.get()]
         time.sleep(TOGETHER_SECONDS)
-        together += [through.get() for _ in range(through.qsize())]
-        while not _forgotten(together):
+        answer_ids += [delivered.get() for _ in range(delivered.qsize())]
+        while not _forgotten(answer_ids):
             time.sleep(AGAIN_SECONDS)
 
 
 def _forgotten(answer_ids: list[str]) -> bool:
     try:
         idempotency.came_through(answer_ids)
-    except Exception as error:  # noqa: BLE001 - whatever it is, they are kept until it is over, or for their ten minutes
-        log.warning("%s answers that came through are not forgotten yet (%s)", len(answer_ids), type(error).__name__)
+    except Exception as error:  # noqa: BLE001 - after any error the answers stay until the retry, or until they expire
+        log.warning("%s delivered answers are not deleted yet (%s)", len(answer_ids), type(error).__name__)
         return False
     return True

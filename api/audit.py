@@ -1,4 +1,4 @@
-"""Routes of the audit: read it, verify it, keep it. All of them need the scope `admin`."""
+"""Routes of the audit: list, verify, export, erase. All of them need the scope `admin`."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -31,10 +31,10 @@ audit = Blueprint("audit", __name__, url_prefix="/v1/audit")
 SCOPE = "admin"
 JSON_LINES = "application/jsonl"
 VERIFIED_AT_ONCE = 200_000
-"""Acts, about ten seconds of work. For more there is `assent audit verify`, which keeps no web process busy."""
+"""Acts that one request verifies, about ten seconds of work. `assent audit verify` handles more, outside the web processes."""
 SPANS = [timedelta(minutes=10) * 12**n for n in range(5)]
-"""No index sorts the acts of a workspace by their time, since every act would pay for it; spans of time can be found. So a page
-is looked for in ever longer spans before its beginning, up to five months, and then everywhere."""
+"""Spans of time in which a page is searched, from its beginning backwards: ever longer ones, up to five months, then all acts.
+No index sorts a workspace's acts by time, since every insert would pay for it. The BRIN index finds spans."""
 
 NEWEST: Order[Audit] = Order("audit", (Audit.at, Audit.chain, Audit.seq), lambda a: (a.at, a.chain, a.seq))
 
@@ -43,20 +43,20 @@ NEWEST: Order[Audit] = Order("audit", (Audit.at, Audit.chain, Audit.seq), lambda
 @reads(AuditList, SCOPE, answer=Page[answers.AuditAct])
 def index(db: Db, _principal: Principal, query: AuditList) -> Json:
     """List the acts in the workspace's audit, newest first."""
-    wanted = Wanted(Audit).equal(
+    selection = Wanted(Audit).equal(
         chain=query.session_id, action=query.action, principal=query.principal, subject_id=query.subject_id
     )
     for op, at in query.between:
-        wanted = wanted.where(f"at {OPERATORS[op]} %({op})s", **{op: at})
+        selection = selection.where(f"at {OPERATORS[op]} %({op})s", **{op: at})
     edges = [at for op, at in query.between if op in {"lt", "lte"}]
     edge = min([*edges, place(NEWEST, query.page)[0] if query.page else clock.now(db)])
     oldest = max((at for op, at in query.between if op in {"gt", "gte"}), default=None)
     for span in SPANS:
-        rows, after = page(db, wanted.where("at > %(span)s", span=edge - span), NEWEST, query.limit, query.page)
+        rows, after = page(db, selection.where("at > %(span)s", span=edge - span), NEWEST, query.limit, query.page)
         if after or (oldest and oldest > edge - span):
             break
     else:
-        rows, after = page(db, wanted, NEWEST, query.limit, query.page)
+        rows, after = page(db, selection, NEWEST, query.limit, query.page)
     texts = text.of(db, [(row.chain, row.seq) for row in rows])
     return {"data": [_act(row, texts.get((row.chain, row.seq), {})) for row in rows], "next_page": after}
 
@@ -87,9 +87,9 @@ def verify() -> Response:
     auth.require(principal, SCOPE)
     query = parsing.query(AuditVerify)
     # The acts are read in transactions of their own.
-    some = _at_most(VERIFIED_AT_ONCE, verifying.walk(principal.workspace_id, query.session_id))
+    items = _at_most(VERIFIED_AT_ONCE, verifying.walk(principal.workspace_id, query.session_id))
     report = verifying.verify(
-        principal.workspace_id, some, seal_key.known(), only=query.session_id, signed_since=query.signed_since
+        principal.workspace_id, items, seal_key.known(), only=query.session_id, signed_since=query.signed_since
     )
     return respond(dumps(_report(report)))
 
@@ -143,31 +143,31 @@ def _act(row: Audit, texts: dict[str, str]) -> Json:
     }
 
 
-def _report(found: Report) -> Json:
+def _report(report: Report) -> Json:
     return {
         "type": "audit_verification",
-        "workspace_id": found.workspace_id,
-        "intact": found.intact,
-        "acts": found.acts,
-        "chains": found.chains,
-        "seals": found.seals,
+        "workspace_id": report.workspace_id,
+        "intact": report.intact,
+        "acts": report.acts,
+        "chains": report.chains,
+        "seals": report.seals,
         "problems": [
             {"kind": p.kind, "chain": p.chain, "first_seq": p.first, "last_seq": p.last, "message": p.message}
-            for p in found.problems
+            for p in report.problems
         ],
-        "problems_found": found.problems_found,
-        "unsealed": {"acts": found.unsealed, "since": wire.time(found.unsealed_since)},
-        "signed": _signed(found.signed),
+        "problems_found": report.problems_found,
+        "unsealed": {"acts": report.unsealed, "since": wire.time(report.unsealed_since)},
+        "signed": _signed(report.signed),
         "keys": _keys(),
-        "notes": found.notes,
+        "notes": report.notes,
     }
 
 
-def _signed(found: SignedHead | None) -> Json | None:
-    if found is None:
+def _signed(head: SignedHead | None) -> Json | None:
+    if head is None:
         return None
-    said = asdict(found)
-    return said | {"created_at": wire.time(said.pop("at"))}
+    fields = asdict(head)
+    return fields | {"created_at": wire.time(fields.pop("at"))}
 
 
 def _keys() -> list[Json]:

@@ -1,4 +1,4 @@
-"""Several decisions at once: all of them, or none, with what each came to."""
+"""Several decisions in one request: all of them are made, or none."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -18,7 +18,7 @@ Outcome = Literal["decided", "repeated"]
 
 
 class NoneDecided(Refusal):
-    """One of several decisions was refused, so none was made."""
+    """One of several decisions was refused, so none is stored."""
 
     def __init__(self, items: Sequence[BulkDecision], before: Sequence[Outcome], cause: NotFound | Conflict | Invalid) -> None:
         self.cause = cause
@@ -33,7 +33,7 @@ class NoneDecided(Refusal):
         super().__init__(f"decisions.{refused}{between}{cause} None of the decisions was made.")
 
     def answer(self) -> Response:
-        """The error as it is sent. Of one that came too late, the expiry is written first, as for one decision alone."""
+        """Return the error's response. If a decision came too late, the expiry is written first, as for a single decision."""
         cause = flow.too_late(self.cause) if isinstance(self.cause, DeadlinePassed) else self.cause
         status = 404 if isinstance(cause, NotFound) else 400 if isinstance(cause, Invalid) else 409
         winner = cause.winner if isinstance(cause, Conflict) else None
@@ -41,10 +41,10 @@ class NoneDecided(Refusal):
 
 
 def decide_all(db: Db, principal: Principal, items: Sequence[BulkDecision]) -> list[tuple[Approval, Outcome]]:
-    """Make all of the decisions, in their order. Raises NoneDecided at the first that is refused: then the transaction must end."""
+    """Make all decisions, in their order. Raises NoneDecided at the first refusal: the caller must then end the transaction."""
     ids = [item.approval_id for item in items]
     sessions = _lock(db, ids)
-    # Read again: only what is read under the locks decides.
+    # Read again under the locks.
     rows = {row.id: row for row in db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=ids)}
     done: list[tuple[Approval, Outcome]] = []
     for item in items:
@@ -61,10 +61,10 @@ def decide_all(db: Db, principal: Principal, items: Sequence[BulkDecision]) -> l
 
 
 def _lock(db: Db, ids: Sequence[str]) -> dict[str, Session]:
-    """The approvals' sessions, locked in the order of their ids; without those that are gone by now."""
-    found = db.rows("SELECT DISTINCT session_id FROM approval WHERE id = ANY(%(ids)s) ORDER BY session_id", ids=list(ids))
+    """Lock the approvals' sessions in the order of their ids. Leaves out sessions that are deleted."""
+    rows = db.rows("SELECT DISTINCT session_id FROM approval WHERE id = ANY(%(ids)s) ORDER BY session_id", ids=list(ids))
     locked: dict[str, Session] = {}
-    for (session_id,) in found:
+    for (session_id,) in rows:
         try:
             locked[session_id] = flow.lock(db, session_id)
         except NotFound:

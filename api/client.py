@@ -1,8 +1,8 @@
-"""Where a request comes from: its client's address, and whether its client spoke TLS.
+"""The address of a request's client, and whether the client used TLS.
 
-Behind proxies both are in headers, which anybody can send. Only what `ASSENT_TRUSTED_PROXIES` wrote is believed: `X-Forwarded-For`
-is read from the right, and the first address that is no trusted proxy's is the client's. What stands left of it is the client's
-own word, and is ignored.
+Behind proxies both are in headers, which anybody can send. Only headers from `ASSENT_TRUSTED_PROXIES` count. `X-Forwarded-For` is
+read from the right: the first address that does not belong to a trusted proxy is the client's. Addresses further left come from
+the client itself, and are ignored.
 """
 
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -18,12 +18,12 @@ _ALWAYS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer"
 
 
 def address() -> str | None:
-    """The address of the request's client. None where the server does not say, as over a Unix socket without a trusted proxy."""
+    """Return the address of the request's client. None if it is unknown, as over a Unix socket without a trusted proxy."""
     return _hops()[0]
 
 
 def spoke_tls() -> bool:
-    """True if the client's connection was TLS, to this server or to the trusted proxy that is nearest to the client."""
+    """True if the client used TLS, to this server or to the trusted proxy that is nearest to the client."""
     if request.scheme == "https":
         return True
     trusted = _hops()[1]
@@ -31,11 +31,16 @@ def spoke_tls() -> bool:
     return bool(trusted and schemes) and schemes[-min(trusted, len(schemes))] == "https"
 
 
+def by_trusted_proxy() -> bool:
+    """True if the request's last hop is a proxy of ASSENT_TRUSTED_PROXIES."""
+    return _hops()[1] > 0
+
+
 def install(app: Flask) -> None:
-    """Have every response tell browsers what not to do, and where TLS was spoken, never to come without."""
+    """Add security headers to every response. A response over TLS also tells browsers to keep using TLS."""
 
     @app.after_request
-    def say(response: Response) -> Response:
+    def add_headers(response: Response) -> Response:
         for name, value in _ALWAYS.items():
             response.headers.setdefault(name, value)
         if spoke_tls():
@@ -44,36 +49,37 @@ def install(app: Flask) -> None:
 
 
 def _hops() -> tuple[str | None, int]:
-    """The client's address, and how many trusted proxies the request came through."""
+    """Return the client's address, and the number of trusted proxies between."""
     last, trusted = request.remote_addr or None, 0
     for hop in [last, *reversed(_joined("x-forwarded-for"))]:
-        found = read_address(hop or "")
-        if found is None:
-            return last, trusted  # what a trusted proxy did not understand itself is nobody's address
-        last = str(found)
-        if not _is_trusted(found):
+        hop_address = read_address(hop or "")
+        if hop_address is None:
+            return last, trusted  # a trusted proxy passed an unreadable value on
+        last = str(hop_address)
+        if not _is_trusted(hop_address):
             return last, trusted
         trusted += 1
     return last, trusted
 
 
 def _joined(header: str) -> list[str]:
-    """The header's values in their order; several headers of one name are one list."""
+    """Return the header's values in their order. Several headers of one name form one list."""
     return [value for line in request.headers.getlist(header) for value in line.split(",") if value.strip()]
 
 
 def read_address(text: str) -> Address | None:
-    """The address in `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]` or `[::1]:80`; an IPv4 address in IPv6 is an IPv4 address."""
+    """Parse the address in `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]` or `[::1]:80`; None for any other text. An IPv4 address in IPv6
+    becomes IPv4."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
         text = text.partition(":")[0]
     try:
-        found = ip_address(text)
+        parsed = ip_address(text)
     except ValueError:
         return None
-    return (found.ipv4_mapped if isinstance(found, IPv6Address) else None) or found
+    return (parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None) or parsed
 
 
 def _is_trusted(hop: Address) -> bool:

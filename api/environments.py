@@ -40,10 +40,10 @@ def index(db: Db, _principal: Principal, query: EnvironmentList) -> Json:
 
     Archived environments are left out unless `include_archived` is true.
     """
-    wanted = Wanted(Environment)
+    selection = Wanted(Environment)
     if not query.include_archived:
-        wanted = wanted.where("archived_at IS NULL")
-    rows, after = page(db, wanted, NEWEST, query.limit, query.page)
+        selection = selection.where("archived_at IS NULL")
+    rows, after = page(db, selection, NEWEST, query.limit, query.page)
     return {"data": [wire.environment(row) for row in rows], "next_page": after}
 
 

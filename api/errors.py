@@ -1,9 +1,9 @@
-"""Every error in the wire's one shape, with `request-id`, and with a header that says whether trying again makes sense.
+"""Errors in the API's format, with `request-id`, and with a header that says whether a retry can succeed.
 
     {"type": "error", "error": {"type": "invalid_request_error", "message": "name: ..."}, "request_id": "req_..."}
 
-The SDKs retry 408, 409, 429, 5xx and lost connections on their own. So a final 4xx carries `x-should-retry: false`, and
-what passes (503, 429) carries `retry-after`.
+The SDKs retry 408, 409, 429, 5xx and lost connections on their own. So a final 4xx has `x-should-retry: false`, and a transient
+error (503, 429) has `retry-after`.
 """
 
 import logging
@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException
 
 from models.database.rows import Stale
 from models.database.transactions import ERRORS, passes
-from models.errors import Busy, Conflict, Invalid, NotFound, Outdated, Refusal
+from models.errors import Busy, Conflict, NotFound, Outdated, Refusal
 from models.settings import settings
 
 log = logging.getLogger("assent.api")
@@ -36,13 +36,13 @@ _TYPES = {
 
 _WORDS = {
     404: "There is nothing at this address; see the routes in the API's reference.",
-    405: "This address does not take this method; the `allow` header lists those that it takes.",
+    405: "This address does not support this method; the `allow` header lists those that it supports.",
     415: "Send the body as JSON, with `content-type: application/json` and without `content-encoding`.",
 }
 
 
 class Denied(Refusal):
-    """Who asks is unknown (401) or may not do this (403)."""
+    """The caller is unknown (401), or lacks a right (403)."""
 
     def __init__(self, status: int, message: str, **headers: str) -> None:
         self.status = status
@@ -51,7 +51,7 @@ class Denied(Refusal):
 
 
 class TooMany(Denied):
-    """More than a limit allows, for now: 429. `headers` say when to come back."""
+    """A rate limit is exceeded: 429. `headers` name the time of the next attempt."""
 
     def __init__(self, message: str, **headers: str) -> None:
         super().__init__(429, message, **headers)
@@ -61,8 +61,12 @@ class WrongMediaType(Refusal):
     """The body is something other than JSON: 415."""
 
 
+_STATUSES: dict[type[Refusal], int] = {WrongMediaType: 415, NotFound: 404, Conflict: 409, Outdated: 412, Busy: 503}
+"""Statuses of the refusals. All others are a 400."""
+
+
 def install(app: Flask) -> None:
-    """Have `app` answer every failure in the wire's shape."""
+    """Let `app` answer every error in the API's format."""
     app.register_error_handler(Refusal, _refusal)
     app.register_error_handler(ParseException, _unreadable)
     app.register_error_handler(NoMoreData, _unreadable)
@@ -74,7 +78,7 @@ def install(app: Flask) -> None:
 
 
 def type_of(status: int) -> str:
-    """The `type` of an error with this status."""
+    """Return the `type` of an error with this status."""
     return _TYPES.get(status, "invalid_request_error")
 
 
@@ -86,7 +90,7 @@ def answer(
     details: Mapping[str, object] | None = None,
     **headers: str,
 ) -> Response:
-    """An error's response. A 429 or 503 says when to come back, every other 4xx that coming back is of no use."""
+    """Return an error's response. A 429 or 503 names the time of the next attempt; every other 4xx says that a retry is useless."""
     error: dict[str, Any] = {"type": type_of(status), "message": message}
     if winner:
         error["winner"] = winner
@@ -101,27 +105,25 @@ def answer(
     return response
 
 
+def status_of(refusal: Refusal) -> int:
+    """Return the status of the response to a refusal."""
+    if isinstance(refusal, Denied):
+        return refusal.status
+    return next((status for kind, status in _STATUSES.items() if isinstance(refusal, kind)), 400)
+
+
 def _refusal(refusal: Refusal) -> Response:
-    match refusal:
-        case Denied():
-            response = answer(refusal.status, str(refusal))
-            response.headers.update(refusal.headers)
-            return response
-        case WrongMediaType() | NotFound():
-            return answer(404 if isinstance(refusal, NotFound) else 415, str(refusal))
-        case Conflict():
-            return answer(409, str(refusal), winner=refusal.winner)
-        case Outdated():
-            return answer(412, str(refusal), details=refusal.details)
-        case Busy():
-            return answer(503, str(refusal))
-        case Invalid() | _:
-            return answer(400, str(refusal))
+    winner = refusal.winner if isinstance(refusal, Conflict) else None
+    details = refusal.details if isinstance(refusal, Outdated) else None
+    response = answer(status_of(refusal), str(refusal), winner=winner, details=details)
+    if isinstance(refusal, Denied):
+        response.headers.update(refusal.headers)
+    return response
 
 
 def _unreadable(error: Exception) -> Response:
-    """The body is no HTTP: gunicorn learns of that when a route reads it."""
-    return answer(400, f"body: this is no HTTP body: {str(error)[:200]}.")
+    """Answer a malformed body. gunicorn detects it only when a route reads the body."""
+    return answer(400, f"body: is not a valid HTTP body: {str(error)[:200]}.")
 
 
 def _passing(error: Exception) -> Response:

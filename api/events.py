@@ -33,9 +33,9 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> Jso
     and results the scope `sessions` or `environment`.
     """
     body.check()
-    said = [plain(event) for event in body.events]
+    payloads = [plain(event) for event in body.events]
     session = flow.lock(db, session_id)
-    stored = flow.receive(db, session, principal, said)
+    stored = flow.receive(db, session, principal, payloads)
     return {"data": [wire.event(event, whole=runs_tools(principal)) for event in stored]}
 
 
@@ -52,25 +52,25 @@ def index(db: Db, principal: Principal, query: EventList, session_id: str) -> Js
 
 
 def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> Json:
-    """A page of the events that `query` asks for."""
-    wanted = Wanted(Event).equal(session_id=session_id)
+    """Return a page of the events that `query` selects."""
+    selection = Wanted(Event).equal(session_id=session_id)
     if "approvals" not in query.include:
-        wanted = wanted.where("NOT type ^@ ANY(%(ours)s)", ours=list(OURS))
+        selection = selection.where("NOT type ^@ ANY(%(ours)s)", ours=list(OURS))
     if query.types:
-        wanted = wanted.where("type = ANY(%(types)s)", types=list(query.types))
+        selection = selection.where("type = ANY(%(types)s)", types=list(query.types))
     bounds = {"gt": query.processed_gt, "gte": query.processed_gte, "lt": query.processed_lt, "lte": query.processed_lte}
     for op, at in bounds.items():
         if at is not None:
-            wanted = wanted.where(f"processed_at {OPERATORS[op]} %({op})s", **{op: at})
+            selection = selection.where(f"processed_at {OPERATORS[op]} %({op})s", **{op: at})
     order = ASCENDING if query.order == "asc" else ASCENDING.reversed()
-    rows, after = page(db, wanted, order, query.limit, query.page)
+    rows, after = page(db, selection, order, query.limit, query.page)
     secrets = revealing.revealed(db, principal, session_id, rows) if query.reveal else {}
     whole = runs_tools(principal)
     return {"data": [wire.event(row, whole=whole) | secrets.get(row.id, {}) for row in rows], "next_page": after}
 
 
 def runs_tools(principal: Principal) -> bool:
-    """True if the key may post the results of client tools, and so has to see the inputs of their calls."""
+    """True if the key may post the results of client tools. Such a key sees the unmasked inputs of their calls."""
     return not principal.scopes.isdisjoint({"sessions", "environment"})
 
 
@@ -88,7 +88,7 @@ def stream(session_id: str) -> Response:
 
 
 def opened(principal: Principal, session_id: str) -> Response:
-    """A stream of the session's events, as the request's query and headers want it."""
+    """Return a stream of the session's events, according to the request's query and headers."""
     query = parsing.query(EventStream)
     connection = request.environ.get("gunicorn.socket")
     reader = Reader(session_id, principal.id, deltas=bool(query.event_deltas), connection=connection)
@@ -106,7 +106,7 @@ def opened(principal: Principal, session_id: str) -> Response:
 
 
 def _take_position(principal: Principal, reader: Reader) -> bool:
-    """Where the stream begins. What comes after this look, the hub announces. Returns whether nothing will come."""
+    """Set the position at which the stream begins. The hub announces later events. Returns True if no event will follow."""
     with transaction(principal.workspace_id) as db:
         session = find(db, reader.session_id)
         reader.seq = _position(db, session, principal)
@@ -116,16 +116,16 @@ def _take_position(principal: Principal, reader: Reader) -> bool:
 
 
 def _position(db: Db, session: Session, principal: Principal) -> int:
-    """The number of the event that the stream begins behind.
+    """Return the number of the event after which the stream begins.
 
-    The client names the event by `Last-Event-ID`. Without one, a principal who sent events and was not streamed the end of their
-    run begins behind the last of those events; any other principal begins at the newest event.
+    The client names the event by `Last-Event-ID`. Without that header, the stream of a principal who sent events and has not yet
+    been streamed the end of their run begins after those events. Any other stream begins after the newest event.
     """
-    said = request.headers.get("last-event-id", "")
-    if said:
-        if not said.isascii() or not said.isdecimal() or len(said) > 18:
+    last_event_id = request.headers.get("last-event-id", "")
+    if last_event_id:
+        if not last_event_id.isascii() or not last_event_id.isdecimal() or len(last_event_id) > 18:
             raise Invalid("Last-Event-ID", "must be the `id` of an event of this stream, a number.")
-        return min(int(said), session.last_seq)
+        return min(int(last_event_id), session.last_seq)
     if principal.id in session.stream_positions:
         return session.stream_positions[principal.id]
     if session.status == "terminated":
@@ -135,8 +135,8 @@ def _position(db: Db, session: Session, principal: Principal) -> int:
 
 
 def find(db: Db, session_id: str) -> Session:
-    """The session. Raises NotFound."""
-    found = db.get(Session, session_id)
-    if found is None:
+    """Return the session. Raises NotFound."""
+    session = db.get(Session, session_id)
+    if session is None:
         raise NotFound("session", session_id)
-    return found
+    return session

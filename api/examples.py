@@ -1,7 +1,7 @@
-"""Examples of requests and responses, made from their JSON Schemas, so that each value is declared once, at its field.
+"""Examples of requests and responses, composed from their JSON Schemas, so that each value is declared once, at its field.
 
-A model or a field that declares `examples` is shown by them. Every other object is composed of its fields' examples. An optional
-field is left out unless it declares one, and a field that may be null is null unless its other type declares one.
+A model or a field shows the `examples` that it declares. Every other object is composed of its fields' examples. An optional field
+is left out unless it declares an example. A nullable field is null unless its other type declares an example.
 """
 
 import json
@@ -20,17 +20,22 @@ IDS = {
         "agent_id": "agent",
         "api_key_id": "key",
         "approval_id": "appr",
+        "delivery_id": "whdl",
         "environment_id": "env",
         "event_id": "sevt",
         "grant_id": "grnt",
+        "invite_id": "invite",
+        "rbac_group_id": "grp",
         "request_id": "req",
         "session_id": "sesn",
         "thread_id": "sthr",
+        "user_id": "user",
+        "webhook_id": "whep",
         "work_id": "work",
         "workspace_id": "wrkspc",
     }.items()
 }
-"""An id of each kind, by the name that it has in paths and in other objects."""
+"""An id of each kind, by its name in paths and in other objects."""
 
 TIME = "2026-01-31T12:00:00.000000Z"
 
@@ -55,7 +60,7 @@ class NoExample(Exception):
 
 
 def of_error(status: int, error_type: str) -> Json:
-    """The body of an error with this status."""
+    """Return an example of an error's body with this status."""
     message = _MESSAGES.get(status, f"{HTTPStatus(status).description}.")
     return {
         "type": "error",
@@ -65,7 +70,7 @@ def of_error(status: int, error_type: str) -> Json:
 
 
 def media(schema: Json, schemas: Mapping[str, Json]) -> Json:
-    """The part of a media type that shows examples: one, or several that a reader can choose from."""
+    """Return the examples of a media type: a single one, or several from which a reader can choose."""
     declared = _resolved(schema, schemas).get("examples", [])
     if len(declared) < 2:
         return {"example": compose(schema, schemas)}
@@ -73,7 +78,7 @@ def media(schema: Json, schemas: Mapping[str, Json]) -> Json:
 
 
 def compose(schema: Json, schemas: Mapping[str, Json], where: str = "") -> Any:
-    """An example of the schema. Raises NoExample, with the path of the field that lacks one."""
+    """Return an example of the schema. Raises NoExample, with the path of the field that lacks one."""
     known = schema.get("examples") or ([schema["const"]] if "const" in schema else schema.get("enum"))
     if known:
         return known[0]

@@ -1,4 +1,4 @@
-"""Routes of grants: what people allowed beyond one call, until it ends or is revoked."""
+"""Routes of grants, the standing approvals."""
 
 import json
 from collections.abc import Sequence
@@ -28,17 +28,17 @@ grants = Blueprint("grants", __name__, url_prefix="/v1/grants")
 
 NEWEST: Order[Grant] = Order("grants", (Grant.created_at, Grant.id), lambda g: (g.created_at, g.id))
 LOOKED_AT = 500
-"""Waiting approvals that a preview looks at, the longest waiting first."""
+"""Pending approvals that a preview considers, oldest first."""
 
 
 @grants.get("")
 @reads(GrantList, answer=Page[answers.Grant])
 def index(db: Db, _principal: Principal, query: GrantList) -> Json:
     """List the workspace's grants, newest first."""
-    wanted = Wanted(Grant).equal(session_id=query.session_id, agent_id=query.agent_id, tool=query.tool)
+    selection = Wanted(Grant).equal(session_id=query.session_id, agent_id=query.agent_id, tool=query.tool)
     if query.live is not None:
-        wanted = wanted.where(_LIVE if query.live else f"NOT ({_LIVE})")
-    rows, after = page(db, wanted, NEWEST, query.limit, query.page)
+        selection = selection.where(_LIVE if query.live else f"NOT ({_LIVE})")
+    rows, after = page(db, selection, NEWEST, query.limit, query.page)
     now = clock.now(db)
     return {"data": [wire.grant(row, now) for row in rows], "next_page": after}
 
@@ -62,12 +62,12 @@ def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> Json:
 
 
 def given(db: Db, approvals: Sequence[Approval]) -> dict[str, Json]:
-    """The grants that these approvals' decisions gave, by approval."""
+    """Return the grants that these approvals' decisions created, by approval."""
     giving = {row.id: row for row in approvals if (row.decision or {}).get("scope")}
     if not giving:
         return {}
-    # A grant is as old as its decision, and by its age it is found without an index of its own.
-    found = db.find(
+    # A grant has its decision's time, which an existing index covers.
+    rows = db.find(
         Grant,
         "WHERE workspace_id = ANY(%(workspaces)s) AND created_at = ANY(%(moments)s) AND approval_id = ANY(%(approvals)s)",
         workspaces=list({row.workspace_id for row in giving.values()}),
@@ -75,14 +75,14 @@ def given(db: Db, approvals: Sequence[Approval]) -> dict[str, Json]:
         approvals=list(giving),
     )
     now = clock.now(db)
-    return {row.approval_id: wire.grant(row, now) for row in found}
+    return {row.approval_id: wire.grant(row, now) for row in rows}
 
 
 def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
-    """How many other calls wait that a grant of this `rule` would allow, if it were given with the approval's decision.
+    """Return the number of other waiting calls that a grant with this `rule` would allow.
 
-    Their inputs are held against the rule with their secrets masked: patterns of one's own choice could find these out. A rule
-    about one exact input is held against the real ones, whose hashes are no secrets.
+    The rule is matched against inputs with masked secrets, since a pattern of the caller's choice could guess secrets. A rule about
+    one exact input is matched against the real inputs, since hashes are no secrets.
     """
     session = db.get_one(Session, approval.session_id)
     reach = {"session_id": session.id} if scope == "session" else {"agent_id": session.agent_id}
@@ -94,15 +94,15 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     agent = session.agent(db)
     identity = Ruling.of(agent, policies, listed(db, agent)).identity(approval.tool, self_hosted=session.self_hosted)
     released = 0
-    for waits in others:
-        other = sessions[waits.session_id]
-        given = json.loads(waits.input)
+    for other_approval in others:
+        other = sessions[other_approval.session_id]
+        arguments = json.loads(other_approval.input)
         if rule.match.input_sha256 is None:
-            given = mask(given, waits.input_schema).shown
+            arguments = mask(arguments, other_approval.input_schema).shown
         agent = other.agent(db)
         rules = Ruling.of(agent, policies, listed(db, agent)).in_session(git_written=other.git_written)
         if rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
-            released += rules.verdict(approval.tool, given, [rule]).effect == "allow"
+            released += rules.verdict(approval.tool, arguments, [rule]).effect == "allow"
     return released
 
 

@@ -1,4 +1,4 @@
-"""For operators and balancers: is the process alive, and can it do its work? Only administrators are told why not."""
+"""Routes for operators and load balancers: is the process alive, and is it ready? Only administrators see the reasons."""
 
 import logging
 from collections.abc import Mapping
@@ -42,24 +42,24 @@ def ready() -> Response:
     good = database == "ok"
     if not good:
         log.warning("not ready: the database is %s", database)
-    said: dict[str, object] = {"status": "ok" if good else "not ready"}
-    if good and auth.secret():  # without the database, nobody knows whose key it is
+    payload: dict[str, object] = {"status": "ok" if good else "not ready"}
+    if good and auth.secret():  # keys cannot be looked up without the database
         principal = auth.authenticate()
         auth.require(principal, "admin")
-        said |= {"database": database, "redis": _redis(), "held_back": _held_back(principal.workspace_id)}
-        said["audit"] = signer.alarm(principal.workspace_id) or "ok"
-    return _answer(200 if good else 503, said)
+        payload |= {"database": database, "redis": _redis(), "held_back": _held_back(principal.workspace_id)}
+        payload["audit"] = signer.alarm(principal.workspace_id) or "ok"
+    return _answer(200 if good else 503, payload)
 
 
 def _database() -> str:
     try:
         with transaction() as db:
-            found = {version for (version,) in db.rows("SELECT version_num FROM alembic_version")}
+            revisions = {version for (version,) in db.rows("SELECT version_num FROM alembic_version")}
     except ERRORS:
         return "unreachable, or without a schema: run `assent migrate`"
     known, heads = _revisions()
-    # A schema ahead of this release is right: during a deploy the previous release runs beside the new one.
-    return "ok" if found and (found == heads or not found <= known) else "schema too old: run `assent migrate`"
+    # A newer schema is accepted: during a deployment the previous release still runs.
+    return "ok" if revisions and (revisions == heads or not revisions <= known) else "schema too old: run `assent migrate`"
 
 
 @cache
@@ -69,11 +69,11 @@ def _revisions() -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _held_back(workspace_id: str) -> list[str]:
-    """Why workers leave queued tool calls of the workspace."""
+    """Return the reasons why queued tool calls of the workspace wait."""
     try:
         return due.held_back(workspace_id) + due.without_a_worker(workspace_id)
     except ERRORS:
-        return ["unknown: the database did not say in time"]
+        return ["unknown: the database did not answer in time"]
 
 
 def _redis() -> str:
@@ -86,6 +86,6 @@ def _redis() -> str:
     return "ok"
 
 
-def _answer(status: int, said: Mapping[str, object]) -> Response:
+def _answer(status: int, payload: Mapping[str, object]) -> Response:
     headers = {"cache-control": "no-store"} | ({"retry-after": "1"} if status == 503 else {})
-    return Response(json.dumps(said), status, mimetype="application/json", headers=headers)
+    return Response(json.dumps(payload), status, mimetype="application/json", headers=headers)

@@ -1,9 +1,8 @@
-"""The hub: one per process, it wakes the streams that have something to read.
+"""The hub, one per process, wakes streams that may have new events.
 
-However many streams are open, a process has one pub/sub connection to Redis and asks the database once per tick for the heads of
-all their sessions. A wake-up says only that there may be something new: each stream reads its own events from Postgres, from its
-own position, so nothing is lost or doubled whether Redis is up, down or telling tales. What passes through here otherwise are
-deltas, which are never stored; a reader that does not keep up loses them.
+For all its streams, a process has one pub/sub connection to Redis, and reads the heads of their sessions once per tick. A wake-up
+carries no state: each stream reads its own events from Postgres, from its own position. So no event is lost or doubled, even if
+Redis is down or sends wrong notes. The hub also passes deltas on, which are not stored. A slow reader loses deltas.
 """
 
 import json
@@ -27,7 +26,7 @@ from workers.enqueue import channel
 log = logging.getLogger("assent.api")
 
 READY_SECONDS = 0.25
-"""How long a new stream waits for its subscription; longer only means that it may miss deltas that are under way."""
+"""How long a new stream waits for its subscription. After that it starts anyway, and may miss deltas that are under way."""
 _LOOK_SECONDS = 0.025
 _PING_SECONDS = 5.0
 _SILENCE_SECONDS = 15.0
@@ -35,7 +34,7 @@ _REST_SECONDS = 1.0
 
 
 class Hub:
-    """Readers by session, and the two threads (greenlets under gevent) that wake them. They end with the last reader."""
+    """Readers by session, and the two threads (greenlets under gevent) that wake them. The threads end with the last reader."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -43,12 +42,12 @@ class Hub:
         self._open = limits.Streams()
         self._changed: deque[str] = deque()
         self._confirmed: set[str] = set()
-        """Sessions that Redis says we are subscribed to; changed by the listening thread alone."""
+        """Sessions whose subscription Redis has confirmed. Only the listening thread changes it."""
         self._threads: set[str] = set()
         self._redis_up = True
 
     def register(self, reader: Reader) -> None:
-        """From now on `reader` is woken. Waits a moment for the subscription if Redis is up. Raises TooMany."""
+        """Add a reader to wake. Waits a moment for the subscription if Redis is up. Raises TooMany."""
         with self._lock:
             self._open.enter(reader.key_id, reader)
             self._readers.setdefault(reader.session_id, set()).add(reader)
@@ -61,7 +60,7 @@ class Hub:
             reader.look = False
 
     def unregister(self, reader: Reader) -> None:
-        """Forget `reader`; again is nothing."""
+        """Remove a reader. Idempotent."""
         with self._lock:
             self._open.leave(reader.key_id, reader)
             readers = self._readers.get(reader.session_id, set())
@@ -70,7 +69,7 @@ class Hub:
                 self._changed.append(reader.session_id)
 
     def of(self, session_id: str) -> list[Reader]:
-        """The readers of a session."""
+        """Return the readers of a session."""
         with self._lock:
             return list(self._readers.get(session_id, ()))
 
@@ -79,7 +78,7 @@ class Hub:
             return [reader for readers in self._readers.values() for reader in readers]
 
     def _over(self, name: str) -> bool:
-        """Whether the thread `name` may end, because nobody reads any more."""
+        """True if the thread `name` may end, since there are no readers."""
         with self._lock:
             if self._readers:
                 return False
@@ -96,7 +95,7 @@ class Hub:
             except ERRORS as error:
                 log.warning("streams: the database does not answer (%s)", type(error).__name__)
             except Exception:
-                log.exception("streams: the poll failed")  # and goes on: without it every stream would sleep
+                log.exception("streams: the poll failed")  # the loop continues, since every stream depends on it
 
     def _listen(self) -> None:
         while not self._over("listen"):
@@ -115,8 +114,8 @@ class Hub:
                 self._confirmed.clear()
 
     def _relay(self, pubsub: "redis.client.PubSub") -> None:
-        """Pass notes on until nobody reads any more. Raises RedisError when the connection is gone or says nothing."""
-        heard = pinged = time.monotonic()
+        """Pass notes on until there are no readers. Raises RedisError if the connection is lost or silent."""
+        received = pinged = time.monotonic()
         with self._lock:
             self._changed.extend(self._readers)
         while True:
@@ -125,16 +124,16 @@ class Hub:
             note = pubsub.get_message(timeout=_LOOK_SECONDS)
             now = time.monotonic()
             if note:
-                heard, self._redis_up = now, True
+                received, self._redis_up = now, True
                 self._take(note)
-            elif now - heard > _SILENCE_SECONDS:
+            elif now - received > _SILENCE_SECONDS:
                 raise redis.ConnectionError("no answer to a ping")
             if now - pinged > _PING_SECONDS:
                 pubsub.ping()
                 pinged = now
 
     def _subscribe(self, pubsub: "redis.client.PubSub") -> bool:
-        """Follow who came and who went. Returns whether anybody is left."""
+        """Subscribe to the sessions of new readers, unsubscribe from those without readers. Returns False without readers."""
         while self._changed:
             session_id = self._changed.popleft()
             if not self.of(session_id):
@@ -150,7 +149,7 @@ class Hub:
         if note["type"] == "subscribe":
             self._confirmed.add(session_id)
             for reader in self.of(session_id):
-                reader.look = True  # what was published before the subscription held
+                reader.look = True  # for events that were published before the subscription
                 reader.ready.set()
                 reader.wake.set()
         elif note["type"] == "message" and (frames := _frames(note["data"])) is not None:
@@ -159,7 +158,7 @@ class Hub:
 
 
 def _frames(data: Any) -> list[Frame] | None:
-    """The deltas that a note carries, none in one that says only that there is news. None if it is no note of ours."""
+    """Return the deltas in a note, an empty list if it only announces events. None if the note is malformed."""
     try:
         frames: list[Frame] = json.loads(data).get("frames", [])
         good = all(_is_delta(frame) for frame in frames)
@@ -175,7 +174,7 @@ def _is_delta(frame: Frame) -> bool:
 
 
 def _cut_who_does_not_read(readers: list[Reader]) -> None:
-    """A client that takes nothing for `stream_write_seconds` is cut; it resumes behind the last event that it read."""
+    """Disconnect clients that read nothing for `stream_write_seconds`. They resume after the last event that they read."""
     before = time.monotonic() - settings().stream_write_seconds
     for reader in readers:
         if 0 < reader.writing < before:
@@ -184,7 +183,7 @@ def _cut_who_does_not_read(readers: list[Reader]) -> None:
 
 
 def _look_at_heads(readers: list[Reader]) -> None:
-    """Wake whoever is behind its session's head, and end the streams of deleted sessions and revoked keys."""
+    """Wake readers whose session has newer events, and end the streams of deleted sessions and revoked keys."""
     sessions = list({reader.session_id for reader in readers})
     keys = list({reader.key_id for reader in readers})
     with transaction() as db:
@@ -211,5 +210,5 @@ _hubs: dict[int, Hub] = {}
 
 
 def hub() -> Hub:
-    """This process's hub; made on first use, so never shared over a fork."""
+    """Return this process's hub. Created at first use, so a fork never shares it."""
     return _hubs.setdefault(os.getpid(), Hub())

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the routes and what their doors say of themselves: nothing here knows any of them."""
+"""Generates the OpenAPI document from the routes and their doors. Nothing here knows a particular route."""
 
 import inspect
 import re
@@ -9,12 +9,13 @@ from typing import Any
 
 from flask import Flask
 from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from werkzeug.routing import Rule
 
 from api import errors, examples
 from api.answers.base import Error
-from api.door import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, Door, doors, dumps
+from api.door import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, METRICS, Door, doors, dumps
+from api.model_schemas import Schemas
 from api.parsing import ID
 
 Json = dict[str, Any]
@@ -25,6 +26,8 @@ _ABOUT = (
     "and change nothing.\n\nSend an API key as `x-api-key` or as `authorization: Bearer`."
 )
 _TEXT = {"type": "string"}
+_TEXTS = {HTML: "<!doctype html>", METRICS: 'assent_queued_turns{workspace="wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"} 0.0\n'}
+"""Media types that hold no JSON, each with an example."""
 _HEADERS: dict[str, Json] = {
     "request-id": {"description": "The request's id in the server's log.", "required": True, "schema": _TEXT},
     "x-should-retry": {
@@ -66,27 +69,19 @@ _SECURITY = {
 }
 
 
-class _Schemas(GenerateJsonSchema):
-    """Schemas without a title on each field: its name says as much."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
-        """Never."""
-        return False
-
-
 def document(app: Flask) -> Json:
-    """The document of all routes of `app` that have a door."""
-    made: Json | None = app.extensions.get("openapi")
-    if made is None:
-        made = app.extensions["openapi"] = _document(app)
-    return made
+    """Return the document of all routes of `app` that have a door. Generated once."""
+    cached: Json | None = app.extensions.get("openapi")
+    if cached is None:
+        cached = app.extensions["openapi"] = _document(app)
+    return cached
 
 
 def _document(app: Flask) -> Json:
-    found = list(_routes(app))
-    schemas = _schemas([door for _, _, door in found])
+    routes = list(_routes(app))
+    schemas = _schemas([door for _, _, door in routes])
     paths: dict[str, Json] = {}
-    for rule, method, door in found:
+    for rule, method, door in routes:
         path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
         about = inspect.getdoc(app.view_functions[rule.endpoint]) or ""
         paths.setdefault(path, {})[method] = _operation(rule, door, about, schemas)
@@ -113,13 +108,13 @@ def _routes(app: Flask) -> Iterator[tuple[Rule, str, Door]]:
                 yield rule, method.lower(), door
 
 
-def _schemas(found: list[Door]) -> Json:
-    wanted: dict[type[BaseModel], None] = {Error: None}
-    for door in found:
-        wanted |= dict.fromkeys(model for model in (door.body, door.answer) if model)
-    pairs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(model, "validation") for model in wanted]
-    _, made = models_json_schema(pairs, ref_template="#/components/schemas/{model}", schema_generator=_Schemas)
-    schemas: Json = made["$defs"]
+def _schemas(all_doors: list[Door]) -> Json:
+    models: dict[type[BaseModel], None] = {Error: None}
+    for door in all_doors:
+        models |= dict.fromkeys(model for model in (door.body, door.answer) if model)
+    pairs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(model, "validation") for model in models]
+    _, generated = models_json_schema(pairs, ref_template="#/components/schemas/{model}", schema_generator=Schemas)
+    schemas: Json = generated["$defs"]
     return schemas
 
 
@@ -160,10 +155,10 @@ def _parameters(rule: Rule, door: Door) -> Iterator[Json]:
             "example": examples.IDS[name],
         }
     if door.query:
-        schema = door.query.model_json_schema(by_alias=True, schema_generator=_Schemas)
-        for name, said in schema.get("properties", {}).items():
-            if "enum" not in said or None not in said["enum"]:  # what can only be left out
-                yield _query(name, said, name in schema.get("required", ()))
+        schema = door.query.model_json_schema(by_alias=True, schema_generator=Schemas)
+        for name, field in schema.get("properties", {}).items():
+            if "enum" not in field or None not in field["enum"]:  # `Unsupported` fields are not listed
+                yield _query(name, field, name in schema.get("required", ()))
     names = [*door.headers, *(["anthropic-workspace-id"] if door.key else []), *(["Idempotency-Key"] if door.body else [])]
     for name in names:
         yield _ref("parameters", name) if name in _REQUEST_HEADERS else {"name": name, "in": "header", "schema": _TEXT}
@@ -173,7 +168,7 @@ def _query(name: str, schema: Json, required: bool) -> Json:
     schema = dict(schema)
     about = {"description": schema.pop("description")} if "description" in schema else {}
     known = [option for option in schema.get("anyOf", []) if option != {"type": "null"}]
-    if len(known) == 1:  # a query says null by leaving it out
+    if len(known) == 1:  # a query leaves a parameter out instead of sending null
         del schema["anyOf"]
         schema |= known[0]
     if schema.get("default", 0) is None:
@@ -207,9 +202,9 @@ def _responses(rule: Rule, door: Door, schemas: Json) -> Json:
 
 
 def _content(door: Door, schemas: Json) -> Json:
-    """The schema of a response with examples. A text shows one example of the JSON that it holds, if it holds any."""
-    if door.media_type == HTML:
-        return {"schema": _TEXT, "example": "<!doctype html>"}
+    """Return the schema of a response, with examples. A text with JSON in it has an example of that JSON."""
+    if door.media_type in _TEXTS:
+        return {"schema": _TEXT, "example": _TEXTS[door.media_type]}
     schema = _ref("schemas", _component(door.answer)) if door.answer else {}
     if door.media_type == JSON:
         return {"schema": schema, **examples.media(schema, schemas)}

@@ -1,4 +1,4 @@
-"""Pages by key, never by offset: a page begins behind the last row of the one before, whatever came or went meanwhile."""
+"""Pages by key, never by offset: a page begins after the last row of the page before, whatever rows come or go meanwhile."""
 
 import base64
 import json
@@ -13,79 +13,79 @@ from models.errors import Invalid
 
 R = TypeVar("R")
 OPERATORS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-"""Comparisons by the names that queries have for them."""
+"""SQL operators by their names in queries."""
 Key = tuple[Any, ...]
 
-_NOT_OURS = "is no cursor of this list: pass `next_page` or `prev_page` of an answer unchanged, with the same order."
+_NOT_OURS = "is not a cursor of this list: pass `next_page` or `prev_page` of a response unchanged, with the same order."
 
 
 @dataclass(frozen=True)
 class Wanted(Generic[R]):
-    """The rows of a table that a list is of: those that meet all conditions, in SQL with `%(name)s` for values."""
+    """A selection of a table's rows: those that meet all conditions, in SQL with `%(name)s` for values."""
 
     table: type[R]
     conditions: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)
 
     def where(self, condition: str, **values: Any) -> "Wanted[R]":
-        """One condition more."""
+        """Return the selection with one more condition."""
         return Wanted(self.table, (*self.conditions, condition), self.values | values)
 
     def equal(self, **values: Any) -> "Wanted[R]":
-        """Rows with these values in these columns; None says nothing about a column."""
-        given = {column: value for column, value in values.items() if value is not None}
-        return Wanted(self.table, (*self.conditions, *(f"{column} = %({column})s" for column in given)), self.values | given)
+        """Return the selection limited to rows with these values. A value of None does not limit its column."""
+        bound = {column: value for column, value in values.items() if value is not None}
+        return Wanted(self.table, (*self.conditions, *(f"{column} = %({column})s" for column in bound)), self.values | bound)
 
     def select(self, db: Db, end: str, **values: Any) -> list[R]:
-        """The rows, with `end` behind the conditions."""
+        """Return the rows. `end` is the SQL after the conditions."""
         where = f"WHERE {' AND '.join(self.conditions)} " if self.conditions else ""
         return db.find(self.table, where + end, **self.values, **values)
 
 
 @dataclass(frozen=True)
 class Order(Generic[R]):
-    """How a list is sorted: by unique `columns`, whose values in a row `key` gives."""
+    """A list's order: by unique `columns`. `key` returns their values in a row."""
 
     name: str
-    """Goes into the cursor, so that a cursor fits one list and one order."""
+    """Part of the cursor, so that a cursor fits only one list and one order."""
     columns: tuple[Any, ...]
     key: Callable[[R], Key]
     descending: bool = True
 
     def reversed(self) -> "Order[R]":
-        """The other way round."""
+        """Return the opposite order."""
         return replace(self, descending=not self.descending)
 
 
-def page(db: Db, wanted: Wanted[R], order: Order[R], limit: int, cursor: str | None) -> tuple[Sequence[R], str | None]:
-    """At most `limit` rows of `wanted` behind `cursor`, and the cursor of the next page, if there is one."""
+def page(db: Db, selection: Wanted[R], order: Order[R], limit: int, cursor: str | None) -> tuple[Sequence[R], str | None]:
+    """Return at most `limit` rows after `cursor`, and the cursor of the next page, or None."""
     names = [column.key for column in order.columns]
     if cursor is not None:
         after = {f"after_{name}": value for name, value in zip(names, _decode(order, cursor), strict=True)}
         marks = ", ".join(f"%({mark})s" for mark in after)
-        wanted = wanted.where(f"({', '.join(names)}) {'<' if order.descending else '>'} ({marks})", **after)
+        selection = selection.where(f"({', '.join(names)}) {'<' if order.descending else '>'} ({marks})", **after)
     sorts = ", ".join(f"{name} {'DESC' if order.descending else 'ASC'}" for name in names)
-    rows = wanted.select(db, f"ORDER BY {sorts} LIMIT %(limit)s", limit=limit + 1)
+    rows = selection.select(db, f"ORDER BY {sorts} LIMIT %(limit)s", limit=limit + 1)
     if len(rows) <= limit:
         return rows, None
     return rows[:limit], _encode(order, order.key(rows[limit - 1]))
 
 
 def both_ways(
-    db: Db, wanted: Wanted[R], order: Order[R], limit: int, cursor: str | None
+    db: Db, selection: Wanted[R], order: Order[R], limit: int, cursor: str | None
 ) -> tuple[Sequence[R], str | None, str | None]:
-    """The same, with the cursor of the page before as well, if there may be one."""
+    """Return rows as `page` does, the cursor of the next page, and the cursor of the previous page. A cursor may be None."""
     back = replace(order.reversed(), name=f"{order.name} back")
     if cursor is None or not _is_of(back, cursor):
-        rows, after = page(db, wanted, order, limit, cursor)
+        rows, after = page(db, selection, order, limit, cursor)
         return rows, after, _encode(back, back.key(rows[0])) if rows and cursor else None
-    rows, before = page(db, wanted, back, limit, cursor)
+    rows, before = page(db, selection, back, limit, cursor)
     rows = rows[::-1]
     return rows, _encode(order, order.key(rows[-1])) if rows else None, before
 
 
 def place(order: Order[R], cursor: str) -> Key:
-    """Where a cursor points: what `order.key` gave for the last row of the page before. Raises Invalid."""
+    """Return a cursor's position: `order.key` of the last row of the previous page. Raises Invalid."""
     return _decode(order, cursor)
 
 
@@ -98,14 +98,14 @@ def _is_of(order: Order[R], cursor: str) -> bool:
 
 
 def _encode(order: Order[R], key: Key) -> str:
-    said = [order.name, order.descending, *(v.isoformat() if isinstance(v, datetime) else v for v in key)]
-    return base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")
+    parts = [order.name, order.descending, *(v.isoformat() if isinstance(v, datetime) else v for v in key)]
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
 
 
 def _decode(order: Order[R], cursor: str) -> Key:
     try:
-        said = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        name, descending, *key = said
+        parts = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        name, descending, *key = parts
         values = tuple(_value(column.type.python_type, v) for column, v in zip(order.columns, key, strict=True))
     except (ValueError, TypeError, RecursionError):
         raise Invalid("page", _NOT_OURS) from None

@@ -1,7 +1,7 @@
-"""From bytes to a request that the verbs can trust: JSON that Postgres, RFC 8785 and every client read the same way.
+"""Parses requests into values that Postgres, RFC 8785 and every client read in the same way.
 
-Refused, each naming the field: what is no JSON object in UTF-8, NaN and Infinity, integers beyond 2**53 - 1, names
-given twice, NUL and lone surrogates in any string, and anything nested deeper than DEPTH.
+Refuses, with an error that names the field: bodies other than a JSON object in UTF-8, NaN and Infinity, integers beyond 2**53 - 1,
+duplicate names, NUL and lone surrogates in any string, and values nested deeper than DEPTH.
 """
 
 import json
@@ -22,36 +22,36 @@ from models.settings import settings
 
 DEPTH = 64
 EXACT = 2**53 - 1
-"""The largest integer that every JSON reader reads as the same number."""
+"""The largest integer that every JSON parser reads exactly."""
 _REPORTED = 3
 
 M = TypeVar("M", bound=BaseModel)
 
 
 def body(model: type[M]) -> tuple[M, bytes]:
-    """The request's body as `model`, and its bytes; an empty one is an empty object. Raises Invalid, WrongMediaType."""
+    """Return the request's body as `model`, and its bytes. An empty body is an empty object. Raises Invalid, WrongMediaType."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise WrongMediaType("content-encoding: send the body as it is, not compressed.")
     with Timeout(settings().body_seconds, RequestTimeout()):
         raw = request.get_data(cache=False)
     if request.content_length is None and len(raw) >= (request.max_content_length or math.inf):
-        raise RequestEntityTooLarge  # a chunked body is cut at the limit without a word
+        raise RequestEntityTooLarge  # Werkzeug cuts a chunked body at the limit without an error
     if raw and request.mimetype != "application/json":
-        raise WrongMediaType(f"content-type: {request.mimetype or 'none'} is not taken; send application/json.")
+        raise WrongMediaType(f"content-type: {request.mimetype or 'none'} is not supported; send application/json.")
     return validated(model, _object(raw)), raw
 
 
 def query(model: type[M]) -> M:
-    """The request's query as `model`: `types[]=a&types[]=b` are lists, `created_at[gt]=` is a name. Raises Invalid."""
+    """Return the request's query as `model`. `types[]=a&types[]=b` is a list, `created_at[gt]=` a name. Raises Invalid."""
     return validated(model, _named(request.args, model), strict=False)
 
 
-def validated(model: type[M], given: dict[str, Any], *, strict: bool | None = None) -> M:
-    """`given` as `model`. Raises Invalid that names the field and what would be right."""
+def validated(model: type[M], values: dict[str, Any], *, strict: bool | None = None) -> M:
+    """Return the values as `model`. Raises Invalid, which names the field, the fault and the remedy."""
     try:
-        return model.model_validate(given, strict=strict)
+        return model.model_validate(values, strict=strict)
     except ValidationError as error:
-        raise _explained(error, given) from None
+        raise _explained(error, values) from None
 
 
 def _object(raw: bytes) -> dict[str, Any]:
@@ -91,18 +91,18 @@ def _constant(name: str) -> NoReturn:
 
 
 def _no_name_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise Invalid("body", f"the name {twice!r} is given twice in one object.")
-    return found
+        raise Invalid("body", f"the name {twice!r} appears twice in one object.")
+    return members
 
 
 _decoder = json.JSONDecoder(parse_int=_integer, parse_float=_float, parse_constant=_constant, object_pairs_hook=_no_name_twice)
 
 
 def _check(value: dict[str, Any]) -> None:
-    """Raise Invalid on depth and on characters that cannot be stored; walks without recursion."""
+    """Raise Invalid for values nested too deeply, and for characters that cannot be stored. Does not recurse."""
     todo: list[tuple[tuple[str | int, ...], Any]] = [((), value)]
     while todo:
         path, item = todo.pop()
@@ -127,7 +127,7 @@ def _check_text(path: tuple[str | int, ...], text: str) -> None:
 
 def _named(args: MultiDict[str, str], model: type[BaseModel]) -> dict[str, Any]:
     lists = {f.alias or name for name, f in model.model_fields.items() if get_origin(f.annotation) is list}
-    given: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     for key, values in args.lists():
         name = key.removesuffix("[]")
         if name == "beta":  # the SDKs add ?beta=true to everything
@@ -135,28 +135,28 @@ def _named(args: MultiDict[str, str], model: type[BaseModel]) -> dict[str, Any]:
         for value in values:
             _check_text((name,), value)
         if name in lists:
-            given.setdefault(name, []).extend(values)
+            params.setdefault(name, []).extend(values)
         elif len(values) > 1:
-            raise Invalid(name, "must be given once.")
+            raise Invalid(name, "must be sent only once.")
         else:
-            given[name] = values[0]
-    return given
+            params[name] = values[0]
+    return params
 
 
-def _explained(error: ValidationError, given: dict[str, Any]) -> Invalid:
+def _explained(error: ValidationError, values: dict[str, Any]) -> Invalid:
     problems = error.errors(include_url=False, include_context=True, include_input=False)
-    said = [(_dotted(_path(p["loc"], given)), _remedy(p["type"], p["msg"])) for p in problems[:_REPORTED]]
-    field, message = said[0]
-    more = "".join(f" {f}: {m}" for f, m in said[1:])
+    faults = [(_dotted(_path(p["loc"], values)), _remedy(p["type"], p["msg"])) for p in problems[:_REPORTED]]
+    field, message = faults[0]
+    more = "".join(f" {f}: {m}" for f, m in faults[1:])
     if len(problems) > _REPORTED:
         more += f" (and {len(problems) - _REPORTED} more)"
     return Invalid(field, message + more)
 
 
-def _path(loc: tuple[int | str, ...], given: Any) -> tuple[int | str, ...]:
-    """Where in what was given: pydantic's own path without the tags of unions, which the caller never wrote."""
+def _path(loc: tuple[int | str, ...], values: Any) -> tuple[int | str, ...]:
+    """Return pydantic's path of a field without the tags of unions, which are not part of the request."""
     path: list[int | str] = []
-    here = given
+    here = values
     for i, part in enumerate(loc):
         if isinstance(here, dict) and part in here:
             here = here[str(part)]
@@ -170,7 +170,7 @@ def _path(loc: tuple[int | str, ...], given: Any) -> tuple[int | str, ...]:
 
 def _remedy(kind: str, message: str) -> str:
     if kind == "extra_forbidden":
-        return "is not known here; leave it out."
+        return "is unknown; leave it out."
     if kind == "missing":
         return "is required."
     message = message.removeprefix("Value error, ")
@@ -185,7 +185,7 @@ ID = re.compile(r"[a-z]{1,16}_[0-9A-Za-z]{1,64}")
 
 
 def check_ids(path_ids: dict[str, Any]) -> None:
-    """Raise NotFound for what cannot be an id of ours, before it reaches the database."""
+    """Raise NotFound for a malformed id, before it reaches the database."""
     for name, value in path_ids.items():
         if not ID.fullmatch(value):
             raise NotFound(name.removesuffix("_id"), value[:80])

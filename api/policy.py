@@ -1,4 +1,4 @@
-"""Routes of the policy: what holds in the workspace, why a call gets its verdict, what a rule would have done to past calls."""
+"""Routes of the workspace's policy: get, update, explain a verdict, simulate a rule on past calls."""
 
 import threading
 from datetime import timedelta
@@ -29,7 +29,7 @@ from models.workspace.workspace import Workspace
 policy = Blueprint("policy", __name__, url_prefix="/v1/policy")
 
 _simulating = threading.Lock()
-"""One at a time in a process: it is work for seconds, on a connection of its own."""
+"""Held during a simulation. A process runs one at a time, since it takes seconds and a database connection."""
 
 
 @policy.get("")
@@ -57,12 +57,12 @@ def explain(db: Db, _principal: Principal, body: PolicyExplain) -> Json:
     The call is not made, no person is asked, and no grant is used.
     """
     if (body.agent is None) == (body.session_id is None):
-        raise Invalid("agent", "give either agent or session_id.")
+        raise Invalid("agent", "send either agent or session_id.")
     session = _session(db, body.session_id) if body.session_id else None
     agent = session.agent(db) if session else _agent(db, body)
-    proposed = body.permission_policy
-    found = explanations.explain(db, agent, body.tool, body.input, session=session, proposed=proposed)
-    return _explained(body.tool, found)
+    policy = body.permission_policy
+    explanation = explanations.explain(db, agent, body.tool, body.input, session=session, proposed=policy)
+    return _explained(body.tool, explanation)
 
 
 @policy.post("/simulate")
@@ -74,39 +74,39 @@ def simulate(db: Db, principal: Principal, body: PolicySimulate) -> Json:
     judged, and that is audited.
     """
     if (body.rule is None) == (body.permission_policy is None):
-        raise Invalid("rule", "give either rule or permission_policy.")
+        raise Invalid("rule", "send either rule or permission_policy.")
     if body.agent_id:
         named(db, body.agent_id, None, field="agent_id")
     since = clock.now(db) - timedelta(days=body.days)
     if not _simulating.acquire(blocking=False):
-        raise Busy("Another simulation is under way here; try again when it has ended.")
+        raise Busy("Another simulation is running; try again when it has ended.")
     try:
         reveal = "reveal" in principal.scopes
-        wanted = Trial(since, body.rule, body.permission_policy, body.agent_id, body.tool, reveal)
-        found = simulations.simulate(db, principal.workspace_id, wanted)
+        trial = Trial(since, body.rule, body.permission_policy, body.agent_id, body.tool, reveal)
+        outcome = simulations.simulate(db, principal.workspace_id, trial)
     finally:
         _simulating.release()
     if reveal:
-        acts.record(db, principal, "policy.simulated", principal.workspace_id, _noted(wanted, found))
-    return _simulated(wanted, found)
+        acts.record(db, principal, "policy.simulated", principal.workspace_id, _noted(trial, outcome))
+    return _simulated(trial, outcome)
 
 
-def _noted(wanted: Trial, found: Outcome) -> Json:
-    """The audit's details of a simulation over inputs with their secrets."""
-    policy = {"permission_policy_sha256": digest(wanted.policy)} if wanted.policy else {}
-    about = {"agent_id": wanted.agent_id, "tool": wanted.tool, "since": wire.time(wanted.since), "looked_at": found.looked_at}
-    return about | policy | ({"rule": Text(spelled(wanted.rule))} if wanted.rule else {})
+def _noted(trial: Trial, outcome: Outcome) -> Json:
+    """Return the audit's details of a simulation over unmasked inputs."""
+    policy = {"permission_policy_sha256": digest(trial.policy)} if trial.policy else {}
+    about = {"agent_id": trial.agent_id, "tool": trial.tool, "since": wire.time(trial.since), "looked_at": outcome.looked_at}
+    return about | policy | ({"rule": Text(spelled(trial.rule))} if trial.rule else {})
 
 
 def _session(db: Db, session_id: str) -> Session:
-    found = db.get(Session, session_id)
-    if found is None:
+    session = db.get(Session, session_id)
+    if session is None:
         raise Invalid("session_id", f"session {session_id!r} was not found in this workspace.")
-    return found
+    return session
 
 
 def _agent(db: Db, body: PolicyExplain) -> dict[str, Any]:
-    assert body.agent, "one of the two was given"
+    assert body.agent, "the body has either agent or session_id"
     return named(db, body.agent.id, body.agent.version)[1].body
 
 
@@ -114,8 +114,8 @@ def _workspace(row: Workspace) -> Json:
     return {"type": "policy", "permission_policy": row.policy, "approval": row.approval}
 
 
-def _explained(tool: str, found: Explanation) -> Json:
-    verdict = found.verdict
+def _explained(tool: str, explanation: Explanation) -> Json:
+    verdict = explanation.verdict
     first = verdict.rules[0] if verdict.rules else None
     deciding = {rule.id for rule in verdict.rules if rule.source == "grant"}
     return {
@@ -130,7 +130,7 @@ def _explained(tool: str, found: Explanation) -> Json:
         "unknown_programs": list(verdict.unknown),
         "commands": [
             {"path": path, "commands": [list(words) for words in line.commands], "doubt": line.doubt}
-            for path, line in found.lines.items()
+            for path, line in explanation.lines.items()
         ],
         "grants": [
             {
@@ -142,25 +142,25 @@ def _explained(tool: str, found: Explanation) -> Json:
                 "expires_at": wire.time(grant.expires_at),
                 "decides": grant.id in deciding,
             }
-            for grant in found.grants
+            for grant in explanation.grants
         ],
     }
 
 
 def _rule(rule: Rule) -> Json:
-    said = {"source": rule.source, "id": rule.id if rule.source == "grant" else None, "covers": covers(rule)}
-    return spelled_rule(rule) | said
+    about = {"source": rule.source, "id": rule.id if rule.source == "grant" else None, "covers": covers(rule)}
+    return spelled_rule(rule) | about
 
 
-def _simulated(wanted: Trial, found: Outcome) -> Json:
+def _simulated(trial: Trial, outcome: Outcome) -> Json:
     return {
         "type": "policy_simulation",
-        "since": wire.time(wanted.since),
-        "looked_at": found.looked_at,
-        "masked": found.masked,
-        "complete": found.complete,
-        "changed": found.changed,
-        **{effect: _side(side) for effect, side in found.sides.items()},
+        "since": wire.time(trial.since),
+        "looked_at": outcome.looked_at,
+        "masked": outcome.masked,
+        "complete": outcome.complete,
+        "changed": outcome.changed,
+        **{effect: _side(side) for effect, side in outcome.sides.items()},
     }
 
 

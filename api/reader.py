@@ -1,4 +1,4 @@
-"""Readers: one for each open stream, with what waits to be sent on it."""
+"""Readers: one for each open stream, with the deltas that wait to be sent."""
 
 import socket
 import struct
@@ -11,15 +11,15 @@ from typing import Any
 from api import arrival
 
 Frame = dict[str, Any]
-"""A delta as the wire has it."""
+"""A delta in the wire's form."""
 
 FRAMES = 1000
-"""Deltas that wait for one reader at most."""
+"""Most deltas that wait for one reader."""
 
 
 @dataclass(eq=False)
 class Reader:
-    """One open stream, as the hub knows it. `seq` is the stream's own position, written by the stream alone."""
+    """One open stream, as the hub knows it. `seq` is the stream's position, which only the stream changes."""
 
     session_id: str
     key_id: str
@@ -30,21 +30,21 @@ class Reader:
     refused: bool = False
     """The key was revoked."""
     overrun: bool = False
-    """Deltas were dropped: those under way cannot be shown any more."""
+    """Deltas were dropped, so the previews that have begun cannot be continued."""
     look: bool = False
-    """Whether there may be events beyond `seq`."""
+    """True if there may be events after `seq`."""
     connection: socket.socket | None = None
-    """To the client, where the server says which it is."""
+    """The connection to the client, if the server exposes it."""
     writing: float = 0
-    """Since when what was sent waits to be taken, by the process's steady clock; 0 while nothing does."""
+    """The time at which a write began that the client has not read yet, by the process's monotonic clock; else 0."""
     frames: deque[Frame] = field(default_factory=deque)
     wake: threading.Event = field(default_factory=threading.Event)
     ready: threading.Event = field(default_factory=threading.Event)
 
     def tell(self, frames: list[Frame]) -> None:
-        """A note came: with deltas, or without any, when there are new events."""
+        """Receive a note: with deltas, or empty if there are new events."""
         if not frames or frames[0]["type"] == "event_start":
-            self.look = True  # where a preview begins, what was stored before it comes first
+            self.look = True  # stored events come before the preview
         for frame in frames if self.deltas else ():
             if len(self.frames) >= FRAMES:
                 self.frames.clear()
@@ -54,14 +54,14 @@ class Reader:
             self.wake.set()
 
     def hung_up(self) -> bool:
-        """True if the client has closed its connection. False where the server does not say."""
+        """True if the client has closed its connection. False if the server does not expose the connection."""
         return self.connection is not None and arrival.has_closed(self.connection)
 
     def cut(self) -> None:
-        """End the connection under whoever waits to write to it; what the client did not take is thrown away."""
+        """Close the connection. Data that the client has not read is discarded."""
         if self.connection is None:
             return
-        # Its twin, because gevent would call a shutdown of the socket itself a broken descriptor, not a client that went.
+        # A duplicate, because gevent would report a shutdown of the socket itself as a broken descriptor.
         with suppress(OSError), self.connection.dup() as twin:
             twin.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             twin.shutdown(socket.SHUT_RDWR)

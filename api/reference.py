@@ -1,4 +1,4 @@
-"""What this server is, and the API's reference: a document for generators, and Swagger UI for people. None of them needs a key.
+"""Routes without a key: a description of this server, the OpenAPI document, and the API's reference in Swagger UI.
 
 Swagger UI comes from the package `flask-swagger-ui`. Only its files are used, as its own page has an inline script.
 """
@@ -55,7 +55,7 @@ def page() -> Response:
 
 
 def _file(path: Path, media_type: str) -> View:
-    """A file of that page. As a part of it, it is not in the document."""
+    """Return a view of a file of that page. The OpenAPI document does not list it."""
 
     def view() -> Response:
         response = send_file(path, mimetype=media_type)

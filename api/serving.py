@@ -1,6 +1,6 @@
-"""How gunicorn serves: `gunicorn "api:create_app()" --config python:api.serving`.
+"""gunicorn's configuration: `gunicorn "api:create_app()" --config python:api.serving`.
 
-Its limits come from our settings, and what it refuses by itself, before any route sees it, is answered in the wire's shape.
+Its limits come from the settings. A request that gunicorn itself refuses, before any route, gets an error in the API's format.
 """
 
 import json
@@ -13,6 +13,7 @@ from gunicorn.workers.ggevent import GeventWorker
 
 from models import garbage_collection
 from models.database import ids
+from models.people import issuer
 from models.settings import settings
 from models.variables import refuse_needless
 
@@ -28,21 +29,21 @@ class Worker(GeventWorker):  # type: ignore[misc]  # gunicorn has no types
     """gunicorn's gevent worker, with errors that clients can read."""
 
     def handle_error(self, req: Any, client: socket.socket, addr: Any, exc: BaseException) -> None:
-        """Answer a request that is no HTTP, or more of it than is taken; say nothing of one that failed in mid-answer."""
+        """Answer a request that is malformed or beyond the limits. gunicorn handles all other errors."""
         ours = (errors.InvalidResponseHeader, errors.InvalidResponseHeaderName)
         if not isinstance(exc, errors.ParseException) or isinstance(exc, ours):
             super().handle_error(req, client, addr, exc)
             return
-        self.log.warning("Not a request that is taken, from %s: %s", addr and addr[0], exc)
+        self.log.warning("Refused a request from %s: %s", addr and addr[0], exc)
         try:
             client.sendall(refusal(exc))
-            util.close_graceful(client)  # an answer to what was not read to its end would be lost by a plain close
+            util.close_graceful(client)  # a plain close would lose the answer, since the request was not read to its end
         except OSError as error:
             self.log.debug("The refusal was not sent: %s", error)
 
 
 def refusal(exc: Exception) -> bytes:
-    """The response to a request that could not be read: what is wrong, in the wire's shape, and the connection's end."""
+    """Return the response to a request that could not be read: an error in the API's format, which closes the connection."""
     status, reason = _STATUS.get(type(exc), (400, "Bad Request"))
     request_id = ids.new("req")
     error = {"type": "invalid_request_error", "message": _words(status, exc)}
@@ -59,26 +60,30 @@ def refusal(exc: Exception) -> bytes:
 
 
 def _words(status: int, exc: Exception) -> str:
-    said = settings()
+    s = settings()
     if status == 414:
-        return f"The request line (method, path and query) is longer than {said.max_request_line_bytes} bytes, the most taken."
+        return f"The request line (method, path and query) is longer than the limit of {s.max_request_line_bytes} bytes."
     if status == 431:
-        return f"At most {said.max_headers} headers are taken, each of at most {said.max_header_bytes} bytes."
-    return f"This is no HTTP request that this server takes: {str(exc)[:200]}."
+        return f"The limit is {s.max_headers} headers, each of at most {s.max_header_bytes} bytes."
+    return f"This server cannot read this HTTP request: {str(exc)[:200]}."
 
 
 def on_starting(_arbiter: Any) -> None:
-    """gunicorn's hook, before any process is forked: one that may not start would be forked again and again."""
+    """gunicorn's hook before the first fork. A check in the workers would make gunicorn restart them for ever."""
     refuse_needless("web")
+    try:
+        issuer.check()
+    except issuer.Misconfigured as error:
+        raise SystemExit(f"assent: {error}") from None
 
 
 def post_worker_init(_worker: Any) -> None:
-    """gunicorn's hook: a process has loaded the application."""
+    """gunicorn's hook after a process has loaded the application."""
     garbage_collection.freeze()
 
 
 worker_class = Worker
-# Who is a proxy, `api.client` decides by ASSENT_TRUSTED_PROXIES. gunicorn's own rule would believe any process of this machine.
+# `api.client` reads the proxies' headers, by ASSENT_TRUSTED_PROXIES. gunicorn's own rule would trust any process on this machine.
 secure_scheme_headers: dict[str, str] = {}
 forwarder_headers = ""
 limit_request_line = settings().max_request_line_bytes

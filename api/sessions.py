@@ -54,7 +54,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
     )
     if body.initial_events:
         flow.receive(db, session, principal, [plain(event) for event in body.initial_events])
-    return _said(db, session)
+    return _answer(db, session)
 
 
 @sessions.get("")
@@ -72,7 +72,7 @@ def index(db: Db, _principal: Principal, query: SessionList) -> Json:
 @reads(NoQuery, answer=answers.Session)
 def show(db: Db, _principal: Principal, _query: NoQuery, session_id: str) -> Json:
     """Get a session with the approvals that it waits for."""
-    return _said(db, _find(db, session_id))
+    return _answer(db, _find(db, session_id))
 
 
 @sessions.post("/<session_id>")
@@ -88,7 +88,7 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
         loosening.check_session(principal, body.agent, session.configured(db), changes)
     flow.update(db, session, principal, changes)
     check_servers(db, session.agent(db), changes, at="agent.")
-    return _said(db, session)
+    return _answer(db, session)
 
 
 @sessions.delete("/<session_id>")
@@ -105,7 +105,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Js
     """Archive a session: it takes no more events, and its history stays."""
     session = flow.lock(db, session_id)
     flow.archive(db, session, principal)
-    return _said(db, session)
+    return _answer(db, session)
 
 
 @sessions.get("/<session_id>/resources")
@@ -117,7 +117,7 @@ def resources(db: Db, _principal: Principal, _query: ResourceList, session_id: s
 
 
 def _version(db: Db, body: SessionCreate) -> AgentVersion:
-    """The version that the session names. Raises Invalid that names the field."""
+    """Return the version that the session names. Raises Invalid."""
     agent, version = named(db, body.agent.id, body.agent.version)
     if agent.archived_at:
         raise Invalid("agent", f"{agent.id} is archived; choose one that is not.")
@@ -125,35 +125,35 @@ def _version(db: Db, body: SessionCreate) -> AgentVersion:
 
 
 def _wanted(query: SessionList) -> Wanted[Session]:
-    wanted = within(Wanted(Session), query)
+    selection = within(Wanted(Session), query)
     if not query.include_archived:
-        wanted = wanted.where("archived_at IS NULL")
+        selection = selection.where("archived_at IS NULL")
     if query.agent_id:
-        wanted = wanted.equal(agent_id=query.agent_id, agent_version=query.agent_version)
+        selection = selection.equal(agent_id=query.agent_id, agent_version=query.agent_version)
     if query.statuses:
         ours = [status for status, theirs in wire.STATUSES.items() if theirs in query.statuses]
-        wanted = wanted.where("status = ANY(%(statuses)s)", statuses=ours)
-    return wanted
+        selection = selection.where("status = ANY(%(statuses)s)", statuses=ours)
+    return selection
 
 
-def _said(db: Db, session: Session) -> Json:
+def _answer(db: Db, session: Session) -> Json:
     return wire.session(db, session, _waiting_on(db, [session]).get(session.id, []))
 
 
 def _waiting_on(db: Db, rows: Sequence[Session]) -> dict[str, list[Json]]:
-    """What each session waits for people to decide, oldest first."""
+    """Return the pending approvals of each session, oldest first."""
     waiting = [row.id for row in rows if row.status == "waiting"]
     if not waiting:
         return {}
-    found: dict[str, list[Json]] = {}
+    by_session: dict[str, list[Json]] = {}
     pending = "WHERE session_id = ANY(%(sessions)s) AND status = 'pending' ORDER BY created_at, id"
     for approval in db.find(Approval, pending, sessions=waiting):
-        found.setdefault(approval.session_id, []).append(wire.waiting(approval))
-    return found
+        by_session.setdefault(approval.session_id, []).append(wire.waiting(approval))
+    return by_session
 
 
 def _find(db: Db, session_id: str) -> Session:
-    found = db.get(Session, session_id)
-    if found is None:
+    session = db.get(Session, session_id)
+    if session is None:
         raise NotFound("session", session_id)
-    return found
+    return session

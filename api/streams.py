@@ -1,10 +1,10 @@
-"""One stream: a session's events as server-sent events, in order, each once, from a position on.
+"""One stream: a session's events as server-sent events, in order and each once, from a position on.
 
     event: agent.message
     id: 17
     data: {"type": "agent.message", "id": "sevt_...", ...}
 
-`id` is the event's sequence number: sent back as `Last-Event-ID`, the stream goes on behind it. Deltas have no `id`.
+`id` is the event's sequence number. A client that sends it back as `Last-Event-ID` continues after that event. Deltas have no `id`.
 """
 
 import json
@@ -28,11 +28,11 @@ from models.settings import settings
 log = logging.getLogger("assent.api")
 
 PAGE = 100
-"""Events that are read at once, so that a stream's memory is bounded however much there is to send."""
+"""Events that are read at once, which bounds a stream's memory."""
 PAGE_BYTES = 250_000
-"""Of their bodies; the last one may go beyond it."""
+"""Size of the bodies that are read at once; the last body may exceed it."""
 PIECE = 65_536
-"""Bytes that are sent at once: a client that takes so many in `stream_write_seconds` is slow, not gone."""
+"""Bytes per write. A client that reads fewer within `stream_write_seconds` is disconnected."""
 
 COMMENT = b": \n\n"
 _RESTS = ("session.status_idle", "session.status_terminated")
@@ -40,49 +40,49 @@ _RESTS = ("session.status_idle", "session.status_terminated")
 
 @dataclass
 class Stream:
-    """What one client reads. Iterate it for the bytes to send."""
+    """The stream of one client. Iterate over it for the bytes to send."""
 
     reader: Reader
     workspace_id: str
     approvals: bool
-    """Whether events of our own types are shown."""
+    """True if the client sees the event types `approval.*` and `grant.*`."""
     previews: frozenset[str]
-    """Types of events whose deltas are shown."""
+    """Types of events whose deltas the client sees."""
     whole: bool
-    """The reader may run client tools, and so gets their inputs with secrets."""
+    """True if the client may run client tools, and so gets their inputs with secrets."""
     over: bool
-    """The session was terminated already: what is stored is all there will be."""
+    """True if no event will follow the stored ones, since the session is terminated."""
     _open: set[str] = field(default_factory=set)
     """Events whose preview has begun."""
     _closed: deque[str] = field(default_factory=lambda: deque(maxlen=64))
-    """Events that were sent whole: a late delta of theirs is dropped."""
+    """Events that were sent completely. Their late deltas are dropped."""
 
     def __iter__(self) -> Iterator[bytes]:
-        """What to send, in pieces; the next is asked for once the client's connection has taken one."""
-        for said in self._says():
-            for start in range(0, len(said), PIECE):
+        """Yield the bytes to send. The server requests the next piece once the client's connection has accepted one."""
+        for frame in self._frames():
+            for start in range(0, len(frame), PIECE):
                 self.reader.writing = time.monotonic()
-                yield said[start : start + PIECE]
+                yield frame[start : start + PIECE]
                 self.reader.writing = 0
 
-    def _says(self) -> Iterator[bytes]:
-        """The first bytes come at once, so that the headers leave; a comment whenever nothing was sent for a while."""
+    def _frames(self) -> Iterator[bytes]:
+        """Yield a first comment at once, so that the headers are sent; then events, and comments while there are none."""
         yield COMMENT
-        spoke = time.monotonic()
+        sent_at = time.monotonic()
         while True:
             self.reader.wake.clear()
             for piece in self._news():
                 yield piece
-                spoke = time.monotonic()
+                sent_at = time.monotonic()
             if self.over:
                 return
-            pause = spoke + settings().stream_comment_seconds - time.monotonic()
+            pause = sent_at + settings().stream_comment_seconds - time.monotonic()
             if not self.reader.wake.wait(max(pause, 0)):
                 yield COMMENT
-                spoke = time.monotonic()
+                sent_at = time.monotonic()
 
     def _news(self) -> Iterator[bytes]:
-        """What there is to send now: stored events, then deltas."""
+        """Yield what can be sent now: stored events, then deltas."""
         if self.reader.refused:
             self.over = True
             return
@@ -99,7 +99,7 @@ class Stream:
         try:
             events, more = self._read()
         except ERRORS as error:
-            # The stream outlives the database's absence; the hub's next look wakes it again.
+            # The stream stays open without the database. The hub's next tick wakes it again.
             log.warning("stream of %s: %s", self.reader.session_id, type(error).__name__)
             return
         while events:
@@ -118,10 +118,10 @@ class Stream:
         self.reader.look = self.reader.look or more
 
     def _recorded(self, event: Event) -> bool:
-        """Record that this client is streamed the event with which the run ends or waits. False: the database did not answer.
+        """Record that this client is sent the event with which the run ends or waits. Returns False if the database fails.
 
-        Recorded before the event is sent: a client that has read it and opens its next stream, in any process, must not get the run
-        again. A client that hung up reads no more, so nothing is recorded for it.
+        Recorded before the event is sent: a client that has read it, and opens its next stream in any process, must not get the run
+        again. Nothing is recorded for a client that has hung up.
         """
         if self.reader.hung_up():
             return True
@@ -135,7 +135,7 @@ class Stream:
         return True
 
     def _read(self) -> tuple[deque[Event], bool]:
-        """The next events, as many as are read at once, and whether there may be more."""
+        """Return the next page of events, and True if there may be more."""
         with transaction(self.workspace_id) as db:
             page = db.rows(_PAGE, session=self.reader.session_id, seq=self.reader.seq)
         more = len(page) == PAGE or (bool(page) and page[-1][-1] >= PAGE_BYTES)
@@ -151,7 +151,7 @@ class Stream:
                 yield _frame(frame["type"], frame)
 
     def _shown(self, frame: dict[str, Any]) -> bool:
-        """Whether this delta belongs to a preview that this client saw begin and that is not over."""
+        """True if this delta belongs to a preview that began in this stream and has not ended."""
         if frame.get("type") == "event_start":
             event = frame["event"]
             if event["type"] in self.previews and event["id"] not in self._closed:
@@ -161,7 +161,7 @@ class Stream:
         return frame.get("event_id") in self._open
 
     def _deleted(self) -> dict[str, Any]:
-        """Made up, as the events went with the session."""
+        """Return the event of the session's deletion. It is not stored, since the events were deleted with the session."""
         try:
             with transaction(self.workspace_id) as db:
                 now = wire.time(clock.now(db))
@@ -171,8 +171,8 @@ class Stream:
 
 
 _COLUMNS = tuple(table_of(Event).columns)
-# Event by event, each found by its key, and only while there is room: no body beyond the page is looked at, whatever the plan. (A
-# sum over all that the page might hold would read all of them, for each page again.)
+# Reads event by event, each by its key, until the page is full, so that no body beyond the page is read. (A running sum over all
+# events would read all bodies, for every page.)
 _PAGE = f"""
     WITH RECURSIVE page AS (
         SELECT event.*, octet_length(body::text) AS bytes, 1 AS rows FROM event

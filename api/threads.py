@@ -1,4 +1,4 @@
-"""Routes of a session's threads. It has one, its own, which lives and ends with it; its events are the session's."""
+"""Routes of a session's threads. A session has one thread, its own. The thread's events are the session's."""
 
 from flask import Blueprint, Response
 
@@ -25,8 +25,8 @@ def index(db: Db, _principal: Principal, query: ThreadList, session_id: str) -> 
     """List a session's threads: always one, the session's own."""
     if query.page is not None:
         raise Invalid("page", "this list has one page; leave it out.")
-    said = wire.thread(db, events.find(db, session_id))
-    return {"data": [said] if not query.statuses or said["status"] in query.statuses else [], "next_page": None}
+    thread = wire.thread(db, events.find(db, session_id))
+    return {"data": [thread] if not query.statuses or thread["status"] in query.statuses else [], "next_page": None}
 
 
 @threads.get("/<thread_id>")

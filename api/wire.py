@@ -1,4 +1,4 @@
-"""Rows as the wire has them: bodies that hold under the SDK's strict validation, with what is ours beside."""
+"""Rows in the API's form: payloads that pass the SDK's strict validation, with Assent's additional fields."""
 
 import json
 from datetime import UTC, datetime
@@ -28,11 +28,11 @@ STATUSES = {
     "stopping": "running",
     "terminated": "terminated",
 }
-"""The wire's status of each of ours. `waiting` is idle with `requires_action`; `waiting_on` says for what."""
+"""The API's status for each status of a session. `waiting` is idle with `requires_action`; `waiting_on` lists the approvals."""
 
 
 def time(at: datetime | None) -> str | None:
-    """RFC 3339 in UTC, with microseconds."""
+    """Return a time in RFC 3339, in UTC with microseconds."""
     return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z") if at else None
 
 
@@ -95,10 +95,10 @@ def session(db: Db, row: Session, waiting_on: list[Json]) -> Json:
 
 def thread(db: Db, row: Session) -> Json:
     """A session's own thread."""
-    said = session(db, row, [])
+    fields = session(db, row, [])
     kept = ("agent", "status", "stats", "usage", "created_at", "updated_at", "archived_at")
     return {"id": row.thread_id, "type": "session_thread", "session_id": row.id, "parent_thread_id": None} | {
-        key: said[key] for key in kept
+        key: fields[key] for key in kept
     }
 
 
@@ -122,7 +122,7 @@ def work(row: Work) -> Json:
 
 
 def heartbeat(row: Work, ttl: int, *, extended: bool) -> Json:
-    """The lease after a heartbeat, or as one was refused that `extended` nothing."""
+    """Return the lease after a heartbeat. `extended` is False if the heartbeat did not extend it."""
     return {
         "type": "work_heartbeat",
         "last_heartbeat": time(row.heartbeat_at) or "",
@@ -145,7 +145,7 @@ def waiting(row: Approval) -> Json:
 
 
 def event(row: Event, *, whole: bool) -> Json:
-    """An event, in lists and in streams. `whole`: the reader may run client tools, and so gets their inputs with secrets."""
+    """An event, in lists and in streams. `whole`: the client may run client tools, and so gets their inputs with secrets."""
     body = dict(row.body)
     shown = body.pop(call_events.SHOWN, None)
     if shown is not None and not whole:
@@ -241,7 +241,7 @@ def api_key(row: ApiKey, now: datetime) -> Json:
 
 
 def _covers(row: Approval) -> Json | None:
-    """What a grant given with the decision would cover, in words; an unknown outcome gives none."""
+    """Return the calls that a grant would cover, in words. Only approvals of tool calls can give grants."""
     if row.kind != "tool_call":
         return None
     return {"tool": policy.covers(rule_for(row, None)), "exact": policy.covers(rule_for(row, "exact"))}

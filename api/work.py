@@ -1,4 +1,4 @@
-"""Routes of the work of self-hosted environments: what the SDK's `EnvironmentWorker` polls, acknowledges, renews and stops."""
+"""Routes of the work of self-hosted environments, for the SDK's `EnvironmentWorker`: poll, acknowledge, renew and stop."""
 
 import re
 import time
@@ -27,9 +27,9 @@ work = Blueprint("work", __name__, url_prefix="/v1/environments/<environment_id>
 
 NEWEST: Order[Work] = Order("work", (Work.created_at, Work.id), lambda w: (w.created_at, w.id))
 FIRST = "NO_HEARTBEAT"
-"""What a worker expects before its first heartbeat."""
+"""`expected_last_heartbeat` before the first heartbeat."""
 _LOOK_SECONDS = 0.25
-"""How often a poll that waits looks again."""
+"""How often a waiting poll reads the database."""
 _WORKER = re.compile(r"[\x20-\x7e]{1,200}")
 
 
@@ -49,11 +49,11 @@ def poll(environment_id: str) -> Response:
     while True:
         with transaction(principal.workspace_id) as db:
             _self_hosted(db, environment_id)
-            found = flow.offer_work(db, principal, environment_id, worker, query.reclaim_older_than_ms / 1000)
-            said = spelled(wire.work(found)) if found else "null"
+            offered = flow.offer_work(db, principal, environment_id, worker, query.reclaim_older_than_ms / 1000)
+            payload = spelled(wire.work(offered)) if offered else "null"
         left = until - time.monotonic()
-        if found or left <= 0:
-            return respond(said)
+        if offered or left <= 0:
+            return respond(payload)
         time.sleep(min(_LOOK_SECONDS, left))
 
 
@@ -125,7 +125,7 @@ def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str
         return wire.heartbeat(row, ttl, extended=extended)
     lease = {"state": row.status, "last_heartbeat": last, "lease_extended": False, "ttl_seconds": ttl}
     raise Outdated(
-        f"expected_last_heartbeat: it is not the last one of {row.id}; another worker may hold the lease.",
+        f"expected_last_heartbeat: is not the last heartbeat of {row.id}; another worker may hold the lease.",
         {"error_code": "heartbeat_precondition_failed", "current_state": lease},
     )
 
@@ -145,19 +145,21 @@ def stop(db: Db, principal: Principal, body: WorkStop, environment_id: str, work
 
 
 def _find(db: Db, environment_id: str, work_id: str) -> Work:
-    found = db.get(Work, work_id)
-    if found is None or found.environment_id != environment_id:
+    row = db.get(Work, work_id)
+    if row is None or row.environment_id != environment_id:
         raise NotFound("work", work_id)
-    return found
+    return row
 
 
 def _self_hosted(db: Db, environment_id: str) -> None:
     if not Environment.find(db, environment_id).self_hosted:
-        raise Invalid("environment_id", "there is no work to poll for here: our own workers run the tools of this environment.")
+        raise Invalid(
+            "environment_id", "has no work to poll for: Assent's own workers run its tools. Name a self-hosted environment."
+        )
 
 
 def _worker(principal: Principal) -> str:
-    said = request.headers.get("anthropic-worker-id", "")
-    if said and not _WORKER.fullmatch(said):
+    worker_id = request.headers.get("anthropic-worker-id", "")
+    if worker_id and not _WORKER.fullmatch(worker_id):
         raise Invalid("Anthropic-Worker-ID", "must be at most 200 visible ASCII characters.")
-    return said or str(principal)
+    return worker_id or str(principal)

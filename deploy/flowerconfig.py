@@ -1,4 +1,4 @@
-"""Flower's settings that do not belong on a command line, where anybody on the machine can read them. Names are Flower's own."""
+"""Flower's secret settings. On a command line, every user of the machine could read them. Names are Flower's own."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ import sys
 from models.variables import refuse_needless
 
 if ":" not in os.environ.get("FLOWER_BASIC_AUTH", ""):
-    sys.exit("flower: FLOWER_BASIC_AUTH is not set: give NAME:PASSWORD")
+    sys.exit("flower: FLOWER_BASIC_AUTH is not set: set it to NAME:PASSWORD")
 
 refuse_needless("flower")
 basic_auth = [os.environ["FLOWER_BASIC_AUTH"]]

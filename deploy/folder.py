@@ -1,4 +1,4 @@
-"""The data folder: who uses it, what it keeps, which processes an earlier start left behind."""
+"""The data folder: its lock, its files, and the processes that an earlier start left behind."""
 
 import fcntl
 import json
@@ -20,11 +20,11 @@ MARK = "ASSENT_UP"
 
 
 class Refused(Exception):
-    """Why it cannot start, in one line that says what to do."""
+    """Assent cannot start. The message is one line with the remedy."""
 
 
 class Folder:
-    """A data folder, ours alone while the lock is held. Raises Refused when another process has it."""
+    """A data folder, locked for this process. Raises Refused if another process has it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -43,7 +43,7 @@ class Folder:
             with lock:
                 lock.seek(0)
                 pid = lock.read().strip() or "unknown"
-            raise Refused(f"the data folder {self.path} is in use by process {pid}: stop it, or give another --data-dir") from None
+            raise Refused(f"the data folder {self.path} is in use by process {pid}: stop it, or name another --data-dir") from None
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
@@ -55,7 +55,7 @@ class Folder:
             self._lock.close()
 
     def write(self, name: str, text: str) -> None:
-        """Write a file whole or not at all, readable by its owner only."""
+        """Write a file atomically, readable by its owner only."""
         new = self.path / f".{name}.new"
         new.unlink(missing_ok=True)
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
@@ -65,18 +65,18 @@ class Folder:
         new.replace(self.path / name)
 
     def read(self, name: str) -> str | None:
-        """What is in a file, None when there is none."""
+        """Return a file's content, or None if it does not exist."""
         try:
             return (self.path / name).read_text("utf-8")
         except FileNotFoundError:
             return None
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         (self.path / name).unlink(missing_ok=True)
 
     def secret(self, name: str) -> str:
-        """A password of this folder's, made on first use and the same ever after."""
+        """Return a password of this folder. Created at first use, then stored."""
         known = self._json("secrets.json")
         if name not in known:
             known[name] = secrets.token_urlsafe(24)
@@ -84,7 +84,7 @@ class Folder:
         return str(known[name])
 
     def port(self, name: str, wish: int | None = None) -> int:
-        """A free port on loopback for `name`: the one it had before if that is free, else `wish`, else any."""
+        """Return a free loopback port for `name`: the former one if it is free, else `wish`, else any."""
         known = self._json("ports.json")
         candidates = [known.get(name), wish]
         port = next((p for p in candidates if p and is_free(p)), None) or free_port(taken=known.values())
@@ -93,17 +93,17 @@ class Folder:
         return port
 
     def _json(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.read(name) or "{}")
-        return found
+        content: dict[str, Any] = json.loads(self.read(name) or "{}")
+        return content
 
 
 def is_free(port: int) -> bool:
-    """Whether a server may listen on this port of loopback."""
+    """True if a server can listen on this loopback port."""
     return why_taken(port) is None
 
 
 def why_taken(port: int) -> OSError | None:
-    """What stops a server from listening on this port of loopback, None when nothing does."""
+    """Return the error that keeps a server from listening on this loopback port, or None."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -114,7 +114,7 @@ def why_taken(port: int) -> OSError | None:
 
 
 def free_port(taken: Iterable[int] = ()) -> int:
-    """A free port below the range that outgoing connections use, so that it is likely to be free at the next start as well."""
+    """Return a free port below the range of outgoing connections, so that it is probably free at the next start as well."""
     taken = set(taken)
     while True:
         port = random.randint(20_000, 32_000)  # noqa: S311 - not a secret
@@ -123,17 +123,17 @@ def free_port(taken: Iterable[int] = ()) -> int:
 
 
 def end_leftovers(path: Path, seconds: float = 5) -> int:
-    """End the processes that an earlier `assent up` of this folder left behind (it was killed). Returns how many there were.
+    """End the processes that a killed `assent up` of this folder left behind. Returns their number.
 
-    Only for who holds the folder's lock. They are known by their environment, which nobody else shares.
+    The caller holds the folder's lock. The variable `MARK` in their environment identifies them.
     """
-    found = [p for p in psutil.process_iter() if p.pid != os.getpid() and _is_marked(p, path)]
-    end(found, signal.SIGTERM, seconds)
-    return len(found)
+    leftovers = [p for p in psutil.process_iter() if p.pid != os.getpid() and _is_marked(p, path)]
+    end(leftovers, signal.SIGTERM, seconds)
+    return len(leftovers)
 
 
 def end(processes: Iterable[psutil.Process], how: signal.Signals, seconds: float) -> None:
-    """Send the signal, wait that long, then kill what is left. Returns when they are gone."""
+    """Send the signal, wait for `seconds`, then kill the remaining processes. Returns once all have ended."""
     left = [p for p in processes if _send(p, how)]
     _, left = psutil.wait_procs(left, timeout=seconds)
     for process in left:

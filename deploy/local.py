@@ -1,7 +1,7 @@
-"""`assent up`: all of Assent on one machine, out of one folder, under one process.
+"""`assent up`: all of Assent on one machine, with its data in one folder, under one process.
 
-Starts an embedded Postgres and Redis, the stand-in model, and the Procfile's processes; each part that the environment names
-(`DATABASE_URL`, `REDIS_URL`, `ANTHROPIC_API_KEY`) is used instead of ours. What is said to people about it, is in `deploy.welcome`.
+Starts an embedded Postgres and Redis, the stand-in model, and the Procfile's processes. A server that the environment names
+(`DATABASE_URL`, `REDIS_URL`, `ANTHROPIC_API_KEY`) replaces the embedded one. `deploy.welcome` holds the texts for people.
 """
 
 import errno
@@ -34,7 +34,7 @@ FLOWER_USER = "assent"
 
 
 def up(port: int, path: Path, procfile: Path = ROOT / "Procfile") -> int:
-    """Run until SIGINT, SIGTERM or SIGHUP. Returns the exit code: 1, after one line on stderr, when it cannot start."""
+    """Run until SIGINT, SIGTERM or SIGHUP. Returns the exit code: 1, after one line on stderr, if the start fails."""
     try:
         with Folder(path) as folder:
             end_leftovers(folder.path)
@@ -45,29 +45,30 @@ def up(port: int, path: Path, procfile: Path = ROOT / "Procfile") -> int:
 
 
 class Local:
-    """One `assent up`. The steps are in `_start`; `env` is what all children need, and `models.variables` says which gets what."""
+    """One `assent up`. `_start` holds the steps. `models.variables` decides which variables of `env` each child gets."""
 
     def __init__(self, folder: Folder, port: int, procfile: Path) -> None:
-        taken = why_taken(port)
-        if taken:
-            reason = "is taken" if taken.errno == errno.EADDRINUSE else f"cannot be used ({taken.strerror})"
-            raise Refused(f"port {port} {reason}: stop what listens there, or give another --port")
+        error = why_taken(port)
+        if error:
+            reason = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+            raise Refused(f"port {port} {reason}: stop the program that listens there, or name another --port")
         self.folder = folder
         self.started_in = Path.cwd()
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
+        self.public_url = os.environ.get("ASSENT_PUBLIC_URL") or f"http://localhost:{port}"
         self.procfile = procfile
         self.supervisor = Supervisor(ROOT, self._write_up)
         self.env = self._environment(os.environ)
         self.owner_url = os.environ.get("DATABASE_OWNER_URL", "")
         self.stand_in = not (os.environ.get("ANTHROPIC_API_KEY") or os.environ.get("ANTHROPIC_BASE_URL"))
         self.embedded = not os.environ.get("DATABASE_URL")
-        self.key = ""
+        self.key = self.sign_in_url = ""
         self.command = assent_command()
         self.shell = ShellProbe()
 
     def run(self) -> int:
-        """Start everything, wait to be stopped, stop everything."""
+        """Start everything, wait for a signal, stop everything."""
         self.folder.remove(UP)
         self.supervisor.listen()
         try:
@@ -82,11 +83,11 @@ class Local:
             self.supervisor.is_ready = False
             self.folder.remove(UP)
             self.supervisor.stop()
-            end_leftovers(self.folder.path, seconds=0.2)  # children of children that had died before
+            end_leftovers(self.folder.path, seconds=0.2)  # children whose parents ended earlier
         return 0
 
     def _start(self) -> bool:
-        """Bring everything up in order. Returns whether a sample session waits for a decision."""
+        """Start everything in order. Returns True if a sample session waits for a decision."""
         self._start_redis()
         self._start_database()
         self._migrate()
@@ -94,9 +95,10 @@ class Local:
         self._choose_shell()
         self._make_audit_key()
         self._use_own_settings()
-        from deploy import first  # reads the settings, which are known only now
+        from deploy import first  # reads the settings, which are complete only now
 
         self.key, new = first.api_key(self.folder)
+        self.sign_in_url = first.sign_in_link(self.public_url)
         self._start_processes()
         workers = Workers(self.env["REDIS_URL"])
         user, _, password = self.env["FLOWER_BASIC_AUTH"].partition(":")
@@ -109,14 +111,14 @@ class Local:
             self.supervisor.wait_for("the sample session", lambda: first.waits(self.url, self.key, session_id), READY_SECONDS)
         return sample
 
-    def _environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        env = {k: v for k, v in given.items() if k != "DATABASE_OWNER_URL"}
-        env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), given.get("PATH", os.defpath)])
+    def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        env = {k: v for k, v in variables.items() if k != "DATABASE_OWNER_URL"}
+        env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), variables.get("PATH", os.defpath)])
         env |= {MARK: str(self.folder.path), "PYTHONUNBUFFERED": "1", "PORT": str(self.port), "HOST": "127.0.0.1"}
-        env |= {"ASSENT_ENVIRONMENT": "development"}
+        env |= {"ASSENT_ENVIRONMENT": "development", "ASSENT_PUBLIC_URL": self.public_url}
         env.setdefault("ASSENT_WORKDIR_ROOT", str(self.folder.path / "workdirs"))
         env.setdefault("LOG_LEVEL", "warning")
-        env.setdefault("PYTHONWARNINGS", "ignore:You're running the worker")  # as root, which Celery tells at length
+        env.setdefault("PYTHONWARNINGS", "ignore:You're running the worker")  # Celery's long warning about root
         env["FLOWER_PORT"] = str(self.folder.port("flower", 5555 if self.port == 8000 else None))
         env.setdefault("FLOWER_BASIC_AUTH", f"{FLOWER_USER}:{self.folder.secret('flower')}")
         return env
@@ -124,7 +126,7 @@ class Local:
     def _start_database(self) -> None:
         if not self.embedded:
             if not self.env.get("DATABASE_SYSTEM_URL"):
-                raise Refused("DATABASE_URL is set but DATABASE_SYSTEM_URL is not: give the role assent_system's URL as well")
+                raise Refused("DATABASE_URL is set but DATABASE_SYSTEM_URL is not: set the role assent_system's URL as well")
             return
         postgres = self.postgres
         postgres.prepare()
@@ -135,7 +137,7 @@ class Local:
         self.env |= {"DATABASE_URL": postgres.url("app"), "DATABASE_SYSTEM_URL": postgres.url("system")}
 
     def _migrate(self) -> None:
-        from deploy.migrate import check_current, migrate  # alembic: only once the cheap refusals are over
+        from deploy.migrate import check_current, migrate  # loads alembic, so only after the cheap checks
 
         if self.owner_url:
             check_owner("DATABASE_OWNER_URL", self.owner_url)
@@ -173,7 +175,7 @@ class Local:
             self.supervisor.say(welcome.BARE_SHELL)
 
     def _make_audit_key(self) -> None:
-        """Make the key that signs the audit's seals, once, unless the operator names another."""
+        """Create the key that signs the audit's seals, unless there is one or the environment names another."""
         if self.env.get("ASSENT_AUDIT_KEY") or self.env.get("ASSENT_AUDIT_KEY_FILE"):
             return
         if self.folder.read(AUDIT_KEY) is None:
@@ -184,7 +186,7 @@ class Local:
     def _use_own_settings(self) -> None:
         os.environ.update(self.env)
         settings.cache_clear()
-        # Only the sweeps hold the private key; the others verify by its public half.
+        # Only the sweeps hold the private key; the other processes verify by the public key.
         try:
             self.env["ASSENT_AUDIT_PUBLIC_KEYS"] = " ".join(key.text for key in seal_key.known())
         except (OSError, ValueError) as error:
@@ -196,14 +198,16 @@ class Local:
             self.supervisor.start(Child(name, line, environment_of(name, self.env)))
 
     def _write_up(self) -> None:
-        """Say where everything is, for programs. Written only while all of it is ready; again whenever a child is new."""
+        """Write addresses, keys and pids to `up.json`, for programs: once everything is ready, and after each start of a child."""
         if not self.supervisor.is_ready:
             return
         user, _, password = self.env["FLOWER_BASIC_AUTH"].partition(":")
-        said = {
+        content = {
             "url": self.url,
             "api_key": self.key,
+            "public_url": self.public_url,
             "inbox_url": self.inbox_url,
+            "sign_in_url": self.sign_in_url,
             "flower_url": self.flower_url,
             "flower_user": user,
             "flower_password": password,
@@ -214,26 +218,26 @@ class Local:
             "pid": os.getpid(),
             "processes": self.supervisor.pids,
         }
-        self.folder.write(UP, json.dumps(said, indent=1))
+        self.folder.write(UP, json.dumps(content, indent=1))
 
     @property
     def inbox_url(self) -> str:
-        """Where people decide, signed in already."""
-        return f"{self.url}/inbox#key={self.key}"
+        """The inbox's URL, with the key that signs people in."""
+        return f"{self.public_url}/inbox#key={self.key}"
 
     @property
     def flower_url(self) -> str:
-        """Where Flower is; it asks for a name and a password."""
+        """Flower's URL. Flower asks for a name and a password."""
         return f"http://127.0.0.1:{self.env['FLOWER_PORT']}"
 
     @cached_property
     def postgres(self) -> Postgres:
-        """The embedded server."""
+        """The embedded Postgres."""
         return Postgres(self.folder.path / "postgres", self.folder.port("postgres"), self.folder.secret)
 
 
 def assent_command() -> str:
-    """What people type to run `assent` here: its name where that is found, else its path."""
+    """Return the command with which people run `assent` here: its name if PATH has it, else its path."""
     beside = Path(sys.executable).with_name("assent")
     if shutil.which("assent") or not beside.exists():
         return "assent"

@@ -1,4 +1,4 @@
-"""The schema: bring it to this release, or say that it is not there. Alembic without a file at the root."""
+"""Migrates the schema to this release, and checks its version. Configures Alembic without a file at the root."""
 
 from pathlib import Path
 
@@ -12,11 +12,11 @@ from sqlalchemy.pool import NullPool
 
 SCRIPTS = Path(__file__).parents[1] / "models" / "migrations"
 _LOCK = 7_236_001
-"""Advisory lock: of several starts at once one migrates and the others wait."""
+"""Advisory lock. Of several simultaneous starts, one migrates and the others wait."""
 
 
 def configuration(url: str) -> Config:
-    """Alembic's configuration for a database, as `models/migrations/env.py` reads it: its main option `sqlalchemy.url`."""
+    """Return Alembic's configuration for a database. `models/migrations/env.py` reads its main option `sqlalchemy.url`."""
     config = Config()
     config.set_main_option("script_location", str(SCRIPTS))
     config.set_main_option("sqlalchemy.url", _address(url).render_as_string(hide_password=False).replace("%", "%%"))
@@ -24,7 +24,7 @@ def configuration(url: str) -> Config:
 
 
 def migrate(owner_url: str) -> None:
-    """Bring the schema to this release, as the owner. Does nothing when it is there already."""
+    """Migrate the schema to this release, as the owner. Idempotent."""
     engine = sa.create_engine(_address(owner_url), poolclass=NullPool)
     with engine.connect() as guard:
         guard.execute(sa.select(sa.func.pg_advisory_lock(_LOCK)))
@@ -32,21 +32,21 @@ def migrate(owner_url: str) -> None:
 
 
 def check_current(url: str) -> str | None:
-    """What is wrong with the schema, in one line with the remedy; None when this release can work with it.
+    """Return the schema's fault, in one line with the remedy; None if this release can work with it.
 
-    A schema ahead of this release is right: during a deploy the previous release runs beside it.
+    A schema newer than this release is accepted: during a deployment the previous release still runs.
     """
     scripts = ScriptDirectory.from_config(configuration(url))
     engine = sa.create_engine(_address(url), poolclass=NullPool)
     try:
         with engine.connect() as connection:
-            found = MigrationContext.configure(connection).get_current_heads()
+            revisions = MigrationContext.configure(connection).get_current_heads()
     except DBAPIError as error:
         return f"the schema's version cannot be read ({str(error.orig).splitlines()[0]}): run `assent migrate` as the owner"
     known = {script.revision for script in scripts.walk_revisions()}
-    if not found:
-        return "the database has no schema yet: run `assent migrate` with DATABASE_OWNER_URL, or give that URL to `assent up`"
-    if set(found) <= known and set(found) != set(scripts.get_heads()):
+    if not revisions:
+        return "the database has no schema yet: run `assent migrate` with DATABASE_OWNER_URL, or set that variable for `assent up`"
+    if set(revisions) <= known and set(revisions) != set(scripts.get_heads()):
         return "the database's schema is older than this release: run `assent migrate` with DATABASE_OWNER_URL"
     return None
 

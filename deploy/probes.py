@@ -1,4 +1,4 @@
-"""Whether something is there and works."""
+"""Probes for readiness: the workers, the sandbox of shell commands, a URL."""
 
 import os
 import subprocess
@@ -15,25 +15,25 @@ class Workers:
     """The Celery workers behind a broker."""
 
     def __init__(self, redis_url: str) -> None:
-        from celery import Celery  # takes a third of a second, during which the workers start themselves
+        from celery import Celery  # the import takes a third of a second, while the workers are starting
 
         limits = {"socket_timeout": 5, "socket_connect_timeout": 5}
         self._celery: Any = Celery(broker=redis_url, broker_transport_options=limits)
 
     def answer(self) -> bool:
-        """Whether those for turns, tools and sweeps answer a ping, within half a second."""
+        """True if the workers for turns, tools, sweeps and deliveries answer a ping within half a second."""
         try:
             replies: list[dict[str, object]] = self._celery.control.ping(timeout=0.5)
         except OperationalError:
             return False
-        return {name.partition("@")[0] for reply in replies for name in reply} >= {"turns", "tools", "sweeps"}
+        return {name.partition("@")[0] for reply in replies for name in reply} >= {"turns", "tools", "sweeps", "deliver"}
 
 
 class ShellProbe:
-    """Asks, beside the start, whether commands can be shut in here: bubblewrap may be installed and yet forbidden."""
+    """Checks during the start whether bubblewrap works here. It may be installed and yet forbidden."""
 
     def __init__(self) -> None:
-        # In a process of its own: the tools' own answer, without their imports here.
+        # A process of its own keeps the tools' imports out of this one.
         program = "import sys; from workers.tools.sandbox.bubblewrap import shell_ready; sys.exit(shell_ready() is not None)"
         self._process = subprocess.Popen(  # noqa: S603 - no input in it
             [sys.executable, "-c", program],
@@ -44,12 +44,12 @@ class ShellProbe:
         )
 
     def works(self) -> bool:
-        """The answer, when there is one."""
+        """Wait for the check, and return True if bubblewrap works."""
         return self._process.wait() == 0
 
 
 def answers(url: str, login: tuple[str, str] | None = None) -> bool:
-    """Whether a GET is answered with success, within two seconds."""
+    """True if a GET succeeds within two seconds."""
     try:
         return httpx.get(url, auth=login, timeout=2, trust_env=False).is_success
     except httpx.HTTPError:

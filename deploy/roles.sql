@@ -1,11 +1,11 @@
--- The database roles and the database. Run once by an administrator, again whenever you like:
+-- Creates the database roles and the database. Run by an administrator. Idempotent:
 --
 --   ASSENT_OWNER_PASSWORD=... ASSENT_APP_PASSWORD=... ASSENT_SYSTEM_PASSWORD=... psql -X -d postgres -f deploy/roles.sql
 --
--- Passwords come from the environment, so that they stand in no process list; one that is not set is left as it is (then give it
+-- Passwords come from the environment, so that no process list shows them. A password without its variable stays as it is (set it
 -- later: ALTER ROLE assent_app PASSWORD '...'). Another name for the database: -v database=NAME. psql 15 or newer.
--- Migrations run as assent_owner; they create the tables and say what the other roles may do. assent_definer cannot log in: it owns
--- the few functions by which assent_app reaches over workspaces.
+-- Migrations run as assent_owner; they create the tables and grant the other roles' rights. assent_definer cannot log in: it owns
+-- the few functions by which assent_app reads and writes rows of all workspaces.
 
 \set ON_ERROR_STOP on
 \if :{?database}
@@ -22,18 +22,18 @@ SELECT 'CREATE ROLE assent_definer NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NO
 WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'assent_definer')
 \gexec
 
--- Only where it is not so already: an administrator who is no superuser may not even repeat it.
+-- Only if needed: an administrator without superuser rights may not even repeat these settings.
 SELECT format('ALTER ROLE %I LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE', rolname)
 FROM pg_roles
 WHERE rolname IN ('assent_owner', 'assent_app', 'assent_system')
   AND (rolsuper OR rolbypassrls OR rolcreatedb OR rolcreaterole OR NOT rolcanlogin)
 \gexec
 
--- Migrations give functions to assent_definer, which only its members may do.
+-- Migrations change the owner of functions to assent_definer, which only its members may do.
 SELECT 'GRANT assent_definer TO assent_owner' WHERE NOT pg_has_role('assent_owner', 'assent_definer', 'MEMBER')
 \gexec
 
--- Neither of the running roles may be a member of the owner, or it would own the tables as well; nor of assent_definer.
+-- The running roles must not be members of the owner, whose tables they would own as well, nor of assent_definer.
 SELECT format('REVOKE %I FROM %I', strong, rolname)
 FROM pg_roles, unnest(ARRAY['assent_owner', 'assent_definer']) AS strong
 WHERE rolname IN ('assent_app', 'assent_system') AND pg_has_role(rolname, strong, 'MEMBER')
@@ -52,7 +52,7 @@ WHERE rolname IN ('assent_app', 'assent_system') AND pg_has_role(rolname, strong
   ALTER ROLE assent_system PASSWORD :'system_password';
 \endif
 
--- Who is no superuser may only give a database to a role that he is a member of.
+-- An administrator without superuser rights may create a database only for a role of which he is a member.
 SELECT 'GRANT assent_owner TO CURRENT_USER' WHERE NOT pg_has_role(CURRENT_USER, 'assent_owner', 'MEMBER')
 \gexec
 

@@ -1,7 +1,7 @@
-"""Keeps processes alive, and ends them: what honcho reads and prints, with restarts and without orphans.
+"""Keeps processes alive, and ends them: honcho's Procfile and printer, with restarts and without orphans.
 
 honcho's own manager stops everything when one process ends, and notices an end only when the last child of that process has closed
-its output. Here each child has a thread that waits for the process itself, kills what is left of its group, and starts it again.
+its output. Here each child has a thread that waits for the process itself, kills the rest of its group, and restarts it.
 """
 
 import contextlib
@@ -27,10 +27,10 @@ from deploy.folder import Refused, end
 
 TETHER = Path(__file__).with_name("tether.py")
 QUICK_SECONDS = 30
-"""A child that lived shorter than this is started again after a longer pause than before."""
+"""A child that ends sooner is restarted after a longer pause than before."""
 MAX_PAUSE_SECONDS = 30
 HOPELESS = 4
-"""Ends of one child before everything was ready that are taken as: it will never be."""
+"""After this many ends of one child during the start, the start is given up."""
 
 
 @dataclass(frozen=True)
@@ -39,25 +39,25 @@ class Child:
 
     name: str
     command: str
-    """A shell line, run by `exec`, so that the pid is the process's own: no pipes, no `&&`."""
+    """A shell line, run by `exec`, so that the pid is the process's own. Without pipes and `&&`."""
     env: Mapping[str, str]
     stop_signal: signal.Signals = signal.SIGTERM
     stop_seconds: float = 9
-    """How long it may take to end before it is killed."""
+    """Time to end after the signal, before the child is killed."""
     last: bool = False
-    """Ends only after all others have."""
+    """Stopped only after all others have ended."""
     quiet: bool = False
-    """Print its output only when it ends unasked."""
+    """Its output is printed only if it ends unexpectedly."""
     tether: tuple[str, ...] = field(default=())
-    """More options for `tether.py`."""
+    """Additional options for `tether.py`."""
 
 
 class Stopped(Exception):
-    """Somebody asked to stop while a start was still waiting for something."""
+    """A signal to stop came during the start."""
 
 
 class Supervisor:
-    """Starts children, prints what they say, starts them again, ends them. `changed` is called after each start of a child."""
+    """Starts children, prints their output, restarts them, ends them. Calls `changed` after each start of a child."""
 
     def __init__(self, cwd: Path, changed: Callable[[], None] = lambda: None, output: Any = sys.stdout) -> None:
         self.cwd = cwd
@@ -71,11 +71,11 @@ class Supervisor:
         self._colours = get_colours()
 
     def listen(self) -> None:
-        """End on SIGINT, SIGTERM and SIGHUP; at once when asked twice."""
+        """End on SIGINT, SIGTERM and SIGHUP; at the second signal without waiting."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._asked)
+            signal.signal(number, self._handle_signal)
 
-    def _asked(self, number: int, frame: object) -> None:  # noqa: ARG002 - the signature of a signal handler
+    def _handle_signal(self, number: int, frame: object) -> None:  # noqa: ARG002 - the signature of a signal handler
         if self.ending.is_set():
             self.hurry.set()
         self.ending.set()
@@ -92,12 +92,12 @@ class Supervisor:
         return {name: keeper.pid for name, keeper in self._keepers.items() if keeper.pid is not None}
 
     def say(self, text: str | bytes, name: str = "assent", colour: str | None = None) -> None:
-        """Print a line under a name. Output that nobody reads any more stops nothing."""
+        """Print a line under a name. A closed output is ignored."""
         with self._printing, contextlib.suppress(OSError, ValueError):
             self._printer.write(Message("line", text, datetime.now(), name, colour))  # noqa: DTZ005 - shown to a person
 
     def wait_for(self, what: str, ready: Callable[[], bool], seconds: float) -> None:
-        """Wait until `ready()`. Raises Refused when it takes too long or a child keeps ending, Stopped when asked to stop."""
+        """Wait until `ready()`. Raises Refused after `seconds` or if a child keeps ending, Stopped after a signal."""
         deadline = time.monotonic() + seconds
         while not ready():
             if self.ending.wait(0.05):
@@ -109,12 +109,12 @@ class Supervisor:
                 raise Refused(f"{what} is not ready after {seconds:.0f} s: see the output above")
 
     def wait(self) -> None:
-        """Wait until somebody asks to stop."""
+        """Wait for a signal to stop."""
         self.is_ready = True
         self.ending.wait()
 
     def stop(self) -> None:
-        """End every child and whatever they started, those marked `last` after the others. Takes 14 s at most."""
+        """End every child and its descendants, children marked `last` after the others. Takes at most 14 s."""
         self.ending.set()
         family = [p for pid in self.pids.values() for p in _descendants(pid)]
         for last in (False, True):
@@ -123,21 +123,21 @@ class Supervisor:
 
     def _stop(self, keepers: "list[_Keeper]") -> None:
         began = time.monotonic()
-        asked: set[int] = set()
+        signalled: set[int] = set()
         while any(k.is_alive() for k in keepers):
             waited = time.monotonic() - began
             for keeper in keepers:
                 if self.hurry.is_set() or waited > keeper.child.stop_seconds:
                     keeper.signal(signal.SIGKILL)
-                # By pid, because one may have been started just before everything was asked to end.
-                elif keeper.pid is not None and keeper.pid not in asked:
-                    asked.add(keeper.pid)
+                # Counted by pid, because a child may have been restarted just before the stop.
+                elif keeper.pid is not None and keeper.pid not in signalled:
+                    signalled.add(keeper.pid)
                     keeper.signal(keeper.child.stop_signal)
             time.sleep(0.05)
 
 
 class _Keeper(threading.Thread):
-    """One child's thread. It lives as long as the child: the kernel ends a tethered process with the thread that started it."""
+    """One child's thread. It lives as long as the child, since the kernel ends a tethered process with its starting thread."""
 
     def __init__(self, supervisor: Supervisor, child: Child, colour: str) -> None:
         super().__init__(name=child.name, daemon=True)
@@ -146,7 +146,8 @@ class _Keeper(threading.Thread):
         self.colour = colour
         self.ends = 0
         self._process: subprocess.Popen[bytes] | None = None
-        self._heard: deque[bytes] = deque(maxlen=30)
+        self._output: deque[bytes] = deque(maxlen=30)
+        """A quiet child's last lines."""
 
     @property
     def pid(self) -> int | None:
@@ -188,7 +189,7 @@ class _Keeper(threading.Thread):
         self.supervisor.changed()
         code = process.wait()
         self._process = None
-        # What it leaves behind in its group would go on working, and hold its port and its output.
+        # Remaining processes of the group would keep the port and the output.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         return code
@@ -197,17 +198,17 @@ class _Keeper(threading.Thread):
         assert process.stdout
         for line in process.stdout:
             if self.child.quiet:
-                self._heard.append(line)
+                self._output.append(line)
             else:
                 self.supervisor.say(line, self.child.name, self.colour)
         process.stdout.close()
 
     def _tell(self, code: int, pause: float) -> None:
-        for line in list(self._heard):
+        for line in list(self._output):
             self.supervisor.say(line, self.child.name, self.colour)
-        self._heard.clear()
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-        self.supervisor.say(f"{self.child.name} {how}; starting it again in {pause:g} s")
+        self._output.clear()
+        end_reason = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+        self.supervisor.say(f"{self.child.name} {end_reason}; starting it again in {pause:g} s")
 
 
 def _descendants(pid: int) -> list[psutil.Process]:
@@ -218,12 +219,12 @@ def _descendants(pid: int) -> list[psutil.Process]:
 
 
 def next_pause(pause: float, lived: float) -> float:
-    """Seconds to wait before the next start of a child that lived for `lived` seconds and last waited for `pause`."""
+    """Return the seconds before the next start of a child that ran for `lived` seconds and last waited for `pause`."""
     if lived > QUICK_SECONDS or not pause:
         return 0.25
     return min(2 * pause, MAX_PAUSE_SECONDS)
 
 
 def shell(*words: str | Path) -> str:
-    """Words as a shell line."""
+    """Return the words as a shell line."""
     return shlex.join(str(word) for word in words)

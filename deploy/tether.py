@@ -1,12 +1,12 @@
-"""Runs a command that does not outlive who started it: `python -I tether.py --parent PID [--signal N] [...] -- command ...`.
+"""Runs a command that ends with its parent: `python -I tether.py --parent PID [--signal N] [...] -- command ...`.
 
-The command replaces this process, so its pid is the one that the starter knows. When the starter's thread dies, the kernel sends
-the signal (Linux; elsewhere the next start ends what was left). Postgres refuses to run as root, so root runs it as somebody else:
+The command replaces this process and keeps its pid. When the parent's thread dies, the kernel sends the signal (on Linux;
+elsewhere the next start ends the leftovers). Postgres refuses to run as root, so root runs it as another user:
 
-  --namespace UID     in a user namespace where root is called UID: no file changes hands, no folder needs opening to others
+  --namespace UID     in a user namespace that maps root to UID: files keep their owner, folders their permissions
   --user UID          as that user, where namespaces are forbidden (most containers)
 
-Exits with 3 when that cannot be done, 4 when the starter is gone already. Standard library only, so that it starts in 20 ms.
+Exits with 3 if that fails, 4 if the parent has ended already. Uses only the standard library, so that it starts in 20 ms.
 """
 
 import argparse
@@ -31,9 +31,9 @@ def main() -> None:
         if options.user:
             _become(options.user)
     except (OSError, AttributeError) as error:
-        print(f"tether: {error}", file=sys.stderr)  # noqa: T201 - read by who asked whether this works
+        print(f"tether: {error}", file=sys.stderr)  # noqa: T201 - the parent reads it
         sys.exit(3)
-    # Last: the kernel forgets it whenever the user changes.
+    # After the change of user, which resets this setting.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, options.signal)
     if os.getppid() != options.parent:
@@ -52,7 +52,7 @@ def _options() -> argparse.Namespace:
 
 
 def _enter_namespace(uid: int) -> None:
-    """Be called `uid` from here on, and stay the same user for everybody else."""
+    """Enter a user namespace in which this user has the id `uid`. Outside, the process keeps its user."""
     me, group = os.getuid(), os.getgid()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWUSER):
@@ -64,7 +64,7 @@ def _enter_namespace(uid: int) -> None:
 
 
 def _become(uid: int) -> None:
-    """Give up root for `uid`, for good."""
+    """Change from root to the user `uid`, irrevocably."""
     group = pwd.getpwuid(uid).pw_gid
     os.setgroups([])
     os.setgid(group)

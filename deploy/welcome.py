@@ -1,4 +1,4 @@
-"""What `assent up` says to people."""
+"""The texts of `assent up` for people."""
 
 from typing import TYPE_CHECKING
 
@@ -6,19 +6,22 @@ if TYPE_CHECKING:
     from deploy.local import Local
 
 SLOW_REDIS = (
-    "There is no redis-server here, so an imitation is the broker: about ten tasks a second, and its queue is not kept. "
+    "There is no redis-server here, so an imitation is the broker: about ten tasks a second, and its queue is not stored. "
     "Install redis-server for more."
 )
-BARE_SHELL = "WARNING: bubblewrap does not work here, so the commands of agents run with all rights of this user, unconfined."
+BARE_SHELL = (
+    "WARNING: bubblewrap does not work here, so agents' shell commands run without a sandbox, with all rights of this user."
+)
 
 _READY = """
 Assent is up.
 
   inbox    {inbox_url}
+  sign in  {sign_in_url}   (works once; `{assent} people invite` makes more)
   API      {url}
   key      {key}
   Flower   {flower_url}   name {flower_user}, password {flower_password}
-  data     {folder}   ({up} says all of this to programs)
+  data     {folder}   ({up} holds all of this for programs)
   model    {model}
 {sample}
 What to do next, in another terminal:
@@ -26,20 +29,21 @@ What to do next, in another terminal:
   {assent} approvals{data_dir}
   curl -H "x-api-key: {key}" {url}/v1/sessions
 
-Ctrl-C ends everything; what is waiting goes on at the next start.
+Ctrl-C ends everything. Waiting sessions continue at the next start.
 """
 _SAMPLE = """
-A sample session has just started, and waits for you: decide what it wants to run in the inbox, or by the first command below.
+A sample session has just started and waits for your decision: decide in the inbox, or by the first command below.
 """
 
 
 def ready(local: "Local", *, sample: bool) -> None:
-    """Where everything is, and what to type next."""
+    """Print all addresses, and the commands to type next."""
     user, _, password = local.env["FLOWER_BASIC_AUTH"].partition(":")
     default = local.folder.path.name == ".assent" and local.folder.path.parent == local.started_in
     text = _READY.format(
         url=local.url,
         inbox_url=local.inbox_url,
+        sign_in_url=local.sign_in_url,
         key=local.key,
         flower_url=local.flower_url,
         flower_user=user,

@@ -1,18 +1,18 @@
-"""Why a verb refuses, drawn once. A door turns each into one answer.
+"""The reasons for which a verb refuses. The API turns each into one status code.
 
 Refusal
 ├── NotFound      no such row in this workspace                     404
-├── Invalid       a field cannot be what it is; says what would be  400
-├── Conflict      something else happened first; says what          409
+├── Invalid       a field's value is wrong; names a valid one       400
+├── Conflict      something else happened first; names it           409
 ├── Outdated      the caller does not know the row's latest state   412
-└── Busy          passing: a lock or a connection was not to be had 503
+└── Busy          transient: no lock or no connection in time       503
 """
 
 from collections.abc import Mapping
 
 
 class Refusal(Exception):
-    """A verb did nothing, and says why in words for the caller."""
+    """A verb changed nothing. The message tells the caller why."""
 
 
 class NotFound(Refusal):
@@ -23,7 +23,7 @@ class NotFound(Refusal):
 
 
 class Invalid(Refusal):
-    """A field cannot be what it is. `field` is its path in the request, such as `events.0.tool_use_id`."""
+    """A field's value is wrong. `field` is its path in the request, such as `events.0.tool_use_id`."""
 
     def __init__(self, field: str, message: str) -> None:
         self.field = field
@@ -31,7 +31,7 @@ class Invalid(Refusal):
 
 
 class Conflict(Refusal):
-    """Something else happened first. `winner` is what did (a decision, a version), for the caller to see."""
+    """Something else happened first. `winner` describes it for the caller, such as a decision or a version."""
 
     def __init__(self, message: str, winner: Mapping[str, object] | None = None) -> None:
         self.winner = winner
@@ -39,7 +39,7 @@ class Conflict(Refusal):
 
 
 class Outdated(Refusal):
-    """The caller expects a state that the row no longer has: somebody else may hold it now. `details` is what the row has."""
+    """The caller expects a state that the row no longer has. Another caller may hold it now. `details` is the present state."""
 
     def __init__(self, message: str, details: Mapping[str, object]) -> None:
         self.details = details
@@ -47,4 +47,4 @@ class Outdated(Refusal):
 
 
 class Busy(Refusal):
-    """A lock or a connection was not to be had in time: nothing was done, try again."""
+    """No lock or no connection was free in time. Nothing was changed; try again."""

@@ -1,8 +1,18 @@
-"""Every table, imported: foreign keys name tables, so whoever writes rows needs to know them all."""
+"""Imports every table. Foreign keys name tables, so SQLAlchemy needs all of them before rows are written."""
 
 from models.audit.acts import Audit
 from models.audit.seals import Seal, Sealed
 from models.audit.text import AuditText
+from models.outbox.delivery import Delivery
+from models.outbox.endpoint import Endpoint
+from models.people.ceremony import Ceremony
+from models.people.group import Group, Membership
+from models.people.invitation import Invitation
+from models.people.member import Member
+from models.people.organization import Organization
+from models.people.passkey import Passkey
+from models.people.person import Identity, Person
+from models.people.sign_in import SignIn
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.call_input import CallInput
@@ -24,6 +34,7 @@ from models.workspace.toolset import Listing, Toolset
 from models.workspace.workspace import Workspace
 
 _OF_SESSIONS = (Session, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt, Approval, Event, Work, Grant)
+_OF_PEOPLE = (Organization, Person, Identity, Member, Group, Membership, Invitation, SignIn, Passkey, Ceremony)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
 TABLES = (
     Workspace,
@@ -33,7 +44,10 @@ TABLES = (
     Environment,
     Toolset,
     Listing,
+    *_OF_PEOPLE,
     *_OF_SESSIONS,
+    Endpoint,
+    Delivery,
     *_OF_THE_AUDIT,
     Answer,
     SweepFailure,

@@ -1,16 +1,18 @@
-"""The environment, read once. Every knob of Assent is a field here, with its unit in its name."""
+"""Settings from the environment, read once. Every setting of Assent is a field here, with its unit in its name."""
 
 from functools import cache, cached_property
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from models.pure.networks import PrivateHosts
+
 
 class Settings(BaseSettings):
-    """Settings by environment variable: `ASSENT_` and the field's name, but for the few names that everybody knows."""
+    """Each setting's environment variable is `ASSENT_` and the field's name, except for a few well-known variables."""
 
     model_config = SettingsConfigDict(env_prefix="ASSENT_", frozen=True, extra="ignore")
 
@@ -35,9 +37,9 @@ class Settings(BaseSettings):
     lease_seconds: float = 45
     heartbeat_seconds: float = 10
     work_lease_seconds: float = 60
-    """How long a worker of a self-hosted environment holds its work without a heartbeat, unless it asks for another time."""
+    """How long a worker of a self-hosted environment holds its work without a heartbeat, unless it requests another time."""
     watch_seconds: float = 1
-    """How often a process asks whether its leases are still its own, and whether a cancel was asked for."""
+    """How often a process checks whether it still holds its leases, and whether a call must be cancelled."""
     sweep_seconds: float = 5
     rehint_seconds: float = 5
     """A queued row is hinted again after the longer of this and half its age."""
@@ -48,124 +50,164 @@ class Settings(BaseSettings):
     max_turns: int = Field(5, ge=1, le=1000)
     """Turns per user message, unless agent or session says otherwise."""
     max_tokens: int = 16_384
-    """Of one reply."""
+    """Output tokens of one reply."""
     turns_in_flight: int = 300
     """Model calls in flight per turns process."""
     model_attempts: int = 6
-    """Tries at one turn while the model answers with passing errors."""
+    """Attempts at one turn while the model answers with transient errors."""
     backoff_seconds: float = 1
-    """First wait after a passing model error; doubles, with jitter, up to `backoff_max_seconds`."""
+    """First wait after a transient error of the model; doubles, with jitter, up to `backoff_max_seconds`."""
     backoff_max_seconds: float = 60
     model_timeout_seconds: float = 600
     crash_attempts: int = 3
-    """Tries at a turn or an idempotent tool call whose worker keeps dying."""
+    """Attempts at a turn or an idempotent tool call whose worker keeps dying."""
     delta_seconds: float = 0.08
-    """Text is pushed to stream readers at this pace, not per token."""
+    """Time between two pieces of text to the readers of a stream, instead of one per token."""
 
     # Tools
     workdir_root: Path = Path(".assent/workdirs")
     shell: Literal["bubblewrap", "bare"] = "bubblewrap"
     """`bubblewrap` refuses to run a shell where bubblewrap is missing; `bare`, in development only, has no sandbox."""
     announce_seconds: float = Field(60, gt=0, le=120)
-    """How often a tools worker says which toolsets it has; what MCP servers have is asked as often."""
+    """How often a tools worker announces its toolsets, and lists the tools of the operator's MCP servers."""
     tool_seconds: float = 120
-    """Time limit of one tool call, unless the tool says otherwise."""
+    """Time limit of one tool call, unless the tool sets its own."""
     client_tool_seconds: float = Field(86_400, gt=0)
-    """How long a client may take for a call that it runs, unless the tool says otherwise; then the run goes on without it."""
+    """How long a client may take for a call that it runs, unless the tool sets its own limit; then the run continues without it."""
     tool_output_bytes: int = 100_000
-    """What the model sees of one result at most."""
+    """Size of one result that the model sees at most."""
     tool_result_bytes: int = Field(10_000_000, ge=10_000, le=100_000_000)
-    """What is kept of one result at most, to be read in parts."""
+    """Size of one result that is stored at most, to be read in parts."""
     workdir_bytes: int = Field(1 << 30, ge=1_000_000)
-    """What the files of a session may take on disk. The shell can pass it by what it writes within half a second."""
+    """Disk space of a session's files. A shell command can exceed it by the amount that it writes within half a second."""
     workdir_files: int = Field(100_000, ge=100)
-    """How many files and directories a session may have."""
+    """Files and directories of a session."""
     workdir_free_bytes: int = Field(500_000_000, ge=0)
-    """What must stay free on the disk of the workdirs: a shell command is ended and a file is not written below it."""
+    """Space that must stay free on the disk of the workdirs. Below it, shell commands are ended and files are not written."""
     shell_network: bool = False
-    """Lets shell commands use the network: all of it, the services on this machine's loopback included."""
+    """Gives shell commands the whole network, including the services on this machine's loopback."""
     shell_memory_bytes: int = Field(4 << 30, ge=64 << 20)
     """Memory of one shell command, all its processes together."""
     shell_processes: int = Field(256, ge=16)
     """Processes and threads of one shell command at a time."""
     shell_temporary_bytes: int = Field(256 << 20, ge=1 << 20)
-    """Of a shell command's own `/tmp`, which is memory; `/dev/shm` may have as much again."""
+    """Size of a shell command's own `/tmp`, which is memory; `/dev/shm` may take the same again."""
     shell_grace_seconds: float = Field(2, ge=0, le=60)
-    """Between SIGTERM and SIGKILL for a shell command that is cancelled or out of time."""
+    """Time between SIGTERM and SIGKILL for a shell command that is cancelled or out of time."""
     mcp_config: Path | None = None
     """The operator's MCP servers: a file in the format `{"mcpServers": {...}}`."""
     mcp_listing_seconds: float = 60
-    """How long what an MCP server says of its tools is believed."""
+    """How long a listing of an MCP server's tools is used before the next."""
     mcp_connect_seconds: float = Field(30, gt=0)
     """How long an MCP server may take to start or be reached, and again to list its tools."""
     mcp_idle_seconds: float = 60
-    """An MCP server that was not called for so long is disconnected from; one that we started is ended."""
-    mcp_http: bool = False
-    """Allow http:// and private addresses in the URLs of MCP servers that clients give."""
+    """After this time without a call, an MCP server is disconnected; one that Assent started is ended."""
     mcp_response_bytes: int = Field(20_000_000, ge=1)
-    """The longest message that is read from an MCP server."""
+    """The longest answer of an MCP server that is used, in bytes. Over HTTP no more is read."""
     toolsets: str = ""
     """Toolsets beside those of installed packages (entry points `assent.toolsets`): `module:attribute`, with spaces between."""
+    toolset_path: str = "."
+    """Folders of a team's code, which only the processes of toolsets have on their module path, with `:` between."""
     toolset_workspaces: dict[str, list[Annotated[str, Field(pattern=r"^wrkspc_\w+$")]]] = {}
-    """The only workspaces that may use an `assent:NAME`, by its name, as JSON: `{"billing": ["wrkspc_..."]}`. For others a
-    toolset or MCP server that is limited does not exist; one that is not named here is for all."""
+    """The only workspaces that may use an `assent:NAME`, by its name, as JSON: `{"billing": ["wrkspc_..."]}`. To others, a limited
+    toolset or MCP server does not exist. One that is not named here is for all."""
 
     # Decisions
     default_permission: Literal["ask", "deny", "allow"] = "ask"
-    """Of built-in tools for which no policy says anything."""
+    """The decision for built-in tools without any policy."""
     approval_seconds: float = Field(86_400, gt=0)
-    """Deadline of an approval, unless the tool, the agent or the workspace says otherwise."""
+    """Deadline of an approval, unless the tool, the agent or the workspace sets its own."""
     remind_after_seconds: float = Field(300, gt=0)
-    """When people are reminded of an approval that still waits; likewise."""
+    """Time until people are reminded of a pending approval, unless the tool, the agent or the workspace sets its own."""
     grant_seconds: float = Field(30 * 86_400, gt=0)
-    """How long a standing grant (scope `always`) lives, unless its giver says otherwise."""
+    """Lifetime of a standing grant (scope `always`), unless the decision sets its own."""
+
+    # Webhooks
+    webhook_seconds: float = Field(15, gt=0, le=60)
+    """Time limit of one attempt at a delivery."""
+    allowed_private_hosts: str = ""
+    """Hosts and networks that URLs of clients may lead to though they are private, and by http://: names and CIDRs, by spaces."""
+    delivery_seconds: float = Field(30 * 86_400, ge=4 * 86_400)
+    """How long a delivery that has ended is kept, to be looked at or sent again."""
 
     # The audit
     seal_seconds: float = 5
-    """How often the audit is sealed: what came since could be changed unnoticed by who can write to the database."""
+    """How often the audit is sealed. Acts after the last seal can be changed unnoticed by an intruder in the database."""
     audit_key: SecretStr | None = None
-    """Signs the seals: an Ed25519 private key, 32 bytes in base64, or PEM. Without one they are unsigned."""
+    """The Ed25519 private key that signs the seals: 32 bytes in base64, or PEM. Without a key they are unsigned."""
     audit_key_file: Path | None = None
-    """The same, in a file; `assent audit key FILE` makes one."""
+    """The file of that key; `assent audit key FILE` creates one."""
     audit_heads_file: Path | None = None
-    """Where the sealer keeps the heads that it signed last, outside the database; unset, beside `audit_key_file`."""
+    """The sealer's file of the heads that it signed last, outside the database. Unset: beside `audit_key_file`."""
     audit_public_keys: str = ""
-    """Public keys that signed before, in base64, with spaces between them: their seals stay good."""
+    """Public keys of former signers, in base64, separated by spaces. Their seals stay valid."""
 
-    # Doors. What counts per API key counts in each web process by itself: no limit needs Redis, or any other process, to hold.
+    # People
+    public_url: str = "http://localhost:8000"
+    """The address under which browsers reach Assent: of one-time links, passkeys and redirects. HTTPS, but on localhost."""
+    invitation_seconds: float = Field(3 * 86_400, ge=60)
+    """How long a one-time link is good."""
+    sign_in_idle_seconds: float = Field(12 * 3600, ge=60)
+    """A sign-in ends when no request uses it for this long."""
+    sign_in_seconds: float = Field(7 * 86_400, ge=60)
+    """A sign-in ends after this long in any case."""
+    sign_in_attempts_per_second: float = Field(0.1, ge=0)
+    """Attempts to sign in that failed, per client address and per e-mail address, in the long run; 0 is no limit."""
+    sign_in_attempts_burst: int = Field(10, ge=1)
+    """How many of them may come at once after a rest."""
+    passwords: bool = False
+    """Lets people sign in by e-mail address and password, beside passkeys."""
+    sign_in_workspace: str = Field("", pattern=r"^(wrkspc_\w+)?$")
+    """The workspace of people whom an issuer or the authenticating proxy brings, where no other is named."""
+    issuers: list[dict[str, Any]] = []
+    """Issuers of OpenID Connect, as JSON: see docs/people.md."""
+    issuers_file: Path | None = None
+    """The same, in a file."""
+    issuer_secrets: dict[str, SecretStr] = {}
+    """Client secrets by the issuers' names, as JSON; an issuer without one is asked as a public client."""
+    proxy_email_header: str = ""
+    """The header in which an authenticating proxy, one of ASSENT_TRUSTED_PROXIES, names the person by e-mail address."""
+    proxy_groups_header: str = ""
+    """The header in which it lists the person's groups, with commas between."""
+    proxy_roles: list[dict[str, Any]] = []
+    """The roles of those groups, as JSON: `[{"group": "ops", "role": "approver"}]`."""
+
+    # Limits of the API. Limits per API key count in each web process by itself, so that none depends on Redis or another process.
     trusted_proxies: str = ""
-    """Addresses of the proxies in front of us, as CIDRs with spaces or commas between: their X-Forwarded-* headers are believed."""
+    """Addresses of the proxies in front of Assent, as CIDRs, by spaces or commas. Their X-Forwarded-* headers are trusted."""
     unknown_keys_per_second: float = Field(1, ge=0)
-    """API keys that nobody knows, per client address (of IPv6: per /64), in the long run; 0 is no limit."""
+    """Requests with unknown API keys per second and client address (IPv6: per /64), on average; 0 stands for no limit."""
     unknown_keys_burst: int = Field(50, ge=1)
-    """How many of them an address may send at once after a rest."""
+    """Burst size of such requests per address."""
     max_body_bytes: int = Field(4_000_000, ge=1)
     body_seconds: float = Field(60, gt=0)
-    """How long a body may take to arrive. Headers have gunicorn's 2 s."""
+    """How long a body may take to arrive. Headers have gunicorn's limit of 2 s."""
     max_request_line_bytes: int = Field(8190, ge=256, le=8190)
-    """Of method, path and query together; gunicorn takes no more."""
+    """Size of method, path and query together. 8190 is gunicorn's own limit."""
     max_header_bytes: int = Field(8190, ge=256, le=1_000_000)
-    """Of one header."""
+    """Size of one header."""
     max_headers: int = Field(100, ge=32, le=32_768)
     max_page_rows: int = Field(100, ge=20, le=1000)
-    """What `limit` of a list may ask for; lists give 20 unasked."""
+    """Highest `limit` of a list. The default of a list is 20."""
     max_page_events: int = Field(1000, ge=1000, le=10_000)
-    """Likewise, of events. The SDKs' runners ask for 1000."""
+    """Highest `limit` of a list of events. The SDKs' runners request 1000."""
     max_events_per_post: int = Field(50, ge=1, le=1000)
     requests_per_second: float = Field(200, ge=0)
-    """Per API key, in the long run; 0 is no limit."""
+    """Requests per second and API key, on average; 0 stands for no limit."""
     requests_burst: int = Field(2000, ge=1)
-    """How many an API key may send at once after a rest."""
+    """Burst size per API key."""
     streams_per_key: int = Field(1000, ge=0)
-    """Open streams per API key; 0 is no limit. WEB_CONNECTIONS limits those of all keys together."""
+    """Open streams per API key; 0 stands for no limit. WEB_CONNECTIONS limits the streams of all keys together."""
     stream_poll_seconds: float = 2
-    """How often a stream looks for events that no hint announced."""
+    """How often a stream reads events from the database, in case a hint was lost."""
     stream_comment_seconds: float = 15
+    """Time between two comments that keep an idle stream open."""
     stream_write_seconds: float = 30
-    """A stream's client that takes nothing for so long is cut; it resumes behind the last event that it read."""
+    """After this time without reading, a stream's client is disconnected. It resumes after the last event that it read."""
     publish_seconds: float = 0.25
-    """Limit of one publish to Redis; after a failure none is tried for `publish_pause_seconds`."""
+    """Time limit of one publish to Redis."""
     publish_pause_seconds: float = 5
+    """Pause of all publishing after a failure."""
 
     @field_validator("trusted_proxies")
     @classmethod
@@ -174,16 +216,30 @@ class Settings(BaseSettings):
             try:
                 ip_network(text)
             except ValueError as error:
-                raise ValueError(f"ASSENT_TRUSTED_PROXIES: {error}. Give networks such as 10.0.0.0/8 or 2001:db8::/32.") from None
+                raise ValueError(f"ASSENT_TRUSTED_PROXIES: {error}. Name networks such as 10.0.0.0/8 or 2001:db8::/32.") from None
+        return value
+
+    @field_validator("allowed_private_hosts")
+    @classmethod
+    def _hosts(cls, value: str) -> str:
+        try:
+            PrivateHosts.of(value)
+        except ValueError as error:
+            raise ValueError(f"ASSENT_ALLOWED_PRIVATE_HOSTS: {error}") from None
         return value
 
     @cached_property
+    def private_hosts(self) -> PrivateHosts:
+        """Parsed `allowed_private_hosts`."""
+        return PrivateHosts.of(self.allowed_private_hosts)
+
+    @cached_property
     def proxy_networks(self) -> list[IPv4Network | IPv6Network]:
-        """`trusted_proxies`, to look addresses up in."""
+        """`trusted_proxies` as networks."""
         return [ip_network(text) for text in self.trusted_proxies.replace(",", " ").split()]
 
 
 @cache
 def settings() -> Settings:
-    """The process's settings. Tests call `settings.cache_clear()` after changing the environment."""
+    """Return the process's settings. Tests call `settings.cache_clear()` after changing the environment."""
     return Settings()

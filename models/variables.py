@@ -1,12 +1,12 @@
 """Which process of the Procfile gets which environment variable.
 
-`assent up` gives each process what this table says, and a process refuses to start in production with what belongs to others alone.
+`assent up` passes variables to processes by this table. In production, a process refuses to start with another process's secrets.
 
 | kind of variable | goes to |
 |---|---|
 | in `PRIVATE` | the processes named there |
 | a setting that is not in `PRIVATE`, or in `COMMON` | every process |
-| any other variable | `tools`, whose toolsets and MCP servers may need it; `assent` knows nothing about it |
+| any other variable | `tools`, whose toolsets and MCP servers may need it |
 """
 
 import logging
@@ -18,8 +18,8 @@ from models.settings import Settings, settings
 
 log = logging.getLogger(__name__)
 
-PROCESSES = ("web", "turns", "tools", "sweeps", "beat", "flower")
-_ROWS = ("web", "turns", "tools", "sweeps")
+PROCESSES = ("web", "turns", "tools", "sweeps", "deliver", "beat", "flower")
+_ROWS = ("web", "turns", "tools", "sweeps", "deliver")
 """The processes that read and write rows. Beat and Flower need Redis alone."""
 
 PRIVATE: dict[str, tuple[str, ...]] = {
@@ -31,8 +31,11 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "ASSENT_AUDIT_KEY": ("sweeps",),
     "ASSENT_AUDIT_KEY_FILE": ("sweeps",),
     "ASSENT_AUDIT_HEADS_FILE": ("sweeps",),
+    "ASSENT_ISSUER_SECRETS": ("web",),
+    "ASSENT_PUBLIC_URL": PROCESSES,  # no secret
     "ASSENT_MCP_CONFIG": ("tools",),
     "ASSENT_TOOLSETS": ("tools",),
+    "ASSENT_TOOLSET_PATH": ("tools",),
     "ASSENT_TOOLSET_WORKSPACES": ("tools",),
     "FLOWER_*": ("flower",),
     "*_PROXY": ("turns", "tools"),  # a proxy's URL may hold a password
@@ -41,8 +44,9 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "WEB_*": ("web",),
     "TOOLS_CONCURRENCY": ("tools",),
     "SWEEPS_CONCURRENCY": ("sweeps",),
+    "DELIVER_CONCURRENCY": ("deliver",),
 }
-"""By name or pattern: the only processes that get the variable. The first row that fits counts."""
+"""The only processes that get a variable, by its name or pattern. The first matching row counts."""
 
 COMMON = (
     "ASSENT_UP",
@@ -50,17 +54,17 @@ COMMON = (
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "TZ", "LANG", "LANGUAGE", "LC_*"),
     *("PYTHON*", "VIRTUAL_ENV", "LD_*", "DYLD_*", "MALLOC_*", "SSL_CERT_*", "SYSTEMD_*", "NOTIFY_SOCKET"),
 )
-"""What any program needs, by name or pattern: no secrets."""
+"""Variables that any program needs, by name or pattern. None is a secret."""
 
 
 def names_of_settings() -> dict[str, str]:
-    """The variable of each setting, by the setting's name."""
+    """Return the variable of each setting, by the setting's name."""
     prefix = Settings.model_config["env_prefix"]
     return {name: str(field.validation_alias or f"{prefix}{name}".upper()) for name, field in Settings.model_fields.items()}
 
 
 def holders(variable: str) -> tuple[str, ...]:
-    """The processes that get a variable."""
+    """Return the processes that get a variable."""
     for pattern, processes in PRIVATE.items():
         if fits(variable, pattern):
             return processes
@@ -72,16 +76,16 @@ def _is_common(variable: str) -> bool:
 
 
 def environment_of(process: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """Of these variables, those that a process of the Procfile gets. A process that is not in it gets `COMMON` alone."""
+    """Return those variables that a process of the Procfile gets. Any other process gets only `COMMON`."""
     if process not in PROCESSES:
         return {name: value for name, value in variables.items() if _is_common(name)}
     return {name: value for name, value in variables.items() if process in holders(name)}
 
 
 def refuse_needless(*processes: str) -> None:
-    """Called as a process starts, with all that it is: exit in production, in one line, if it holds another process's secret.
+    """Exit with one line if this process holds another process's secret. Call it at the start, with the process's names.
 
-    Elsewhere this is a warning: on a developer's machine one shell often starts everything.
+    Outside production this is only a warning: on a developer's machine one shell often starts everything.
     """
     needless = [name for name in _secrets(os.environ) if not set(holders(name)) & set(processes)]
     if not needless or not processes:
@@ -101,9 +105,10 @@ _SECRETS = (
     "ANTHROPIC_AUTH_TOKEN",
     "ASSENT_AUDIT_KEY",
     "ASSENT_AUDIT_KEY_FILE",
+    "ASSENT_ISSUER_SECRETS",
 )
 
 
 def _secrets(variables: Mapping[str, str]) -> Iterable[str]:
-    """Those that a process must not even hold, if they are set and not empty."""
+    """Return the secrets among these variables that are set and not empty."""
     return sorted(name for name, value in variables.items() if value and any(fits(name, pattern) for pattern in _SECRETS))

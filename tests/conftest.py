@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import psutil
 import psycopg
 import pytest
@@ -31,6 +32,11 @@ def pytest_configure(config: pytest.Config) -> None:
     Behind a shell's `&` Ctrl-C is ignored, and would be by all that tests start.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Images often set this variable. Each of the hundreds of processes of a run would then compile all that it imports.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+    hypothesis.settings.register_profile("assent", deadline=None)  # a busy machine is no fault of the code's
+    hypothesis.settings.load_profile("assent")
     if not hasattr(config, "workerinput"):
         os.environ[RUN] = f"{tempfile.mkdtemp(prefix='assent-test-')}:{os.getpid()}"
 
@@ -47,7 +53,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     try:
         server = psutil.Process(int(pid.read_text()))
         server.send_signal(signal.SIGTERM)
-        server.wait(10)
+        server.wait(60)
     except psutil.NoSuchProcess:
         pass
 
@@ -108,6 +114,32 @@ def redis_url(servers: dict[str, str], worker_number: int) -> Iterator[str]:
         _forget_settings()
         yield url
     _forget_settings()
+
+
+@pytest.fixture(scope="session")
+def private_key() -> str:
+    """The key that signs the audit's seals where a test asks for signatures."""
+    from models.audit import seal_key
+
+    return seal_key.make()
+
+
+@pytest.fixture(scope="session")
+def api(private_key: str, database_urls: DatabaseUrls, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The API's address, with default settings. Streams poll the database often, so that no test waits for a tick.
+
+    The API knows the public half of the audit's key, as in production. Attempts to sign in have no limit.
+    """
+    from doors.served import served
+
+    from models.audit import seal_key
+
+    public = seal_key.read_private(private_key).public.text
+    log = tmp_path_factory.mktemp("api") / "log"
+    with served(
+        log, ASSENT_STREAM_POLL_SECONDS="0.2", ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND="0", ASSENT_AUDIT_PUBLIC_KEYS=public
+    ) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

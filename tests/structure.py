@@ -1,18 +1,26 @@
-"""How hard the code is to enter: `python tests/structure.py` counts rooms and arrows, and fails above a bound.
+"""How hard the code is to enter: `python tests/structure.py` counts rooms, arrows and riddles, and fails above a bound.
 
-A room is a module or package directly in a folder. An arrow is one room that imports another.
+A room is a module or package directly in a folder. An arrow is one room that imports another. A riddle is a use of a name that says
+how a value came about instead of what the value is: `found` instead of `rows`.
 """
 
+import ast
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import grimp
 
-BOUNDS = {"models": (13, 43), "workers.tools": (14, 41), "workers": (17, 26), "api": (37, 110)}
+BOUNDS = {"models": (14, 51), "workers.tools": (14, 41), "workers": (17, 26), "api": (42, 138)}
 """At most so many rooms and arrows. Lower them when the code allows."""
+
+RIDDLES = frozenset({"asked", "found", "given", "made", "said", "told", "wanted"})
+RIDDLE_BOUNDS = {"models": 205, "api": 143, "workers": 1, "deploy": 0}
+"""At most so many uses of these names in a folder. Lower them when the code allows; never raise them."""
 
 
 def count(graph: grimp.ImportGraph, folder: str) -> tuple[int, int]:
-    """The rooms of a folder, and the arrows between them."""
+    """Return the number of rooms of a folder, and of the arrows between them."""
     rooms = graph.find_children(folder)
 
     def room(module: str) -> str | None:
@@ -26,15 +34,35 @@ def count(graph: grimp.ImportGraph, folder: str) -> tuple[int, int]:
     return len(rooms), sum(1 for start, end in arrows if start and end and start != end)
 
 
+def riddles(folder: str) -> int:
+    """Return how often the Python files of a folder use one of `RIDDLES` as a name, with or without underscores around it."""
+    files = (Path(__file__).parents[1] / folder).rglob("*.py")
+    return sum(name.strip("_") in RIDDLES for file in files for name in _names(ast.parse(file.read_text("utf-8"))))
+
+
+def _names(tree: ast.Module) -> Iterator[str]:
+    """Yield each use of a variable, parameter, attribute or keyword argument."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name) | ast.keyword(arg=str(name)):
+                yield name
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name
+
+
 def main() -> int:
     """Print each folder's figures. Returns how many are above their bound."""
     graph = grimp.build_graph("models", "workers", "api", exclude_type_checking_imports=True)
     above = 0
     for folder, (rooms, arrows) in BOUNDS.items():
-        found_rooms, found_arrows = count(graph, folder)
-        fits = found_rooms <= rooms and found_arrows <= arrows
+        rooms_now, arrows_now = count(graph, folder)
+        fits = rooms_now <= rooms and arrows_now <= arrows
         above += not fits
-        print(f"{folder}: {found_rooms} rooms of {rooms}, {found_arrows} arrows of {arrows}{'' if fits else ': TOO MANY'}")
+        print(f"{folder}: {rooms_now} rooms of {rooms}, {arrows_now} arrows of {arrows}{'' if fits else ': TOO MANY'}")
+    for folder, bound in RIDDLE_BOUNDS.items():
+        uses = riddles(folder)
+        above += uses > bound
+        print(f"{folder}: {uses} uses of riddles of {bound}{': TOO MANY' if uses > bound else ''}")
     return above
 
 

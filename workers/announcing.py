@@ -1,7 +1,7 @@
-"""Tools workers say which toolsets they have: at their start, and again and again while they live.
+"""Tools workers announce their toolsets: at their start, and then every `announce_seconds`.
 
-A worker's main process forks, so it stays without threads that do anything: a program of its own announces, until its standard
-input ends, which is when the worker has died. The worker itself only takes on the queues of its toolsets.
+A worker's main process forks, and a fork copies no threads. So a separate program announces. The program ends at the end of its
+standard input, which comes when the worker dies. The worker itself only subscribes to the queues of its toolsets.
 """
 
 import logging
@@ -22,14 +22,14 @@ from workers.tools import sources
 log = logging.getLogger(__name__)
 
 PROGRAM = (sys.executable, "-m", __name__)
-"""What announces."""
+"""The command line of the program that announces."""
 AGAIN_SECONDS = 5
-"""Until a program that ended is started again."""
+"""The wait before a program that ended is started again."""
 
 
 @celeryd_after_setup.connect
 def announce(instance: Any, **_: Any) -> None:
-    """Before the pool of a worker that runs tools starts: take on the queues of its toolsets, and have them announced."""
+    """Before the pool of a tools worker starts: subscribe to the queues of its toolsets, and start to announce them."""
     queues = instance.app.amqp.queues
     if "tools" not in queues.consume_from:
         return
@@ -45,24 +45,24 @@ def _keep_announcing() -> None:
     while True:
         with subprocess.Popen(PROGRAM, stdin=subprocess.PIPE) as program:  # noqa: S603 - our own program
             code = program.wait()
-        log.warning("the announcing of toolsets ended (%s): started again", code)
+        log.warning("the program that announces toolsets ended (%s) and starts again", code)
         time.sleep(AGAIN_SECONDS)
 
 
 def main() -> None:
-    """Announce until standard input ends. What MCP servers have is asked again each time, as it may have changed."""
-    told: dict[str, list[dict[str, Any]]] = {}
+    """Announce until standard input ends. Each round asks MCP servers for their tools again, as these may have changed."""
+    announced: dict[str, list[dict[str, Any]]] = {}
     while True:
         try:
             now: dict[str, list[dict[str, Any]]] = {}
-            for ask in (sources.at_hand, sources.listed):  # an MCP server that keeps us waiting holds up no toolset
-                have = ask()
-                toolset.announce({name: tools for name, tools in have.items() if told.get(name) != tools})
-                toolset.announce({name: tools for name, tools in have.items() if told.get(name) == tools}, only_seen=True)
-                now |= have
-            told = now
-        except Exception as error:  # noqa: BLE001 - the database may be away: the next round says it
-            log.warning("toolsets are not announced now (%s)", type(error).__name__)
+            for source in (sources.at_hand, sources.listed):  # a slow MCP server must not hold up the other toolsets
+                toolsets = source()
+                toolset.announce({name: tools for name, tools in toolsets.items() if announced.get(name) != tools})
+                toolset.announce({name: tools for name, tools in toolsets.items() if announced.get(name) == tools}, only_seen=True)
+                now |= toolsets
+            announced = now
+        except Exception as error:  # noqa: BLE001 - the database may be away: the next round announces
+            log.warning("toolsets could not be announced (%s); the next round tries again", type(error).__name__)
         if select.select([0], [], [], settings().announce_seconds)[0] and not os.read(0, 1):
             return
 

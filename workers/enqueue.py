@@ -1,7 +1,7 @@
 """The only way into the queues: task hints, and notes to the readers of a session's stream.
 
-A thread of this process sends them, so that no request and no task waits for Redis. After a failure nothing is tried for
-`publish_pause_seconds`. What is lost does no harm: the dispatch sweep sends hints again, and streams look at the database.
+A thread of this process sends them, so that no request and no task waits for Redis. After a failure the thread sends nothing for
+`publish_pause_seconds`. A lost message does no harm: the dispatch sweep sends hints again, and streams read the database.
 """
 
 import logging
@@ -25,24 +25,24 @@ log = logging.getLogger(__name__)
 
 _FAILURES = (redis.RedisError, OperationalError, OSError)
 _MOST_WAITING = 10_000
-"""Publications that wait for the thread; one more is dropped."""
+"""Most publications that wait for the thread. Further ones are dropped."""
 
 Notes = dict[str, dict[str, Any]]
 """A small JSON note for each session, by its id."""
 
 
 def send(box: Outbox) -> None:
-    """Publish what a transaction caused: its hints, and to each session's readers the last seq."""
+    """Publish the hints of a committed transaction, and the last seq to each session's readers."""
     publish(box.hints, {session_id: {"seq": seq} for session_id, seq in box.sessions.items()})
 
 
 def publish(hints: list[Hint], notes: Notes) -> bool:
-    """Hand hints and notes to the publisher's thread. False if Redis takes none now."""
+    """Hand hints and notes to the publisher's thread. Returns False while publishing is paused, or if the queue is full."""
     return publisher().take(hints, notes) if hints or notes else True
 
 
 def backlog(name: str) -> int | None:
-    """The number of messages in a queue; None if Redis gives no answer in time."""
+    """The number of messages in a queue; None if Redis does not answer in time."""
     try:
         return int(publisher().redis.llen(name))
     except _FAILURES:
@@ -67,7 +67,7 @@ class Publisher:
         self._thread.start()
 
     def take(self, hints: list[Hint], notes: Notes) -> bool:
-        """Queue hints and notes for the thread. False while Redis takes none."""
+        """Queue hints and notes for the thread. Returns False while publishing is paused, or if the queue is full."""
         if time.monotonic() < self.paused_until:
             return False
         try:
@@ -87,10 +87,10 @@ class Publisher:
                 self.paused_until = time.monotonic() + settings().publish_pause_seconds
                 self._producer.connection.collect()
                 self._connect()
-                log.warning("Redis takes no hints (%s): the sweeps take over", type(error).__name__)
+                log.warning("Redis is not reachable (%s): the sweeps send the hints later", type(error).__name__)
 
     def _connect(self) -> None:
-        """Prepare a connection for Celery's messages; kombu opens it with the first."""
+        """Prepare a connection for Celery's messages. kombu opens the connection for the first message."""
         limit = settings().publish_seconds
         options = {"socket_timeout": limit, "socket_connect_timeout": limit}
         self._producer = app.amqp.Producer(
@@ -99,9 +99,9 @@ class Publisher:
 
     def _send(self, hints: list[Hint], notes: Notes) -> None:
         for hint in hints:
-            # Flower shows the arguments: ids only, so nothing is shortened.
-            shown = {"argsrepr": str(hint.args), "kwargsrepr": "{}"}
-            app.send_task(hint.task, hint.args, queue=hint.queue, producer=self._producer, ignore_result=True, retry=False, **shown)
+            # For Flower. The arguments are ids, so nothing needs to be shortened.
+            texts = {"argsrepr": str(hint.args), "kwargsrepr": "{}"}
+            app.send_task(hint.task, hint.args, queue=hint.queue, producer=self._producer, ignore_result=True, retry=False, **texts)
         for session_id, note in notes.items():
             self.redis.publish(channel(session_id), encode(note))
 

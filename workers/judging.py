@@ -1,4 +1,4 @@
-"""A reply's calls, judged before anybody is asked: was the tool given, does the input fit, what does the policy say."""
+"""Judges the calls of a reply: does the agent have the tool, does the input fit the schema, and what is the policy's ruling."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,33 +20,33 @@ from workers.tools import registry
 
 @dataclass(frozen=True)
 class Judge:
-    """The tools of one session's agent, as its turn needs them."""
+    """The tools of one session's agent, with the ruling over them."""
 
     tools: dict[str, EffectiveTool]
     ruling: Ruling
 
     @classmethod
     def of(cls, agent: dict[str, Any], policies: dict[str, Any], listed: Mapping[str, Listed]) -> "Judge":
-        """For a session's `agent`, its workspace's policies as `models.policy.ruling` takes them, and what its MCP servers have."""
+        """The judge for a session's `agent`, its workspace's `policies` and its servers' listings."""
         return cls({tool.name: tool for tool in effective_tools(agent, listed)}, Ruling.of(agent, policies, listed))
 
-    def given(self) -> list[dict[str, Any]]:
-        """What the model is given, in the Messages API's shape; tools that are always denied are not."""
-        return [_spelled(tool) for tool in self.tools.values() if not self.ruling.never(tool.name)]
+    def offered(self) -> list[dict[str, Any]]:
+        """The tools for the model, in the Messages API's shape, without those that are always denied."""
+        return [_described(tool) for tool in self.tools.values() if not self.ruling.never(tool.name)]
 
     @property
     def asks(self) -> bool:
-        """Whether a person may be waited for."""
+        """True if a call may wait for a person."""
         return any(self.ruling.asks(name) for name in self.tools)
 
     def proposals(self, content: list[dict[str, Any]]) -> list[Proposal]:
-        """The calls of a reply, in order: what is allowed is decided when they are kept."""
+        """The calls of a reply, in order. Whether a call is allowed is decided when it is stored."""
         return [self._propose(block) for block in content if block["type"] == "tool_use"]
 
     def _propose(self, block: dict[str, Any]) -> Proposal:
         name, arguments = storable(block["name"]), block["input"]
         tool = self.tools.get(name)
-        problem = _unspeakable(arguments)
+        problem = _unusable(arguments)
         if problem:
             arguments = {}
         elif tool is None:
@@ -82,14 +82,13 @@ class Judge:
         )
 
 
-def _spelled(tool: EffectiveTool) -> dict[str, Any]:
+def _described(tool: EffectiveTool) -> dict[str, Any]:
     entry = _entry(tool)
     return {"name": tool.name, "description": entry["description"] or "", "input_schema": entry["input_schema"]}
 
 
 def _entry(tool: EffectiveTool) -> Mapping[str, Any]:
-    """What is known of a tool, whoever runs it: an entry as `models.workspace.toolset` has them, of a client's own tool only part
-    of one."""
+    """The tool's entry, as in `models.workspace.toolset`. A custom tool has only some of its fields."""
     if tool.kind == "custom":
         return {"description": tool.description, "input_schema": tool.input_schema or {"type": "object"}}
     if tool.entry is not None:
@@ -99,18 +98,18 @@ def _entry(tool: EffectiveTool) -> Mapping[str, Any]:
     return builtin.described
 
 
-def _unspeakable(arguments: Any) -> str | None:
-    """Why an input could not be stored, shown and hashed as it is, in the words for the model; None if it can."""
+def _unusable(arguments: Any) -> str | None:
+    """The reason, for the model, why an input cannot be stored, shown and hashed exactly; None if it can."""
     if not isinstance(arguments, dict):
         return words.invalid_input("The input must be a JSON object.")
     if is_deep(arguments):
-        return words.invalid_input(f"It is nested deeper than {DEPTH} levels.")
+        return words.invalid_input(f"The input is nested deeper than {DEPTH} levels.")
     try:
-        spelled = canonical(arguments)
+        text = canonical(arguments)
     except (ValueError, RecursionError):
-        return words.invalid_input("It holds a number or a text that JSON cannot say exactly.")
-    if b"\\u0000" in spelled:
-        return words.invalid_input("It holds a NUL character.")
-    if len(spelled) > MAX_INPUT_BYTES:
-        return words.invalid_input(f"It is longer than {MAX_INPUT_BYTES} bytes.")
+        return words.invalid_input("The input holds a number or a text that JSON cannot express exactly.")
+    if b"\\u0000" in text:
+        return words.invalid_input("The input holds a NUL character.")
+    if len(text) > MAX_INPUT_BYTES:
+        return words.invalid_input(f"The input is longer than {MAX_INPUT_BYTES} bytes.")
     return None

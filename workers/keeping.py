@@ -1,4 +1,4 @@
-"""The write at the end of a turn or a call: tried until it is committed or the row is somebody else's."""
+"""The write at the end of a turn or a call, repeated until it is committed or the lease is lost."""
 
 import logging
 import time
@@ -23,11 +23,11 @@ def keep(
     *,
     even_late: bool = False,
 ) -> bool:
-    """Run `verb` on the locked session in a transaction, again after a passing failure of the database. True if written here.
+    """Run `verb` on the locked session in a transaction, and repeat after a transient database error. True if this call wrote.
 
-    An error out of COMMIT may have committed: the verb then finds the row moved (Stale), and that is that. Ends also when
-    the lease is lost: whoever has the row now decides; `even_late` is for a verb that knows what to do then. What the database
-    will never take is raised.
+    An error out of COMMIT may have committed: the repeated verb then raises Stale, and the write is done. The function also ends
+    when the lease is lost, because another worker may have the row; `even_late` is for a verb that handles this case. Errors:
+    database errors that are not transient.
     """
     pause = 0.1
     until = time.monotonic() + settings().lease_seconds
@@ -40,7 +40,7 @@ def keep(
         except ERRORS as error:
             if not passes(error):
                 raise
-            log.warning("%s: the database failed (%s), trying again", lease.id, type(error).__name__)
+            log.warning("%s: the database failed (%s); the write is repeated", lease.id, type(error).__name__)
             time.sleep(pause)
             pause = min(2.0, pause * 2)
         else:

@@ -1,7 +1,7 @@
 """The leases that this process holds, renewed by one thread in one statement, whatever the load.
 
-The thread also looks once a second whether a lease was lost or a cancel asked for, and measures how late it wakes: a
-process that lags claims nothing new.
+Once a second, the thread also looks for lost leases and for cancelled calls, and measures how late it wakes: a process that lags
+claims nothing new.
 """
 
 import logging
@@ -23,8 +23,8 @@ from workers.tools.sandbox import lease_clock
 
 log = logging.getLogger(__name__)
 
-TOLD_CHARACTERS = 10_000
-"""The end of a running call's output that is kept for people, should its worker die."""
+KEPT_CHARACTERS = 10_000
+"""How much of the end of a running call's output is stored for people, in case the worker dies."""
 
 
 @dataclass
@@ -34,23 +34,23 @@ class Lease:
     id: str
     fence: int
     lost: threading.Event = field(default_factory=threading.Event)
-    """Somebody else may have the row now: stop, and write nothing."""
+    """Set when another worker may have the row: stop, and write nothing."""
     cancelled: threading.Event = field(default_factory=threading.Event)
-    """The run was ended: bring the work to an end and report it."""
+    """Set when the call was cancelled: end the work and report the result."""
 
     def lose(self) -> None:
-        """Somebody else may have the row now."""
+        """Another worker may have the row."""
         self.lost.set()
         self.cancelled.set()
 
 
 class _Heartbeat:
-    """One per process, started with its first lease (so after any fork)."""
+    """The thread that renews. It starts with the first lease, and so after any fork."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.held: dict[tuple[str, int], Lease] = {}
-        self.telling: dict[str, Callable[[], None]] = {}
+        self.reports: dict[str, Callable[[], None]] = {}
         self.lag = 0.0
         self.woke = time.monotonic()
         self._renew(lease_clock.now())
@@ -67,22 +67,22 @@ class _Heartbeat:
                 self._renew(lease_clock.now())
 
     def _renew(self, at: float) -> None:
-        """Note that all leases were renewed at `at`; with none held, there is none to renew."""
+        """Record that all leases, of which there may be none, were renewed at `at`."""
         self.renewed = at
         lease_clock.extend(at + settings().lease_seconds)
 
     @property
     def late(self) -> float:
-        """Seconds by which the thread woke too late the last time, or is too late now."""
+        """Seconds by which the last wake-up was late, or by which the next one is overdue."""
         return max(self.lag, time.monotonic() - self.woke - settings().watch_seconds)
 
     def _tick(self) -> None:
         held = dict(self.held)
-        started = lease_clock.now()  # before the statement, so that no lease ends earlier than this process believes
+        started = lease_clock.now()  # before the statement, so that no lease ends before the time that this process assumes
         due = started - self.renewed >= settings().heartbeat_seconds
         try:
-            still = (lease.renew if due else lease.look)(held)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next tick tries again: without this thread all leases lapse
+            cancelled = (lease.renew if due else lease.look)(held)
+        except Exception as error:  # noqa: BLE001 - the next tick tries again: without this thread all leases end
             log.warning("leases: not renewed (%s)", type(error).__name__)
             if started - self.renewed > settings().lease_seconds:
                 for one in held.values():
@@ -90,12 +90,12 @@ class _Heartbeat:
             return
         if due:
             self._renew(started)
-        for tell in list(self.telling.values()) if due else ():
-            tell()
-        for key, one in held.items():
-            if key[0] not in still:
+        for report in list(self.reports.values()) if due else ():
+            report()
+        for (row_id, _), one in held.items():
+            if row_id not in cancelled:
                 one.lose()
-            elif still[key[0]]:
+            elif cancelled[row_id]:
                 one.cancelled.set()
 
 
@@ -112,7 +112,7 @@ def _here() -> _Heartbeat:
 
 
 def worker() -> str:
-    """This process, as rows and people know it: its machine and its pid."""
+    """The name of this process in rows and for people: its machine and its pid."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -129,36 +129,38 @@ def hold(row_id: str, fence: int) -> Iterator[Lease]:
 
 
 @contextmanager
-def telling(call: ToolCall, output: OutputSoFar) -> Iterator[None]:
-    """With every heartbeat until the block ends, keep what a call has printed: it is all that is known if its worker dies."""
-    said: list[str] = []
+def reporting(call: ToolCall, output: OutputSoFar) -> Iterator[None]:
+    """Store a call's output so far with every heartbeat until the block ends: people see it if the worker dies."""
+    stored = ""
 
-    def tell() -> None:
-        now = "".join(output.texts().values())
-        if now and said[-1:] != [now]:
-            try:
-                Attempt.say(call.workspace_id, call.id, call.attempt, now[-TOLD_CHARACTERS:])
-            except Exception as error:  # noqa: BLE001 - the leases matter more
-                log.warning("call %s: its output so far is not kept (%s)", call.id, type(error).__name__)
-                return
-            said[:] = [now]
+    def report() -> None:
+        nonlocal stored
+        text = "".join(output.texts().values())
+        if text in ("", stored):
+            return
+        try:
+            Attempt.say(call.workspace_id, call.id, call.attempt, text[-KEPT_CHARACTERS:])
+        except Exception as error:  # noqa: BLE001 - the leases are more important
+            log.warning("call %s: its output so far was not stored (%s)", call.id, type(error).__name__)
+            return
+        stored = text
 
-    telling = _here().telling
-    telling[call.id] = tell
+    reports = _here().reports
+    reports[call.id] = report
     try:
         yield
     finally:
-        telling.pop(call.id, None)
+        reports.pop(call.id, None)
 
 
 def ready(patience: float = 5) -> bool:
-    """Whether this process may claim something new. If it is too busy it has `patience` seconds to calm down; when it has not, the
-    row stays queued, and is hinted again."""
+    """True if this process may claim new work. A process that is too busy waits up to `patience` seconds; if that is not enough,
+    the row stays queued, and a later hint follows."""
     until = time.monotonic() + patience
     while _busy():
         if time.monotonic() > until:
             return False
-        time.sleep(random.uniform(0.1, 0.5))  # noqa: S311 - only so that not all wake at once
+        time.sleep(random.uniform(0.1, 0.5))  # noqa: S311 - so that not all threads wake at once
     return True
 
 

@@ -1,4 +1,4 @@
-"""The beat table: every promise about time, a line per sweep. Sweeps are idempotent and bounded, so several beats are harmless."""
+"""The beat schedule, a line per sweep. Sweeps are idempotent and bounded, so several beats do no harm."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ _EVERY = settings().sweep_seconds
 _HOUR = 3600.0
 
 BEAT: dict[str, dict[str, Any]] = {
-    "send again what was queued and not heard of": {"task": "sweep.dispatch", "schedule": _EVERY},
-    "take back what a dead worker held": {"task": "sweep.rescue", "schedule": _EVERY},
-    "expire what nobody decided in time": {"task": "sweep.expire_approvals", "schedule": _EVERY},
-    "give up on clients that do not answer": {"task": "sweep.expire_calls", "schedule": _EVERY},
-    "remind people of what waits": {"task": "sweep.remind_approvers", "schedule": _EVERY},
-    "release what a new grant covers": {"task": "sweep.release_granted", "schedule": _EVERY},
+    "send hints again for queued rows": {"task": "sweep.dispatch", "schedule": _EVERY},
+    "take back the rows of dead workers": {"task": "sweep.rescue", "schedule": _EVERY},
+    "expire overdue approvals": {"task": "sweep.expire_approvals", "schedule": _EVERY},
+    "expire calls without a client's result": {"task": "sweep.expire_calls", "schedule": _EVERY},
+    "remind people of approvals": {"task": "sweep.remind_approvers", "schedule": _EVERY},
+    "release calls that a new grant covers": {"task": "sweep.release_granted", "schedule": _EVERY},
     "seal the audit": {"task": "sweep.seal_audit", "schedule": settings().seal_seconds},
     "remove the files of deleted sessions": {"task": "tool.tidy", "schedule": _HOUR},
-    "forget answers kept for retries": {"task": "sweep.forget_answers", "schedule": _HOUR},
+    "delete old idempotency records": {"task": "sweep.forget_answers", "schedule": _HOUR},
 }

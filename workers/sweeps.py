@@ -1,4 +1,4 @@
-"""The sweeps: bounded, idempotent repairs, each a line in `workers.schedule`: find ids, then act on one session at a time."""
+"""The sweeps: bounded, idempotent repairs. Each finds ids, then acts on one session at a time. `workers.schedule` lists them."""
 
 import logging
 from collections.abc import Iterator
@@ -8,6 +8,7 @@ from models import flow
 from models.audit import seals
 from models.database.transactions import transaction
 from models.flow import due
+from models.outbox.delivery import Delivery
 from models.session import sweep_failure
 from models.session.session import Session
 from models.session.tool_call import ToolCall
@@ -18,33 +19,39 @@ from workers.celery import app
 log = logging.getLogger(__name__)
 
 LONG_QUEUE = 1000
-"""Messages. A queue that long needs no more hints."""
+"""A queue with this many messages needs no more hints."""
 
 
 @app.task(name="sweep.dispatch")
 def dispatch() -> None:
-    """Send again what is queued and due and was not hinted for a while: the guarantee behind every enqueue."""
+    """Send hints for queued rows that are due and have had no hint recently. This makes up for every lost message."""
     if _takes_more("turns"):
         enqueue.publish(due.hints(Turn), {})
     for queue in due.queues():
         if _takes_more(queue or "tools"):
             enqueue.publish(due.hints(ToolCall, queue=queue), {})
+    if _takes_more("deliver"):
+        enqueue.publish(due.delivery_hints(), {})
 
 
 @app.task(name="sweep.rescue")
 def rescue() -> None:
-    """Take back what a dead worker held: turns and idempotent calls go again, any other call is put to a person."""
+    """Take back rows whose lease ended: turns and idempotent calls run again, a person settles any other call."""
     for table, verb in ((Turn, flow.rescue_turn), (ToolCall, flow.rescue_call)):
-        for found in due.lapsed(table):
-            with _alone("rescue", found.session_id, found.workspace_id), transaction(found.workspace_id) as db:
-                session = Session.try_lock(db, found.session_id)
+        for row in due.lapsed(table):
+            with _alone("rescue", row.session_id, row.workspace_id), transaction(row.workspace_id) as db:
+                session = Session.try_lock(db, row.session_id)
                 if session is not None:
-                    verb(db, session, found.id)
+                    verb(db, session, row.id)
+    for row in due.lapsed_deliveries():
+        with _alone("rescue", row.id, row.workspace_id), transaction(row.workspace_id) as db:
+            if delivery := db.get(Delivery, row.id, lock=True):
+                delivery.lose(db)
 
 
 @app.task(name="sweep.expire_approvals")
 def expire_approvals() -> None:
-    """Expire what nobody decided in time."""
+    """Expire approvals whose deadline has passed."""
     for session_id, workspace_id in _sessions(due.overdue_approvals()):
         with _alone("expire_approvals", session_id, workspace_id):
             flow.expire_due(workspace_id, session_id)
@@ -52,7 +59,7 @@ def expire_approvals() -> None:
 
 @app.task(name="sweep.expire_calls")
 def expire_calls() -> None:
-    """Give up on clients that gave no result in time."""
+    """End custom tool calls whose client posted no result in time."""
     for session_id, workspace_id in _sessions(due.unanswered_calls()):
         with _alone("expire_calls", session_id, workspace_id):
             flow.expire_calls(workspace_id, session_id)
@@ -60,7 +67,7 @@ def expire_calls() -> None:
 
 @app.task(name="sweep.remind_approvers")
 def remind_approvers() -> None:
-    """Remind people of what still waits, once each."""
+    """Remind people of waiting approvals, once each."""
     for session_id, workspace_id in _sessions(due.approvals_to_remind()):
         with _alone("remind_approvers", session_id, workspace_id):
             flow.remind_due(workspace_id, session_id)
@@ -68,8 +75,8 @@ def remind_approvers() -> None:
 
 @app.task(name="sweep.release_granted")
 def release_granted(grant_id: str | None = None, _workspace_id: str = "") -> None:
-    """Allow what waits and is covered by a grant that was given meanwhile. Hinted with every grant; the beat looks again, until
-    nothing can have been asked by somebody who did not see it."""
+    """Release waiting calls that a new grant covers. Every grant sends a hint. The beat repeats the sweep until no transaction is
+    left that may have asked without seeing the grant."""
     for session_id, workspace_id in sweep_failure.to_retry(_OF_SESSION, due.BATCH):
         with _alone(_OF_SESSION, session_id, workspace_id):
             if flow.release_waiting(workspace_id, session_id) is not None:
@@ -80,16 +87,16 @@ def release_granted(grant_id: str | None = None, _workspace_id: str = "") -> Non
 
 
 _OF_SESSION = "release_granted in session"
-"""Sessions at which the sweep failed. It has passed them by, so that they do not hold up the grant's other sessions."""
+"""The key for sessions where the sweep failed. The sweep passes them, so that the grant's other sessions do not wait."""
 
 
 def _release_for(grant: due.NewGrant) -> None:
-    """Look at the next sessions that wait for a grant, and at all of them again if somebody else works on one."""
+    """Release in the next sessions that wait for a grant. If one of them is locked, all are visited again."""
     waiting = due.waiting_for(grant)
     locked = False
-    for found in waiting:
-        with _alone(_OF_SESSION, found.session_id, found.workspace_id):
-            locked |= flow.release_waiting(found.workspace_id, found.session_id) is None
+    for row in waiting:
+        with _alone(_OF_SESSION, row.session_id, row.workspace_id):
+            locked |= flow.release_waiting(row.workspace_id, row.session_id) is None
     to = waiting[-1].session_id if len(waiting) == due.BATCH else None
     if not locked and (grant.ripe or to != grant.swept_to):
         flow.swept(grant.workspace_id, grant.id, to, over=grant.ripe and to is None)
@@ -100,14 +107,15 @@ _seals = seals.Sweep()
 
 @app.task(name="sweep.seal_audit")
 def seal_audit() -> None:
-    """Seal what the audit's chains have grown by, and sign it."""
+    """Seal the new audit rows of all chains, and sign them."""
     _seals.run()
 
 
 @app.task(name="sweep.forget_answers")
 def forget_answers() -> None:
-    """Delete the answers that were kept for retries and are too old for any, and failures of sweeps that are over."""
+    """Delete idempotency records that are too old for a retry, deliveries that ended long ago, and old failures of sweeps."""
     due.forget_answers()
+    due.forget_deliveries()
     sweep_failure.forget_old()
 
 
@@ -116,19 +124,19 @@ def _takes_more(queue: str) -> bool:
     return waiting is not None and waiting < LONG_QUEUE
 
 
-def _sessions(found: list[due.Due]) -> list[tuple[str, str]]:
-    """Each session once, with its workspace."""
-    return list({each.session_id: (each.session_id, each.workspace_id) for each in found}.values())
+def _sessions(rows: list[due.Due]) -> list[tuple[str, str]]:
+    """The ids of the rows' sessions and workspaces, each session once."""
+    return list({row.session_id: (row.session_id, row.workspace_id) for row in rows}.values())
 
 
 @contextmanager
 def _alone(sweep: str, subject_id: str, workspace_id: str) -> Iterator[None]:
-    """Keep one subject's failure from the others: the subject steps back, and a later sweep tries again.
+    """Log a failure at one subject, so that the sweep continues with the others. A later sweep tries the subject again.
 
-    Raises SQLAlchemyError where not even that can be written: the database is away, and the next beat tries again.
+    Errors: SQLAlchemyError if the failure cannot be recorded. Then the database is away, and the next beat tries again.
     """
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - one subject's trouble is logged, the others go on
+    except Exception as error:  # noqa: BLE001 - the sweep must continue with the others
         log.error("%s of %s: left for a later sweep (%s)", sweep, subject_id, type(error).__name__)
         sweep_failure.step_back(sweep, subject_id, workspace_id)

@@ -1,4 +1,4 @@
-"""tool.run: claim with an attempt row, carry out the effect, record the result, exit."""
+"""tool.run: claim with an attempt row, run the tool, record the result, exit."""
 
 import logging
 from collections.abc import Iterable
@@ -30,19 +30,19 @@ from workers.tools.kinds import Answers, ToolContext
 log = logging.getLogger(__name__)
 
 
-_UNKEPT = Outcome(text(words.stopped("it ran to its end, but its result could not be stored")), is_error=True)
+_UNSTORED = Outcome(text(words.stopped("it ran to its end, but its result could not be stored")), is_error=True)
 
 
 @app.task(name="tool.run")
 def run(call_id: str, session_id: str, workspace_id: str) -> None:
-    """One attempt at one call. A message that is late, doubled or wrong finds nothing to claim."""
+    """One attempt at one call. A late, repeated or wrong message claims nothing."""
     judged: dict[str, str | ToolError] = {}
     claimed = _claim(call_id, session_id, workspace_id, judged)
     if claimed is None:
         return
     call = claimed.call
     context = _context(claimed, judged)
-    with leases.hold(call.id, call.fence) as lease, leases.telling(call, context.output):
+    with leases.hold(call.id, call.fence) as lease, leases.reporting(call, context.output):
         context.cancelled = lease.cancelled
         try:
             outcome = _execute(claimed, context)
@@ -54,13 +54,13 @@ def run(call_id: str, session_id: str, workspace_id: str) -> None:
 
 @app.task(name="tool.tidy")
 def tidy() -> None:
-    """Remove the files of sessions that were deleted. A sweep, but one for who has the files."""
+    """Remove the files of deleted sessions. Runs on tools workers, which mount the workdirs."""
     for session_id in due.gone(workdir.sessions(limit=500)):
         workdir.remove(session_id)
 
 
 def list_changed(address: str) -> None:
-    """An MCP server says that its tools changed: one of the operator's is asked and announced, a client's by its next turn."""
+    """Handle a changed MCP server: list and announce an operator's server, mark a client's listing as stale for the next turn."""
     if not address.startswith(OURS):
         toolset.mark_stale(address)
     elif (tools := sources.listed_anew(address)) is not None:
@@ -71,9 +71,9 @@ sources.listen(list_changed)
 
 
 def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, str | ToolError]) -> Taken | None:
-    """The claimed call. Where the claim has to know more of the session's files, they are looked at and the call is claimed again.
+    """The claimed call. If the claim needs to know more about the session's files, read them and claim again.
 
-    `judged` gets where the paths in the call's input lead.
+    Adds to `judged` where the paths in the call's input lead.
     """
     if not leases.ready():
         return None
@@ -81,12 +81,12 @@ def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, s
     hands = Hands(leases.worker(), storage_id, sources.has, sources.entry_of)
     claimed = _claim_once(call_id, session_id, workspace_id, hands)
     if isinstance(claimed, Unresolved):
-        judged |= _resolved(session_id, claimed.paths)  # with no transaction open: the files may be far away
+        judged |= _resolved(session_id, claimed.paths)  # without an open transaction: the files may be on a slow disk
         places = {path: None if isinstance(place, ToolError) else place for path, place in judged.items()}
         git_may_run = _git_may_run(session_id, claimed.git_line) if claimed.git_line else None
         hands = replace(hands, places=places, git_may_run=git_may_run)
         claimed = _claim_once(call_id, session_id, workspace_id, hands)
-    return None if isinstance(claimed, Unresolved) else claimed  # its rules changed meanwhile: a later hint claims it
+    return None if isinstance(claimed, Unresolved) else claimed  # the rules changed meanwhile: a later hint claims the call
 
 
 def _claim_once(call_id: str, session_id: str, workspace_id: str, hands: Hands) -> Taken | Unresolved | None:
@@ -102,16 +102,16 @@ def _git_may_run(session_id: str, command: str) -> bool:
     return git_look.may_run_programs(workdir.session_root(session_id) / "files", command)
 
 
-def _resolved(session_id: str, written: Iterable[str]) -> dict[str, str | ToolError]:
-    """Where paths lead in the session's files, by their text; or why they lead nowhere."""
+def _resolved(session_id: str, texts: Iterable[str]) -> dict[str, str | ToolError]:
+    """The places that paths lead to in the session's files, by the path's text; or the error why there is none."""
     files = workdir.session_root(session_id) / "files"
-    found: dict[str, str | ToolError] = {}
-    for path in written:
+    places: dict[str, str | ToolError] = {}
+    for path in texts:
         try:
-            found[path] = paths.resolve(files, path)
+            places[path] = paths.resolve(files, path)
         except ToolError as error:
-            found[path] = error
-    return found
+            places[path] = error
+    return places
 
 
 def _context(claimed: Taken, judged: dict[str, str | ToolError]) -> ToolContext:
@@ -131,7 +131,7 @@ def _context(claimed: Taken, judged: dict[str, str | ToolError]) -> ToolContext:
 
 
 def _execute(claimed: Taken, context: ToolContext) -> Outcome:
-    """The effect. The input that is passed must hash to the claimed one, which was judged, shown and decided."""
+    """Run the tool. The input must have the hash that was judged, shown and decided."""
     call, call_input = claimed.call, claimed.input.input
     serves = sources.serves(call.address, call.workspace_id)
     tool = sources.find(call.name, call.address, call.tool, claimed.entry) if serves else None
@@ -142,13 +142,12 @@ def _execute(claimed: Taken, context: ToolContext) -> Outcome:
         return Outcome(text(words.stopped("a path in its input leads elsewhere than when it was judged")), is_error=True)
     context.seconds = tool.time_limit
     result = registry.execute(tool, context, call_input)
-    asked = result.question
-    question = {"requests": asked.requests, "state": asked.state} if asked else None
+    question = {"requests": result.question.requests, "state": result.question.state} if result.question else None
     return Outcome(result.content, result.is_error, result.structured, question, result.whole)
 
 
 def _led(context: ToolContext) -> dict[str, str | ToolError]:
-    """The paths that a toolset's function may follow by itself: they are looked at once more right before."""
+    """The paths that a toolset's function may follow by itself: they are resolved once more right before the call."""
     return {path: place for path, place in context.judged.items() if not isinstance(place, ToolError)}
 
 
@@ -164,11 +163,11 @@ def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> None:
     try:
         keep(call.workspace_id, call.session_id, lease, verb, even_late=True)
     except Exception as error:
-        # The effect has happened: whatever its result did to us, that it ended is kept.
-        log.error("call %s: its result could not be kept (%s)", call.id, type(error).__name__)
-        if outcome is _UNKEPT:
+        # The effect has ended, so at least its end is stored.
+        log.error("call %s: its result could not be stored (%s)", call.id, type(error).__name__)
+        if outcome is _UNSTORED:
             raise
-        _finish(call, lease, _UNKEPT)
+        _finish(call, lease, _UNSTORED)
 
 
 def _lose(call: ToolCall, lease: Lease, why: str) -> None:

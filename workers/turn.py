@@ -1,4 +1,4 @@
-"""turn.run: claim, ask the model, keep the reply, exit. Nothing waits anywhere; what comes next is caused by the rows."""
+"""turn.run: claim, ask the model, store the reply, exit. Nothing waits; the stored rows cause the next step."""
 
 import logging
 import time
@@ -38,19 +38,19 @@ _ERROR_TYPES = {
 
 
 class LeaseLostError(Exception):
-    """The turn was ended or taken while the model answered: stop listening."""
+    """The turn was ended or taken back while the model answered: stop reading."""
 
 
 @celeryd_after_setup.connect
 def load_provider(instance: Any, **_: Any) -> None:
-    """Load the SDK before the first turn: it takes a second, in which nothing else of the process would go on."""
+    """Load the SDK before the first turn. Loading takes a second, and stops all greenlets of the process."""
     if "turns" in instance.app.amqp.queues.consume_from:
         provider_for("")
 
 
 @dataclass(frozen=True)
 class Claimed:
-    """A turn, and all that was read for it under the lock."""
+    """A turn, with the rows that were read under the lock."""
 
     turn: Turn
     agent: dict[str, Any]
@@ -59,13 +59,13 @@ class Claimed:
     messages: list[dict[str, Any]]
 
     def request(self, judge: Judge) -> ModelRequest:
-        """What the model is asked."""
+        """The request to the model."""
         parallel = not self.agent.get("disable_parallel_tool_use")
         return ModelRequest(
             model=self.agent["model"]["id"],
             system=self.agent["system"] if parallel else _guided(self.agent["system"]),
             messages=self.messages,
-            tools=judge.given(),
+            tools=judge.offered(),
             max_tokens=settings().max_tokens,
             parallel=parallel,
             long_wait=judge.asks,
@@ -74,7 +74,7 @@ class Claimed:
 
 @app.task(name="turn.run")
 def run(turn_id: str, session_id: str, workspace_id: str) -> None:
-    """One model call, from claim to checkpoint. A message that is late, doubled or wrong finds nothing to claim."""
+    """One model call, from claim to checkpoint. A late, repeated or wrong message claims nothing."""
     claimed = _claim(turn_id, session_id, workspace_id)
     if claimed is None:
         return
@@ -116,25 +116,25 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
 
 
 def _guided(system: str | None) -> str:
-    """The system prompt of an agent that is to call one tool at a time."""
+    """The system prompt of an agent that must call one tool at a time."""
     return f"{system}\n\n{words.one_at_a_time()}" if system else words.one_at_a_time()
 
 
 def _ask(request: ModelRequest, session_id: str, message_id: str, lease: Lease) -> Reply:
-    """The model's reply, its text pushed to the session's readers while it is written."""
+    """The model's reply. Its text goes to the session's readers while the model writes."""
     pusher = _Pusher(session_id, message_id, lease)
     try:
-        return _whole(provider_for(request.model).ask(request, pusher.on_text))
+        return _answerable(provider_for(request.model).ask(request, pusher.on_text))
     except (ModelError, LeaseLostError):
         raise
     except Exception as error:
-        # Whatever else goes wrong between us and the model must not leave the turn to its lease.
+        # The turn must end here, and not when its lease does.
         log.exception("turn %s: the provider failed", lease.id)
         raise ModelError("failed", f"The provider failed: {type(error).__name__}.") from error
 
 
-def _whole(reply: Reply) -> Reply:
-    """The reply, if its calls can be answered: each has an id and a name that are text."""
+def _answerable(reply: Reply) -> Reply:
+    """The reply, if each of its calls has an id and a name that are strings. Errors: ModelError."""
     for block in reply.content:
         if block["type"] == "tool_use" and not (isinstance(block.get("id"), str) and isinstance(block.get("name"), str)):
             raise ModelError("failed", "The model's reply holds a tool call without an id or a name.")
@@ -158,9 +158,9 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id
     try:
         content, proposals = storable(reply.content), judge.proposals(reply.content)
         keep(turn.workspace_id, turn.session_id, lease, verb)
-    except Exception as error:  # noqa: BLE001 - whatever a model says, its turn ends
-        log.error("turn %s: its reply could not be kept (%s)", turn.id, type(error).__name__)
-        _fail_by_model(turn, lease, ModelError("failed", f"The model's reply could not be kept ({type(error).__name__})."))
+    except Exception as error:  # noqa: BLE001 - the turn ends, whatever the reply holds
+        log.error("turn %s: its reply could not be stored (%s)", turn.id, type(error).__name__)
+        _fail_by_model(turn, lease, ModelError("failed", f"The model's reply could not be stored ({type(error).__name__})."))
 
 
 def _fail_by_model(turn: Turn, lease: Lease, error: ModelError) -> None:
@@ -178,7 +178,7 @@ def _fail(turn: Turn, lease: Lease, kind: str, message: str, *, retryable: bool 
 
 
 class _Pusher:
-    """Sends text to the session's readers while it is written: a note every `delta_seconds`, not per token. Never stored."""
+    """Sends text to the session's readers while the model writes: a note every `delta_seconds`, not per token."""
 
     def __init__(self, session_id: str, message_id: str, lease: Lease) -> None:
         self.session_id, self.message_id, self.lease = session_id, message_id, lease

@@ -1,5 +1,5 @@
-"""What we answer, as models: the API's document is made from them, and tests hold every answer against them.
+"""The API's answers as pydantic models. /openapi.json is generated from them, and tests validate every answer against them.
 
-Nothing is validated against them when it is served: `api.wire` spells the answers, these describe them. They are open, as the
-types of clients are: fields may come. The tests close them.
+`api.wire` builds the answers. The server does not validate them against these models. The models allow additional fields, as
+clients must; the tests do not.
 """

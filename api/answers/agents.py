@@ -1,4 +1,4 @@
-"""Agents as we answer them, at one of their versions."""
+"""Answers about agents, each at one version."""
 
 from typing import Annotated, Any, Literal
 
@@ -36,7 +36,7 @@ class AnsweredCondition(Answer):
 
 
 class AnsweredMatch(Answer):
-    """Which calls a rule is about."""
+    """The calls to which a rule applies."""
 
     tool: str
     input: list[AnsweredCondition] = Field([])
@@ -44,7 +44,7 @@ class AnsweredMatch(Answer):
 
 
 class AnsweredRule(Answer):
-    """One rule, its match as a text where a text says it."""
+    """One rule. Its match is a text if a text can express it, else an object."""
 
     effect: Effect
     match: str | AnsweredMatch = Field(examples=["bash(git push *)"])
@@ -53,7 +53,7 @@ class AnsweredRule(Answer):
 
 
 class AutoPolicy(Answer):
-    """Rules, then `default`: how a policy is said that clients have no name for."""
+    """Rules, then `default` for all other calls."""
 
     type: Literal["auto"]
     rules: list[AnsweredRule]
@@ -66,7 +66,7 @@ AnsweredPolicy = Annotated[AlwaysPolicy | AutoPolicy, Field(discriminator="type"
 
 
 class AnsweredDefaults(Answer):
-    """How people are asked where a tool's own `approval` says nothing."""
+    """How people are asked, for fields that a tool's own `approval` leaves out."""
 
     timeout_seconds: float | None = None
     on_timeout: Literal["deny", "end_run"] | None = None
@@ -83,14 +83,14 @@ class AnsweredApproval(Answer):
 
 
 class AnsweredDefault(Answer):
-    """What holds for every tool of the set that says nothing else."""
+    """The settings of every tool of the set without settings of its own."""
 
     enabled: bool
     permission_policy: AnsweredPolicy
 
 
 class AnsweredConfig(Answer):
-    """What holds for one built-in tool."""
+    """The settings of one built-in tool."""
 
     type: BuiltIn
     name: BuiltIn
@@ -102,7 +102,7 @@ class AnsweredConfig(Answer):
 
 
 class AnsweredToolset(Answer):
-    """The built-in tools, each spelled out."""
+    """The built-in tools, each with all its settings."""
 
     type: Literal["agent_toolset_20260401"]
     default_config: AnsweredDefault
@@ -130,14 +130,14 @@ class AnsweredServer(Answer):
 
 
 class AnsweredServerDefault(AnsweredDefault):
-    """What holds for every tool of an MCP server that has no config of its own."""
+    """The settings of every tool of an MCP server without settings of its own."""
 
     policy_from: Literal["toolset", "default"]
     """The origin of the policy. For `default`, the policies of the agent and of the workspace come first."""
 
 
 class AnsweredServerConfig(Answer):
-    """What holds for one tool of an MCP server."""
+    """The settings of one tool of an MCP server."""
 
     name: str
     enabled: bool
@@ -147,7 +147,7 @@ class AnsweredServerConfig(Answer):
 
 
 class AnsweredServerToolset(Answer):
-    """The tools of an MCP server; those are named that were configured by name."""
+    """The tools of an MCP server. `configs` lists those with settings of their own."""
 
     type: Literal["mcp_toolset"]
     mcp_server_name: str
@@ -171,7 +171,7 @@ class AnsweredModel(Answer):
 
 
 class AgentBody(Answer):
-    """What agents and the agents of sessions have in common."""
+    """The fields of agents, and of the agents of sessions."""
 
     id: AgentId
     type: Literal["agent"]
@@ -185,7 +185,7 @@ class AgentBody(Answer):
     approval: AnsweredDefaults | None = None
     max_turns: int | None
     disable_parallel_tool_use: bool = False
-    """Whether the model is asked for one call at a time."""
+    """Whether the model calls at most one tool per turn."""
     mcp_servers: list[AnsweredServer]
     skills: Empty
     multiagent: None

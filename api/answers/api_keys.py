@@ -1,4 +1,4 @@
-"""API keys as the SDK knows them, with what we add."""
+"""Answers about API keys: the SDK's fields, with Assent's own."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from api.answers.base import Answer, ApiKeyId, EnvironmentId, Time, WorkspaceId
 
 
 class KeyScope(Answer):
-    """Where a key belongs."""
+    """The workspace of a key."""
 
     type: Literal["workspace"]
     workspace_id: WorkspaceId
@@ -21,7 +21,7 @@ class ApiKey(Answer):
     type: Literal["api_key"]
     name: str = Field(examples=["Inbox"])
     partial_key_hint: str = Field(examples=["sk-assent-...x7Qz"])
-    """Its prefix and last four characters."""
+    """The prefix and the last four characters of the secret."""
     status: Literal["active", "inactive", "expired", "archived"]
     scope: KeyScope
     principal: None
@@ -35,7 +35,7 @@ class ApiKey(Answer):
     allowed_cidrs: list[str] | None
     """The networks from which the key may be used. Null means all."""
     environment_id: EnvironmentId | None = Field(examples=[None])
-    """The environment that the key is bound to."""
+    """The environment to which the key is bound."""
 
 
 class NewApiKey(ApiKey):

@@ -1,4 +1,4 @@
-"""Approvals as we answer them: the question, what was shown, and the answer."""
+"""Answers about approvals: the question, the input that is shown, and the decision."""
 
 from typing import Any, Literal
 
@@ -12,13 +12,13 @@ from api.requests.blocks import Result
 
 
 class MadeDecision(Answer):
-    """What was decided."""
+    """A decision."""
 
     result: Literal["allow", "deny"] | None = None
     deny_message: str | None = None
     interrupt: bool | None = None
     updated_input_sha256: Sha256 | None = None
-    """The hash of the edited input as it was sent."""
+    """The hash of the edited input in the request."""
     answers_sha256: Sha256 | None = None
     """The hash of the replies to the questions."""
     respond: list[Result] | None = None
@@ -29,35 +29,35 @@ class MadeDecision(Answer):
     outcome: Literal["rerun", "happened", "give_up"] | None = None
     content: list[Result] | None = None
     grant_id: GrantId | None = None
-    """The grant that decided, if no person did."""
+    """The grant that decided. Null if a person decided."""
 
 
 class Covers(Answer):
-    """What a grant would cover, in words."""
+    """The calls that a grant would cover, in words."""
 
     tool: str
-    """With the default `match`, `tool`."""
+    """The calls that the default, `match: tool`, covers."""
     exact: str
-    """With `match: exact`."""
+    """The calls that `match: exact` covers."""
 
 
-class FormAsked(Answer):
+class FormQuestion(Answer):
     """A form to fill in."""
 
     message: str
     fields: dict[str, Any] = Field(alias="schema")
-    """JSON Schema of the content that accepts it."""
+    """The JSON Schema of the form's content."""
 
 
-class VisitAsked(Answer):
-    """A page to visit; accepted once that was done."""
+class PageQuestion(Answer):
+    """A page to visit. Accept once you have visited it."""
 
     message: str
     url: str
 
 
-class AttemptTold(Answer):
-    """The attempt whose outcome nobody knows."""
+class UnknownAttempt(Answer):
+    """The attempt whose outcome is unknown."""
 
     number: int
     worker: str | None
@@ -79,7 +79,7 @@ class Approval(Answer):
     tool: str = Field(examples=["bash"])
     prompt: str = Field(examples=["Run this command?"])
     input: dict[str, Any] = Field(examples=[{"command": "git push origin main"}])
-    """The input of the call. Secrets are masked, unless the request reveals them."""
+    """The input of the call. Secrets are masked unless the request sets `reveal`."""
     input_canonical: str = Field(examples=['{"command":"git push origin main"}'])
     """`input` as canonical JSON (RFC 8785). `input_sha256` is its hash if nothing is masked."""
     masked: list[str] = Field(examples=[[]])
@@ -92,9 +92,9 @@ class Approval(Answer):
     leads_to: dict[str, str] | None
     """By JSON Pointer, the targets of symbolic links in the input, if these are the reason for the approval. Allowing the call
     allows these targets only."""
-    questions: dict[str, FormAsked | VisitAsked] | None
+    questions: dict[str, FormQuestion | PageQuestion] | None
     """For the kind `question`: the questions of the tool. Decide with `answers`, which has the same keys."""
-    attempt: AttemptTold | None
+    attempt: UnknownAttempt | None
     """For the kind `unknown_outcome`: the attempt whose outcome is unknown."""
     covers: Covers | None
     created_at: Time
@@ -113,7 +113,7 @@ class Approval(Answer):
     event_id: EventId | None = Field(examples=[None])
     """The id of the event `user.tool_confirmation` that stores the decision."""
     grant: Grant | None
-    """The grant that the decision gave."""
+    """The grant that the decision created."""
 
 
 class BulkDecided(Answer):
@@ -125,13 +125,13 @@ class BulkDecided(Answer):
 
 
 class AllDecided(Answer):
-    """All of the decisions, in their order."""
+    """The decisions, in the order of the request."""
 
     data: list[BulkDecided]
 
 
 class GrantPreview(Answer):
-    """What a grant would be."""
+    """A grant that a decision would create."""
 
     type: Literal["grant_preview"]
     scope: Literal["session", "always"]

@@ -1,4 +1,4 @@
-"""The audit as we answer it."""
+"""Answers about the audit."""
 
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ from models.audit.verifying.verdict import Kind
 
 
 class AuditAct(Answer):
-    """One act: who did what, when, to what, from where. The export spells it as it is hashed."""
+    """One act: who did what, when, to which row, from where. The export holds the exact fields that are hashed."""
 
     type: Literal["audit_act"]
     chain: str = Field(examples=[IDS["session_id"]])
@@ -30,21 +30,22 @@ class AuditAct(Answer):
 
 
 class AuditPublicKey(Answer):
-    """A key whose signatures count here: 32 bytes in base64. Compare it with one that came another way."""
+    """A public key whose signatures this server accepts: 32 bytes in base64. Compare it with a copy from another source."""
 
     id: str = Field(examples=["9f86d081884c7d65"])
     public_key: str = Field(examples=["11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="])
 
 
 class AuditSignedHead(Answer):
-    """A signed seal. Keep it elsewhere: any later state of the audit can be held against it."""
+    """A signed seal. Keep it elsewhere, and compare any later state of the audit with it."""
 
     workspace_id: WorkspaceId
     seq: int
     hash: str = Field(examples=["c4" * 32])
     key_id: str
     signature: str
-    """Ed25519, in base64, of four lines: `assent audit seal 1`, the workspace's id, `seq`, `hash`; no line end after the last."""
+    """The Ed25519 signature, in base64, of four lines: `assent audit seal 1`, the workspace's id, `seq`, `hash`. The last line has
+    no line end."""
     created_at: Time
 
 
@@ -60,7 +61,7 @@ class AuditHead(Answer):
 
 
 class AuditProblem(Answer):
-    """Something that is not as it was written."""
+    """A difference from the audit as it was written."""
 
     kind: Kind
     chain: str
@@ -70,14 +71,14 @@ class AuditProblem(Answer):
 
 
 class AuditUnsealed(Answer):
-    """Acts that no seal speaks of yet: these could still be changed or cut off unnoticed."""
+    """Acts that no seal covers yet. Their change or removal would go unnoticed."""
 
     acts: int
     since: Time | None
 
 
 class AuditVerification(Answer):
-    """What a verification found."""
+    """The result of a verification."""
 
     type: Literal["audit_verification"]
     workspace_id: WorkspaceId
@@ -95,14 +96,14 @@ class AuditVerification(Answer):
 
 
 class AuditErasure(Answer):
-    """Texts that are gone from the audit. Their digests stay in the chain, and an act says who erased them."""
+    """The texts that were erased from the audit. Their digests stay in the chain, and an act records the principal."""
 
     type: Literal["audit_erasure"]
     texts: int
     acts: dict[str, list[int]] = Field(examples=[{IDS["session_id"]: [3]}])
-    """By chain, the acts whose texts were erased."""
+    """The acts whose texts were erased, by chain."""
     has_more: bool
-    """Whether texts are left: a request erases the texts of at most 1000 acts. Send the same request again."""
+    """Whether texts are left, since a request erases the texts of at most 1000 acts. If so, send the same request again."""
 
 
 class AuditLine(Answer):

@@ -1,4 +1,4 @@
-"""Events of tool calls, of the questions about them, and of their answers."""
+"""Events of tool calls, of their approvals and of their results."""
 
 from typing import Annotated, Any, Literal
 
@@ -13,7 +13,7 @@ Permission = Literal["allow", "ask", "deny"]
 
 
 class Fact(Answer):
-    """What every event has."""
+    """The fields of every event."""
 
     id: EventId
     processed_at: Time | None
@@ -25,7 +25,7 @@ class AlwaysEvaluation(Answer):
     type: Literal["always_allow", "always_ask"]
 
 
-class Judgement(Answer):
+class Denial(Answer):
     """A denial by the policy."""
 
     type: Literal["deny"]
@@ -36,11 +36,11 @@ class AutoEvaluation(Answer):
     """The policy denied the call."""
 
     type: Literal["auto"]
-    evaluated_permission: Judgement
+    evaluated_permission: Denial
 
 
-class Asked(Answer):
-    """The question about a call, as it was put."""
+class PendingApproval(Answer):
+    """The approval that the call waits for."""
 
     id: EventId
     kind: ApprovalKind
@@ -60,7 +60,7 @@ class AgentToolUse(Fact):
     input: dict[str, Any]
     evaluated_permission: Permission
     evaluation: Annotated[AlwaysEvaluation | AutoEvaluation, Field(discriminator="type")] | None = None
-    approval: Asked | None = None
+    approval: PendingApproval | None = None
 
 
 class AgentMcpToolUse(Fact):
@@ -72,7 +72,7 @@ class AgentMcpToolUse(Fact):
     input: dict[str, Any]
     evaluated_permission: Permission
     evaluation: Annotated[AlwaysEvaluation | AutoEvaluation, Field(discriminator="type")] | None = None
-    approval: Asked | None = None
+    approval: PendingApproval | None = None
 
 
 class AgentCustomToolUse(Fact):
@@ -82,11 +82,11 @@ class AgentCustomToolUse(Fact):
     name: str
     input: dict[str, Any]
     evaluated_permission: Permission | None = None
-    approval: Asked | None = None
+    approval: PendingApproval | None = None
 
 
 class Cached(Answer):
-    """Which call gave the result: the tool was not run again."""
+    """The earlier call whose result was reused. The tool did not run again."""
 
     tool_use_id: EventId
     at: Time
@@ -110,12 +110,12 @@ class AgentMcpToolResult(Fact):
     content: list[Result | Text]
     is_error: bool
     structured_content: dict[str, Any] | None = None
-    """The result as data, if the tool gave any."""
+    """The result as data, if the tool returned data."""
     cached: Cached | None = None
 
 
-class ApprovalRequested(Asked, Fact):
-    """A person is asked; seen with `include=approvals` only, like all `approval.*` and `grant.*`."""
+class ApprovalRequested(PendingApproval, Fact):
+    """A person is asked. Like all events `approval.*` and `grant.*`, only sent with `include=approvals`."""
 
     type: Literal["approval.requested"]
     approval_id: ApprovalId
@@ -124,7 +124,7 @@ class ApprovalRequested(Asked, Fact):
 
 
 class ApprovalClosed(Fact):
-    """A question's end."""
+    """An approval was decided, expired or was cancelled."""
 
     type: Literal["approval.decided", "approval.expired", "approval.cancelled"]
     approval_id: ApprovalId
@@ -134,7 +134,7 @@ class ApprovalClosed(Fact):
 
 
 class ApprovalExtended(Fact):
-    """People have more time."""
+    """The deadline of an approval was moved."""
 
     type: Literal["approval.extended"]
     approval_id: ApprovalId
@@ -154,7 +154,7 @@ class ApprovalReminded(Fact):
 
 
 class GrantGiven(Fact):
-    """A decision reaches beyond its call."""
+    """A decision created a grant, which allows later calls."""
 
     type: Literal["grant.given"]
     grant_id: GrantId
@@ -187,7 +187,7 @@ class StoredConfirmation(Fact):
 
 
 class StoredToolResult(Fact):
-    """The result of a built-in tool that the client's own worker ran, or why there will be none."""
+    """The result of a built-in tool that the client's own worker ran, or the reason why it has none."""
 
     type: Literal["user.tool_result"]
     tool_use_id: EventId
@@ -196,7 +196,7 @@ class StoredToolResult(Fact):
 
 
 class StoredResult(Fact):
-    """The result of a client tool, or why there will be none."""
+    """The result of a client tool, or the reason why it has none."""
 
     type: Literal["user.custom_tool_result"]
     custom_tool_use_id: EventId

@@ -1,4 +1,4 @@
-"""Environments as we answer them."""
+"""Answers about environments."""
 
 from typing import Annotated, Literal
 
@@ -29,7 +29,7 @@ class NoPackages(Answer):
 
 
 class CloudConfig(Answer):
-    """Our own workers."""
+    """Assent's own workers."""
 
     type: Literal["cloud"]
     networking: LimitedNetworking

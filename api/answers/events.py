@@ -1,4 +1,4 @@
-"""Events as we answer them, in lists and in streams."""
+"""Events in lists and in streams."""
 
 from typing import Annotated, Any, Literal
 
@@ -27,7 +27,7 @@ from api.requests.blocks import Said
 
 
 class StoredMessage(Fact):
-    """What the user said; `processed_at` is null while it is queued."""
+    """A message of the user. `processed_at` is null while the message is queued."""
 
     type: Literal["user.message"]
     content: list[Said]
@@ -40,7 +40,7 @@ class StoredInterrupt(Fact):
 
 
 class AgentMessage(Fact):
-    """What the agent said."""
+    """A message of the agent."""
 
     type: Literal["agent.message"]
     content: list[Text]
@@ -69,9 +69,9 @@ class Ended(Answer):
 
     type: Literal["end_turn", "retries_exhausted", "budget_reached", "refusal"]
     ended_by: str | None = None
-    """Who ended the run, if it did not end by itself."""
+    """The principal that ended the run. Null if the run ended by itself."""
     message: str | None = None
-    """The reason that they gave."""
+    """The principal's reason."""
 
 
 class RequiresAction(Answer):
@@ -93,7 +93,7 @@ class StatusIdle(Fact):
 
 
 class StatusTerminated(Fact):
-    """Archived: no more events."""
+    """The session is archived. No more events follow."""
 
     type: Literal["session.status_terminated"]
 
@@ -108,13 +108,13 @@ class SessionUpdated(Fact):
 
 
 class DeletedEvent(Fact):
-    """The session is gone; streams only."""
+    """The session is deleted. Only streams send this event."""
 
     type: Literal["session.deleted"]
 
 
 class Tokens(Answer):
-    """Tokens."""
+    """Numbers of tokens."""
 
     input_tokens: int
     output_tokens: int
@@ -180,27 +180,27 @@ AnyEvent = Annotated[
 
 
 class SentEvents(Answer):
-    """The events as they were stored."""
+    """The stored events."""
 
     data: list[SentEvent]
 
 
 class EventPage(Answer):
-    """Events, and the cursor of the next page."""
+    """Events. Send `next_page` as `page` to get the next ones."""
 
     data: list[AnyEvent]
     next_page: str | None
 
 
 class Previewed(Answer):
-    """The event that deltas belong to."""
+    """The event to which the deltas belong."""
 
     id: EventId
     type: Literal["agent.message", "agent.thinking"]
 
 
 class EventStart(Answer):
-    """A preview begins: the event of this id will come whole."""
+    """A preview begins. The complete event with this id follows later."""
 
     type: Literal["event_start"]
     event: Previewed
@@ -215,7 +215,7 @@ class ContentDelta(Answer):
 
 
 class EventDelta(Answer):
-    """A piece of the event of this id; never stored."""
+    """A piece of the event with this id. Deltas are not stored."""
 
     type: Literal["event_delta"]
     event_id: EventId
@@ -223,4 +223,4 @@ class EventDelta(Answer):
 
 
 class StreamFrame(RootModel[AnyEvent | DeletedEvent | EventStart | EventDelta]):
-    """What the `data` of a server-sent event holds. Its `event` is the type, its `id`, where there is one, the position."""
+    """The `data` of a server-sent event. The field `event` holds its type; the field `id`, if present, its position."""

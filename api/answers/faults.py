@@ -1,4 +1,4 @@
-"""What goes wrong in a session, in the words that every client knows."""
+"""Errors of a session, with the types that every client knows."""
 
 from typing import Annotated, Literal
 
@@ -9,13 +9,13 @@ from api.answers.calls import Fact
 
 
 class RetryStatus(Answer):
-    """Whether it is tried again."""
+    """Whether the server tries again."""
 
     type: Literal["retrying", "exhausted", "terminal"]
 
 
 class SessionFault(Answer):
-    """What went wrong."""
+    """An error of the model, or of the run."""
 
     type: Literal[
         "unknown_error",
@@ -30,7 +30,7 @@ class SessionFault(Answer):
 
 
 class ServerFault(Answer):
-    """An MCP server could not be had: its tools are missing until it can."""
+    """An MCP server could not be reached. Its tools are missing until it can."""
 
     type: Literal["mcp_connection_failed_error", "mcp_authentication_failed_error"]
     mcp_server_name: str
@@ -39,7 +39,7 @@ class ServerFault(Answer):
 
 
 class SessionError(Fact):
-    """The model or an MCP server could not be had, or the run had to end."""
+    """The model or an MCP server could not be reached, or the run had to end."""
 
     type: Literal["session.error"]
     error: Annotated[SessionFault | ServerFault, Field(discriminator="type")]

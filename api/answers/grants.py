@@ -1,4 +1,4 @@
-"""Grants as we answer them: standing approvals."""
+"""Answers about grants, the standing approvals."""
 
 from typing import Any, Literal
 
@@ -9,16 +9,16 @@ from api.examples import IDS
 
 
 class Grant(Answer):
-    """What a decision allowed beyond its call."""
+    """The calls that a decision allows beyond its own."""
 
     id: GrantId
     type: Literal["grant"]
     scope: Literal["session", "always"]
     agent_id: AgentId
     session_id: SessionId | None
-    """Null for `always`, which is for every session of the agent."""
+    """Null for the scope `always`, which covers every session of the agent."""
     approval_id: ApprovalId
-    """The approval whose decision gave it."""
+    """The approval whose decision created the grant."""
     tool: str = Field(examples=["bash"])
     match: str | dict[str, Any] = Field(examples=["bash(git push *)"])
     covers: str = Field(examples=["every bash command that starts with `git push`"])
@@ -31,7 +31,7 @@ class Grant(Answer):
     """The number of calls that the grant has allowed."""
     revoked_at: Time | None
     revoked_by: str | None
-    """Who revoked the grant. `session` if the grant ended with its session."""
+    """The principal that revoked the grant. `session` if the grant ended with its session."""
     live: bool = Field(examples=[True])
     """Whether the grant still allows calls."""
 

@@ -1,4 +1,4 @@
-"""What a web process says of itself."""
+"""Answers about the health of a web process."""
 
 from typing import Literal
 
@@ -8,17 +8,18 @@ from api.answers.base import Answer
 
 
 class Alive(Answer):
-    """The process answers."""
+    """The process is alive."""
 
     status: Literal["ok"]
 
 
 class Ready(Answer):
-    """Whether it can do its work. The rest is for a key with the scope `admin`: what it stands on, and why work waits."""
+    """Whether the process can serve requests. The other fields are only for keys with the scope `admin`."""
 
     status: Literal["ok", "not ready"]
     database: str = ""
     redis: str = ""
     held_back: list[str] = Field(default_factory=list)
+    """The reasons why queued work waits."""
     audit: str = ""
     """`ok`, or the reason why the workspace's audit is not sealed: the audit may have been rewritten."""

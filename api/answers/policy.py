@@ -1,4 +1,4 @@
-"""The policy as we answer it: what holds in a workspace, why a call gets its verdict, what a proposal would have done."""
+"""Answers about policies: the workspace's policy, the explanation of a verdict, the simulation of a policy on past calls."""
 
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from models.pure.policy import Effect, Source
 
 
 class WorkspacePolicy(Answer):
-    """What holds for all agents of the workspace."""
+    """The policy for all agents of the workspace."""
 
     type: Literal["policy"]
     permission_policy: AnsweredPolicy | None
@@ -19,24 +19,24 @@ class WorkspacePolicy(Answer):
 
 
 class ExplainedRule(AnsweredRule):
-    """A rule behind a verdict."""
+    """A rule that contributed to a verdict."""
 
     source: Source
     id: str | None
-    """The grant's id, if the rule is a grant's."""
+    """The grant's id, if the rule belongs to a grant."""
     covers: str = Field(examples=["every bash command that starts with `git push`"])
-    """Which calls it is about, in words."""
+    """The calls to which the rule applies, in words."""
 
 
 class ExplainedLine(Answer):
-    """A command line, as it was read."""
+    """A command line, as the policy parsed it."""
 
     path: str = Field(examples=["/command"])
     """The JSON Pointer to the line in the input."""
     commands: list[list[str]] = Field(examples=[[["git", "push", "origin", "main"]]])
     """Every simple command, split into words."""
     doubt: str | None
-    """Why it is not sure that these are all; then patterns of commands allow nothing."""
+    """Why there may be further commands. If set, patterns of commands allow nothing."""
 
 
 class ExplainedGrant(Answer):
@@ -49,30 +49,30 @@ class ExplainedGrant(Answer):
     max_uses: int | None
     expires_at: Time | None
     decides: bool
-    """Whether it is behind the verdict."""
+    """Whether the grant contributed to the verdict."""
 
 
 class PolicyExplanation(Answer):
-    """The verdict on a call. Whether the input fits the tool's schema is looked at before, and not here."""
+    """The verdict on a call. The input is not validated against the tool's schema here."""
 
     type: Literal["policy_explanation"]
     tool: str = Field(examples=["bash"])
     effect: Effect = Field(examples=["ask"])
     rule: str = Field(examples=["agent rule: ask bash(git push *)"])
-    """The rule that decided, in the words of approvals and of the audit."""
+    """The rule that decided, as approvals and the audit name it."""
     source: Source | Literal["default"]
     """The origin of the rule."""
     covers: str | None
     rules: list[ExplainedRule]
-    """All behind the verdict, none for a default: several may allow the parts of one command line."""
+    """All rules that contributed to the verdict; none for a default. Several rules may allow the parts of one command line."""
     doubt: str | None
-    """Why a command line could not be read surely or its programs are not known, where that made the verdict stricter."""
+    """The reason for a stricter verdict: the command line could not be parsed with certainty, or its programs are unknown."""
     unknown_programs: list[str] = Field(examples=[[]])
-    """Programs of the command line that may run others and that no rule names, where a rule about commands denies or asks. They
-    ask, or are allowed by `"unknown_programs": "allow"`: `rule` says which."""
+    """Programs of the command line that no rule names and that may run other programs. Listed if a rule about commands denies or
+    asks. Such programs ask, unless the policy sets `"unknown_programs": "allow"`; `rule` names the reason."""
     commands: list[ExplainedLine]
     grants: list[ExplainedGrant] = Field(examples=[[]])
-    """Those of the session that were considered, if one was named."""
+    """The live grants of the session about the tool, if the request names a session."""
 
 
 class SimulatedCall(Answer):
@@ -82,14 +82,14 @@ class SimulatedCall(Answer):
     session_id: SessionId
     tool: str = Field(examples=["bash"])
     input: dict[str, Any] | None = Field(examples=[{"command": "git push origin main"}])
-    """As it was proposed, secrets masked; null where it is long."""
+    """The input that the model proposed, with secrets masked. Null if it is long."""
     created_at: Time
     rule: str = Field(examples=["workspace rule: deny bash(git push *)"])
     """The rule that would have decided."""
     rule_then: str = Field(examples=["default: ask"])
-    """The rule that decided then."""
+    """The rule that decided when the call was made."""
     then: Then
-    """The outcome of its question, whether or not the call ran afterwards."""
+    """The outcome of the call's approval at that time, whether or not the call ran afterwards."""
 
 
 class SimulatedSide(Answer):
@@ -97,23 +97,23 @@ class SimulatedSide(Answer):
 
     calls: int
     then: dict[Then, int]
-    """How many of them had which end."""
+    """The number of these calls by their outcome at that time."""
     examples: list[SimulatedCall]
-    """A few, those first that had another effect then."""
+    """Some of these calls. Calls whose effect changes come first."""
 
 
 class PolicySimulation(Answer):
-    """What the proposal would have answered to past calls, those of the newest sessions first, were all else as it is today."""
+    """The effects of the proposed rule or policy on past calls, newest sessions first. All other rules are today's."""
 
     type: Literal["policy_simulation"]
     since: Time
     looked_at: int
     masked: int
-    """Calls whose inputs were judged with their secrets masked, since the key lacks the scope `reveal`."""
+    """Calls whose inputs were evaluated with masked secrets, since the key lacks the scope `reveal`."""
     complete: bool
-    """Whether these are all calls since then: a simulation is bounded in calls and in seconds."""
+    """Whether the simulation covers all calls since `since`. It is limited in calls and in seconds."""
     changed: int
-    """Calls that had another effect then."""
+    """Calls whose effect changes."""
     allow: SimulatedSide
     ask: SimulatedSide
     deny: SimulatedSide

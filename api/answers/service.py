@@ -1,4 +1,4 @@
-"""What the server says of itself: where to read on, and its OpenAPI document."""
+"""Answers about the server itself: its version and links, and its OpenAPI document."""
 
 from typing import Any, Literal
 
@@ -8,7 +8,7 @@ from api.answers.base import Answer
 
 
 class Service(Answer):
-    """What runs here, and where to read on. Each link is a path on this server."""
+    """The server's name and version, with links. Each link is a path on this server."""
 
     name: Literal["assent"]
     version: str = Field(examples=["0.1.0"])

@@ -1,4 +1,4 @@
-"""Sessions as we answer them."""
+"""Answers about sessions."""
 
 from typing import Annotated, Literal
 
@@ -29,7 +29,7 @@ class CacheCreation(Answer):
 
 
 class Usage(Answer):
-    """Tokens so far."""
+    """The tokens used so far."""
 
     input_tokens: int
     output_tokens: int
@@ -63,7 +63,7 @@ class Session(Answer):
 
 
 class SessionPage(Page[Session]):
-    """Sessions, and the cursor of the page before, if there may be one."""
+    """Sessions. Send `prev_page` as `page` to get the previous page."""
 
     prev_page: str | None
 
@@ -76,7 +76,7 @@ class SessionDeleted(Answer):
 
 
 class NoResources(Answer):
-    """None: this server mounts no resources."""
+    """An empty list, since this server mounts no resources."""
 
     data: Empty
     next_page: None

@@ -1,4 +1,4 @@
-"""Threads as we answer them."""
+"""Answers about threads."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Work of self-hosted environments as we answer it."""
+"""Answers about the work of self-hosted environments."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ State = Literal["queued", "starting", "active", "stopping", "stopped"]
 
 
 class WorkData(Answer):
-    """What is to be served: a session."""
+    """The session to serve."""
 
     type: Literal["session"]
     id: SessionId
@@ -36,7 +36,7 @@ class Work(Answer):
 
 
 class Polled(RootModel[Work | None]):
-    """The work that the caller now has, or null."""
+    """The work that the caller holds from now on, or null."""
 
 
 class WorkPage(Page[Work]):
@@ -44,7 +44,7 @@ class WorkPage(Page[Work]):
 
 
 class WorkStats(Answer):
-    """The queue's length: `depth` counts queued work, `pending` counts work that is offered and not acknowledged."""
+    """The queue's length. `depth` counts queued work; `pending` counts work that was offered and is not acknowledged."""
 
     type: Literal["work_queue_stats"]
     depth: int

@@ -1,4 +1,4 @@
-"""One approval put to a person in a terminal: numbered choices, and what each of them asks in its turn."""
+"""Asks a person in a terminal to decide one approval: numbered choices, and the further questions of each."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ CALL: dict[str, tuple[str, Decision | None]] = {
 UNKNOWN: dict[str, tuple[str, Decision | None]] = {
     "1": ("it happened: tell the agent this result", {"outcome": "happened"}),
     "2": ("run it again, though it may have happened", {"outcome": "rerun"}),
-    "3": ("give up: tell the agent that it is not known", {"outcome": "give_up"}),
+    "3": ("give up: tell the agent that the outcome is unknown", {"outcome": "give_up"}),
     "9": ("skip", None),
     "q": ("quit", None),
 }
@@ -40,7 +40,7 @@ QUESTION: dict[str, tuple[str, Decision | None]] = {
     "q": ("quit", None),
 }
 CHOICES = {"tool_call": CALL, "unknown_outcome": UNKNOWN, "question": QUESTION}
-ASKED = {
+PROMPTS = {
     ("tool_call", "5"): ("deny_message", "Tell the agent:"),
     ("tool_call", "8"): ("respond", "The result:"),
     ("unknown_outcome", "1"): ("result", "The result:"),
@@ -49,7 +49,7 @@ EDIT = "7"
 
 
 def ask(inbox: Inbox, approval: Approval) -> bool:
-    """Show one approval and carry out what the person chooses. Returns whether to go on with the next."""
+    """Show one approval and carry out the person's choice. Returns False if the person quits."""
     for line in describe(approval):
         click.echo(line)
     choices = CHOICES[approval["kind"]]
@@ -67,69 +67,69 @@ def ask(inbox: Inbox, approval: Approval) -> bool:
     except Refused as refused:
         click.echo(f"Not decided: {visible(refused.message)}")
     except KeyboardInterrupt:
-        click.echo("The session goes on without an onlooker.")
+        click.echo("Stopped watching. The session continues.")
     return True
 
 
 def settle(inbox: Inbox, approval: Approval, decision: Decision) -> Iterator[str]:
-    """Decide what was shown, then say what the session does until it is idle. Raises Refused when it was not decided."""
+    """Decide the approval that was shown, then yield the session's events until it is idle. Raises Refused if the API refuses."""
     decided = inbox.decide(approval["id"], {**decision, "expected_input_sha256": approval["input_sha256"]})
     yield "Decided."
     if decided["grant"]:
-        yield f"It gives a grant, {decided['grant']['id']}: {visible(decided['grant']['covers'])}."
+        yield f"This gives a grant, {decided['grant']['id']}: {visible(decided['grant']['covers'])}."
     for event in inbox.follow(approval["session_id"]).until_idle():
         yield from narrate(event)
 
 
 def edited(approval: Approval) -> dict[str, Any] | None:
-    """The input as the person leaves it in $EDITOR; None if it is as it was. What is hidden may stay as it is shown."""
+    """Return the input as edited in $EDITOR, or None if it is unchanged. Masked secrets may stay masked."""
     text: str | None = json.dumps(approval["input"], indent=2, ensure_ascii=False) + "\n"
     while True:
         text = click.edit(text, extension=".json")
         if text is None:
             return None
         try:
-            found = json.loads(text)
+            content = json.loads(text)
         except ValueError as error:
-            fault = f"It is no JSON: {error}."
+            fault = f"It is not JSON: {error}."
         else:
-            if isinstance(found, dict):
-                return found if found != approval["input"] else None
-            fault = "It is no JSON object."
+            if isinstance(content, dict):
+                return content if content != approval["input"] else None
+            fault = "It is not a JSON object."
         if not click.confirm(f"{fault} Edit it again?", default=True):
             return None
 
 
 def _complete(inbox: Inbox, approval: Approval, chosen: str, decision: Decision) -> Decision | None:
-    """The decision with what else it needs; None if the person thought better of it."""
+    """Return the decision with its further fields, or None if the person goes back."""
     if "scope" in decision:
         return _granting(inbox, approval, decision)
     if approval["kind"] == "tool_call" and chosen == EDIT:
         return _editing(approval, decision)
     if approval["kind"] == "question" and decision["result"] == "allow":
         decision["answers"] = (answered if chosen == "1" else declined)(approval["questions"])
-    if asked := ASKED.get((approval["kind"], chosen)):
-        field, label = asked
+    if prompt := PROMPTS.get((approval["kind"], chosen)):
+        field, label = prompt
         decision[field] = click.prompt(label, prompt_suffix=" ")
     return decision
 
 
 def _editing(approval: Approval, decision: Decision) -> Decision | None:
-    found = edited(approval)
-    if found is None:
-        click.echo("The input is as it was: nothing was decided.")
+    edited_input = edited(approval)
+    if edited_input is None:
+        click.echo("The input is unchanged: nothing was decided.")
         return None
-    click.echo(f"  input instead  {spelled(found)}")
-    return decision | {"updated_input": found} if click.confirm("Run this instead?") else None
+    click.echo(f"  input instead  {spelled(edited_input)}")
+    return decision | {"updated_input": edited_input} if click.confirm("Run this instead?") else None
 
 
 def _granting(inbox: Inbox, approval: Approval, decision: Decision) -> Decision | None:
-    """What a grant covers is said before it is given."""
+    """Ask which calls the grant covers, and show them before the decision."""
     scope = decision["scope"]
-    click.echo(f"Allow what, {REACHES[scope]}?")
+    click.echo(f"Which calls to allow, {REACHES[scope]}?")
     click.echo(f"  1  {visible(approval['covers']['tool'])}")
     click.echo(f"  2  {visible(approval['covers']['exact'])}")
-    click.echo("  3  what fits a rule, such as bash(git status *)")
+    click.echo("  3  calls that match a rule, such as bash(git status *)")
     which = click.prompt("Your choice", type=click.Choice(["1", "2", "3"]), show_choices=False)
     match = {"1": "tool", "2": "exact"}.get(which) or click.prompt("The rule:", prompt_suffix=" ")
     try:
@@ -137,7 +137,7 @@ def _granting(inbox: Inbox, approval: Approval, decision: Decision) -> Decision 
     except Refused as refused:
         click.echo(visible(refused.message))
         return None
-    click.echo(f"It covers {visible(preview['covers'])}, {REACHES[scope]}.")
+    click.echo(f"The grant covers {visible(preview['covers'])}, {REACHES[scope]}.")
     if waiting := preview["waiting"]:
-        click.echo(f"{waiting} more that {'waits' if waiting == 1 else 'wait'} now will be allowed by it.")
-    return decision | {"match": match} if click.confirm("Give it?") else None
+        click.echo(f"It also allows {waiting} other waiting call{'' if waiting == 1 else 's'}.")
+    return decision | {"match": match} if click.confirm("Give this grant?") else None

@@ -1,4 +1,4 @@
-"""`assent audit`: verify it, export it. What an auditor needs elsewhere is a file and a public key: no database, no server."""
+"""`assent audit`: verify and export the audit. An auditor needs only an export and a public key, no database and no server."""
 
 import json
 import os
@@ -21,18 +21,18 @@ public_key = click.option(
     "--public-key",
     "public_keys",
     multiple=True,
-    help="Of a seal's key: base64, or a PEM file. More than one after a change of keys.",
+    help="The public key of the seals: base64, or a PEM file. Repeat it after a change of keys.",
 )
 
 
 @click.group()
 def audit() -> None:
-    """Who did what: verify it, keep it."""
+    """Verify, export and erase the record of who did what."""
 
 
 @audit.command("verify")
 @click.option("--file", "file", type=a_file, help="An export; default: the database.")
-@click.option("--head", "kept", type=a_file, help="What `assent audit head --json` said once: the chain must still go through it.")
+@click.option("--head", "kept", type=a_file, help="An earlier output of `assent audit head --json`, which the chain must contain.")
 @click.option("--signed-since", help="When the first key was configured, such as 2026-03-01: older seals may be unsigned.")
 @public_key
 @workspace
@@ -47,7 +47,7 @@ def audit_verify(
     data_dir: Path,
     as_json: bool,
 ) -> None:
-    """Find what was changed, removed or cut off. Exit code 1 if anything was."""
+    """Report acts that were changed, removed or cut off. Exit code 1 if there are any."""
     if file is None:
         _use_with_key(data_dir)
     from models.audit import verifying
@@ -72,7 +72,7 @@ def audit_verify(
 
 @audit.command("export")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Default: standard output.")
-@click.option("--without-texts", is_flag=True, help="Leave out what people wrote: names, messages, rules. Their digests stay.")
+@click.option("--without-texts", is_flag=True, help="Leave out people's texts: names, messages, rules. Their digests stay.")
 @workspace
 @data_dir
 def audit_export(output: Path | None, without_texts: bool, workspace: str, data_dir: Path) -> None:
@@ -99,13 +99,13 @@ def audit_export(output: Path | None, without_texts: bool, workspace: str, data_
 @workspace
 @data_dir
 def audit_erase(chain: str | None, seq: int | None, principal: str | None, yes: bool, workspace: str, data_dir: Path) -> None:
-    """Erase what people wrote from the audit: names, messages, rules. The audit says who erased it, and still verifies."""
+    """Erase people's texts from the audit: names, messages, rules. The audit records the erasure, and still verifies."""
     use(data_dir)
     from models.audit import acts
     from models.database.transactions import transaction
 
     if not yes:
-        click.confirm("What is erased cannot be had back. Erase it?", abort=True)
+        click.confirm("Erased texts cannot be restored. Erase them?", abort=True)
     texts, has_more = 0, True
     with database_errors():
         workspace_id = find_workspace(workspace)
@@ -121,7 +121,7 @@ def audit_erase(chain: str | None, seq: int | None, principal: str | None, yes: 
 @data_dir
 @as_json
 def audit_head(workspace: str, data_dir: Path, as_json: bool) -> None:
-    """Show the newest signed seal. Keep it where nobody who can write to the database can."""
+    """Show the newest signed seal. Keep it out of reach of anybody who can write to the database."""
     _use_with_key(data_dir)
     from models.audit import seal_key
     from models.audit.seals import SignedHead
@@ -134,16 +134,16 @@ def audit_head(workspace: str, data_dir: Path, as_json: bool) -> None:
     if head is None:
         raise click.ClickException("no seal is signed yet: set ASSENT_AUDIT_KEY_FILE, and have beat and the workers run")
     keys = [key.text for key in seal_key.known() if key.id == head.key_id]
-    said = asdict(head) | {"public_key": keys[0] if keys else None}
+    fields = asdict(head) | {"public_key": keys[0] if keys else None}
     click.echo(
-        json.dumps(said, default=str, indent=1) if as_json else "\n".join(f"{name:12}  {value}" for name, value in said.items())
+        json.dumps(fields, default=str, indent=1) if as_json else "\n".join(f"{name:12}  {value}" for name, value in fields.items())
     )
 
 
 @audit.command("key")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 def audit_key(file: Path) -> None:
-    """Make a key that signs seals, in FILE, for ASSENT_AUDIT_KEY_FILE, and FILE.heads for the sealer. Print the public key."""
+    """Write a new key that signs seals to FILE, for ASSENT_AUDIT_KEY_FILE, and FILE.heads for the sealer. Print the public key."""
     from models.audit import seal_key, signed_heads
 
     private = seal_key.make()
@@ -161,63 +161,63 @@ def audit_key(file: Path) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @data_dir
 def audit_trust_heads(workspace: str | None, yes: bool, data_dir: Path) -> None:
-    """Have the sealer sign on from the database as it is.
+    """Let the sealer continue from the database's present state.
 
-    For the first start with a key that `assent audit key` did not make, a lost file of signed heads, and a restored backup. Run it
-    where the sealer runs, after `assent audit verify`.
+    For the first start with a key that `assent audit key` did not create, a lost file of signed heads, and a restored backup. Run
+    it where the sealer runs, after `assent audit verify`.
     """
     _use_with_key(data_dir)
     from models.audit import signed_heads, signer
 
     with database_errors():
-        wanted = [find_workspace(workspace)] if workspace else signer.workspaces()
+        workspace_ids = [find_workspace(workspace)] if workspace else signer.workspaces()
         try:
             file = signed_heads.path()
-            click.echo(f"The sealer will sign whatever past {len(wanted)} workspace(s) have now. Its heads are in {file}.")
+            click.echo(f"The sealer will sign the present audit of {len(workspace_ids)} workspace(s). Its heads are in {file}.")
             if not yes:
-                click.confirm("Is that past verified?", abort=True)
+                click.confirm("Have you verified that audit?", abort=True)
             with signed_heads.opened(file, make_anew=True, seconds=10) as heads:
-                for workspace_id in wanted:
+                for workspace_id in workspace_ids:
                     before, now = signer.trust(workspace_id, caller(workspace_id), heads)
                     was = f"act {before[0]}, {before[1]}" if before else "none"
                     click.echo(f"{workspace_id}: the kept head was {was}; now it is act {now[0]}, {now[1]}")
         except signed_heads.InUse:
-            raise click.ClickException("the sealer works without a pause: stop the process `sweeps`, then try again") from None
+            raise click.ClickException("the sealer is busy: stop the process `sweeps`, then try again") from None
         except signed_heads.NoHeads as error:
             raise click.ClickException(str(error)) from None
 
 
 class Expected(TypedDict):
-    """What the auditor knows from elsewhere."""
+    """Facts that the auditor knows from another source."""
 
     kept: "Head | None"
     signed_since: datetime | None
 
 
 def _time(text: str) -> datetime:
-    """A time of ISO 8601; without an offset it is UTC."""
+    """Parse a time in ISO 8601; without an offset it is UTC."""
     try:
-        found = datetime.fromisoformat(text)
+        at = datetime.fromisoformat(text)
     except ValueError:
-        raise click.ClickException(f"--signed-since: {text!r} is no time: write 2026-03-01 or 2026-03-01T12:00:00+00:00") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+        raise click.ClickException(f"--signed-since: {text!r} is not a time: use 2026-03-01 or 2026-03-01T12:00:00+00:00") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _use_with_key(folder: Path) -> None:
-    """Use what a running `assent up` uses: its database, and the key in its folder."""
+    """Use the database of a running `assent up`, and the key in its folder."""
     use(folder)
-    made = folder / "audit.key"
-    if made.exists() and not os.environ.keys() & {"ASSENT_AUDIT_KEY", "ASSENT_AUDIT_KEY_FILE"}:
-        os.environ["ASSENT_AUDIT_KEY_FILE"] = str(made)
+    key_file = folder / "audit.key"
+    if key_file.exists() and not os.environ.keys() & {"ASSENT_AUDIT_KEY", "ASSENT_AUDIT_KEY_FILE"}:
+        os.environ["ASSENT_AUDIT_KEY_FILE"] = str(key_file)
 
 
-def _keys(given: tuple[str, ...], *, own: bool) -> "list[PublicKey]":
-    """The keys whose signatures count: those that were given, else this installation's own."""
+def _keys(options: tuple[str, ...], *, own: bool) -> "list[PublicKey]":
+    """Return the keys whose signatures count: those of `--public-key`, else, with `own`, this installation's."""
     from models.audit import seal_key
 
     try:
-        if given or not own:
-            return [seal_key.read_public(Path(key).read_text("ascii") if Path(key).is_file() else key) for key in given]
+        if options or not own:
+            return [seal_key.read_public(Path(key).read_text("ascii") if Path(key).is_file() else key) for key in options]
         return seal_key.known()
     except (OSError, ValueError) as error:
         raise click.ClickException(f"the key: {error}") from None
@@ -227,14 +227,14 @@ def _kept(file: Path) -> "Head":
     from models.audit.verifying import Head
 
     try:
-        said: dict[str, Any] = json.loads(file.read_text("utf-8"))
-        return Head(str(said["workspace_id"]), int(said["seq"]), str(said["hash"]))
+        fields: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        return Head(str(fields["workspace_id"]), int(fields["seq"]), str(fields["hash"]))
     except (ValueError, KeyError, TypeError):
-        raise click.ClickException(f"{file} is not what `assent audit head --json` wrote") from None
+        raise click.ClickException(f"{file} is not an output of `assent audit head --json`") from None
 
 
 def _words(report: "Report") -> Iterator[str]:
-    """The report for people."""
+    """Yield the report's lines, for people."""
     yield f"{report.acts} acts in {report.chains} chains of workspace {report.workspace_id}, {report.seals} seals."
     for problem in report.problems:
         yield f"{problem.kind}: {problem.message}"

@@ -1,4 +1,4 @@
-"""The API as `assent approvals` sees it: over HTTP, like any other client."""
+"""The HTTP client of `assent approvals`."""
 
 import json
 import os
@@ -17,51 +17,51 @@ from api.cli.main import data_dir
 
 Approval = dict[str, Any]
 PAGE = 20
-"""Rows that are asked for at once: what every server gives."""
+"""Rows per request. Every server allows this many."""
 ENDS = {"session.status_idle", "session.status_terminated", "session.deleted"}
 
 
 class Inbox:
-    """The API, as far as approvals need it. Raises click.ClickException with one line when the API is not there or refuses."""
+    """The routes about approvals. Raises click.ClickException, with one line, if the API does not answer or refuses."""
 
     def __init__(self, http: httpx.Client) -> None:
         self.http = http
 
     def pending(self) -> list[Approval]:
-        """What waits for a decision, the oldest first."""
-        found = self.listed("/v1/approvals", status="pending")
-        return sorted(found, key=lambda a: (str(a["created_at"]), str(a["id"])))
+        """Return the pending approvals, oldest first."""
+        rows = self.listed("/v1/approvals", status="pending")
+        return sorted(rows, key=lambda a: (str(a["created_at"]), str(a["id"])))
 
     def listed(self, path: str, *, most: int | None = None, **query: Any) -> list[dict[str, Any]]:
-        """The rows of a list, all of its pages, or `most` of them."""
-        found: list[dict[str, Any]] = []
-        given = {name: value for name, value in query.items() if value is not None}
+        """Return the rows of a list, all its pages, or at most `most` rows."""
+        rows: list[dict[str, Any]] = []
+        params = {name: value for name, value in query.items() if value is not None}
         while True:
-            limit = min(PAGE, most - len(found)) if most is not None else PAGE
-            answer = self._call("GET", path, params={"limit": limit, **given})
-            found += answer["data"]
-            if not answer.get("next_page") or (most is not None and len(found) >= most):
-                return found
-            given["page"] = answer["next_page"]
+            limit = min(PAGE, most - len(rows)) if most is not None else PAGE
+            page = self._call("GET", path, params={"limit": limit, **params})
+            rows += page["data"]
+            if not page.get("next_page") or (most is not None and len(rows) >= most):
+                return rows
+            params["page"] = page["next_page"]
 
     def approval(self, approval_id: str, *, reveal: bool = False) -> Approval:
-        """One approval; with its secrets, if the key may see them."""
+        """Return one approval; with `reveal`, including its secrets, if the key may see them."""
         return self._call("GET", f"/v1/approvals/{quote(approval_id)}", params={"reveal": True} if reveal else {})
 
     def decide(self, approval_id: str, decision: dict[str, Any]) -> Approval:
-        """Decide. Raises Refused when somebody was quicker, or the input is another by now."""
+        """Decide. Raises Refused if another decision came first, or the input has changed."""
         return self._call("POST", f"/v1/approvals/{quote(approval_id)}/decision", json=decision)
 
     def preview(self, approval_id: str, scope: str, match: str) -> dict[str, Any]:
-        """What a grant would cover. Raises Refused when `match` is none."""
+        """Return the calls that a grant would cover. Raises Refused if `match` is invalid."""
         return self._call("POST", f"/v1/approvals/{quote(approval_id)}/preview", json={"scope": scope, "match": match})
 
     def revoke(self, grant_id: str) -> dict[str, Any]:
-        """Have a grant allow nothing any more."""
+        """Revoke a grant."""
         return self._call("DELETE", f"/v1/grants/{quote(grant_id)}")
 
     def follow(self, session_id: str) -> "Stream":
-        """The session's events behind the last one that this key sent: after a decision, all that comes of it."""
+        """Return the stream of the session's events after the last event of this key. After a decision, these are its effects."""
         request = self.http.build_request("GET", f"/v1/sessions/{session_id}/events/stream")
         try:
             response = self.http.send(request, stream=True)
@@ -74,17 +74,17 @@ class Inbox:
 
     def _call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
         try:
-            answer = self.http.request(method, path, **more)
+            response = self.http.request(method, path, **more)
         except httpx.HTTPError as error:
             raise _absent(self.http, error) from error
-        if not answer.is_success:
-            raise Refused(_reason(answer))
-        found: dict[str, Any] = answer.json()
-        return found
+        if not response.is_success:
+            raise Refused(_reason(response))
+        payload: dict[str, Any] = response.json()
+        return payload
 
 
 class Refused(click.ClickException):
-    """The API's own words for why not."""
+    """The API refuses, with its own message."""
 
 
 class Stream:
@@ -94,7 +94,7 @@ class Stream:
         self._response = response
 
     def until_idle(self) -> Iterator[dict[str, Any]]:
-        """Each event, up to the one after which the session does nothing by itself."""
+        """Yield each event, up to the one after which the session is idle."""
         with closing(self._response):
             try:
                 for line in self._response.iter_lines():
@@ -104,38 +104,38 @@ class Stream:
                         if event["type"] in ENDS:
                             return
             except httpx.HTTPError as error:
-                raise click.ClickException(f"the stream broke off ({error}); the session goes on without it") from error
+                raise click.ClickException(f"the stream broke off ({error}); the session continues without it") from error
 
     def close(self) -> None:
-        """Stop listening."""
+        """Close the stream."""
         self._response.close()
 
 
 def with_inbox(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that talks to the API, as its `inbox`. Where the API is may be said before or behind a subcommand's name."""
+    """Pass the API to a command as `inbox`. The options for its address may stand before or after a subcommand's name."""
 
     @data_dir
-    @click.option("--url", envvar="ASSENT_URL", help="Of the API; default: that of `assent up`. Its key: ASSENT_API_KEY.")
+    @click.option("--url", envvar="ASSENT_URL", help="URL of the API; default: that of `assent up`. Its key: ASSENT_API_KEY.")
     @wraps(command)
     def run(data_dir: Path, url: str | None, **more: Any) -> None:
         context = click.get_current_context()
         if context.invoked_subcommand is None:
-            with closing(connect(_said(context, "data_dir", data_dir), _said(context, "url", url)).http) as http:
+            with closing(connect(_option(context, "data_dir", data_dir), _option(context, "url", url)).http) as http:
                 command(inbox=Inbox(http), **more)
 
     return run
 
 
-def _said(context: click.Context, name: str, here: Any) -> Any:
-    """An option's value; the group's, where only that was told."""
+def _option(context: click.Context, name: str, value: Any) -> Any:
+    """Return an option's value: the subcommand's, or the group's if only the group's was set."""
     group = context.parent
     if context.get_parameter_source(name) is ParameterSource.COMMANDLINE or group is None:
-        return here
-    return group.params[name] if group.get_parameter_source(name) is ParameterSource.COMMANDLINE else here
+        return value
+    return group.params[name] if group.get_parameter_source(name) is ParameterSource.COMMANDLINE else value
 
 
 def connect(folder: Path, url: str | None = None) -> Inbox:
-    """The API of ASSENT_URL and ASSENT_API_KEY, else of the `assent up` that runs in `folder`."""
+    """Return the API of ASSENT_URL and ASSENT_API_KEY, else of the `assent up` that runs in `folder`."""
     running: dict[str, Any] = {}
     try:
         running = json.loads((folder / "up.json").read_text("utf-8"))
@@ -146,16 +146,16 @@ def connect(folder: Path, url: str | None = None) -> Inbox:
             ) from None
     key = os.environ.get("ASSENT_API_KEY") or (running.get("api_key") if url in {None, running.get("url")} else None)
     if not key:
-        raise click.ClickException("ASSENT_API_KEY is not set: give a key with the scopes read and approvals")
-    limits = httpx.Timeout(10, read=60)  # a quiet stream says something every 15 s
+        raise click.ClickException("ASSENT_API_KEY is not set: set a key with the scopes read and approvals")
+    limits = httpx.Timeout(10, read=60)  # an idle stream sends a comment every 15 s
     return Inbox(httpx.Client(base_url=url or running["url"], headers={"x-api-key": key}, timeout=limits, trust_env=False))
 
 
-def _reason(answer: httpx.Response) -> str:
+def _reason(response: httpx.Response) -> str:
     try:
-        return str(answer.json()["error"]["message"])
+        return str(response.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
-        return f"the API answered {answer.status_code}"
+        return f"the API answered {response.status_code}"
 
 
 def _absent(http: httpx.Client, error: httpx.HTTPError) -> click.ClickException:

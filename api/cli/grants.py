@@ -1,4 +1,4 @@
-"""`assent grants`: what people allowed beyond one call."""
+"""`assent grants`: the standing approvals."""
 
 import json
 
@@ -6,28 +6,28 @@ import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
-from api.cli.showing import given
+from api.cli.showing import grant_line
 
 
 @click.group()
 def grants() -> None:
-    """Standing approvals: list them, end them."""
+    """List and revoke standing approvals."""
 
 
 @grants.command("list")
 @click.option("--session", "session_id", help="Only of this session.")
 @click.option("--agent", "agent_id", help="Only of this agent.")
 @click.option("--tool", help="Only of this tool.")
-@click.option("--all", "over", is_flag=True, help="Also those that are revoked, expired or used up.")
-@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many, the newest first.")
+@click.option("--all", "over", is_flag=True, help="Also grants that are revoked, expired or used up.")
+@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many, newest first.")
 @as_json
 @with_inbox
 def grants_list(inbox: Inbox, over: bool, limit: int, as_json: bool, **only: str | None) -> None:
-    """List what is allowed without asking."""
-    found = inbox.listed("/v1/grants", most=limit, live=None if over else True, **only)
-    for line in [json.dumps(found, indent=1)] if as_json else map(given, found):
+    """List grants."""
+    rows = inbox.listed("/v1/grants", most=limit, live=None if over else True, **only)
+    for line in [json.dumps(rows, indent=1)] if as_json else map(grant_line, rows):
         click.echo(line)
-    if not found and not as_json:
+    if not rows and not as_json:
         click.echo("None.", err=True)
 
 
@@ -35,6 +35,6 @@ def grants_list(inbox: Inbox, over: bool, limit: int, as_json: bool, **only: str
 @click.argument("grant_id")
 @with_inbox
 def grants_revoke(inbox: Inbox, grant_id: str) -> None:
-    """Have one allow nothing any more, not even what it allowed and has not begun."""
+    """Revoke a grant, also for calls that it allowed and that have not begun."""
     inbox.revoke(grant_id)
     click.echo(f"{grant_id} is revoked.")

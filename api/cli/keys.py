@@ -1,4 +1,4 @@
-"""`assent keys`: who may ask, for what, from where and until when."""
+"""`assent keys`: API keys, with their scopes, networks and expiry."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -24,16 +24,16 @@ SHOWN = (
 
 @click.group()
 def keys() -> None:
-    """API keys: who may ask, and for what."""
+    """Create, list, rotate and revoke API keys."""
 
 
 @keys.command("create")
 @click.argument("name")
 @workspace
 @click.option("--scopes", help="Of read, agents, sessions, environment, approvals, reveal, admin.  [default: read,agents,sessions]")
-@click.option("--environment", help="Bind it to this self-hosted environment (env_...), for its worker: it opens nothing else.")
-@click.option("--expires-in-days", type=click.FloatRange(0, 3660, min_open=True), help="Left out: it never expires.")
-@click.option("--allow", "networks", multiple=True, metavar="CIDR", help="Only from this network; several times for several.")
+@click.option("--environment", help="Bind the key to the worker of this self-hosted environment (env_...).")
+@click.option("--expires-in-days", type=click.FloatRange(0, 3660, min_open=True), help="Default: the key never expires.")
+@click.option("--allow", "networks", multiple=True, metavar="CIDR", help="Allow only this network. Repeat it for several networks.")
 @data_dir
 def keys_create(
     name: str,
@@ -44,13 +44,13 @@ def keys_create(
     networks: tuple[str, ...],
     data_dir: Path,
 ) -> None:
-    """Make a key. Its secret is shown once."""
+    """Create a key. Its secret is shown once."""
     use(data_dir)
     from models.database import clock
     from models.database.transactions import transaction
     from models.workspace.api_key import ApiKey
 
-    wanted = frozenset(s.strip() for s in scopes.split(",")) if scopes is not None else None
+    scope_set = frozenset(s.strip() for s in scopes.split(",")) if scopes is not None else None
     with database_errors():
         workspace_id = find_workspace(workspace)
         with transaction(workspace_id) as db:
@@ -58,7 +58,7 @@ def keys_create(
                 db,
                 workspace_id=workspace_id,
                 name=name,
-                scopes=wanted,
+                scopes=scope_set,
                 environment_id=environment,
                 expires_at=clock.now(db) + timedelta(days=expires_in_days) if expires_in_days else None,
                 allowed_cidrs=networks or None,
@@ -93,11 +93,11 @@ def keys_list(workspace: str, data_dir: Path, as_json: bool) -> None:
 @click.argument("key_id")
 @workspace
 @click.option(
-    "--overlap-hours", type=click.FloatRange(0, 8784), default=24, show_default=True, help="How long the old key is good."
+    "--overlap-hours", type=click.FloatRange(0, 8784), default=24, show_default=True, help="How long the old key stays valid."
 )
 @data_dir
 def keys_rotate(key_id: str, workspace: str, overlap_hours: float, data_dir: Path) -> None:
-    """Make another key in this one's place, with its rights and limits. Its secret is shown once."""
+    """Replace a key by a new one with the same scopes and limits. The new secret is shown once."""
     use(data_dir)
     from models.database.transactions import transaction
     from models.workspace.api_key import ApiKey
@@ -106,9 +106,7 @@ def keys_rotate(key_id: str, workspace: str, overlap_hours: float, data_dir: Pat
         workspace_id = find_workspace(workspace)
         with transaction(workspace_id) as db:
             row, secret = ApiKey.rotate(db, key_id, overlap=timedelta(hours=overlap_hours), by=caller(workspace_id))
-    click.echo(
-        f"{row.id} takes the place of {key_id}, which is good for {overlap_hours:g} more hours. This is shown once:", err=True
-    )
+    click.echo(f"{row.id} replaces {key_id}, which stays valid for {overlap_hours:g} more hours. This is shown once:", err=True)
     click.echo(secret)
 
 
@@ -117,7 +115,7 @@ def keys_rotate(key_id: str, workspace: str, overlap_hours: float, data_dir: Pat
 @workspace
 @data_dir
 def keys_revoke(key_id: str, workspace: str, data_dir: Path) -> None:
-    """End a key's life, everywhere within a few seconds."""
+    """Revoke a key for good. Takes effect everywhere within a few seconds."""
     use(data_dir)
     from models.database.transactions import transaction
     from models.workspace.api_key import ApiKey

@@ -1,4 +1,4 @@
-"""The command `assent`. Each command imports what it needs when it runs, so that the others start at once."""
+"""The command `assent`. Each command imports its modules when it runs, so that the others start quickly."""
 
 import getpass
 import json
@@ -21,33 +21,35 @@ data_dir = click.option(
     default=Path(".assent"),
     envvar="ASSENT_DATA_DIR",
     show_default=True,
-    help="Where `assent up` keeps everything.",
+    help="The folder with the data of `assent up`.",
 )
 workspace = click.option("--workspace", default="default", show_default=True, help="Name or id.")
-as_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 ELSEWHERE = {
     "approvals": "api.cli.approvals",
     "audit": "api.cli.audit",
     "grants": "api.cli.grants",
+    "groups": "api.cli.groups",
     "keys": "api.cli.keys",
-    "tools": "workers.tools.cli",  # of the workers: the doors that share this folder know no tool, and never ask for this
+    "people": "api.cli.people",
+    "tools": "workers.tools.cli",  # imported by name, since the API must not import tools
 }
-"""Commands that have a file of their own, which is imported when they are asked for."""
+"""Commands with a file of their own, which is imported when the command runs."""
 
 
 class Main(click.Group):
-    """The command, with those from elsewhere."""
+    """The command, with the subcommands of `ELSEWHERE`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All of them."""
+        """Return the names of all subcommands."""
         return sorted({*super().list_commands(ctx), *ELSEWHERE})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """One of them."""
+        """Return a subcommand."""
         if cmd_name in ELSEWHERE:
-            found: click.Command = getattr(import_module(ELSEWHERE[cmd_name]), cmd_name)
-            return found
+            command: click.Command = getattr(import_module(ELSEWHERE[cmd_name]), cmd_name)
+            return command
         return super().get_command(ctx, cmd_name)
 
 
@@ -58,7 +60,7 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True, help="Of the API, on 127.0.0.1.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8000, show_default=True, help="Port of the API, on 127.0.0.1.")
 @data_dir
 def up(port: int, data_dir: Path) -> None:
     """Run everything on this machine: database, queue, model, API, workers."""
@@ -70,13 +72,13 @@ def up(port: int, data_dir: Path) -> None:
 @main.command()
 @data_dir
 def migrate(data_dir: Path) -> None:
-    """Bring the database's schema to this release (DATABASE_OWNER_URL)."""
+    """Migrate the database's schema to this release (DATABASE_OWNER_URL)."""
     from deploy.migrate import migrate as run
 
     use(data_dir)
     url = os.environ.get("DATABASE_OWNER_URL")
     if not url:
-        raise click.ClickException("DATABASE_OWNER_URL is not set: give the URL of the role assent_owner")
+        raise click.ClickException("DATABASE_OWNER_URL is not set: set it to the URL of the role assent_owner")
     with database_errors():
         run(url)
     click.echo("The schema is that of this release.")
@@ -84,14 +86,14 @@ def migrate(data_dir: Path) -> None:
 
 @main.group()
 def workspaces() -> None:
-    """Tenants: what belongs to one is invisible to the others."""
+    """Create and list workspaces, the tenants."""
 
 
 @workspaces.command("create")
 @click.argument("name")
 @data_dir
 def workspaces_create(name: str, data_dir: Path) -> None:
-    """Make a workspace."""
+    """Create a workspace."""
     use(data_dir)
     from models.database import ids
     from models.database.transactions import transaction
@@ -125,11 +127,13 @@ def use(folder: Path) -> None:
     if "DATABASE_URL" not in os.environ:
         for name in ("database_url", "database_system_url", "database_owner_url"):
             os.environ[name.upper()] = running[name]
+    if "public_url" in running:
+        os.environ.setdefault("ASSENT_PUBLIC_URL", running["public_url"])
 
 
 @contextmanager
 def database_errors() -> Iterator[None]:
-    """Say in one line what the rows refuse, and that the database does not answer."""
+    """Turn a refusal, and an error of the database, into one line."""
     import psycopg
 
     from models.errors import Refusal
@@ -139,24 +143,24 @@ def database_errors() -> Iterator[None]:
     except Refusal as refusal:
         raise click.ClickException(str(refusal)) from refusal
     except psycopg.Error as error:
-        said = " ".join(str(error).split())[:300]
-        raise click.ClickException(f"the database: {said} (is `assent up` running, or DATABASE_URL set?)") from error
+        message = " ".join(str(error).split())[:300]
+        raise click.ClickException(f"the database: {message} (is `assent up` running, or DATABASE_URL set?)") from error
 
 
-def find_workspace(named: str) -> str:
-    """The id of a workspace, by id or name."""
+def find_workspace(name: str) -> str:
+    """Return a workspace's id. `name` is its name or its id. Raises NotFound."""
     from models.database.transactions import transaction
     from models.errors import NotFound
 
     with transaction(role="system") as db:
-        found = db.value("SELECT id FROM workspace WHERE id = %(named)s OR name = %(named)s ORDER BY id LIMIT 1", named=named)
-    if found is None:
-        raise NotFound("workspace", named)
-    return str(found)
+        workspace_id = db.value("SELECT id FROM workspace WHERE id = %(name)s OR name = %(name)s ORDER BY id LIMIT 1", name=name)
+    if workspace_id is None:
+        raise NotFound("workspace", name)
+    return str(workspace_id)
 
 
 def caller(workspace_id: str) -> "Principal":
-    """Who sits at the keyboard, for the audit."""
+    """Return the principal of the person at the terminal, for the audit."""
     from models.audit.principal import Principal
 
     return Principal("person", getpass.getuser(), workspace_id)

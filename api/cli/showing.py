@@ -1,6 +1,6 @@
-"""Approvals, grants and events in words for a terminal.
+"""Approvals, grants and events as text for a terminal.
 
-Characters that a terminal would obey or hide (escapes, right-to-left marks) are shown as `<U+202E>`.
+Characters that a terminal would interpret or hide (escapes, right-to-left marks) are shown as `<U+202E>`.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ _TIMEOUTS = {"deny": "then it is not run", "end_run": "then the run ends", "allo
 
 
 def describe(approval: dict[str, Any]) -> Iterator[str]:
-    """An approval in lines. Raises click.ClickException when its input is not the one that its hash stands for."""
+    """Yield an approval's lines. Raises click.ClickException if the input does not match its hash."""
     shown, masked = str(approval["input_canonical"]), approval["masked"]
     if not masked and hashlib.sha256(shown.encode()).hexdigest() != approval["input_sha256"]:
         raise click.ClickException(
@@ -25,34 +25,34 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
         )
     yield ""
     if approval["kind"] == "unknown_outcome":
-        yield click.style("It began, and nobody knows whether it took effect. What became of it?", bold=True)
+        yield click.style("The call began, and nobody knows whether it took effect. What was its outcome?", bold=True)
     yield click.style(visible(approval.get("prompt") or "May this run?"), bold=True)
     yield f"  tool      {visible(approval['tool'])}"
     yield f"  input     {visible(shown)}"
     if masked:
-        yield f"  hidden    {visible(', '.join(masked))}: secrets; what runs has them"
+        yield f"  hidden    {visible(', '.join(masked))}: secrets, which the call receives"
     if hints := approval.get("annotations"):
-        yield f"  says      {spelled(hints)} (its own word)"
+        yield f"  hints     {spelled(hints)} (by the tool's server, not verified)"
     yield f"  rule      {visible(approval['rule'])}"
     yield f"  session   {visible(approval['session_id'])}"
     yield f"  waiting   since {approval['created_at']}"
     then = _TIMEOUTS[approval["on_timeout"]] if approval["kind"] == "tool_call" else "then it is given up"
     yield f"  deadline  {approval['expires_at']}, {then}"
-    for key, asked in (approval.get("questions") or {}).items():
-        yield f"  asks      {visible(key)}: {visible(asked['message'])}"
+    for key, question in (approval.get("questions") or {}).items():
+        yield f"  asks      {visible(key)}: {visible(question['message'])}"
     yield from _known(approval.get("attempt"))
     yield ""
 
 
 def _known(attempt: dict[str, Any] | None) -> Iterator[str]:
-    """What is known of an attempt whose end is not."""
+    """Yield the known facts about an attempt whose outcome is unknown."""
     if attempt:
         yield f"  attempt   {attempt['number']}, by {visible(attempt['worker'])}, since {attempt['started_at']}"
         yield from (f"  printed   {visible(line)}" for line in attempt["output"].splitlines()[-20:])
 
 
 def outcome(approval: dict[str, Any]) -> Iterator[str]:
-    """What was decided, in lines."""
+    """Yield the lines of a decision."""
     if approval["status"] == "pending":
         return
     yield f"{approval['id']}: {approval['status']}, by {visible(str(approval['decided_by']))}."
@@ -61,22 +61,22 @@ def outcome(approval: dict[str, Any]) -> Iterator[str]:
     if message := (approval["decision"] or {}).get("deny_message"):
         yield f"  message        {visible(message)}"
     if approval["grant"]:
-        yield f"  {given(approval['grant'])}"
+        yield f"  {grant_line(approval['grant'])}"
 
 
-def given(grant: dict[str, Any]) -> str:
-    """A grant in a line."""
+def grant_line(grant: dict[str, Any]) -> str:
+    """Return a grant as a line."""
     limits = [f"until {grant['expires_at']}"] if grant["expires_at"] else []
     if grant["max_uses"]:
         limits.append(f"{grant['uses']} of {grant['max_uses']} uses")
     ended = "" if grant["live"] else f", revoked by {visible(grant['revoked_by'])}" if grant["revoked_at"] else ", over"
     reach = f"in session {grant['session_id']}" if grant["scope"] == "session" else f"in every session of {grant['agent_id']}"
-    said = ", ".join([visible(grant["covers"]), visible(reach), *limits])
-    return f"{grant['id']}  {said}{ended}"
+    terms = ", ".join([visible(grant["covers"]), visible(reach), *limits])
+    return f"{grant['id']}  {terms}{ended}"
 
 
 def narrate(event: dict[str, Any]) -> Iterator[str]:
-    """What an event says to an onlooker, in lines; nothing for most."""
+    """Yield an event's lines for an observer. Most events have none."""
     texts = [visible(b.get("text", ""), lines=True) for b in event.get("content") or [] if b.get("type") == "text"]
     match event["type"]:
         case "agent.message":
@@ -97,5 +97,5 @@ def narrate(event: dict[str, Any]) -> Iterator[str]:
 
 
 def spelled(value: Any) -> str:
-    """A JSON value as RFC 8785 spells it, visible."""
+    """Return a JSON value as canonical JSON (RFC 8785), with every character visible."""
     return visible(rfc8785.dumps(value).decode())

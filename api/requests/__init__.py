@@ -1,1 +1,1 @@
-"""What may be asked: one pydantic model per body and per query, by noun. Nothing unknown passes, nothing is guessed."""
+"""The API's requests: one pydantic model per body and per query, in files by noun. Unknown fields are refused."""

@@ -47,7 +47,7 @@ MaxTurns = Annotated[int, Field(ge=1, le=1000)]
 
 
 class AgentFields(Body):
-    """What creating and updating have in common."""
+    """The fields that creating and updating share."""
 
     description: Description | None = None
     execution_identity: ServiceAccount | None = None
@@ -57,11 +57,11 @@ class AgentFields(Body):
     system: System | None = None
     tools: Tools | None = None
     permission_policy: Policy | None = Field(
-        None, description="Its rules hold for every tool, its default for built-in tools that have no policy of their own."
+        None, description="The rules apply to every tool, the default to built-in tools without a policy of their own."
     )
     approval: ApprovalDefaults | None = None
     max_turns: MaxTurns | None = None
-    disable_parallel_tool_use: bool | None = Field(None, description="Whether the model is to ask for one call at a time.")
+    disable_parallel_tool_use: bool | None = Field(None, description="Whether the model calls at most one tool per turn.")
 
 
 class AgentCreate(AgentFields):
@@ -96,7 +96,7 @@ class AgentCreate(AgentFields):
     metadata: Metadata | None = None
 
     def normal(self) -> dict[str, Any]:
-        """The body of a version."""
+        """Return the body of a version."""
         return {
             "name": self.name,
             "description": self.description or None,
@@ -130,8 +130,8 @@ class AgentUpdate(AgentFields):
     _no_null = field_validator("model", "name", "version", mode="before")(not_null)
 
     def changes(self) -> dict[str, Any]:
-        """The fields of the body that were given, in normal form."""
-        said: dict[str, Any] = {
+        """Return the fields that the request sets, in normal form."""
+        fields: dict[str, Any] = {
             "name": self.name,
             "description": self.description or None,
             "model": {"id": self.model.id} if self.model else None,
@@ -144,7 +144,7 @@ class AgentUpdate(AgentFields):
             "mcp_servers": normal_servers(self.mcp_servers),
             "metadata": self.metadata or {},
         }
-        return {field: value for field, value in said.items() if field in self.model_fields_set}
+        return {field: value for field, value in fields.items() if field in self.model_fields_set}
 
 
 class AgentQuery(Query):

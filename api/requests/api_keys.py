@@ -1,4 +1,4 @@
-"""What may be asked about API keys. The list and the update are the SDK's `beta.organization.api_keys`; the rest is ours."""
+"""Requests about API keys. The list and the update are the SDK's `beta.organization.api_keys`; the others are Assent's own."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ Scope = Annotated[str, StringConstraints(max_length=32)]
 
 
 class ApiKeyList(Query):
-    """GET /v1/organizations/api_keys: the newest first, or the page before or behind a key."""
+    """GET /v1/organizations/api_keys: newest first, or the page before or after a key."""
 
     limit: Annotated[int, Field(ge=1, le=1000)] = 20
     after_id: Id | None = None
@@ -19,7 +19,7 @@ class ApiKeyList(Query):
     status: Literal["active", "inactive", "expired", "archived"] | None = None
     workspace_id: Id | None = None
     created_by_user_id: Id | None = None
-    """No key has a user: any value finds nothing."""
+    """No key has a user, so any value gives an empty list."""
 
 
 class ApiKeyCreate(Body):
@@ -41,7 +41,7 @@ class ApiKeyCreate(Body):
 
 
 class ApiKeyUpdate(Body):
-    """A new name or status of an API key. Archiving is for good."""
+    """A new name or status of an API key. An archived key cannot be used again."""
 
     model_config = examples(
         {"status": "inactive"},

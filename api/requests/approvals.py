@@ -1,4 +1,4 @@
-"""Decisions as people's clients send them, and the inbox's query."""
+"""Requests about approvals: decisions, deadlines, previews of grants, and the list."""
 
 from typing import Annotated, Literal
 
@@ -14,13 +14,13 @@ from models.session.decision import Decision
 
 Status = Annotated[str, StringConstraints(pattern=f"^({'|'.join(APPROVAL)})$")]
 ApprovalKind = Literal["tool_call", "unknown_outcome", "question"]
-"""May it run? It began; what became of it? It began, and must be told something to go on."""
+"""In this order: may the call run? What was the outcome of a call that began? What is the answer to a tool's question?"""
 AT_ONCE = 100
-"""Decisions in one request: as many sessions as may be locked together."""
+"""Decisions in one request, the number of sessions that may be locked together."""
 
 
 class ApprovalList(Paged):
-    """GET /v1/approvals: the oldest first, unless `order` says otherwise."""
+    """GET /v1/approvals: oldest first, unless `order` is `desc`."""
 
     status: Status | None = None
     session_id: str | None = Field(None, max_length=128)
@@ -59,20 +59,20 @@ class DecisionBody(DecisionFields):
     outcome: Literal["rerun", "happened", "give_up"] | None = None
 
     def decision(self) -> Decision:
-        """What the verb takes. Raises Invalid if `result` is not what `outcome` wants."""
+        """Return the decision for the verb. Raises Invalid if `result` does not fit `outcome`."""
         if self.outcome is None:
             if isinstance(self.result, str):
                 return self.decided(self.result)
             raise Invalid("result", 'must be "allow" or "deny"; or send outcome, for a call whose outcome is unknown.')
         if (self.outcome == "happened") != (self.result is not None):
-            raise Invalid("result", 'goes with outcome "happened": the text or the content blocks that the tool gave.')
+            raise Invalid("result", 'goes with outcome "happened": the text or the content blocks of the tool\'s result.')
         return self.decided(None, outcome=self.outcome, content=self._content())
 
     def _content(self) -> tuple[dict[str, object], ...]:
-        said = self.result or ()
-        if isinstance(said, str):
-            return ({"type": "text", "text": said},)
-        return tuple(block.model_dump(exclude_none=True) for block in said)
+        result = self.result or ()
+        if isinstance(result, str):
+            return ({"type": "text", "text": result},)
+        return tuple(block.model_dump(exclude_none=True) for block in result)
 
 
 class BulkDecision(DecisionBody):
@@ -96,7 +96,7 @@ class DecisionsBody(Body):
         known: set[str] = set()
         for item in decisions:
             if item.approval_id in known:
-                raise ValueError(f"{item.approval_id[:64]!r} is there twice; decide each approval once.")
+                raise ValueError(f"{item.approval_id[:64]!r} appears twice; decide each approval once.")
             known.add(item.approval_id)
         return decisions
 

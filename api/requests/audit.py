@@ -1,4 +1,4 @@
-"""Queries about the audit."""
+"""Requests about the audit."""
 
 from pydantic import Field
 
@@ -7,7 +7,7 @@ from api.requests.base import Body, Created, Moment, Query, examples
 
 
 class AuditList(Created):
-    """GET /v1/audit: what each act must be, of those that are given."""
+    """GET /v1/audit: only acts that match every filter."""
 
     session_id: str | None = Field(None, max_length=128)
     action: str | None = Field(None, max_length=128)
@@ -21,16 +21,16 @@ class AuditVerify(Query):
     """GET /v1/audit/verify."""
 
     session_id: str | None = Field(None, max_length=128)
-    """Only this session's acts, beside the workspace's own."""
+    """Verify only this session's acts, and the workspace's own."""
     signed_since: Moment | None = None
-    """When the first key was configured: seals that are older, and speak of nothing younger, may be unsigned."""
+    """The time at which the first key was configured. Older seals may be unsigned if all acts that they cover are older as well."""
 
 
 class AuditExport(Query):
     """GET /v1/audit/export."""
 
     texts: bool = True
-    """Whether the texts beside the acts are in the file, or only their digests. A verification works with either."""
+    """Whether the file holds the texts, or only their digests. Either file can be verified."""
 
 
 class AuditErase(Body):

@@ -1,4 +1,4 @@
-"""The models' common ground: strict, closed to unknown names, and the limits that the SDK documents."""
+"""Base classes and common types of the requests: strict, without unknown fields, with the limits that the SDK documents."""
 
 import re
 from dataclasses import dataclass
@@ -28,14 +28,14 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
 
 
 def examples(*bodies: dict[str, Any]) -> ConfigDict:
-    """The part of a model's configuration that shows these requests in the API's reference."""
+    """Return a model's configuration that shows these examples in the API's reference."""
     return ConfigDict(json_schema_extra={"examples": list(bodies)})
 
 
 class Body(BaseModel):
-    """A JSON object. Types are exact: `"1"` is no integer, `1` is no boolean."""
+    """A JSON object. Types are strict: `"1"` is not an integer, `1` is not a boolean."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class Nothing(Body):
@@ -45,7 +45,7 @@ class Nothing(Body):
 class Query(BaseModel):
     """A query string. Its values are text, so numbers, booleans and dates are read from text."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
 
 
 class NoQuery(Query):
@@ -54,18 +54,18 @@ class NoQuery(Query):
 
 @dataclass(frozen=True)
 class AtMost:
-    """The upper limit of a number, or of how many a list holds: what the setting of this name says when it is asked."""
+    """The upper limit of a number, or of a list's length: the present value of the setting with this name."""
 
     setting: str
 
     @property
     def most(self) -> int:
         """The limit."""
-        found: int = getattr(settings(), self.setting)
-        return found
+        limit: int = getattr(settings(), self.setting)
+        return limit
 
     def check(self, value: Any) -> Any:
-        """Raise ValueError beyond the limit."""
+        """Return the value. Raises ValueError beyond the limit."""
         if isinstance(value, list) and len(value) > self.most:
             raise ValueError(f"at most {self.most} at once; these are {len(value)}.")
         if isinstance(value, int) and value > self.most:
@@ -76,30 +76,30 @@ class AtMost:
         return no_info_after_validator_function(self.check, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        said = handler(schema)
-        return said | {"maxItems" if said.get("type") == "array" else "maximum": self.most}
+        json_schema = handler(schema)
+        return json_schema | {"maxItems" if json_schema.get("type") == "array" else "maximum": self.most}
 
 
 class Paged(Query):
-    """A list's page: `limit` rows from where the cursor `page` points."""
+    """A page of a list: `limit` rows from the cursor `page`."""
 
     limit: Annotated[int, Field(ge=1), AtMost("max_page_rows")] = 20
     page: str | None = Field(None, max_length=1000)
 
 
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
-"""No row is older or newer. Between these two, a time can be moved by months and to any offset."""
+"""Bounds of all rows' times. Within them, Python can move a time by months and to any offset."""
 
 
 def _check_format(value: Any) -> Any:
-    # pydantic would also read a number, as seconds since 1970.
+    # Without this check pydantic would read a number as seconds since 1970.
     if isinstance(value, str) and not _DATE.match(value):
         raise ValueError("must be an RFC 3339 time with an offset, such as 2026-01-31T12:00:00Z.")
     return value
 
 
 def _within(value: datetime) -> datetime:
-    """The time, or the nearest one that can be calculated with. As a bound of a list, either leaves out the same rows."""
+    """Return the time within the bounds. No row lies outside, so a list's rows stay the same."""
     return min(max(value, EARLIEST), LATEST)
 
 
@@ -107,7 +107,7 @@ Moment = Annotated[AwareDatetime, BeforeValidator(_check_format), AfterValidator
 
 
 class Created(Paged):
-    """A list's page, within a time of creation."""
+    """A page of a list, limited by time of creation."""
 
     created_gt: Moment | None = Field(None, alias="created_at[gt]")
     created_gte: Moment | None = Field(None, alias="created_at[gte]")
@@ -116,9 +116,9 @@ class Created(Paged):
 
     @property
     def between(self) -> list[tuple[str, datetime]]:
-        """The bounds that were given, such as `("gt", ...)`."""
-        named = (("gt", self.created_gt), ("gte", self.created_gte), ("lt", self.created_lt), ("lte", self.created_lte))
-        return [(op, at) for op, at in named if at is not None]
+        """The bounds in the query, such as `("gt", ...)`."""
+        bounds = (("gt", self.created_gt), ("gte", self.created_gte), ("lt", self.created_lt), ("lte", self.created_lte))
+        return [(op, at) for op, at in bounds if at is not None]
 
 
 def _empty(value: Any) -> Any:
@@ -127,9 +127,9 @@ def _empty(value: Any) -> Any:
     return value
 
 
-_NOTHING: dict[str, Any] = {"description": "Not supported by this server: leave it out, or empty.", "enum": [None, [], {}]}
+_NOTHING: dict[str, Any] = {"description": "Not supported by this server: leave it out, or send it empty.", "enum": [None, [], {}]}
 Unsupported = Annotated[Any, AfterValidator(_empty), WithJsonSchema(_NOTHING)]
-"""A field that clients may send as long as it is empty."""
+"""A field that clients may only send empty."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 Description = Annotated[str, StringConstraints(max_length=2048)]
@@ -138,7 +138,7 @@ Message = Annotated[str, StringConstraints(max_length=10_000)]
 Id = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), Field(examples=["5f" * 32])]
 YEAR = 366 * 86_400
-"""Seconds: no time that a client gives may be longer."""
+"""The longest duration in a request, in seconds."""
 
 _Key = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 _Value = Annotated[str, StringConstraints(max_length=512)]
@@ -147,7 +147,7 @@ MetadataPatch = Annotated[dict[_Key, _Value | None], Field(max_length=2 * METADA
 
 
 def not_null(value: Any) -> Any:
-    """For fields of an update that can be left out but not be cleared."""
+    """Raise ValueError for null, in a field of an update that cannot be cleared."""
     if value is None:
         raise ValueError("cannot be cleared; leave it out to keep it.")
     return value

@@ -1,4 +1,4 @@
-"""Content blocks as clients send them: what a user says, and what a tool or a person in its place answers."""
+"""Content blocks in requests: of a user's message, and of the result that a tool, or a person in its place, returns."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar
@@ -80,16 +80,16 @@ Result = Annotated[TextBlock | ImageBlock | DocumentBlock | SearchResultBlock, F
 
 
 def says_something(blocks: B) -> B:
-    """The blocks. Raises ValueError if the text of one is only white space."""
+    """Return the blocks. Raises ValueError if the text of one is only white space."""
     if any(isinstance(block, TextBlock) and not block.text.strip() for block in blocks):
         raise ValueError("a text block must hold more than white space: models refuse it.")
     return blocks
 
 
-def _in_blocks(given: Any) -> Any:
-    return [{"type": "text", "text": given}] if isinstance(given, str) else given
+def _in_blocks(value: Any) -> Any:
+    return [{"type": "text", "text": value}] if isinstance(value, str) else value
 
 
 Blocks = Annotated[list[Result], Field(min_length=1, max_length=100), AfterValidator(says_something)]
 Answered = Annotated[Blocks, BeforeValidator(_in_blocks, json_schema_input_type=Text | Blocks)]
-"""A result that a person gives: a text, or content blocks."""
+"""A result that a person writes: a text, or content blocks."""

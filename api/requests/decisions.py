@@ -1,4 +1,4 @@
-"""What goes with a decision, by whichever door it comes. Which parts go together, `models.session.decision` says."""
+"""The fields of a decision, for every route that takes one. `models.session.decision` checks which fields go together."""
 
 from typing import Annotated, Any, Literal
 
@@ -13,7 +13,7 @@ from models.session.decision import Decision
 
 MAX_USES = 1_000_000
 REPLY_BYTES = 100_000
-"""Of all answers to a question together."""
+"""Most bytes of all answers of a decision together."""
 
 GrantScope = Literal["session", "always"]
 Match = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
@@ -24,7 +24,7 @@ class Reply(Body):
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
-    """With accept: the values of the form's fields."""
+    """With `accept`: the values of the form's fields."""
 
     @field_validator("content")
     @classmethod
@@ -35,8 +35,8 @@ class Reply(Body):
 
 
 def _bounded(replies: dict[str, Any]) -> dict[str, Any]:
-    said = {key: reply.model_dump() if isinstance(reply, Reply) else reply for key, reply in replies.items()}
-    if len(canonical(said)) > REPLY_BYTES:
+    content = {key: reply.model_dump() if isinstance(reply, Reply) else reply for key, reply in replies.items()}
+    if len(canonical(content)) > REPLY_BYTES:
         raise ValueError(f"is longer than {REPLY_BYTES} bytes.")
     return replies
 
@@ -44,11 +44,11 @@ def _bounded(replies: dict[str, Any]) -> dict[str, Any]:
 Key = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 Replies = Annotated[dict[Key, Reply], Field(min_length=1, max_length=64), AfterValidator(_bounded)]
 ONLY = ""
-"""The key of the only request there is, where a decision does not name it."""
+"""The key of a single question, for a decision that does not name it."""
 
 
 class DecisionFields(Body):
-    """All of a decision but allow or deny."""
+    """The fields of a decision except its `result`."""
 
     deny_message: Message | None = None
     """With deny: the message to the model."""
@@ -77,12 +77,12 @@ class DecisionFields(Body):
     @classmethod
     def _instead(cls, answer: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
         if answer is not None and info.data.get("answers") is not None:
-            raise ValueError("is short for answers where there is one request: send one of them.")
+            raise ValueError("is the short form of answers, for a single question: send one of them.")
         return answer
 
     @property
     def replies(self) -> dict[str, Any] | None:
-        """What is said to each request, whichever way it was sent."""
+        """The reply to each question, from `answers` or `answer`."""
         if self.answer is not None:
             return {ONLY: {"action": "accept", "content": self.answer}}
         if self.answers is None:
@@ -90,7 +90,7 @@ class DecisionFields(Body):
         return {key: reply.model_dump(exclude_none=True) for key, reply in self.answers.items()}
 
     def decided(self, result: Literal["allow", "deny"] | None, **more: Any) -> Decision:
-        """What the verb takes."""
+        """Return the decision for the verb."""
         return Decision(
             result=result,
             deny_message=self.deny_message,

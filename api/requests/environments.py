@@ -1,4 +1,4 @@
-"""Environments as clients send them: our own workers, of which a configuration can say no more, or the client's."""
+"""Requests about environments: Assent's own workers, which have no options, or the client's workers."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,7 +14,7 @@ def _no(value: Any) -> Any:
 
 
 class Networking(Body):
-    """`limited` to nothing: the workers run tools without network."""
+    """`limited` without any host: the workers run tools without network."""
 
     type: Literal["limited"]
     allow_mcp_servers: bool | None = None
@@ -45,7 +45,7 @@ def _networking(value: Any) -> Any:
 
 
 class Cloud(Body):
-    """Our workers."""
+    """Assent's own workers."""
 
     type: Literal["cloud"]
     networking: Annotated[Networking | None, BeforeValidator(_networking)] = None
@@ -62,7 +62,7 @@ Config = Annotated[Cloud | SelfHosted, Field(discriminator="type")]
 
 
 class EnvironmentFields(Body):
-    """What creating and updating have in common."""
+    """The fields that creating and updating share."""
 
     config: Config | None = None
     description: Description | None = None
@@ -94,10 +94,10 @@ class EnvironmentUpdate(EnvironmentFields):
     _no_null = field_validator("name", mode="before")(not_null)
 
     def changes(self) -> dict[str, Any]:
-        """The fields that were given, and of a configuration its `type`, which alone says anything."""
-        said: dict[str, Any] = {"name": self.name, "description": self.description, "metadata": self.metadata or {}}
-        said = {field: value for field, value in said.items() if field in self.model_fields_set}
-        return said | ({"type": self.config.type} if self.config else {})
+        """Return the fields that the request sets. A configuration is reduced to its `type`, which has no options."""
+        fields: dict[str, Any] = {"name": self.name, "description": self.description, "metadata": self.metadata or {}}
+        fields = {field: value for field, value in fields.items() if field in self.model_fields_set}
+        return fields | ({"type": self.config.type} if self.config else {})
 
 
 class EnvironmentList(Paged):

@@ -1,4 +1,4 @@
-"""The query of the list of grants."""
+"""Requests about grants."""
 
 from pydantic import Field
 
@@ -6,7 +6,7 @@ from api.requests.base import Paged
 
 
 class GrantList(Paged):
-    """GET /v1/grants: the newest first."""
+    """GET /v1/grants: newest first."""
 
     session_id: str | None = Field(None, max_length=128)
     agent_id: str | None = Field(None, max_length=128)

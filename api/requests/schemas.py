@@ -1,4 +1,4 @@
-"""The JSON Schemas of client tools: each is one, fetches nothing, and ends."""
+"""Checks the JSON Schemas of client tools: each is valid, refers only to itself, and has no endless references."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -16,7 +16,8 @@ _UNKNOWN: Any = None
 
 
 def _input_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON Schema that can be trusted to validate inputs: it is one, it fetches nothing, and it ends."""
+    """Return a schema that is safe to validate inputs with. Raises ValueError for a schema that is invalid, refers outside itself
+    or refers to itself without end."""
     if schema.get("type") != "object":
         raise ValueError('must have "type": "object".')
     if any(isinstance(ref, str) and not ref.startswith("#") for ref in _refs(schema)):
@@ -29,7 +30,7 @@ def _input_schema(schema: dict[str, Any]) -> dict[str, Any]:
         checker.check_schema(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
         _follow(schema)
     except SchemaError as error:
-        raise ValueError(f"is no JSON Schema: {error.message[:200]} at {error.json_path}.") from None
+        raise ValueError(f"is not a JSON Schema: {error.message[:200]} at {error.json_path}.") from None
     except (RecursionError, Unresolvable):
         raise ValueError("has a $ref that leads nowhere or back to itself.") from None
     if pattern := unusable_pattern(schema):
@@ -38,9 +39,9 @@ def _input_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _follow(schema: dict[str, Any]) -> None:
-    """Raises Unresolvable for a `$ref` that leads nowhere, RecursionError for one that leads to itself and looks at no input.
+    """Raise Unresolvable for a `$ref` without a target, RecursionError for one that leads back to itself without reading input.
 
-    Nothing is validated here: that could take for ever, and is done where there is a time limit.
+    No input is validated here, which could take for ever: `models.pure.fitting` validates under a time limit.
     """
     resolver = Registry[Any]().with_resource("", DRAFT202012.create_resource(schema)).resolver()
     open_: set[int] = set()

@@ -1,51 +1,30 @@
-"""An agent's MCP servers as clients send them, and whether servers and tools go together."""
+"""An agent's MCP servers in requests, and the check that servers and tools go together."""
 
 import re
 from collections.abc import Container, Mapping
-from ipaddress import IPv6Address
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
 from api.requests.base import Body
 from api.requests.toolsets import ServerName, twice
+from api.requests.urls import outside_url
 from models.database.rows import Db
 from models.errors import Invalid
 from models.pure.naming import OURS
-from models.settings import settings
 from models.workspace import toolset
 
 MAX_SERVERS = 20
 _OURS = re.compile(OURS + r"[a-z0-9][a-z0-9_-]{0,63}")
-_URL = re.compile(r"(https?)://[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%#-]+")
-_HOST = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?\.?")
 
 
 def _address(url: str) -> str:
-    """Where a server is. Raises ValueError if it could be read in two ways, says a secret, or is not to be spoken to."""
+    """Return a server's address. Raises ValueError if it is ambiguous, holds a secret, or uses http:// although that is off."""
     if url.startswith(OURS):
         if not _OURS.fullmatch(url):
             raise ValueError(f"{url[:80]!r} must be {OURS} and a name of a-z, 0-9, _ and -, of at most 64 characters.")
         return url
-    found = _URL.fullmatch(url)
-    if found is None:
-        raise ValueError(f"must be https://HOST/PATH, in ASCII and with all else percent-encoded, or {OURS}NAME.")
-    if found[1] == "http" and not settings().mcp_http:
-        raise ValueError("must be https://: over http:// anybody on the way could read and change what is said.")
-    if "#" in url:
-        raise ValueError("must have no fragment (#...): no server would be told of it.")
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
-        numbered = "[" in parts.netloc and IPv6Address(host)
-    except ValueError as error:
-        raise ValueError(f"is no URL: {error}.") from None
-    if "@" in parts.netloc:
-        raise ValueError("must have no user and no password: everybody who sees the agent would see them.")
-    if not (numbered or _HOST.fullmatch(host)) or "%" in host or port == 0:
-        raise ValueError(f"names no host that could be asked: {parts.netloc[:80]!r}.")
-    return url
+    return outside_url(url)
 
 
 class McpServer(Body):
@@ -57,18 +36,18 @@ class McpServer(Body):
         str,
         StringConstraints(max_length=2048),
         AfterValidator(_address),
-        Field(description=f"An https URL, or `{OURS}NAME` for what this server's operator provides.", examples=[f"{OURS}billing"]),
+        Field(description=f"An https URL, or `{OURS}NAME` for a toolset of this server's operator.", examples=[f"{OURS}billing"]),
     ]
 
 
 def _apart(servers: list[McpServer] | None) -> list[McpServer] | None:
-    """The servers. Raises ValueError if a tool's full name, `mcp__SERVER__TOOL`, could be of two of them."""
+    """Return the servers. Raises ValueError if a tool's full name, `mcp__SERVER__TOOL`, could belong to two of them."""
     names = [server.name for server in servers or []]
     if same := twice(names):
         raise ValueError(f"two servers are named {same!r}; names must be unique.")
     for name in names:
         if longer := next((other for other in names if other != name and f"{other}__".startswith(f"{name}__")), None):
-            raise ValueError(f"mcp__{longer}__* would also be tools of {name!r}; name one of them otherwise.")
+            raise ValueError(f"mcp__{longer}__* would also name tools of {name!r}; rename one of the two servers.")
     return servers
 
 
@@ -76,37 +55,37 @@ McpServers = Annotated[list[McpServer], Field(max_length=MAX_SERVERS), AfterVali
 
 
 def normal_servers(servers: list[McpServer] | None) -> list[dict[str, Any]]:
-    """The normal form of an agent's MCP servers."""
+    """Return the normal form of an agent's MCP servers."""
     return [server.model_dump() for server in servers or []]
 
 
-def check_servers(db: Db, agent: Mapping[str, Any], given: Container[str], *, at: str = "") -> None:
-    """Raise Invalid if the tools of an agent, as it would be, do not go with its MCP servers, or one of these is not there.
+def check_servers(db: Db, agent: Mapping[str, Any], fields: Container[str], *, at: str = "") -> None:
+    """Raise Invalid if the agent's tools do not fit its MCP servers, or if a toolset of the operator's is unknown.
 
-    `given` are the fields that the request has, `at` is where in it they are: what was kept is not named as what is wrong.
-    A toolset of the operator's that is gone since is no reason to refuse what does not name it anew.
+    `agent` is the agent after the request, `fields` are the request's fields, `at` is their path in the request. Errors name only
+    fields of the request. A toolset that the request does not name may be gone: it was checked when it was named.
     """
     servers: list[dict[str, Any]] = agent.get("mcp_servers") or []
     names = [server["name"] for server in servers]
     for index, tool in enumerate(agent["tools"]):
         if tool["type"] == "mcp_toolset" and tool["mcp_server_name"] not in names:
-            raise _missing(tool["mcp_server_name"], index, names, given, at)
+            raise _missing(tool["mcp_server_name"], index, names, fields, at)
         if tool["type"] == "custom" and (server := next((n for n in names if tool["name"].startswith(f"mcp__{n}__")), None)):
-            field = f"tools.{index}.name" if "tools" in given else "mcp_servers"
-            raise Invalid(at + field, f"the client's tool {tool['name']!r} is named like one of the MCP server {server!r}.")
-    if "mcp_servers" in given:
+            field = f"tools.{index}.name" if "tools" in fields else "mcp_servers"
+            raise Invalid(at + field, f"the client's tool {tool['name']!r} has a name of the MCP server {server!r}: rename one.")
+    if "mcp_servers" in fields:
         _check_known(db, servers, at)
 
 
-def _missing(wanted: str, index: int, names: list[str], given: Container[str], at: str) -> Invalid:
-    if "tools" not in given:
-        return Invalid(f"{at}mcp_servers", f"leaves out {wanted[:80]!r}, whose tools tools.{index} gives: send tools, too.")
+def _missing(server: str, index: int, names: list[str], fields: Container[str], at: str) -> Invalid:
+    if "tools" not in fields:
+        return Invalid(f"{at}mcp_servers", f"leaves out {server[:80]!r}, which tools.{index} needs: send tools as well.")
     there = ", ".join(repr(name[:80]) for name in names) or "none"
-    return Invalid(f"{at}tools.{index}.mcp_server_name", f"{wanted[:80]!r} is not among the mcp_servers: {there}.")
+    return Invalid(f"{at}tools.{index}.mcp_server_name", f"{server[:80]!r} is not among the mcp_servers: {there}.")
 
 
 def _check_known(db: Db, servers: list[dict[str, Any]], at: str) -> None:
     for index, server in enumerate(servers):
         if server["url"].startswith(OURS) and not toolset.known(db, server["url"]):
             there = ", ".join(OURS + name for name in toolset.names(db)) or "none"
-            raise Invalid(f"{at}mcp_servers.{index}.url", f"{server['url']} is not known here. Those that are: {there}.")
+            raise Invalid(f"{at}mcp_servers.{index}.url", f"{server['url']} is unknown here. Known addresses: {there}.")

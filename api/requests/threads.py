@@ -1,4 +1,4 @@
-"""Threads as clients ask for them."""
+"""Requests about threads."""
 
 from typing import Literal
 

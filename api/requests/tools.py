@@ -1,4 +1,4 @@
-"""Tools as clients send them, into the normal form that `models.workspace.agent` describes."""
+"""Tools in requests, and their normal form, which `models.workspace.agent` describes."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -22,17 +22,17 @@ class Custom(Body):
     permission_policy: Policy | None = None
     approval: ApprovalConfig | None = None
     result_timeout_seconds: Annotated[float, Field(gt=0, le=YEAR)] | None = Field(
-        None, description="How long the client may take for a call; then the run goes on without its result. Left out: a day."
+        None, description="How long the client may take for a call; then the run continues without its result. Default: a day."
     )
 
     def normal(self) -> dict[str, Any]:
-        """As it was sent, without what was not."""
-        said = self.model_dump(include={"type", "name", "description", "input_schema"})
+        """Return the normal form: the fields that the request sets."""
+        fields = self.model_dump(include={"type", "name", "description", "input_schema"})
         if self.permission_policy:
-            said["permission_policy"] = self.permission_policy
+            fields["permission_policy"] = self.permission_policy
         if self.result_timeout_seconds:
-            said["result_timeout_seconds"] = self.result_timeout_seconds
-        return said | ({"approval": self.approval.normal()} if self.approval else {})
+            fields["result_timeout_seconds"] = self.result_timeout_seconds
+        return fields | ({"approval": self.approval.normal()} if self.approval else {})
 
 
 AnyTool = Toolset | ServerToolset | Custom
@@ -40,12 +40,12 @@ Tool = Annotated[AnyTool, Field(discriminator="type")]
 
 
 def _tools(tools: list[AnyTool] | None) -> list[AnyTool] | None:
-    given = tools or []
-    names = [name for tool in given for name in _names(tool)]
-    if sum(isinstance(tool, Toolset) for tool in given) > 1:
-        raise ValueError(f"{TOOLSET} is given twice; give it once.")
-    if name := twice(tool.mcp_server_name for tool in given if isinstance(tool, ServerToolset)):
-        raise ValueError(f"two toolsets are of the MCP server {name!r}; give each server one.")
+    listed = tools or []
+    names = [name for tool in listed for name in _names(tool)]
+    if sum(isinstance(tool, Toolset) for tool in listed) > 1:
+        raise ValueError(f"{TOOLSET} appears twice; send it once.")
+    if name := twice(tool.mcp_server_name for tool in listed if isinstance(tool, ServerToolset)):
+        raise ValueError(f"two toolsets name the MCP server {name!r}; send one toolset per server.")
     if name := twice(names):
         raise ValueError(f"two tools are named {name!r}; names must be unique.")
     if len(names) > MAX_TOOLS:
@@ -54,7 +54,7 @@ def _tools(tools: list[AnyTool] | None) -> list[AnyTool] | None:
 
 
 def _names(tool: AnyTool) -> Iterator[str]:
-    """The tools that are enabled by name; what else an MCP server has is not known here."""
+    """Yield the names of the tools that are enabled by name. The other tools of an MCP server are unknown here."""
     if isinstance(tool, Custom):
         yield tool.name
         return
@@ -66,5 +66,5 @@ Tools = Annotated[list[Tool], Field(max_length=MAX_TOOLS), AfterValidator(_tools
 
 
 def normal_tools(tools: list[AnyTool] | None) -> list[dict[str, Any]]:
-    """The normal form of an agent's tools."""
+    """Return the normal form of an agent's tools."""
     return [tool.normal() for tool in tools or []]

@@ -1,4 +1,4 @@
-"""Toolsets as clients send them, the built-in one and those of MCP servers, into the normal form that `models.workspace.agent`
+"""Toolsets in requests, the built-in one and those of MCP servers, and their normal form, which `models.workspace.agent`
 describes."""
 
 from collections.abc import Iterable
@@ -22,32 +22,32 @@ ServerName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 
 
 def twice(names: Iterable[str]) -> str | None:
-    """A name that is there more than once, if one is."""
+    """Return a name that appears more than once, or None."""
     return next((name for name, following in pairwise(sorted(names)) if name == following), None)
 
 
 def _beside_its_policy(value: str | None, info: ValidationInfo) -> str | None:
     if value and info.data.get("permission_policy", value) is None:
-        raise ValueError("says whose the permission_policy beside it is; send both or neither.")
+        raise ValueError("names the origin of permission_policy; send both or neither.")
     return value
 
 
 PolicyFrom = Annotated[
     Literal["tool", "toolset", "default"] | None,
     AfterValidator(_beside_its_policy),
-    Field(description="As it came: a policy that is still the toolset's, or nobody's, stays so. Leave it out for a new one."),
+    Field(description="The origin of the policy, as the server returned it. Leave it out for a new policy."),
 ]
 
 
 class DefaultConfig(Body):
-    """What holds for every tool of the set that says nothing else. Without a policy its calls ask."""
+    """The settings of every tool of the set without settings of its own. Without a policy its calls ask."""
 
     enabled: bool | None = None
     permission_policy: Policy | None = None
 
 
 class ToolConfig(Body):
-    """What holds for one built-in tool. Its policy takes the place of the toolset's."""
+    """The settings of one built-in tool. Its policy replaces the toolset's."""
 
     name: BuiltIn
     type: BuiltIn | None = None
@@ -65,15 +65,15 @@ class Toolset(Body):
     default_config: DefaultConfig | None = None
 
     def normal(self) -> dict[str, Any]:
-        """Every tool spelled out. Raises ValueError on a tool given twice, or on a web tool that is enabled."""
+        """Return the normal form, with every tool. Raises ValueError for a tool that appears twice, or an enabled web tool."""
         default = self.default_config or DefaultConfig()
         enabled = default.enabled is not False
-        given: dict[str, ToolConfig] = {config.name: config for config in self.configs or []}
+        by_name: dict[str, ToolConfig] = {config.name: config for config in self.configs or []}
         _check_configs(self.configs or [], enabled)
-        wanted = [given.get(name) or ToolConfig.model_validate({"name": name}) for name in BUILTIN_TOOLS]
-        # What came back as the toolset's `always_ask` may have been nobody's.
-        unsaid = default.permission_policy in (None, ASK)
-        configs = [{"type": c.name} | _config(c, enabled, default.permission_policy, unsaid=unsaid) for c in wanted]
+        all_configs = [by_name.get(name) or ToolConfig.model_validate({"name": name}) for name in BUILTIN_TOOLS]
+        # The server returns `always_ask` also for a toolset without a policy.
+        unset = default.permission_policy in (None, ASK)
+        configs = [{"type": c.name} | _config(c, enabled, default.permission_policy, unset=unset) for c in all_configs]
         return {
             "type": TOOLSET,
             "default_config": {"enabled": enabled, "permission_policy": default.permission_policy or ASK},
@@ -82,22 +82,22 @@ class Toolset(Body):
 
 
 class ServerDefaultConfig(DefaultConfig):
-    """What holds for every tool of an MCP server that has no config of its own. Without a policy its calls ask."""
+    """The settings of every tool of an MCP server without settings of its own. Without a policy its calls ask."""
 
     policy_from: Annotated[
         Literal["toolset", "default"] | None,
         AfterValidator(_beside_its_policy),
-        Field(description="As it came: a policy that is nobody's stays so. Leave it out for a new one."),
+        Field(description="The origin of the policy, as the server returned it. Leave it out for a new policy."),
     ] = None
 
     @property
-    def said(self) -> dict[str, Any] | None:
-        """Its policy; None where that is nobody's."""
+    def own_policy(self) -> dict[str, Any] | None:
+        """The toolset's own policy; None for the default that the server filled in."""
         return None if self.policy_from == "default" and self.permission_policy == ASK else self.permission_policy
 
 
 class ServerToolConfig(Body):
-    """What holds for one tool of an MCP server, by the tool's own name. Its policy takes the place of the toolset's."""
+    """The settings of one tool of an MCP server, by the tool's own name. Its policy replaces the toolset's."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=128)]
     enabled: bool | None = None
@@ -122,18 +122,18 @@ class ServerToolset(Body):
         return configs
 
     def normal(self) -> dict[str, Any]:
-        """The default spelled out, and the tools that were named."""
+        """Return the normal form: the complete default, and the tools that the request names."""
         default = self.default_config or ServerDefaultConfig()
-        enabled, said = default.enabled is not False, default.said
+        enabled, own_policy = default.enabled is not False, default.own_policy
         return {
             "type": "mcp_toolset",
             "mcp_server_name": self.mcp_server_name,
             "default_config": {
                 "enabled": enabled,
-                "permission_policy": said or ASK,
-                "policy_from": "toolset" if said else "default",
+                "permission_policy": own_policy or ASK,
+                "policy_from": "toolset" if own_policy else "default",
             },
-            "configs": [_config(config, enabled, said, unsaid=said is None) for config in self.configs or []],
+            "configs": [_config(config, enabled, own_policy, unset=own_policy is None) for config in self.configs or []],
         }
 
 
@@ -143,35 +143,35 @@ def _check_configs(configs: list[ToolConfig], enabled: bool) -> None:
     for config in configs:
         if config.type not in {None, config.name}:
             raise ValueError(f"configs: type {config.type!r} must be the name, {config.name!r}.")
-        wanted = enabled if config.enabled is None else config.enabled
-        if config.name not in BUILTIN_TOOLS and wanted:
+        tool_enabled = enabled if config.enabled is None else config.enabled
+        if config.name not in BUILTIN_TOOLS and tool_enabled:
             raise ValueError(f"configs: {config.name} is not supported by this server; leave it out or disable it.")
 
 
 def _config(
-    config: ToolConfig | ServerToolConfig, enabled: bool, of_toolset: dict[str, Any] | None, *, unsaid: bool
+    config: ToolConfig | ServerToolConfig, enabled: bool, of_toolset: dict[str, Any] | None, *, unset: bool
 ) -> dict[str, Any]:
-    source = _source(config, of_toolset, unsaid)
-    said: dict[str, Any] = {
+    source = _source(config, of_toolset, unset)
+    fields: dict[str, Any] = {
         "name": config.name,
         "enabled": enabled if config.enabled is None else config.enabled,
         "permission_policy": {"tool": config.permission_policy, "toolset": of_toolset, "default": ASK}[source],
         "policy_from": source,
     }
-    return said | ({"approval": config.approval.normal()} if config.approval else {})
+    return fields | ({"approval": config.approval.normal()} if config.approval else {})
 
 
 def _source(
-    config: ToolConfig | ServerToolConfig, of_toolset: dict[str, Any] | None, unsaid: bool
+    config: ToolConfig | ServerToolConfig, of_toolset: dict[str, Any] | None, unset: bool
 ) -> Literal["tool", "toolset", "default"]:
-    """Whose policy holds. One that came with an answer and is sent back unchanged is still whose it was.
+    """Return the origin of a tool's policy. A policy that a client sends back unchanged keeps its origin.
 
-    `unsaid`: the toolset's own may be nobody's.
+    `unset`: the toolset may have no policy of its own.
     """
     if config.permission_policy is None:
         return "toolset" if of_toolset else "default"
-    if config.policy_from == "default" and config.permission_policy == ASK and unsaid:
+    if config.policy_from == "default" and config.permission_policy == ASK and unset:
         return "default"
-    # By their canonical texts: to Python, 1 is True.
+    # Compared in canonical form, since 1 and True are equal in Python.
     same = of_toolset is not None and canonical(config.permission_policy) == canonical(of_toolset)
     return "toolset" if config.policy_from == "toolset" and same else "tool"

@@ -1,4 +1,4 @@
-"""Work of self-hosted environments, as their workers ask for it."""
+"""Requests of the workers of self-hosted environments."""
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ class WorkPoll(Query):
 
 
 class Heartbeat(Query):
-    """The query of POST .../work/{id}/heartbeat. Without `expected_last_heartbeat` nothing is compared."""
+    """The query of POST .../work/{id}/heartbeat. Without `expected_last_heartbeat` the last heartbeat is not compared."""
 
     desired_ttl_seconds: int | None = Field(None, ge=10, le=3600)
     expected_last_heartbeat: str | None = Field(None, max_length=64)

@@ -1,4 +1,4 @@
-"""`python -m deploy.standin --port N`: the stand-in model on 127.0.0.1. Port 0 takes a free one and prints it."""
+"""`python -m deploy.standin --port N`: the stand-in model on 127.0.0.1. Port 0 selects a free port and prints it."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""Which reply a conversation gets next, scripted or not. Pure: no server state."""
+"""Selects a conversation's next reply, scripted or not. Without server state."""
 
 import hashlib
 import json
@@ -21,27 +21,27 @@ GREETING = (
 
 @dataclass(frozen=True)
 class Place:
-    """Where a conversation stands: its prompt, the replies given since, and the results that came last."""
+    """A conversation's state: the prompt, the number of replies since, and the last results."""
 
     prompt: str
-    replies_given: int
+    replies: int
     results: list[dict[str, Any]]
 
 
 def next_reply(body: dict[str, Any]) -> Reply:
-    """The reply to a valid request. Raises `script.UnreadableError`."""
+    """Return the reply to a valid request. Raises `script.UnreadableError`."""
     place = _place(body["messages"])
     replies = read(place.prompt)
     if not replies:
-        return _after(place) if place.replies_given else _unscripted(place.prompt, body.get("tools") or [])
-    for given, reply in enumerate(replies):
-        if given == place.replies_given or reply.loops:
+        return _after(place) if place.replies else _unscripted(place.prompt, body.get("tools") or [])
+    for number, reply in enumerate(replies):
+        if number == place.replies or reply.loops:
             return reply
     return _after(place)
 
 
 def fault_due(reply: Reply, tries: int) -> Fault | None:
-    """What the try number `tries` (from 0) at this reply gets in place of it."""
+    """Return the fault of attempt number `tries` (from 0) at this reply, or None."""
     for fault in reply.faults:
         if tries < fault.times:
             return fault
@@ -50,29 +50,29 @@ def fault_due(reply: Reply, tries: int) -> Fault | None:
 
 
 def fingerprint(body: dict[str, Any]) -> bytes:
-    """A hash of what was sent, by which tries are counted."""
+    """Return a hash of the conversation, by which attempts are counted."""
     sent = [body.get("model"), body.get("system"), body["messages"]]
     return hashlib.sha256(json.dumps(sent, sort_keys=True).encode()).digest()
 
 
 def texts(content: Any) -> list[str]:
-    """The texts of a message's or a tool result's content."""
+    """Return the texts of a message's or a tool result's content."""
     if isinstance(content, str):
         return [content]
     return [block["text"] for block in content or [] if block["type"] == "text"]
 
 
 def _place(messages: list[dict[str, Any]]) -> Place:
-    prompt, given = "", 0
+    prompt, replies = "", 0
     for message in reversed(messages):
         if message["role"] == "assistant":
-            given += 1
-        elif message["role"] == "user" and (found := texts(message["content"])):
-            prompt = found[-1]
+            replies += 1
+        elif message["role"] == "user" and (lines := texts(message["content"])):
+            prompt = lines[-1]
             break
     last = messages[-1]["content"]
     results = [block for block in last if block["type"] == "tool_result"] if isinstance(last, list) else []
-    return Place(prompt, given, results)
+    return Place(prompt, replies, results)
 
 
 def _unscripted(prompt: str, tools: list[dict[str, Any]]) -> Reply:
@@ -83,7 +83,7 @@ def _unscripted(prompt: str, tools: list[dict[str, Any]]) -> Reply:
 
 
 def _after(place: Place) -> Reply:
-    """What it says once the script is over: what it saw, or that it stops."""
+    """Return the reply after the script: the last results, or that the script is over."""
     failed = [result for result in place.results if result.get("is_error")]
     seen = "\n".join(text for result in failed or place.results for text in texts(result.get("content")))[:2000]
     if failed:

@@ -1,4 +1,4 @@
-"""Every call has its result in the very next message, before any text there; the real Messages API refuses all else."""
+"""Checks that the message after a tool call starts with its result, as the real Messages API does."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from deploy.standin.rules import need
 
 
 def check_pairs(messages: list[dict[str, Any]]) -> None:
-    """Raises `RefusedError`. Neighbours of one role count as one message, as with the real one."""
+    """Raise `RefusedError` if a result is missing. Adjacent messages of one role count as one, as in the real API."""
     calls: dict[str, None] = {}
     seen: set[str] = set()
     for at, role, blocks in _merged(messages):

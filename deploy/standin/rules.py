@@ -1,4 +1,4 @@
-"""What the real Messages API refuses, refused in the same words: fields, blocks, tools."""
+"""Validates a request like the real Messages API, with its error messages: fields, blocks, tools."""
 
 import json
 import re
@@ -35,7 +35,7 @@ ROLES = {
 
 
 class RefusedError(Exception):
-    """A request that gets an error for an answer. `retry_after`, in seconds, goes in the header."""
+    """The request is answered with an error. `retry_after`, in seconds, becomes a header."""
 
     def __init__(self, message: str, status: int = 400, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class RefusedError(Exception):
 
 
 def check(body: Any) -> None:
-    """Raises `RefusedError` for the first thing that the real API would not take. Calls and results: `pairing`."""
+    """Raise `RefusedError` for the first fault that the real API reports. `pairing` checks calls and results."""
     need(isinstance(body, dict), "The request body is not a JSON object")
     for name in body.keys() - FIELDS:
         raise RefusedError(f"{name}: Extra inputs are not permitted")

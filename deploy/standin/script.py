@@ -1,4 +1,4 @@
-"""The words of the stand-in model: a prompt's lines in, replies out. The manual is in `deploy.standin`."""
+"""Parses the stand-in model's scripts: a prompt's lines in, replies out. The manual is in `deploy.standin`."""
 
 import json
 import re
@@ -10,12 +10,12 @@ WORDS = ("the ", "sea ", "was ", "far ", "but ", "its ", "low ", "hum ")
 
 
 class UnreadableError(Exception):
-    """A line that is a directive but cannot be read; the message says which and why."""
+    """A directive cannot be read. The message names the line and the fault."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """One content block of a reply. `text` of a tool call is its input as JSON. `pause` in seconds comes before it."""
+    """One content block of a reply. A tool call's `text` is its input as JSON. `pause`, in seconds, precedes the block."""
 
     kind: Literal["text", "thinking", "tool_use"]
     text: str
@@ -26,7 +26,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Fault:
-    """What the first `times` tries get in place of the reply. No status: the connection is dropped."""
+    """A fault that replaces the reply for the first `times` attempts. Without a status, the connection is dropped."""
 
     status: int | None
     times: int
@@ -36,7 +36,7 @@ class Fault:
 
 @dataclass
 class Reply:
-    """One scripted reply. `cut`: its last block stops half-way. `pause` in seconds comes after the last block."""
+    """One scripted reply. `cut`: its last block stops half-way. `pause`, in seconds, follows the last block."""
 
     blocks: list[Block] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
@@ -52,17 +52,17 @@ class Reply:
 
 
 def read(prompt: str) -> list[Reply]:
-    """The replies that a prompt asks for, none if it has no directive.
+    """Return the replies that a prompt describes; none if it has no directive.
 
     Raises `UnreadableError` for a call whose input is not a JSON object.
     """
     replies, any_directive = [Reply()], False
     for number, line in enumerate(prompt.splitlines(), 1):
         for pattern, act in DIRECTIVES:
-            if found := pattern.fullmatch(line.strip()):
+            if match := pattern.fullmatch(line.strip()):
                 any_directive = True
                 try:
-                    ends = act(replies[-1], found)
+                    ends = act(replies[-1], match)
                 except ValueError as error:
                     raise UnreadableError(f"stand-in script, line {number}: {error}") from None
                 if ends:
@@ -70,44 +70,44 @@ def read(prompt: str) -> list[Reply]:
                 break
     if not any_directive:
         return []
-    asked_for = [reply for reply in replies if reply != Reply()]
-    for reply in asked_for:
+    scripted = [reply for reply in replies if reply != Reply()]
+    for reply in scripted:
         if reply.stop_reason == "end_turn" and all(block.kind == "thinking" for block in reply.blocks):
             reply.add(Block("text", "Here I am."))
-    return asked_for
+    return scripted
 
 
 def _then(_: Reply, __: re.Match[str]) -> bool:
     return True
 
 
-def _say(reply: Reply, found: re.Match[str]) -> bool:
-    reply.add(Block("text", found["text"].replace("\\n", "\n")))
+def _say(reply: Reply, match: re.Match[str]) -> bool:
+    reply.add(Block("text", match["text"].replace("\\n", "\n")))
     return False
 
 
-def _say_tokens(reply: Reply, found: re.Match[str]) -> bool:
-    count = min(int(found["count"]), 100_000)
+def _say_tokens(reply: Reply, match: re.Match[str]) -> bool:
+    count = min(int(match["count"]), 100_000)
     text = "".join(WORDS[n % len(WORDS)] for n in range(count))
-    reply.add(Block("text", text, tokens_per_second=float(found["pace"]) if found["pace"] else None))
+    reply.add(Block("text", text, tokens_per_second=float(match["pace"]) if match["pace"] else None))
     return False
 
 
-def _think(reply: Reply, found: re.Match[str]) -> bool:
-    reply.add(Block("thinking", found["text"]))
+def _think(reply: Reply, match: re.Match[str]) -> bool:
+    reply.add(Block("thinking", match["text"]))
     return False
 
 
-def _call(reply: Reply, found: re.Match[str]) -> bool:
-    text = found["input"] or "{}"
+def _call(reply: Reply, match: re.Match[str]) -> bool:
+    text = match["input"] or "{}"
     try:
         is_object = isinstance(json.loads(text), dict)
     except ValueError:
         is_object = False
     if not is_object:
-        raise ValueError(f"the input of `call {found['name']}` is not a JSON object: {text}")
-    how = (found["how"] or "").strip().lower()
-    reply.add(Block("tool_use", text, found["name"]))
+        raise ValueError(f"the input of `call {match['name']}` is not a JSON object: {text}")
+    how = (match["how"] or "").strip().lower()
+    reply.add(Block("tool_use", text, match["name"]))
     reply.stop_reason = "max_tokens" if how == "cut" else "tool_use"
     reply.cut, reply.loops = how == "cut", reply.loops or how == "loop"
     return reply.cut
@@ -118,24 +118,24 @@ def _max_tokens(reply: Reply, _: re.Match[str]) -> bool:
     return True
 
 
-def _refuse(reply: Reply, found: re.Match[str]) -> bool:
-    reply.stop_reason, reply.explanation = "refusal", found["text"] or "The stand-in model was asked to refuse."
+def _refuse(reply: Reply, match: re.Match[str]) -> bool:
+    reply.stop_reason, reply.explanation = "refusal", match["text"] or "The stand-in model was asked to refuse."
     return True
 
 
-def _delay(reply: Reply, found: re.Match[str]) -> bool:
-    reply.pause += float(found["seconds"])
+def _delay(reply: Reply, match: re.Match[str]) -> bool:
+    reply.pause += float(match["seconds"])
     return False
 
 
-def _fault(reply: Reply, found: re.Match[str]) -> bool:
-    groups: dict[str, Any] = found.groupdict()
+def _fault(reply: Reply, match: re.Match[str]) -> bool:
+    groups: dict[str, Any] = match.groupdict()
     status, retry_after = groups.get("status"), groups.get("retry_after")
     if status and not 400 <= int(status) <= 599:
         raise ValueError(f"{status} is not the status of an error")
-    times = ALWAYS if found["always"] else int(found["times"] or 1)
+    times = ALWAYS if match["always"] else int(match["times"] or 1)
     wait = int(retry_after) if retry_after else None
-    reply.faults.append(Fault(int(status) if status else None, times, bool(found["mid"]), wait))
+    reply.faults.append(Fault(int(status) if status else None, times, bool(match["mid"]), wait))
     return False
 
 

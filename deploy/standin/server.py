@@ -43,7 +43,7 @@ StartResponse = Callable[..., Any]
 
 
 class StandIn:
-    """A WSGI application. `sleep` is what pauses use: gevent's under `serve`, else the thread's."""
+    """A WSGI application. Pauses use `sleep`: gevent's under `serve`, else the thread's."""
 
     def __init__(self, sleep: Callable[[float], object]) -> None:
         self._sleep = sleep
@@ -61,8 +61,8 @@ class StandIn:
             return route(self, environ, start, request_id)
         except RefusedError as refusal:
             error = {"type": _error_type(refusal.status), "message": str(refusal)}
-            answered = {"type": "error", "error": error, "request_id": request_id}
-            return _json(start, answered, request_id, refusal.status, refusal.retry_after)
+            payload = {"type": "error", "error": error, "request_id": request_id}
+            return _json(start, payload, request_id, refusal.status, refusal.retry_after)
 
     def health(self, _: Environ, start: StartResponse, request_id: str) -> Iterable[bytes]:
         return _json(start, {"status": "ok"}, request_id)
@@ -119,7 +119,7 @@ class StandIn:
             raise RefusedError(str(error)) from None
 
     def _paced(self, items: Iterator[bytes | float], fault: Fault | None) -> Iterator[bytes]:
-        """The events, each when it is due: a late one does not make the next one late."""
+        """Yield each event at its time. A late event does not delay the next one."""
         due, pending = time.monotonic(), b""
         for item in items:
             if isinstance(item, bytes):
@@ -156,25 +156,25 @@ class StandIn:
 
 
 def create_app(sleep: Callable[[float], object] = time.sleep) -> StandIn:
-    """The stand-in as a WSGI application, for any threaded or greenlet server."""
+    """Return the stand-in as a WSGI application, for any threaded or greenlet server."""
     return StandIn(sleep)
 
 
 def serve(port: int) -> None:
-    """Serves on 127.0.0.1 for ever, hundreds of streams at once. Prints a line when ready. Port 0 takes a free one."""
+    """Serve on 127.0.0.1 for ever, hundreds of streams at once. Prints a line when ready. Port 0 selects a free port."""
     import gevent
     from gevent.pywsgi import WSGIServer
 
     server = WSGIServer(("127.0.0.1", port), create_app(gevent.sleep), log=None, backlog=1024)
     server.start()
-    # Tokens leave one by one; without this they would wait for each other (accepted sockets inherit it).
+    # Sends each token at once, without waiting for the next. Accepted sockets inherit the option.
     server.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     print(f"stand-in model ready on http://127.0.0.1:{server.server_port}", flush=True)  # noqa: T201
     server.serve_forever()
 
 
 def _drop() -> None:
-    """Ends the connection without another byte: the server takes it for the client's going away."""
+    """End the connection without another byte. The server treats this error like a client that disconnects."""
     raise ConnectionResetError(errno.ECONNRESET, "the script drops the connection")
 
 

@@ -1,4 +1,4 @@
-"""What a request costs in tokens, with a memory of the prefixes that were cached before."""
+"""Counts a request's tokens, with a memory of cached prefixes."""
 
 import hashlib
 import json
@@ -9,18 +9,18 @@ from typing import Any
 
 LIFETIME = {"5m": 300.0, "1h": 3600.0}
 LOOK_BACK = 20
-"""Blocks before a breakpoint at which an older prefix is still found, as with the real one."""
+"""Blocks before a breakpoint within which an older prefix is recognised, as in the real API."""
 MAX_PREFIXES = 20_000
 
 
 class PrefixMemory:
-    """Prefixes by hash, the least recently used forgotten first."""
+    """Prefixes by hash. Drops the least recently used first."""
 
     def __init__(self) -> None:
         self._expiry: OrderedDict[bytes, float] = OrderedDict()
 
     def usage(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Input tokens as the Messages API reports them: uncached, written by lifetime, read."""
+        """Return the input tokens as the Messages API reports them: uncached, written by lifetime, read."""
         digest, ends, points = hashlib.sha256(), [(b"", 0)], []
         for number, (text, lifetime) in enumerate(_blocks(body), 1):
             digest.update(text.encode())
@@ -58,7 +58,7 @@ class PrefixMemory:
 
 
 def _blocks(body: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
-    """Every block in the order that counts: tools, system, messages. With each its text and its cache lifetime."""
+    """Yield text and cache lifetime of every block, in the order of the cache: tools, system, messages."""
     parts: list[tuple[str, Any]] = [("tool", tool) for tool in body.get("tools") or []]
     parts += [("system", block) for block in _as_list(body.get("system"))]
     for message in body["messages"]:

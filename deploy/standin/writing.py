@@ -1,4 +1,4 @@
-"""A reply as the Messages API sends it: server-sent events of about a token each, rendered once; or one message."""
+"""Renders a reply as the Messages API sends it: as server-sent events of about a token each, or as one message."""
 
 import base64
 import hashlib
@@ -15,12 +15,12 @@ from deploy.standin.script import Block, Fault, Reply
 
 SIGNING_KEY = b"stand-in"
 MAX_PACE = 0.01
-"""Seconds. Faster paces send several tokens at a time."""
+"""Shortest time between two events, in seconds. Faster paces send several tokens at a time."""
 
 
 @dataclass
 class Written:
-    """A block as far as it gets written: pieces of four characters, a token each."""
+    """The part of a block that is sent: pieces of four characters, a token each."""
 
     block: Block
     pieces: list[str]
@@ -29,7 +29,7 @@ class Written:
 
 @dataclass
 class Page:
-    """All of a reply, and why it ended."""
+    """A whole reply, with the reason for its end."""
 
     written: list[Written]
     stop_reason: str
@@ -42,12 +42,12 @@ class Page:
 
 
 def signature(thinking: str) -> str:
-    """What makes a thinking block ours."""
+    """Return a thinking block's signature."""
     return base64.b64encode(hmac.digest(SIGNING_KEY, thinking.encode(errors="surrogatepass"), hashlib.sha256)).decode()
 
 
 def write(reply: Reply, max_tokens: int, fault: Fault | None) -> Page:
-    """The reply cut where it is to be cut: by the script, by `max_tokens`, or half-way by a fault in mid-stream."""
+    """Return the reply, cut by the script, by `max_tokens`, or half-way by a fault in mid-stream."""
     page, left = Page([], reply.stop_reason, reply.explanation, reply.pause), max_tokens
     for block in reply.blocks:
         pieces = [block.text[at : at + 4] for at in range(0, len(block.text), 4)]
@@ -63,7 +63,7 @@ def write(reply: Reply, max_tokens: int, fault: Fault | None) -> Page:
 
 
 def message(page: Page, model: str, usage: dict[str, Any]) -> dict[str, Any]:
-    """The reply as one message. A call that was cut has an empty input, as with the real one."""
+    """Return the reply as one message. A cut call has an empty input, as in the real API."""
     return {
         **_envelope(model, usage | {"output_tokens": page.output_tokens}),
         "content": [_whole(written) for written in page.written],
@@ -72,7 +72,7 @@ def message(page: Page, model: str, usage: dict[str, Any]) -> dict[str, Any]:
 
 
 def stream(page: Page, model: str, usage: dict[str, Any], fault: Fault | None) -> Iterator[bytes | float]:
-    """Server-sent events, and between them pauses in seconds. With a fault it ends where the fault is to come."""
+    """Yield server-sent events, and between them pauses in seconds. Ends at the place of a fault."""
     opening = {"type": "message_start", "message": _envelope(model, usage | {"output_tokens": 1})}
     yield _event(opening) + _event({"type": "ping"})
     for index, written in enumerate(page.written):
@@ -93,13 +93,13 @@ def stream(page: Page, model: str, usage: dict[str, Any], fault: Fault | None) -
 
 
 def duration(page: Page) -> float:
-    """Seconds that the reply takes to write, for those who wait for the whole of it."""
+    """Return the seconds that the whole reply takes."""
     paces = [len(written.pieces) / (written.block.tokens_per_second or math.inf) for written in page.written]
     return page.pause + sum(written.block.pause for written in page.written) + sum(paces)
 
 
 def error_event(kind: str, text: str) -> bytes:
-    """An error in mid-stream."""
+    """Return an error event, for the middle of a stream."""
     return _event({"type": "error", "error": {"type": kind, "message": text}})
 
 

@@ -1,1 +1,1 @@
-"""The audit: acts in chains of hashes, seals over their heads, and verifying both."""
+"""The audit: acts in chains of hashes, signed seals over the chains' heads, and the verification of both."""

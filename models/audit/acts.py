@@ -1,8 +1,8 @@
-"""The audit: who did what, when, by which rule, from where. Append-only rows, each hashed over the one before it in its chain.
+"""The audit's acts: who did what, when, by which rule, from where. Rows are append-only. Each hash covers the row before it.
 
-A session's acts chain on the session's row, which is locked anyway; acts outside sessions chain on the workspace's row. What is
-chained can be made anew by who can write to the database: `models.audit.seals` signs the heads, `models.audit.verifying` finds
-what was done.
+The head of a session's chain stands on the session's row, which is locked anyway. The head of the chain for acts outside sessions
+stands on the workspace's row. An intruder who can write to the database could rebuild a chain: `models.audit.seals` signs the
+heads, and `models.audit.verifying` detects the change.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ GENESIS = ""
 
 
 class Audit(Base):
-    """One act. The running roles may insert and read, nothing else."""
+    """One act. The running roles may only insert and read."""
 
     __tablename__ = "audit"
 
@@ -36,17 +36,17 @@ class Audit(Base):
     workspace_id: Mapped[str]
     at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     principal: Mapped[str]
-    """`kind:id` of who acted."""
+    """`kind:id` of the principal that acted."""
     address: Mapped[str | None]
     action: Mapped[str]
     """Noun and past participle: `approval.decided`, `tool_call.started`."""
     subject_id: Mapped[str]
     details: Mapped[dict[str, Any]] = mapped_column(JSONB)
-    """Ids, numbers, times, digests and our own words. Other texts are salted digests under `texts`: see `models.audit.text`."""
+    """Ids, numbers, times, digests and constant texts. Other texts are salted digests under `texts`: see `models.audit.text`."""
     hash: Mapped[str]
-    """SHA-256, hex, of the hash before it and the canonical JSON of this row."""
+    """SHA-256, in hex, of the previous act's hash and the canonical JSON of this row."""
 
-    # No other index: every act would pay for it. This one is a few bytes for many pages of acts, which lie in their time's order.
+    # No other index, since every insert would pay for it. This one takes a few bytes per many pages: acts are stored by time.
     __table_args__ = (
         sa.Index("audit_at", "at", postgresql_using="brin", postgresql_with={"pages_per_range": 16, "autosummarize": True}),
     )
@@ -70,7 +70,7 @@ class WorkspaceChain:
 
     @classmethod
     def lock(cls, db: Db, workspace_id: str) -> "WorkspaceChain":
-        """Lock it, and read it under the lock."""
+        """Lock the workspace's row and read the head under the lock."""
         [head] = db.rows(_LOCK_HEAD, id=workspace_id)
         return cls(*head)
 
@@ -80,9 +80,9 @@ _MOVE_HEAD = "UPDATE workspace SET audit_seq = %(seq)s, audit_head = %(head)s WH
 
 
 def record(db: Db, principal: Principal, action: str, subject_id: str, details: dict[str, Any]) -> dict[str, Any]:
-    """Append an act outside sessions to the chain of the principal's workspace, whose row is locked here. Returns its columns.
+    """Lock the principal's workspace, append an act outside sessions to its chain, and return the act's columns.
 
-    A detail that somebody wrote is given as `Text`, so that it can be erased.
+    Pass a detail that a person wrote as `Text`, so that it can be erased.
     """
     head = WorkspaceChain.lock(db, principal.workspace_id)
     act, texts = entry(head, principal, action, subject_id, details, clock.now(db))
@@ -95,7 +95,8 @@ def record(db: Db, principal: Principal, action: str, subject_id: str, details: 
 def entry(
     chain: Chain, principal: Principal, action: str, subject_id: str, details: dict[str, Any], at: datetime
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The columns of an act that follows `chain`'s head, which it becomes, and those of its texts. The chain's row is locked."""
+    """Return the columns of the next act of `chain`, and those of its texts. The act becomes the chain's head. The caller holds
+    the lock on the chain's row."""
     seq = chain.audit_seq + 1
     details, texts = split(chain.id, seq, principal.workspace_id, details)
     columns = {
@@ -114,13 +115,13 @@ def entry(
 
 
 def erase(db: Db, principal: Principal, *, chain: str | None = None, seq: int | None = None, by: str | None = None) -> Erasure:
-    """Erase the texts of acts and say so in the audit: those of a chain, of one act in it, of a principal, or of both together.
+    """Erase the texts of acts, and record the erasure as an act. Selects acts by chain, by one act in it, by principal, or by both.
 
-    One call erases those of up to 1000 acts. Raises Invalid if neither `chain` nor `by` is given, or `seq` without
+    One call erases the texts of at most 1000 acts. Raises Invalid if both `chain` and `by` are missing, or if `seq` comes without
     `chain`; NotFound for a chain without acts.
     """
     if chain is None and by is None:
-        raise Invalid("chain", "name a chain or a principal: what is erased is gone.")
+        raise Invalid("chain", "name a chain or a principal: erased texts cannot be restored.")
     if chain is None and seq is not None:
         raise Invalid("seq", "is the number of an act in a chain: name the chain.")
     if chain is not None and not db.rows("SELECT FROM audit WHERE chain = %(chain)s LIMIT 1", chain=chain):
@@ -132,13 +133,13 @@ def erase(db: Db, principal: Principal, *, chain: str | None = None, seq: int | 
 
 
 def link(before: str, act: Audit | dict[str, Any]) -> str:
-    """The hash of an act, a row or its columns, after the one with hash `before`."""
-    said = {key: act[key] if isinstance(act, dict) else getattr(act, key) for key in _HASHED}
-    return hashlib.sha256(before.encode() + canonical(said | {"at": spelled(said["at"])})).hexdigest()
+    """Return the hash of an act, a row or its columns, that follows the act with hash `before`."""
+    columns = {key: act[key] if isinstance(act, dict) else getattr(act, key) for key in _HASHED}
+    return hashlib.sha256(before.encode() + canonical(columns | {"at": spelled(columns["at"])})).hexdigest()
 
 
 def spelled(at: datetime) -> str:
-    """An act's time as it is hashed: in UTC, whatever time zone the database's connection has."""
+    """Return an act's time in the form that is hashed: UTC, whatever the connection's time zone."""
     return at.astimezone(UTC).isoformat()
 
 

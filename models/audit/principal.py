@@ -1,4 +1,4 @@
-"""Who is behind a request or an act; recorded with every decision."""
+"""The principal behind a request or an act. Every decision records its principal."""
 
 from dataclasses import dataclass
 
@@ -10,16 +10,16 @@ class Principal:
     kind: str
     """`api_key`, `person`, `system`."""
     id: str
-    """The key's id, a person's name, or the sweep or task that acted."""
+    """The key's id, the person's name, or the name of the sweep or task."""
     workspace_id: str
     scopes: frozenset[str] = frozenset()
     address: str | None = None
-    """Where the request came from."""
+    """The client's IP address."""
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.id}"
 
 
 def system(actor: str, workspace_id: str) -> Principal:
-    """Assent itself, acting as `actor`: a task or a sweep by name."""
+    """Return the principal of Assent itself. `actor` names a task or a sweep."""
     return Principal("system", actor, workspace_id)

@@ -1,4 +1,4 @@
-"""The key that signs the audit's seals: Ed25519. A key's id is the beginning of its public key's hash, so that keys can change.
+"""The Ed25519 key that signs the audit's seals. Keys can change: a key's id is the start of its public key's hash.
 
 A private key is 32 bytes in base64, or PEM as `openssl genpkey -algorithm ed25519` writes it; a public key likewise.
 """
@@ -18,7 +18,7 @@ from models.settings import settings
 
 @dataclass(frozen=True)
 class PublicKey:
-    """What an auditor needs to check signatures."""
+    """A public key, with which an auditor checks signatures."""
 
     raw: bytes
     """32 bytes."""
@@ -30,13 +30,13 @@ class PublicKey:
 
     @property
     def text(self) -> str:
-        """In base64."""
+        """The key in base64."""
         return base64.b64encode(self.raw).decode()
 
-    def signed(self, said: bytes, signature: str) -> bool:
-        """Whether this key's owner signed that; the signature is in base64."""
+    def signed(self, content: bytes, signature: str) -> bool:
+        """True if `signature`, in base64, is this key's signature of `content`."""
         try:
-            Ed25519PublicKey.from_public_bytes(self.raw).verify(base64.b64decode(signature, validate=True), said)
+            Ed25519PublicKey.from_public_bytes(self.raw).verify(base64.b64decode(signature, validate=True), content)
         except (InvalidSignature, binascii.Error, ValueError):
             return False
         return True
@@ -48,48 +48,48 @@ class SealKey:
 
     key: Ed25519PrivateKey
 
-    def sign(self, said: bytes) -> str:
-        """The signature, in base64."""
-        return base64.b64encode(self.key.sign(said)).decode()
+    def sign(self, content: bytes) -> str:
+        """Return the signature of `content`, in base64."""
+        return base64.b64encode(self.key.sign(content)).decode()
 
     @property
     def public(self) -> PublicKey:
-        """Its other half."""
+        """The public key that belongs to this private key."""
         return PublicKey(self.key.public_key().public_bytes_raw())
 
 
 def signed_words(workspace_id: str, seq: int, head: str) -> bytes:
-    """What a seal's signature is of: whose chain, how long it is, and the hash of its last act."""
+    """Return the content that a seal's signature covers: the workspace, the chain's length, and the hash of its last act."""
     return f"assent audit seal 1\n{workspace_id}\n{seq}\n{head}".encode()
 
 
 def make() -> str:
-    """A new private key, as it is kept."""
+    """Return a new private key, in base64."""
     return base64.b64encode(Ed25519PrivateKey.generate().private_bytes_raw()).decode()
 
 
 def read_private(text: str) -> SealKey:
-    """Raises ValueError on anything but an Ed25519 private key."""
+    """Parse a private key. Raises ValueError on anything but an Ed25519 private key."""
     if "-----BEGIN" in text:
-        found = serialization.load_pem_private_key(text.encode(), password=None)
-        if not isinstance(found, Ed25519PrivateKey):
+        key = serialization.load_pem_private_key(text.encode(), password=None)
+        if not isinstance(key, Ed25519PrivateKey):
             raise ValueError("this PEM holds no Ed25519 private key")
-        return SealKey(found)
+        return SealKey(key)
     return SealKey(Ed25519PrivateKey.from_private_bytes(_bytes(text)))
 
 
 def read_public(text: str) -> PublicKey:
-    """Raises ValueError on anything but an Ed25519 public key."""
+    """Parse a public key. Raises ValueError on anything but an Ed25519 public key."""
     if "-----BEGIN" in text:
-        found = serialization.load_pem_public_key(text.encode())
-        if not isinstance(found, Ed25519PublicKey):
+        key = serialization.load_pem_public_key(text.encode())
+        if not isinstance(key, Ed25519PublicKey):
             raise ValueError("this PEM holds no Ed25519 public key")
-        return PublicKey(found.public_bytes_raw())
+        return PublicKey(key.public_bytes_raw())
     return PublicKey(_bytes(text))
 
 
 def own() -> SealKey | None:
-    """This installation's key, by `audit_key` or `audit_key_file`; None where neither is set, and seals stay unsigned."""
+    """Return this installation's key, from `audit_key` or `audit_key_file`. None if neither is set: seals stay unsigned."""
     s = settings()
     if s.audit_key is not None:
         return _own(s.audit_key.get_secret_value())
@@ -97,7 +97,7 @@ def own() -> SealKey | None:
 
 
 def known() -> list[PublicKey]:
-    """The keys that this installation trusts: its own, and those that it had before (`audit_public_keys`)."""
+    """Return the keys that this installation trusts: the present one, and former ones from `audit_public_keys`."""
     mine = own()
     return [*([mine.public] if mine else []), *(read_public(text) for text in settings().audit_public_keys.split())]
 

@@ -1,13 +1,12 @@
-"""Seals: every few seconds the heads of all chains that grew are written into their workspace's chain, and that is signed.
+"""Seals: every few seconds the sealer writes the heads of all chains that grew into their workspace's chain, and signs that chain.
 
-    session's chain   1 ── 2 ── 3 ── 4            a session's acts chain on its own row: nobody waits for anybody
+    session's chain   1 ── 2 ── 3 ── 4            a session's acts chain on its own row: sessions do not wait for each other
                                 │
     workspace's chain 7 ── 8 ── 9: acts.sealed {heads: {sesn_...: [3, hash], ...}, key_id}   and a signature of (9, its hash)
 
-Whoever writes to the database without the key cannot change, remove or leave out unnoticed what a signed seal says, nor have the
-real key sign another past (`models.audit.signer`). Acts after the last seal are not protected: `models.audit.verifying` says
-since when. Sealing touches no session's row and waits for nobody: where the workspace's row is locked just then, the next sweep
-seals.
+An intruder who writes to the database without the key cannot change or remove the acts under a signed seal unnoticed, nor make the
+sealer sign another history (`models.audit.signer`). Acts after the last seal are not protected: `models.audit.verifying` reports
+their time. Sealing touches no session's row and waits for no lock: if the workspace's row is locked, the next sweep seals.
 """
 
 import json
@@ -41,27 +40,27 @@ HEADS = 250
 CHAINS = 20_000
 """Chains in one sweep."""
 LATE_SECONDS = 60
-"""How long after its time an act may become visible and still be found by the next sweep. Transactions here are over within one
-second, and Postgres ends one that idles for 10; what is later still is found when all chains are compared."""
+"""How long after its own time an act may be committed for the next sweep to find it. Transactions here take less than a second, and
+Postgres ends an idle one after 10. The comparison of all chains finds acts that are later still."""
 COMPARE_SECONDS = 3600
-"""How often all chains are compared, whatever their acts' times."""
+"""How often all chains are compared with their seals, whatever their acts' times."""
 
 
 class Seal(Base):
-    """The signature of one act `audit.sealed`; one that was made without a key has none. Only added to."""
+    """The signature of one act `audit.sealed`. A seal that was made without a key has no row here. Append-only."""
 
     __tablename__ = "seal"
 
     workspace_id: Mapped[str] = mapped_column(primary_key=True)
     seq: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True)
-    """In the workspace's chain."""
+    """The act's number in the workspace's chain."""
     key_id: Mapped[str]
     signature: Mapped[str]
-    """Of `seal_key.signed_words`, in base64."""
+    """The signature of `seal_key.signed_words`, in base64."""
 
 
 class Sealed(Base):
-    """How far a chain is sealed: for the sweep, which would find it in the seals as well. Nobody verifies by it."""
+    """How far a chain is sealed. Saves the sweep from reading the seals; the verification does not use this table."""
 
     __tablename__ = "sealed"
 
@@ -72,7 +71,7 @@ class Sealed(Base):
 
 @dataclass(frozen=True)
 class SignedHead:
-    """A seal with its signature. Who keeps it can hold any later state of the audit against it."""
+    """A seal with its signature. Whoever keeps it elsewhere can compare any later state of the audit with it."""
 
     workspace_id: str
     seq: int
@@ -83,9 +82,9 @@ class SignedHead:
 
     @classmethod
     def newest(cls, db: Db, workspace_id: str) -> "SignedHead | None":
-        """The workspace's last signed seal; its signature is not checked here."""
-        found = db.rows(_NEWEST, workspace=workspace_id)
-        return cls(*found[0]) if found else None
+        """Return the workspace's last signed seal, without checking its signature."""
+        rows = db.rows(_NEWEST, workspace=workspace_id)
+        return cls(*rows[0]) if rows else None
 
 
 _NEWEST = """
@@ -93,7 +92,7 @@ _NEWEST = """
     FROM seal JOIN audit ON audit.chain = seal.workspace_id AND audit.seq = seal.seq
     WHERE seal.workspace_id = %(workspace)s ORDER BY seal.seq DESC LIMIT 1
 """
-# LATERAL and LIMIT: looked up one by one by their keys, whatever the planner believes of tables that grow this fast.
+# LATERAL and LIMIT force a look-up by key for each row: the planner's statistics of tables that grow this fast are outdated.
 _GREW = """
     SELECT found.workspace_id, found.chain FROM
     (SELECT workspace_id, chain, max(seq) AS seq FROM audit WHERE at > %(since)s GROUP BY workspace_id, chain) found
@@ -106,7 +105,7 @@ _BEHIND = """
     LEFT JOIN sealed ON sealed.chain = head.id
     WHERE head.audit_seq > coalesce(sealed.seq, 0) LIMIT %(chains)s
 """
-# A session's head stands on its row; of one that was deleted, on its last act.
+# A session's head stands on its row. For a deleted session, its last act is the head.
 _HEADS = """
     SELECT asked.chain, coalesce(head.seq, last.seq) AS seq, coalesce(head.hash, last.hash) AS hash
     FROM unnest(CAST(%(chains)s AS text[])) AS asked (chain)
@@ -126,36 +125,39 @@ _REACHED = """
 
 
 @dataclass(frozen=True)
-class Found:
-    """What grew, by workspace."""
+class Growth:
+    """The chains that grew."""
 
     chains: dict[str, list[str]]
-    looked_at: datetime
-    all_of_them: bool
+    """By workspace."""
+    read_at: datetime
+    """The time up to which the search counts."""
+    complete: bool
+    """False if more chains grew than one sweep takes."""
 
 
-def grown(since: datetime | None) -> Found:
-    """The chains, over all workspaces, with acts that are not sealed: those with acts after `since`, or without it, every one."""
+def grown(since: datetime | None) -> Growth:
+    """Return the chains of all workspaces with unsealed acts: those with acts after `since`, or without `since` all."""
     with transaction(role="system") as db:
         if since is None:
             db.write("SET LOCAL statement_timeout = '30s'")
         at = clock.now(db)
-        asked = {"chains": CHAINS} if since is None else {"chains": CHAINS, "since": since - timedelta(seconds=LATE_SECONDS)}
-        rows = db.rows(_BEHIND if since is None else _GREW, **asked)
+        values = {"chains": CHAINS} if since is None else {"chains": CHAINS, "since": since - timedelta(seconds=LATE_SECONDS)}
+        rows = db.rows(_BEHIND if since is None else _GREW, **values)
     chains: dict[str, list[str]] = {}
     for workspace_id, chain in rows:
         chains.setdefault(workspace_id, []).append(chain)
-    return Found(chains, at, len(rows) < CHAINS)
+    return Growth(chains, at, len(rows) < CHAINS)
 
 
 def seal(workspace_id: str, chains: list[str], by: Signer) -> bool:
-    """Seal those of the workspace's chains that grew, some in each transaction. False if the workspace is locked just now.
+    """Seal those of the workspace's chains that grew, `HEADS` per transaction. Returns False if the workspace's row is locked.
 
-    A workspace whose chain the signer refuses is left as it is, and is named in `by.refused`.
+    A workspace whose chain the signer refuses stays unsealed and is added to `by.refused`.
     """
     waiting = iter(sorted(set(chains) - {workspace_id}))
-    for some in iter(lambda: list(islice(waiting, HEADS)), []):
-        if not _seal(workspace_id, some, by):
+    for batch in iter(lambda: list(islice(waiting, HEADS)), []):
+        if not _seal(workspace_id, batch, by):
             return False
     return workspace_id not in chains or _seal(workspace_id, [], by)
 
@@ -163,7 +165,7 @@ def seal(workspace_id: str, chains: list[str], by: Signer) -> bool:
 def _seal(workspace_id: str, chains: list[str], by: Signer) -> bool:
     written = False
     with transaction(workspace_id) as db:
-        # Under this lock the chain has one end, and a second sealer finds nothing left to do.
+        # The lock keeps the chain's head still. A second sealer finds no chain that grew.
         locked = db.rows(_LOCK, id=workspace_id)
         if not locked:
             return _is_gone(db, workspace_id, by)
@@ -182,7 +184,7 @@ _LOCK = "SELECT audit_seq, audit_head FROM workspace WHERE id = %(id)s FOR NO KE
 
 
 def _is_gone(db: Db, workspace_id: str, by: Signer) -> bool:
-    """Whether the row is not locked but removed, which the signer then refuses."""
+    """True if the row is not locked but removed. The signer then refuses the workspace."""
     if db.rows("SELECT FROM workspace WHERE id = %(id)s", id=workspace_id):
         return False
     by.refuse(workspace_id, "the workspace's row is gone")
@@ -194,7 +196,7 @@ def _sealed(db: Db, chain: str) -> int:
 
 
 def _write(db: Db, workspace_id: str, heads: dict[str, list[Any]], by: Signer) -> tuple[int, str]:
-    """Append the seal to the workspace's chain, sign it, and note how far each chain is sealed by it."""
+    """Append the seal to the workspace's chain, sign it, and store how far each chain is sealed."""
     key = by.key
     details = {"heads": heads, "key_id": key.public.id if key else None}
     act = acts.record(db, system(ACTOR, workspace_id), SEALED, workspace_id, details)
@@ -208,25 +210,25 @@ def _write(db: Db, workspace_id: str, heads: dict[str, list[Any]], by: Signer) -
 
 
 class Sweep:
-    """Seals everything that grew, time after time. What it remembers only makes the next time cheaper.
+    """Seals every chain that grew, at each `run`. Its memory only makes the next run cheaper.
 
-    The first time, and once an hour, all chains are compared with their seals, and all signed heads with the database; otherwise
-    it looks at the acts since the last time.
+    The first run, and one per hour, compares all chains with their seals and all signed heads with the database. The others read
+    the acts since the last run.
     """
 
     def __init__(self) -> None:
         self.since: datetime | None = None
         self.compared = time.monotonic()
         self.refused: set[str] = set()
-        """Workspaces that the signer refused: tried again every time."""
+        """Workspaces that the signer refused. Every run tries them again."""
 
     def run(self) -> None:
-        """Once. What cannot be sealed now is left for the next time, and keeps nothing else from being sealed."""
+        """Seal once. A workspace that cannot be sealed now is left for the next run, and does not hold up the others."""
         try:
             with signer.signer() as by:
                 self._run(by)
         except InUse:
-            return  # another process seals everything just now
+            return  # another process is sealing
 
     def _run(self, by: Signer) -> None:
         if time.monotonic() - self.compared > COMPARE_SECONDS:
@@ -234,23 +236,23 @@ class Sweep:
         known = self.refused
         if self.since is None:
             self.compared, known = time.monotonic(), set()
-        found = grown(self.since)
+        growth = grown(self.since)
         to_check = known | set(by.heads.workspace_ids if by.heads and self.since is None else ())
-        chains = {workspace_id: [workspace_id] for workspace_id in to_check} | found.chains
+        chains = {workspace_id: [workspace_id] for workspace_id in to_check} | growth.chains
         sealed = all(list(_seal_each(chains, by)))
         for workspace_id in by.refused.keys() - known:
             log.critical("AUDIT ALARM: %s is not sealed: %s. See docs/audit.md", workspace_id, by.refused[workspace_id])
         recovered, self.refused = known - by.refused.keys(), set(by.refused)
         if recovered:
-            self.since = None  # chains that grew meanwhile are found by comparing all of them
-        elif sealed and found.all_of_them:
-            self.since = found.looked_at
+            self.since = None  # the comparison of all chains finds those that grew meanwhile
+        elif sealed and growth.complete:
+            self.since = growth.read_at
 
 
 def _seal_each(chains: dict[str, list[str]], by: Signer) -> Iterator[bool]:
     for workspace_id, grew in chains.items():
         try:
             yield seal(workspace_id, grew, by)
-        except Exception as error:  # noqa: BLE001 - one workspace's trouble is logged, the others go on
+        except Exception as error:  # noqa: BLE001 - one workspace's failure is logged and does not stop the others
             log.error("%s: left for the next sweep (%s)", workspace_id, type(error).__name__)
             yield False

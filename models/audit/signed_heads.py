@@ -1,13 +1,13 @@
 """The sealer's memory outside the database: the last head that it signed of each workspace's chain.
 
-Whoever owns the database can make every chain anew, and would then have the sealer sign the result. Therefore
-`models.audit.seals` keeps these heads in a file beside its key, and signs no chain that does not go through its head:
+An intruder who owns the database could rebuild every chain and let the sealer sign the result. Therefore `models.audit.seals` keeps
+these heads in a file beside its key, and refuses to sign a chain that does not continue from its kept head:
 
     {"assent_signed_heads": 1, "heads": {"wrkspc_...": [57, "hash of act 57"]}}
 
-The file is written whole or not at all, after the commit of what it says. So it may be older than the database, never newer. One
-sealer at a time holds its lock. A file that is missing is never made by a sealer: a first start and a lost file look the same to
-it, so `assent audit key` or `assent audit trust-heads` makes the file.
+The file is replaced atomically, after the commit of the seals. So it may be older than the database, never newer. One sealer at a
+time holds its lock. A sealer never creates a missing file, since it cannot tell a first start from a lost file: `assent audit key`
+and `assent audit trust-heads` create it.
 """
 
 import fcntl
@@ -25,7 +25,7 @@ Head = tuple[int, str]
 
 
 class NoHeads(Exception):
-    """The file cannot be used; the message says why, and the remedy."""
+    """The file cannot be used. The message names the fault and the remedy."""
 
 
 class InUse(Exception):
@@ -46,7 +46,7 @@ class SignedHeads:
         return list(self._heads)
 
     def of(self, workspace_id: str) -> Head | None:
-        """The head of this workspace's chain; None if none was signed."""
+        """Return the signed head of this workspace's chain, or None if none was signed."""
         return self._heads.get(workspace_id)
 
     def keep(self, workspace_id: str, head: Head) -> None:
@@ -62,7 +62,7 @@ class SignedHeads:
 
 
 def path() -> Path:
-    """Where the file is, by the settings. Raises NoHeads."""
+    """Return the file's path according to the settings. Raises NoHeads."""
     s = settings()
     if s.audit_heads_file:
         return s.audit_heads_file
@@ -72,22 +72,21 @@ def path() -> Path:
 
 
 def beside(key_file: Path) -> Path:
-    """The file of a key that is a file itself."""
+    """Return the path of the heads that belong to a key file."""
     return key_file.with_name(key_file.name + ".heads")
 
 
 def make(file: Path) -> None:
-    """Write a file without heads, for a new key; one that is there stays."""
+    """Write a file without heads, for a new key. An existing file stays."""
     if not file.exists():
         _write(file, {})
 
 
 @contextmanager
 def opened(file: Path, *, make_anew: bool = False, seconds: float = 0) -> Iterator[SignedHeads]:
-    """The file, locked, and saved at the end. Raises InUse, or NoHeads for a file that is missing or damaged.
+    """Open and lock the file; save it at the end. Raises InUse, or NoHeads for a missing or damaged file.
 
-    `make_anew`: such a file is begun again, without heads; only for an operator who said so. `seconds`: how long the lock is
-    waited for.
+    `make_anew` replaces such a file by one without heads, for an operator who confirms it. `seconds` limits the wait for the lock.
     """
     try:
         lock = os.open(file.with_name(file.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)

@@ -1,7 +1,7 @@
-"""Who signs a seal: the key, with the heads that it signed before. Refuses a chain that does not go through them, and says so.
+"""Signs seals with the key, and checks the heads that it signed before. Refuses a chain that does not continue from them.
 
-A refusal is logged as CRITICAL and stands on the workspace's row, where `/readyz` reads it. The row is in the database and only
-informs; the log and the missing signatures are what an intruder there cannot take back.
+A refusal is logged as CRITICAL and stands on the workspace's row, where `/readyz` reads it. An intruder in the database can change
+that row, but not the log, nor the fact that signatures are missing.
 """
 
 import logging
@@ -29,16 +29,16 @@ class Signer:
     """One sealer, while it holds the file of signed heads."""
 
     key: SealKey | None = None
-    """None where seals stay unsigned: then nothing is refused."""
+    """None if seals stay unsigned. Such a signer refuses nothing."""
     heads: SignedHeads | None = None
     problem: str = ""
-    """Why there are no heads although there is a key."""
+    """Why a signer with a key has no heads."""
     refused: dict[str, str] = field(default_factory=dict)
-    """Workspaces whose chains were not signed, and why."""
+    """Workspaces whose chains were not signed, with the reason."""
 
     def may_sign(self, db: Db, workspace_id: str, head: Head) -> bool:
-        """Whether the chain, whose present head this is, goes through the head that was signed last. The workspace's row is
-        locked."""
+        """True if the chain with this present head continues from the head that was signed last. The caller holds the lock on the
+        workspace's row."""
         reason = self._reason(db, workspace_id, head)
         if reason:
             self.refuse(workspace_id, reason)
@@ -46,16 +46,16 @@ class Signer:
         return reason is None
 
     def refuse(self, workspace_id: str, reason: str) -> None:
-        """Leave the workspace unsealed."""
+        """Leave the workspace unsealed, for this reason."""
         self.refused[workspace_id] = reason
 
     def signed(self, workspace_id: str, head: Head) -> None:
-        """The chain's new head was signed and committed."""
+        """Keep the chain's new head, after the commit of its signature."""
         if self.heads:
             self.heads.keep(workspace_id, head)
 
     def _reason(self, db: Db, workspace_id: str, head: Head) -> str | None:
-        """Why the chain must not be signed, if so."""
+        """Return why the chain must not be signed, or None."""
         if self.key is None:
             return None
         if self.heads is None:
@@ -64,7 +64,7 @@ class Signer:
         if kept is None:
             if _has_signatures(db, workspace_id):
                 return "the chain was signed before, and no signed head of it is kept"
-            # Saved before the first signature is committed: a chain that has one always has a kept head.
+            # Saved before the commit of the first signature, so that every signed chain has a kept head.
             self.heads.keep(workspace_id, head)
             self.heads.save()
         elif not goes_through(db, workspace_id, kept, head):
@@ -74,17 +74,17 @@ class Signer:
 
 @contextmanager
 def signer() -> Iterator[Signer]:
-    """This installation's signer. Raises InUse while another process signs."""
+    """Open this installation's signer. Raises InUse while another process signs."""
     key = seal_key.own()
     if key is None:
         yield Signer()
         return
     with ExitStack() as stack:
         try:
-            found = Signer(key, stack.enter_context(signed_heads.opened(signed_heads.path())))
+            opened = Signer(key, stack.enter_context(signed_heads.opened(signed_heads.path())))
         except NoHeads as error:
-            found = Signer(key, None, str(error))
-        yield found
+            opened = Signer(key, None, str(error))
+        yield opened
 
 
 def _has_signatures(db: Db, workspace_id: str) -> bool:
@@ -92,7 +92,7 @@ def _has_signatures(db: Db, workspace_id: str) -> bool:
 
 
 def goes_through(db: Db, workspace_id: str, kept: Head, head: Head) -> bool:
-    """Whether the acts from the kept head on lead to the chain's present head. The workspace's row is locked."""
+    """True if the acts after the kept head lead to the chain's present head. The caller holds the lock on the workspace's row."""
     seq, hash_ = kept
     if seq and db.value("SELECT hash FROM audit WHERE chain = %(chain)s AND seq = %(seq)s", chain=workspace_id, seq=seq) != hash_:
         return False
@@ -109,26 +109,26 @@ _ALARM = "UPDATE workspace SET seal_alarm = %(reason)s WHERE id = %(id)s AND sea
 
 
 def alarm(workspace_id: str) -> str | None:
-    """Why the workspace is not sealed, if the sealer refuses it."""
+    """Return why the sealer refuses the workspace, or None."""
     with transaction(workspace_id) as db:
         reason: str | None = db.value("SELECT seal_alarm FROM workspace WHERE id = %(id)s", id=workspace_id)
         return reason
 
 
 def workspaces() -> list[str]:
-    """The ids of all workspaces."""
+    """Return the ids of all workspaces."""
     with transaction(role="system") as db:
         return [workspace_id for (workspace_id,) in db.rows("SELECT id FROM workspace ORDER BY id")]
 
 
 def trust(workspace_id: str, principal: Principal, heads: SignedHeads) -> tuple[Head | None, Head]:
-    """Have the sealer sign on from the chain's present head, whatever head was kept. An act says so. Returns both heads."""
+    """Replace the kept head by the chain's present head, so that the sealer signs again. An act records it. Returns both heads."""
     with transaction(workspace_id) as db:
         head = WorkspaceChain.lock(db, workspace_id)
-        kept, found = heads.of(workspace_id), (head.audit_seq, head.audit_head)
-        act = record(db, principal, TRUSTED, workspace_id, {"kept": kept, "trusted": found})
+        kept, present = heads.of(workspace_id), (head.audit_seq, head.audit_head)
+        act = record(db, principal, TRUSTED, workspace_id, {"kept": kept, "trusted": present})
         db.write(_ALARM, id=workspace_id, reason=None)
         trusted = (act["seq"], act["hash"])
     heads.keep(workspace_id, trusted)
     heads.save()
-    return kept, found
+    return kept, present

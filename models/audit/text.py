@@ -1,7 +1,7 @@
-"""Texts of the audit that can be erased: names, deny messages, rules, patterns, and digests of answers that could be guessed.
+"""Erasable texts of the audit: names, deny messages, rules, patterns, and digests of answers that could be guessed.
 
-An act's chain holds a salted digest of each, under `details.texts`; text and salt stand in a row beside the act. Erasing deletes
-the row: without the salt nobody can find the text by trying, and the chain still holds together. Another act names who erased it.
+The act holds a salted digest of each text, under `details.texts`; text and salt stand in a row of their own. Erasing deletes that
+row. Without the salt nobody can guess the text, and the chain stays valid. Another act records the erasure and its principal.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ from models.database.tables import Base
 ERASED = "audit.erased"
 SALT_BYTES = 16
 ACTS = 1000
-"""Acts whose texts are erased in one transaction."""
+"""Most acts whose texts one transaction erases."""
 
 
 class Text(str):
-    """A value of an act's details that is to be erasable."""
+    """An erasable value in an act's details."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ class AuditText(Base):
     chain: Mapped[str] = mapped_column(primary_key=True)
     seq: Mapped[int] = mapped_column(sa.BigInteger, primary_key=True)
     name: Mapped[str] = mapped_column(primary_key=True)
-    """Of the detail: `deny_message`."""
+    """The detail's name, such as `deny_message`."""
     workspace_id: Mapped[str]
     salt: Mapped[str]
     """16 random bytes, in hex."""
@@ -46,7 +46,7 @@ class AuditText(Base):
 
 @dataclass(frozen=True)
 class Erasure:
-    """Which texts one transaction erased."""
+    """The texts that one transaction erased."""
 
     texts: int
     acts: dict[str, list[int]]
@@ -55,12 +55,12 @@ class Erasure:
 
 
 def digest(salt: str, text: str) -> str:
-    """What the chain holds of a text: HMAC-SHA256 under the salt, in hex."""
+    """Return the digest of a text that the chain holds: HMAC-SHA256 under the salt, in hex."""
     return hmac.new(bytes.fromhex(salt), text.encode(), hashlib.sha256).hexdigest()
 
 
 def split(chain: str, seq: int, workspace_id: str, details: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The details as they are chained, and the rows of their texts."""
+    """Return the details with digests in place of texts, as the chain holds them, and the rows of the texts."""
     texts = {name: value for name, value in details.items() if isinstance(value, Text)}
     if not texts:
         return details, []
@@ -72,22 +72,22 @@ def split(chain: str, seq: int, workspace_id: str, details: dict[str, Any]) -> t
 
 
 def of(db: Db, acts: list[tuple[str, int]]) -> dict[tuple[str, int], dict[str, str]]:
-    """The texts of some acts that are not erased: by chain and seq, by name."""
-    found: dict[tuple[str, int], dict[str, str]] = {}
+    """Return the texts of these acts that are not erased, by chain and seq, then by name."""
+    texts: dict[tuple[str, int], dict[str, str]] = {}
     for row in db.find(AuditText, f"WHERE {_OF_ACTS}", **_of(acts)) if acts else ():
-        found.setdefault((row.chain, row.seq), {})[row.name] = row.text
-    return found
+        texts.setdefault((row.chain, row.seq), {})[row.name] = row.text
+    return texts
 
 
 def remove(db: Db, chain: str | None, seq: int | None, principal: str | None) -> Erasure:
-    """Delete the texts of up to `ACTS` acts: those of a chain, or of one of its acts; those that a principal did; or both."""
+    """Delete the texts of at most `ACTS` acts. Selects them by chain, by one act in it, by principal, or by both."""
     where = {"chain": "chain = %(chain)s", "seq": "seq = %(seq)s", "by": _BY}
     values = {name: value for name, value in {"chain": chain, "seq": seq, "by": principal}.items() if value is not None}
     conditions = " AND ".join(where[name] for name in values)
-    found = f"SELECT DISTINCT chain, seq FROM audit_text WHERE {conditions} ORDER BY chain, seq LIMIT %(limit)s"  # noqa: S608
-    acts = db.rows(found, **values, limit=ACTS + 1)
-    gone = f"DELETE FROM audit_text WHERE {_OF_ACTS} RETURNING chain, seq"  # noqa: S608 - names of our own
-    removed = db.rows(gone, **_of(acts[:ACTS])) if acts else []
+    select = f"SELECT DISTINCT chain, seq FROM audit_text WHERE {conditions} ORDER BY chain, seq LIMIT %(limit)s"  # noqa: S608
+    acts = db.rows(select, **values, limit=ACTS + 1)
+    delete = f"DELETE FROM audit_text WHERE {_OF_ACTS} RETURNING chain, seq"  # noqa: S608 - names of our own
+    removed = db.rows(delete, **_of(acts[:ACTS])) if acts else []
     by_chain: dict[str, set[int]] = {}
     for of_chain, number in removed:
         by_chain.setdefault(of_chain, set()).add(number)
@@ -95,7 +95,7 @@ def remove(db: Db, chain: str | None, seq: int | None, principal: str | None) ->
 
 
 def _of(acts: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
-    """The values of `_OF_ACTS`: these chains with these numbers."""
+    """Return the values of `_OF_ACTS` for these chains and numbers."""
     return {"chains": [chain for chain, _ in acts], "seqs": [seq for _, seq in acts]}
 
 

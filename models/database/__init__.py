@@ -1,1 +1,1 @@
-"""The database: connections, transactions, rows, and the only clock."""
+"""The database: connections, transactions, rows, ids, and the only clock."""

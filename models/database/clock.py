@@ -1,7 +1,7 @@
-"""The only clock: the database's.
+"""The database's clock, the only one.
 
-`assent_now()` is a function of the database, owned by `assent_owner`, that returns `clock_timestamp()`: real time, even late in a
-long transaction. Tests move time for every process at once by replacing it; the running roles cannot.
+`assent_now()` is a function of the database, owned by `assent_owner`. It returns `clock_timestamp()`, so the time advances within a
+transaction. Tests replace the function to move time for every process at once; the running roles cannot.
 """
 
 from datetime import datetime
@@ -10,15 +10,15 @@ from models.database.exchange import Statement
 from models.database.rows import Db
 
 STARTED = "(SELECT assent_now())"
-"""SQL for the time at which a statement starts. A column compared with it is looked up in its index, not row by row.
+"""SQL for the time at which a statement starts. A comparison with it can use an index.
 
-Behind a lock use `assent_now()` itself, which is read late."""
+After a lock in the same statement, use `assent_now()` itself: its value is read late."""
 
 NOW = Statement("SELECT assent_now()", {})
 """Reads the time."""
 
 
 def now(db: Db) -> datetime:
-    """The database's time, aware, in UTC. Read it after the lock that you decide under."""
+    """Return the database's time, aware, in UTC. Read it after taking the lock under which you decide."""
     at: datetime = db.value(NOW.sql)
     return at

@@ -9,7 +9,7 @@ import itertools
 import re
 import secrets
 import select
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -39,6 +39,8 @@ class Statement(NamedTuple):
 
     sql: str
     values: dict[str, Any]
+    then: Callable[[Rows], None] | None = None
+    """Called with the statement's rows, once they are there."""
 
 
 class _Bound(NamedTuple):
@@ -70,7 +72,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         Raises psycopg's errors. The connection is closed after an interrupt, a time-out of the network, and a statement that must
         be prepared again; the last raises OperationalError, since another connection can run it.
         """
-        bound = [self._bind(*statement) for statement in statements]
+        bound = [self._bind(statement.sql, statement.values) for statement in statements]
         try:
             self.pgconn.enter_pipeline_mode()
             sent = [part for statement in bound for part in self._send(statement)]
@@ -118,7 +120,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         return _Bound(query, self.transformer.types or (), dumped, self.transformer.formats)
 
     def _send(self, statement: _Bound) -> list[_Prepared | None]:
-        """Put the statement into the message. For each result to come: what it prepares, or None for the statement itself."""
+        """Put the statement into the message. Returns an entry per expected result: a preparation, or None for the statement."""
         key = (statement.sql, statement.types)
         parts: list[_Prepared | None] = [None]
         if key not in self.names:
@@ -168,7 +170,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
 @lru_cache(maxsize=2000)
 def _numbered(sql: str) -> tuple[bytes, tuple[str, ...], list[PyFormat]]:
-    """The SQL with `$1` for its first placeholder and so on, the names of the placeholders, and their formats."""
+    """Return the SQL with `$1` in place of its first placeholder and so on, the placeholders' names, and their formats."""
     numbers: dict[str, int] = {}
 
     def number(placeholder: re.Match[str]) -> str:
@@ -180,8 +182,8 @@ def _numbered(sql: str) -> tuple[bytes, tuple[str, ...], list[PyFormat]]:
 
 
 def _wait(socket: int, events: int) -> int:
-    """Wait for the socket; other greenlets run meanwhile where gevent has patched `select`. Returns the events that came."""
+    """Wait for the socket and return its events. Other greenlets run meanwhile if gevent has patched `select`."""
     poll = select.poll()
     poll.register(socket, events)
-    [(_, came)] = poll.poll()
-    return came
+    [(_, ready)] = poll.poll()
+    return ready

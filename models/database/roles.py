@@ -1,4 +1,5 @@
-"""The walls hold only for roles that they bind: what the running roles must not be able to do."""
+"""Start-up checks of the database's roles. Row-level security does not bind superusers, owners and roles with BYPASSRLS, so a
+running process refuses to use one."""
 
 import logging
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from models.variables import refuse_needless
 log = logging.getLogger(__name__)
 
 OLDEST = 15
-"""Major version of PostgreSQL."""
+"""The oldest supported major version of PostgreSQL."""
 
 _FACTS = """
 SELECT current_setting('server_version_num')::int / 10000, current_user, rolsuper, rolbypassrls,
@@ -26,17 +27,19 @@ FROM pg_roles WHERE rolname = current_user
 
 @dataclass(frozen=True)
 class Facts:
-    """What a connection says about its server and its role."""
+    """The server's version and the role's rights."""
 
     version: int
     role: str
     superuser: bool
     bypasses: bool
+    """True if the role has BYPASSRLS."""
     owns: bool
+    """True if the role owns the database, a table, or a function that runs with its owner's rights."""
 
 
 def look(url: str) -> Facts:
-    """Ask the database behind a URL. Raises psycopg.Error when it does not answer within 3 s or does not let us in."""
+    """Read the facts from the database behind a URL. Raises psycopg.Error if it does not answer within 3 s, or refuses the role."""
     with psycopg.connect(url, connect_timeout=3, autocommit=True) as db:
         row = db.execute(_FACTS).fetchone()
     assert row, "a connected role is in pg_roles"
@@ -44,14 +47,14 @@ def look(url: str) -> Facts:
 
 
 def too_old(facts: Facts) -> str | None:
-    """What to say about the server's version, None when it will do."""
+    """Return the fault of a server that is too old, with its remedy; None if the version is supported."""
     if facts.version >= OLDEST:
         return None
     return f"this is PostgreSQL {facts.version}, which is too old: use {OLDEST} or newer"
 
 
 def too_strong(facts: Facts) -> str | None:
-    """What to say about a running role that may do more than it should, None when it is right."""
+    """Return the fault of a running role with too many rights, with its remedy; None if the role is right."""
     remedy = "use the roles that deploy/roles.sql creates"
     if facts.superuser:
         return f"the role {facts.role} is a superuser, which no policy of the database binds: {remedy}"
@@ -63,10 +66,10 @@ def too_strong(facts: Facts) -> str | None:
 
 
 def check_start(*processes: str) -> None:
-    """Called as a process starts, with its names in the Procfile: exit, with one line, if it holds what it must not hold, lacks the
-    system role that it needs, or a role of its own is too strong or on a server that is too old.
+    """Exit with one line if this process must not start. Call it at the start, with the process's names in the Procfile.
 
-    A database that does not answer now is no reason: it is waited for, as it would be later.
+    Faults: another process's secrets in the environment, a missing system role, a role with too many rights, a server that is too
+    old. A database that does not answer is only logged: the process waits for it, as it would later.
     """
     refuse_needless(*processes)
     running = {"DATABASE_URL": settings().database_url}

@@ -9,9 +9,9 @@
     db.move(call, "running", fence=call.fence + 1)                                    a status, by compare-and-swap
     db.write("DELETE FROM work WHERE session_id = %(session)s", session=session_id)   any other statement
 
-Writes wait, and leave in order with the next read or the commit, in one message. So a read sees every write before it. Rows that
-were changed are saved at that moment, behind all other writes: call `save` first where a statement must come after them. A row that
-is read again in the same transaction is the same object, with the database's values.
+Writes are queued, and sent in order with the next read or the commit, in one message. So a read sees every earlier write. Changed
+rows are saved at that moment, after all other writes: call `save` first if a statement must come after them. A row that is read
+again in the same transaction is the same object, with the database's present values.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,37 +33,37 @@ STALE = "AS001"
 
 
 class Stale(Exception):
-    """A compare-and-swap found that another transaction had moved the row: do nothing more with it."""
+    """A compare-and-swap failed, because another transaction has moved the row. Leave the row alone."""
 
 
 class Gone(LookupError):
-    """A row that must exist does not."""
+    """A row that must exist is missing."""
 
 
 class Appends(Protocol):
-    """An object that collects rows for the transaction, such as a locked session its events."""
+    """An object that collects rows for the transaction, such as a locked session with its events."""
 
     def write(self, db: "Db") -> None:
-        """Write what was collected since the last call."""
+        """Write the rows collected since the last call."""
         ...
 
 
 @dataclass(frozen=True)
 class Query(Generic[T]):
-    """A read that gives rows of `table`."""
+    """A read of rows of `table`."""
 
     table: type[T]
     statement: Statement
 
 
 def select(table: type[T], clauses: str = "", **values: Any) -> Query[T]:
-    """Rows of a table. `clauses` is the SQL behind FROM: `WHERE`, `ORDER BY`, `FOR UPDATE` and so on."""
+    """Return a query for rows of a table. `clauses` is the SQL after FROM: `WHERE`, `ORDER BY`, `FOR UPDATE` and so on."""
     return Query(table, Statement(f"{table_of(table).select} {clauses}", values))
 
 
 @dataclass
 class _Known:
-    """A row of this transaction, and its values as the database has them."""
+    """A row of this transaction, and its values in the database."""
 
     row: Any
     stored: dict[str, Any]
@@ -71,38 +71,38 @@ class _Known:
 
 @dataclass
 class Db:
-    """One open transaction. `models.database.transactions.transaction` makes it."""
+    """One open transaction. `models.database.transactions.transaction` opens it."""
 
     connection: Connection
     workspace_id: str
     info: dict[str, Any] = field(default_factory=dict)
-    """What the transaction's users keep on it."""
+    """Values that callers attach to the transaction."""
     appends: list[Appends] = field(default_factory=list)
     _waiting: list[Statement] = field(default_factory=list)
     _known: dict[tuple[type, tuple[Any, ...]], _Known] = field(default_factory=dict)
 
     def read(self, *queries: "Query[Any] | Statement") -> list[list[Any]]:
-        """The rows of each query, in one round trip: objects of a Query's table, tuples of a Statement.
+        """Return the rows of each query, in one round trip: objects for a Query, tuples for a Statement.
 
         Raises psycopg's errors, or Stale for an earlier move.
         """
         statements = [query.statement if isinstance(query, Query) else query for query in queries]
-        answers = self._send(statements)
+        results = self._send(statements)
         return [
-            [self._load(query.table, record) for record in answer] if isinstance(query, Query) else list(answer)
-            for query, answer in zip(queries, answers, strict=True)
+            [self._load(query.table, record) for record in records] if isinstance(query, Query) else list(records)
+            for query, records in zip(queries, results, strict=True)
         ]
 
     def find(self, table: type[T], clauses: str = "", **values: Any) -> list[T]:
-        """The rows of a table that `clauses` select."""
+        """Return the rows of a table that `clauses` select."""
         return cast("list[T]", self.read(select(table, clauses, **values))[0])
 
     def first(self, table: type[T], clauses: str = "", **values: Any) -> T | None:
-        """The first of these rows."""
+        """Return the first row that `clauses` select, or None."""
         return next(iter(self.find(table, clauses, **values)), None)
 
     def get(self, table: type[T], *key: Any, lock: bool = False) -> T | None:
-        """The row with this primary key. One that this transaction has already is not read again, unless to `lock` it."""
+        """Return the row with this primary key, or None. A row that this transaction has already is read only to `lock` it."""
         known = self._known.get((table, key))
         if known is not None and not lock:
             return cast("T", known.row)
@@ -111,20 +111,20 @@ class Db:
         return self.first(table, clauses, **dict(zip(sql.primary_key, key, strict=True)))
 
     def get_one(self, table: type[T], *key: Any, lock: bool = False) -> T:
-        """The same. Raises Gone if there is none."""
+        """Return the row with this primary key. Raises Gone if there is none."""
         row = self.get(table, *key, lock=lock)
         if row is None:
             raise Gone(f"no {table_of(table).name} with key {key}")
         return row
 
     def rows(self, sql: str, **values: Any) -> Rows:
-        """The rows of a statement, as tuples."""
+        """Return the rows of a statement, as tuples."""
         return self.read(Statement(sql, values))[0]
 
     def value(self, sql: str, **values: Any) -> Any:
-        """The first column of the first row; None if there is no row."""
-        found = self.rows(sql, **values)
-        return found[0][0] if found else None
+        """Return the first column of the first row; None if there is no row."""
+        rows = self.rows(sql, **values)
+        return rows[0][0] if rows else None
 
     def insert(self, row: Any) -> None:
         """Insert a new row. A column without a value takes its default."""
@@ -137,21 +137,22 @@ class Db:
         self._known[type(row), table.key_of(values)] = _Known(row, values)
 
     def insert_many(self, table: type[Any], rows: Sequence[dict[str, Any]]) -> None:
-        """Insert new rows, given by the names of their columns, in one statement. They do not become objects."""
+        """Insert new rows, as dictionaries by column name, in one statement. They do not become objects."""
         if rows:
             self.write(table_of(table).insert_many, rows=encode(rows))
 
     def delete(self, row: Any) -> None:
-        """Delete a row, and forget it."""
+        """Delete a row."""
         table = table_of(type(row))
         key = table.key_of(vars(row))
         self.write(table.delete, **dict(zip(table.primary_key, key, strict=True)))
         self._known.pop((type(row), key), None)
 
     def move(self, row: Any, status: str, **changes: Any) -> None:
-        """Change a status: the only way. The row must still have the status, and the fence, that `row` has.
+        """Change a status by compare-and-swap, the only way to do so. The stored status and fence must still be those of `row`.
 
-        Raises ValueError if `models.pure.states` knows no such transition; Stale, once it is sent, if the row was moved meanwhile.
+        Raises ValueError if `models.pure.states` lists no such transition. The statement raises Stale, once sent, if another
+        transaction moved the row.
         """
         name = table_of(type(row)).name
         states.check(name, row.status, status)
@@ -160,11 +161,15 @@ class Db:
         self._update(row, {"status": status, **changes}, guards, f"{name} {row.id} is no longer {row.status}")
 
     def write(self, sql: str, **values: Any) -> None:
-        """Queue a statement that returns no rows. What changed of rows leaves after it, unless `save` was called before."""
-        self._waiting.append(Statement(sql, values))
+        """Queue a statement that returns no rows. Changes of rows are sent after it, unless `save` is called before."""
+        self.queue(Statement(sql, values))
+
+    def queue(self, statement: Statement) -> None:
+        """Queue a statement, whose rows its `then` gets when it has been sent."""
+        self._waiting.append(statement)
 
     def save(self) -> None:
-        """Queue what was appended, and what changed of this transaction's rows. Reads and the commit do this themselves."""
+        """Queue the appended rows, and the changes of this transaction's rows. Reads and the commit do this themselves."""
         for collector in self.appends:
             collector.write(self)
         for known in list(self._known.values()):
@@ -183,7 +188,7 @@ class Db:
             self._waiting.clear()
 
     def roll_back(self) -> None:
-        """Undo everything. A connection that cannot do even that is closed."""
+        """Roll back. Closes a connection on which that fails."""
         if self.connection.closed or not self.connection.in_transaction:
             return
         try:
@@ -194,9 +199,9 @@ class Db:
     def _send(self, statements: Sequence[Statement]) -> list[Rows]:
         self.save()
         before = [*self._opening(), *self._waiting]
-        answers = self._exchange([*before, *statements])
+        results = self._exchange([*before, *statements])
         self._waiting.clear()
-        return answers[len(before) :]
+        return results[len(before) :]
 
     def _opening(self) -> list[Statement]:
         if self.connection.in_transaction:
@@ -206,11 +211,15 @@ class Db:
 
     def _exchange(self, statements: Sequence[Statement]) -> list[Rows]:
         try:
-            return self.connection.exchange(statements)
+            results = self.connection.exchange(statements)
         except psycopg.Error as error:
             if error.sqlstate == STALE:
                 raise Stale(error.diag.message_primary) from error
             raise
+        for statement, rows in zip(statements, results, strict=True):
+            if statement.then:
+                statement.then(rows)
+        return results
 
     def _load(self, declared: type[T], record: Sequence[Any]) -> T:
         table = table_of(declared)
@@ -224,7 +233,7 @@ class Db:
         return cast("T", known.row)
 
     def _known_of(self, row: Any) -> _Known:
-        """What the transaction knows of a row; a row of another transaction is taken as it is."""
+        """Return the transaction's record of a row. A row from another transaction counts as unchanged."""
         key = (type(row), table_of(type(row)).key_of(vars(row)))
         known = self._known.get(key)
         if known is None or known.row is not row:
@@ -248,5 +257,5 @@ class Db:
 
 
 def _same(value: Any, stored: Any) -> bool:
-    """True if nothing has to be written. JSON counts as changed when it is another object: to Python, 1 and True are equal."""
+    """True if nothing has to be written. Another JSON object always counts as changed, since 1 and True are equal in Python."""
     return value is stored or (isinstance(value, str | int | float | datetime) and type(value) is type(stored) and value == stored)

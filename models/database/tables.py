@@ -1,4 +1,4 @@
-"""Tables as verbs need them: SQLAlchemy's declarations, and the SQL that reads and writes their rows."""
+"""The tables' base class for SQLAlchemy's declarations, and the SQL that reads and writes their rows."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -11,11 +11,11 @@ from sqlalchemy.orm import DeclarativeBase
 
 
 class Base(DeclarativeBase):
-    """Every table's base. Its objects are the rows of `models.database.rows.Db`; SQLAlchemy's own Session is not used."""
+    """The base class of every table. Its instances are the rows of `models.database.rows.Db`, without SQLAlchemy's Session."""
 
 
 class Table:
-    """The SQL of one table. Columns go by the names of their attributes."""
+    """The SQL of one table. Columns have the names of their attributes."""
 
     def __init__(self, declared: type[Base]) -> None:
         self._mapper = sa.inspect(declared)
@@ -32,7 +32,7 @@ class Table:
 
     @cached_property
     def column_list(self) -> str:
-        """Its columns, in the order in which rows are loaded."""
+        """The columns, in the order in which rows are loaded."""
         return ", ".join(f'"{column.key}"' for column in self.columns.values())
 
     @cached_property
@@ -55,7 +55,7 @@ class Table:
 
     @cached_property
     def by_key(self) -> str:
-        """The WHERE that finds one row by its primary key."""
+        """The WHERE clause that selects one row by its primary key."""
         return "WHERE " + " AND ".join(f'"{self.columns[name].key}" = %({name})s' for name in self.primary_key)
 
     @cached_property
@@ -64,7 +64,7 @@ class Table:
         return f'DELETE FROM "{self.name}" {self.by_key}'  # noqa: S608 - names of our own
 
     def update(self, changed: tuple[str, ...], guarded: tuple[str, ...]) -> str:
-        """An UPDATE that fails with `otherwise` unless the `guarded` columns have the values `was_...`."""
+        """Return an UPDATE that fails with the message `otherwise` unless the `guarded` columns have the values `was_...`."""
         if (changed, guarded) not in self._updates:
             changes = ", ".join(f'"{self.columns[name].key}" = %({name})s' for name in changed)
             where = " AND ".join(f'"{self.columns[name].key}" = %(was_{name})s' for name in guarded)
@@ -74,15 +74,15 @@ class Table:
         return self._updates[changed, guarded]
 
     def key_of(self, values: dict[str, Any]) -> tuple[Any, ...]:
-        """The primary key among these values."""
+        """Return the primary key among these values."""
         return tuple(values[name] for name in self.primary_key)
 
     def adapted(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Values as psycopg takes them for these columns."""
+        """Return the values in the types that psycopg needs for their columns."""
         return {name: Jsonb(value) if name in self._json and value is not None else value for name, value in values.items()}
 
     def new(self, record: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
-        """An object for a record in the order of `column_list`, and its values by name."""
+        """Return an object for a record in the order of `column_list`, and its values by name."""
         values = dict(zip(self.columns, record, strict=True))
         row = self._mapper.class_manager.new_instance()
         vars(row).update(values)
@@ -93,7 +93,7 @@ _tables: dict[int, Table] = {}
 
 
 def table_of(declared: type[Any]) -> Table:
-    """The SQL of a declared table, made once."""
+    """Return the SQL of a declared table. Built once."""
     if id(declared) not in _tables:
         _tables[id(declared)] = Table(declared)
     return _tables[id(declared)]

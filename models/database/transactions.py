@@ -1,7 +1,7 @@
-"""Transactions: the one way to the database. A transaction sees one workspace, and publishes its hints after it committed.
+"""Transactions: the one way to the database. A transaction sees one workspace, and publishes its hints after its commit.
 
-A row-level policy on every table compares `workspace_id` with the transaction's setting `assent.workspace`. So a query that forgets
-its workspace finds nothing.
+A row-level policy on every table compares `workspace_id` with the transaction's setting `assent.workspace`. So a query without a
+workspace returns nothing.
 """
 
 import os
@@ -21,7 +21,7 @@ from models.settings import settings
 
 Role = Literal["app", "system", "owner"]
 
-# A silent network cut is noticed within about ten seconds instead of minutes.
+# These limits reveal a silent network cut within about ten seconds instead of minutes.
 _CONNECT: dict[str, Any] = {
     "connect_timeout": 3,
     "keepalives_idle": 5,
@@ -31,11 +31,11 @@ _CONNECT: dict[str, Any] = {
     "options": "-c statement_timeout=5000 -c lock_timeout=2000 -c idle_in_transaction_session_timeout=10000",
 }
 ERRORS = (psycopg.Error, PoolTimeout)
-"""What a transaction raises when the database fails: psycopg's errors, and a pool without a free connection."""
+"""The errors of a failing database: psycopg's own, and a pool without a free connection."""
 
 _PASSING = ("08", "53", "57P", "40", "25P03", "55P03", "57014", "25006")
-"""SQLSTATEs of faults that pass, with nothing done: connections (08, 53, 57P), deadlock and serialization (40), time-outs
-(25P03 idle in a transaction, 55P03 lock, 57014 statement), a read-only standby during a failover (25006)."""
+"""SQLSTATEs of transient faults, after which nothing was written: connections (08, 53, 57P), deadlock and serialization (40),
+time-outs (25P03 idle in a transaction, 55P03 lock, 57014 statement), a read-only standby during a failover (25006)."""
 
 
 @dataclass(frozen=True)
@@ -45,23 +45,23 @@ class Hint:
     task: str
     args: tuple[str, ...]
     queue: str | None = None
-    """A queue other than the task's own: that of the workers that have a toolset."""
+    """A queue other than the task's own: the queue of the workers that have a toolset."""
 
 
 @dataclass
 class Outbox:
-    """What to publish once the transaction has committed."""
+    """Messages to publish after the transaction's commit."""
 
     hints: list[Hint] = field(default_factory=list)
     sessions: dict[str, int] = field(default_factory=dict)
-    """Sessions with new events and their last seq, for the readers of their streams."""
+    """Last seq of each session with new events, for the readers of its stream."""
 
 
 _pools: dict[tuple[int, Role], QueuePool] = {}
 
 
 def _send_nothing(_: Outbox) -> None:
-    """The default: this process publishes no hints, and the dispatch sweep finds every row."""
+    """The default, for a process that publishes no hints. The dispatch sweep finds every row."""
 
 
 _send: Callable[[Outbox], None] = _send_nothing
@@ -74,20 +74,20 @@ def on_commit(publish: Callable[[Outbox], None]) -> None:
 
 
 def pool(role: Role = "app") -> QueuePool:
-    """The process's connections for a role. Made at first use, so never shared over a fork."""
+    """Return the process's connection pool for a role. Created at first use, so a fork never shares connections."""
     key = (os.getpid(), role)
     if key not in _pools:
         s = settings()
         url = {"app": s.database_url, "system": s.database_system_url, "owner": s.database_owner_url}[role]
-        made = QueuePool(
+        new = QueuePool(
             partial(_connect, url),
             pool_size=s.database_pool_size,
             max_overflow=0,
             timeout=s.database_pool_timeout_seconds,
-            use_lifo=True,  # the connection whose statements are prepared and in the server's caches
+            use_lifo=True,  # prefers the connection whose prepared statements are in the server's caches
             reset_on_return=None,  # a transaction leaves nothing open
         )
-        _pools.setdefault(key, made)  # another thread may have been first
+        _pools.setdefault(key, new)  # another thread may have been first
     return _pools[key]
 
 
@@ -103,10 +103,10 @@ def dispose() -> None:
 
 @contextmanager
 def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
-    """One transaction, as `role`, that sees only `workspace_id`. Commits at the end, then publishes its outbox.
+    """Open one transaction, as `role`, that sees only `workspace_id`. Commits at the end, then publishes its outbox.
 
-    A connection that is lost in COMMIT does not say that nothing was committed: it is dropped, and the caller reads again by fence.
-    Every verb is a compare-and-swap, so calling it again is that. A transaction that Postgres refuses was not committed.
+    A connection that is lost in COMMIT may have committed. It is dropped, and the caller reads again by fence. Every verb is a
+    compare-and-swap, so calling the verb again does that. A transaction that Postgres refuses was not committed.
     """
     pooled, connection = _take(role)
     try:
@@ -125,7 +125,7 @@ def transaction(workspace_id: str = "", *, role: Role = "app") -> Iterator[Db]:
 
 
 def _take(role: Role) -> tuple[PoolProxiedConnection, Connection]:
-    """A pooled connection that the server has not closed, and psycopg's own inside it."""
+    """Return a pooled connection that the server has not closed, and psycopg's connection inside it."""
     while True:
         pooled = pool(role).connect()
         connection = cast("Connection", pooled.driver_connection)
@@ -135,13 +135,13 @@ def _take(role: Role) -> tuple[PoolProxiedConnection, Connection]:
 
 
 def outbox(db: Db) -> Outbox:
-    """The transaction's outbox."""
-    found: Outbox = db.info.setdefault("outbox", Outbox())
-    return found
+    """Return the transaction's outbox."""
+    messages: Outbox = db.info.setdefault("outbox", Outbox())
+    return messages
 
 
 def passes(error: Exception) -> bool:
-    """True if a failure of the database may be gone in a moment: connections, time-outs, deadlocks, a failover."""
+    """True if the failure is transient: a connection, a time-out, a deadlock, a failover."""
     if isinstance(error, PoolTimeout):
         return True
     if not isinstance(error, psycopg.Error):

@@ -88,6 +88,29 @@ _HINT_CALLS = f"""
 """  # noqa: S608
 
 
+def delivery_hints(limit: int = BATCH) -> list[Hint]:
+    """Do the same for deliveries."""
+    with transaction(role="system") as db:
+        rows = db.rows(_HINT_DELIVERIES, limit=limit, rehint=timedelta(seconds=settings().rehint_seconds))
+        return [Hint("deliver.send", row) for row in rows]
+
+
+_HINT_DELIVERIES = f"""
+    UPDATE delivery SET hinted_at = {STARTED} WHERE id IN (SELECT id FROM delivery WHERE status = 'queued' AND {_SILENT})
+    RETURNING id, workspace_id
+"""  # noqa: S608
+
+
+def lapsed_deliveries(limit: int | None = None) -> list[Due]:
+    """Deliveries whose worker died. `session_id` is the delivery's own id: no session is locked."""
+    select = f"""
+        SELECT id, id, workspace_id FROM delivery WHERE status = 'running' AND lease_until <= {STARTED}
+        AND NOT {steps_back("rescue", "delivery.id")} ORDER BY lease_until LIMIT %(limit)s
+    """  # noqa: S608
+    with transaction(role="system") as db:
+        return [Due(*row) for row in db.rows(select, limit=limit or BATCH)]
+
+
 def lapsed(table: type[Turn] | type[ToolCall], limit: int | None = None) -> list[Due]:
     """Rows whose worker stopped renewing."""
     # A turn is found by the index of those that have not ended; Postgres cannot know that a running turn has not.
@@ -185,6 +208,14 @@ def forget_answers(limit: int = 10_000) -> None:
     with transaction(role="system") as db:
         old = f"SELECT id FROM answer WHERE expires_at < {STARTED} LIMIT %(limit)s"  # noqa: S608
         db.write(f"DELETE FROM answer WHERE id IN ({old})", limit=limit)  # noqa: S608
+
+
+def forget_deliveries(limit: int = 10_000) -> None:
+    """Delete deliveries that ended long ago."""
+    values = {"kept": timedelta(seconds=settings().delivery_seconds), "limit": limit}
+    with transaction(role="system") as db:
+        old = f"SELECT id FROM delivery WHERE ended_at < {STARTED} - %(kept)s LIMIT %(limit)s"  # noqa: S608
+        db.write(f"DELETE FROM delivery WHERE id IN ({old})", **values)  # noqa: S608
 
 
 def _find(table: str, sweep: str, condition: str, due: str, limit: int | None) -> list[Due]:

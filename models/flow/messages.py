@@ -12,6 +12,7 @@ from models.flow.decisions import decide
 from models.flow.hosted_work import retire_work
 from models.flow.next_step import carry_on, stop
 from models.flow.questions import named
+from models.outbox.delivery import Caused, Delivery
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.call_events import RESULTS
@@ -77,6 +78,7 @@ def create(
     )
     session.begin(db, now)
     session.note(principal, "session.created", session.id, agent=version.agent_id, version=version.version)
+    Delivery.cause(db, Caused("session.created", session.id))
     db.insert(session)
     return session
 
@@ -123,6 +125,7 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
         db.write(f'DELETE FROM "{table.__tablename__}" WHERE session_id = %(session)s', session=session.id)  # noqa: S608 - our own names
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)
+    Delivery.cause(db, Caused("session.deleted", session.id))
 
 
 def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:

@@ -1,1 +1,1 @@
-"""Values in, values out: no I/O, nothing but the standard library and what is as pure (rfc8785, re2, jsonpointer, tree-sitter)."""
+"""Rules and values without I/O. Imports the standard library, and libraries that do no I/O either (rfc8785, re2, tree-sitter)."""

@@ -1,4 +1,4 @@
-"""One spelling for each JSON value (RFC 8785), and its hash: what is shown, decided and run is compared by it."""
+"""Canonical JSON (RFC 8785) and its SHA-256. The hash proves that the input that was shown, decided and run is the same."""
 
 import hashlib
 import json
@@ -12,17 +12,17 @@ _sorted = msgspec.json.Encoder(order="sorted")
 
 
 def canonical(value: Any) -> bytes:
-    """The RFC 8785 bytes of a JSON value. Raises ValueError on what JSON cannot say exactly (NaN, integers beyond 2**53)."""
+    """Return the RFC 8785 bytes of a JSON value. Raises ValueError for numbers that JSON cannot hold (NaN, above 2**53)."""
     try:
-        quickly = _sorted.encode(value)
+        encoded = _sorted.encode(value)
     except (TypeError, ValueError):
         return rfc8785.dumps(value)
-    return quickly if _is_plain(value) else rfc8785.dumps(value)
+    return encoded if _is_plain(value) else rfc8785.dumps(value)
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether any JSON with sorted names is canonical: then it is spelled in C. Numbers with fractions, and names beyond ASCII,
-    have rules of their own."""
+    """True if JSON with sorted names, as the codec in C writes it, is already canonical for this value. Fractions, and names
+    beyond ASCII, follow further rules of RFC 8785."""
     todo = [value]
     while todo:
         item = todo.pop()
@@ -42,7 +42,8 @@ def _is_plain(value: Any) -> bool:
 
 
 def spelled(value: Any) -> str:
-    """The canonical text, to be shown; of a value that has none, which somebody wrote past our doors, its JSON as it is."""
+    """Return the canonical text, for display. A value without one, which only a direct write to the database can store, is
+    returned as plain JSON."""
     try:
         return canonical(value).decode()
     except (ValueError, RecursionError):
@@ -50,7 +51,7 @@ def spelled(value: Any) -> str:
 
 
 def is_digest(value: Any, sha256: str) -> bool:
-    """Whether `sha256` is the value's hash; a value that cannot be hashed has none."""
+    """True if `sha256` is the value's hash. False for a value that cannot be hashed."""
     try:
         return digest(value) == sha256
     except (ValueError, RecursionError):
@@ -58,5 +59,5 @@ def is_digest(value: Any, sha256: str) -> bool:
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of the canonical bytes, 64 hex digits."""
+    """Return the SHA-256 of the canonical bytes, as 64 hex digits."""
     return hashlib.sha256(canonical(value)).hexdigest()

@@ -1,4 +1,4 @@
-"""Chat words: what a person may type instead of pressing a button, in sessions that turn them on."""
+"""Chat words: words that a person may type instead of pressing a button, in sessions that enable them."""
 
 import re
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Word:
-    """A decision in words."""
+    """A decision that a message spells."""
 
     result: Literal["allow", "deny"]
     all: bool = False
-    """Of everything that waits, and of later calls of the same tools too."""
+    """True if the decision covers every pending approval, and later calls of the same tools."""
     reason: str | None = None
-    """With deny: for the model."""
+    """With `deny`: the reason that the model reads."""
 
 
 _ALLOW = {"approve", "approved", "yes", "y", "allow"}
@@ -23,14 +23,14 @@ _REASON = re.compile(r"(?:reject|deny|no)\s*:\s*(.+)", re.IGNORECASE | re.DOTALL
 
 
 def meaning(text: str) -> Word | None:
-    """The decision that a message is, or None if it is anything else: a sentence that only begins like one is a message."""
-    said = text.strip()
-    plain = re.sub(r"\s+", " ", said.rstrip(".! ")).lower()
+    """Return the decision that a message spells, or None for any other message. Only a whole message counts, not its beginning."""
+    message = text.strip()
+    plain = re.sub(r"\s+", " ", message.rstrip(".! ")).lower()
     if plain in _ALLOW_ALL:
         return Word("allow", all=True)
     if plain in _ALLOW:
         return Word("allow")
     if plain in _DENY:
         return Word("deny")
-    reason = _REASON.fullmatch(said)
+    reason = _REASON.fullmatch(message)
     return Word("deny", reason=reason[1].strip()) if reason else None

@@ -1,7 +1,10 @@
-"""Whether an input fits a tool's JSON Schema (Draft 2020-12), and in words which field does not.
+"""Validates a tool call's input against the tool's JSON Schema (Draft 2020-12). Errors name the field.
 
-Schemas come from clients and inputs from models: together they must not stop a process. Patterns are matched by a linear-time
-engine, and the rest has a quarter of a second of its own thread's work: a machine that stands still is not the schema's fault.
+Schemas come from clients and inputs from models, so validation must not block a process, in which hundreds of other turns run. So
+RE2, which takes linear time, matches the patterns, and a check may take a quarter of a second of its thread's CPU. `jsonschema`
+offers neither, so this module extends its keywords, by its public `extend`. `jsonschema-rs` matches in linear time but has no time
+limit: a chain of `$ref` makes it hold the GIL without end. `tests/tools/test_a_schema_costs_no_more_than_its_turn.py` holds the
+limits, and fails when `jsonschema` no longer matches by backtracking.
 """
 
 import json
@@ -22,23 +25,23 @@ from models.pure.visible import visible
 _ERRORS = 3
 _MESSAGE = 300
 _SECONDS = 0.25
-"""For one input, of CPU: meanwhile hundreds of turns of the same process wait."""
+"""CPU time for one input. Hundreds of turns of the same process wait meanwhile."""
 _KEPT_CHARACTERS = 4000
-"""A validator takes twenty times its schema: longer ones are made each time."""
+"""Longest schema whose validator is cached: a validator takes twenty times the memory of its schema."""
 _deadline: ContextVar[float] = ContextVar("deadline")
 _OURS = frozenset({"pattern", "patternProperties", "additionalProperties"})
-"""Keywords whose words are ours."""
+"""Keywords whose error messages are written here."""
 _TYPES = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
 
 
 class _TooSlow(Exception):
-    """The time is over."""
+    """The CPU time is used up."""
 
 
 def misfit(schema: dict[str, Any], value: object) -> str | None:
-    """None if the input fits, else the first errors, each naming its field: `input.path: must be string, not integer`.
+    """Return None if the input fits, else the first errors, each with its field: `input.path: must be string, not integer`.
 
-    A schema that is itself wrong, endless or points outside itself is an error too; nothing is ever fetched.
+    A schema that is invalid, endless or refers outside itself is an error too. References are never fetched.
     """
     _deadline.set(time.thread_time() + _SECONDS)
     try:
@@ -55,10 +58,10 @@ def misfit(schema: dict[str, Any], value: object) -> str | None:
 
 
 def _validator(schema: dict[str, Any]) -> Any | None:
-    """None if some of its words cannot be used beside others."""
-    if {"unevaluatedProperties", "patternProperties"} <= _words(schema):
+    """Return the schema's validator, or None for a schema that combines keywords that cannot be checked together."""
+    if {"unevaluatedProperties", "patternProperties"} <= _keys(schema):
         return None
-    # An empty registry: the default one would open any address that a `$ref` names.
+    # An empty registry: the default registry fetches any address that a `$ref` names.
     return _Validator(schema, registry=referencing.Registry())
 
 
@@ -68,7 +71,7 @@ def _kept_validator(schema: str) -> Any | None:
 
 
 def unusable_pattern(schema: object) -> str | None:
-    """The first regular expression in a schema that the engine does not know (it has no look-around and no back-references)."""
+    """Return the schema's first regular expression that RE2 does not support (look-around, back-references), or None."""
     for part in _parts(schema):
         named = part.get("patternProperties")
         for pattern in [part.get("pattern"), *(named if isinstance(named, dict) else ())]:
@@ -80,45 +83,45 @@ def unusable_pattern(schema: object) -> str | None:
     return None
 
 
-def _found(pattern: str, text: str) -> bool:
+def _matches(pattern: str, text: str) -> bool:
     return compile_schema_pattern(pattern).search(text) is not None
 
 
 def _distinct(errors: Iterable[ValidationError]) -> Iterator[str]:
     seen: set[str] = set()
     for error in errors:
-        for text in _sentences(error):
+        for text in _messages(error):
             if text not in seen:
                 seen.add(text)
                 yield text
 
 
-def _sentences(error: ValidationError) -> list[str]:
-    where = "input" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
-    found: Any = error.instance
-    wanted: Any = error.validator_value
+def _messages(error: ValidationError) -> list[str]:
+    path = "input" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
+    value: Any = error.instance
+    expected: Any = error.validator_value
     if error.validator == "required":
-        return [_sentence(f"{where}.{name}", "is required") for name in wanted if name not in found]
+        return [_message(f"{path}.{name}", "is required") for name in expected if name not in value]
     if error.validator == "type":
-        types = " or ".join(wanted) if isinstance(wanted, list) else wanted
-        return [_sentence(where, f"must be {types}, not {_TYPES.get(type(found), 'null')}")]
+        types = " or ".join(expected) if isinstance(expected, list) else expected
+        return [_message(path, f"must be {types}, not {_TYPES.get(type(value), 'null')}")]
     if error.validator in _OURS:
-        return [_sentence(where, error.message)]
-    # jsonschema's own words quote the value, which may be a secret.
-    return [_sentence(where, f"must fit {error.validator} {json.dumps(wanted, ensure_ascii=False, default=str)}")]
+        return [_message(path, error.message)]
+    # jsonschema's own messages quote the value, which may be a secret.
+    return [_message(path, f"must fit {error.validator} {json.dumps(expected, ensure_ascii=False, default=str)}")]
 
 
-def _sentence(where: str, what: str) -> str:
-    return visible(f"{where[:_MESSAGE]}: {what[:_MESSAGE]}", lines=True)
+def _message(path: str, fault: str) -> str:
+    return visible(f"{path[:_MESSAGE]}: {fault[:_MESSAGE]}", lines=True)
 
 
-def _words(schema: object) -> set[str]:
-    """The keys of a schema and of all that is in it."""
-    return {word for part in _parts(schema) for word in part}
+def _keys(schema: object) -> set[str]:
+    """Return the keys of a schema and of every object in it."""
+    return {key for part in _parts(schema) for key in part}
 
 
 def _parts(schema: object) -> Iterator[dict[str, Any]]:
-    """The objects in a schema, itself first."""
+    """Yield the schema, then every object in it."""
     todo = [schema]
     while todo:
         part = todo.pop()
@@ -129,12 +132,12 @@ def _parts(schema: object) -> Iterator[dict[str, Any]]:
             todo.extend(part)
 
 
-# The three keywords below are jsonschema's own, but match patterns by the linear-time engine. The one other keyword
-# that matches patterns, unevaluatedProperties, does so only beside patternProperties.
+# These three keywords replace jsonschema's own, so that the linear-time engine matches their patterns. One other keyword matches
+# patterns, unevaluatedProperties, and only beside patternProperties: `_validator` refuses that combination.
 
 
 def _pattern(_validator: Any, pattern: str, value: object, _schema: Any) -> Iterator[ValidationError]:
-    if isinstance(value, str) and not _found(pattern, value):
+    if isinstance(value, str) and not _matches(pattern, value):
         yield ValidationError(f"must match the pattern {pattern}")
 
 
@@ -143,25 +146,25 @@ def _pattern_properties(validator: Any, by_pattern: Any, value: object, _schema:
         return
     for pattern, subschema in by_pattern.items():
         for name, field in value.items():
-            if _found(pattern, name):
+            if _matches(pattern, name):
                 yield from validator.descend(field, subschema, path=name, schema_path=pattern)
 
 
-def _additional(validator: Any, wanted: Any, value: object, schema: Any) -> Iterator[ValidationError]:
+def _additional(validator: Any, schema_or_false: Any, value: object, schema: Any) -> Iterator[ValidationError]:
     if not isinstance(value, dict):
         return
     by_pattern = schema.get("patternProperties", {})
     for name, field in value.items():
-        if name in schema.get("properties", {}) or any(_found(pattern, name) for pattern in by_pattern):
+        if name in schema.get("properties", {}) or any(_matches(pattern, name) for pattern in by_pattern):
             continue
-        if wanted is False:
+        if schema_or_false is False:
             yield ValidationError(f"{name} is not a field of this tool")
         else:
-            yield from validator.descend(field, wanted, path=name)
+            yield from validator.descend(field, schema_or_false, path=name)
 
 
 def _in_time(keyword: Any) -> Any:
-    """The keyword, for as long as there is time: a few `$ref`s can ask for more steps than there are in a life."""
+    """Wrap a keyword so that it raises `_TooSlow` when the time is used up: a few `$ref`s can ask for endless steps."""
 
     def check(*args: Any) -> Any:
         if time.thread_time() > _deadline.get():

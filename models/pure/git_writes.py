@@ -1,4 +1,4 @@
-"""Tool calls that may have written files from which git runs programs."""
+"""Finds tool calls that may have written files from which git runs programs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,17 +9,17 @@ from models.pure.shell import git_places, read
 DOUBT = "this session has, or may have written, files that can have git run other commands"
 
 
-def guarded(tool: str, given: Mapping[str, Any]) -> str | None:
-    """The path of a built-in tool's call that writes into a git directory or makes one; None for every other call."""
-    path = given.get(FILE_PATHS[tool].removeprefix("/")) if tool in {"write", "edit"} else None
+def guarded(tool: str, arguments: Mapping[str, Any]) -> str | None:
+    """Return the path that a call of `write` or `edit` writes in a git directory, or with which it creates one; None otherwise."""
+    path = arguments.get(FILE_PATHS[tool].removeprefix("/")) if tool in {"write", "edit"} else None
     return path if isinstance(path, str) and git_places.is_git_path(path) else None
 
 
-def may_write_git(tool: str, given: Mapping[str, Any]) -> bool:
-    """True if the call names a git directory where it writes, or may. A command that hides the name is not found."""
-    if guarded(tool, given):
+def may_write_git(tool: str, arguments: Mapping[str, Any]) -> bool:
+    """True if the call names a git directory where it writes or may write. A command that hides the name goes unnoticed."""
+    if guarded(tool, arguments):
         return True
-    command = given.get("command") if tool == "bash" else None
+    command = arguments.get("command") if tool == "bash" else None
     if not isinstance(command, str):
         return False
     line = read(command)

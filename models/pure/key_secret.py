@@ -9,17 +9,17 @@ _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _RANDOM = 43
 """Characters that 32 random bytes take in base 62."""
 _CHECK = 6
-"""Characters of the CRC-32 behind them: a typo is known without a look-up, a scanner can tell a key from noise."""
+"""Characters of the CRC-32 that follows. It reveals a typo without a look-up and lets a scanner recognise keys."""
 
 
 def new_secret() -> str:
-    """A secret such as `sk-assent-` and 49 characters: 43 random, 6 of checksum."""
+    """Return a new secret: `sk-assent-`, 43 random characters and 6 of checksum."""
     body = _base62(int.from_bytes(secrets.token_bytes(32)), _RANDOM)
     return PREFIX + body + _checksum(body)
 
 
 def well_formed(secret: str) -> bool:
-    """Whether this could be a secret of ours: prefix, length and checksum. Says nothing of whether it is one."""
+    """True if prefix, length and checksum are right. The secret may still belong to no key."""
     body = secret.removeprefix(PREFIX)
     if not secret.startswith(PREFIX) or len(body) != _RANDOM + _CHECK or not body.isascii():
         return False
@@ -39,5 +39,5 @@ def _base62(number: int, width: int) -> str:
 
 
 def sha256(secret: str) -> str:
-    """A secret as it is stored."""
+    """Return the hash under which a secret is stored."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,16 +1,18 @@
-"""Networks in CIDR notation: which addresses are in them."""
+"""Networks in CIDR notation, and which addresses are in them."""
 
+import re
 from collections.abc import Iterable, Sequence
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from models.errors import Invalid
 
 MOST = 50
-"""Networks of one list."""
+"""Networks in one list."""
 
 
 def check_networks(cidrs: Sequence[str] | None) -> list[str] | None:
-    """The networks in their usual spelling; None for none, which is every address. Raises Invalid."""
+    """Return the networks in canonical spelling. None stands for every address and stays None. Raises Invalid."""
     if cidrs is None:
         return None
     if not 1 <= len(cidrs) <= MOST:
@@ -19,23 +21,57 @@ def check_networks(cidrs: Sequence[str] | None) -> list[str] | None:
 
 
 def contains(cidrs: Iterable[str], address: str | None) -> bool:
-    """Whether an address is in one of the networks. One that cannot be read is in none."""
+    """True if the address is in one of the networks. An unreadable address is in none."""
     try:
-        found = _plain(address or "")
+        ip = _plain(address or "")
     except ValueError:
         return False
-    return any(found in network for network in map(ip_network, cidrs) if network.version == found.version)
+    return any(ip in network for network in map(ip_network, cidrs) if network.version == ip.version)
 
 
 def _network(index: int, text: str) -> str:
     try:
         return str(ip_network(text.strip()))
     except ValueError as error:
-        message = f"{text[:80]!r} is no network ({error}): write 203.0.113.0/24, 2001:db8::/32 or one address."
+        message = f"{text[:80]!r} is not a network ({error}): write 203.0.113.0/24, 2001:db8::/32 or one address."
         raise Invalid(f"allowed_cidrs.{index}", message) from None
 
 
 def _plain(address: str) -> IPv4Address | IPv6Address:
-    """An IPv4 address that came through an IPv6 socket is the IPv4 address."""
-    found = ip_address(address)
-    return (found.ipv4_mapped or found) if isinstance(found, IPv6Address) else found
+    """Parse an address. An IPv4 address that an IPv6 socket reports becomes the IPv4 address."""
+    ip = ip_address(address)
+    return (ip.ipv4_mapped or ip) if isinstance(ip, IPv6Address) else ip
+
+
+@dataclass(frozen=True)
+class PrivateHosts:
+    """The hosts that may be reached though they are private, and without TLS: the operator's list."""
+
+    names: frozenset[str] = frozenset()
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+
+    @classmethod
+    def of(cls, text: str) -> "PrivateHosts":
+        """Read host names, addresses and CIDRs, separated by spaces or commas. Raises ValueError for any other text."""
+        names, networks = set[str](), list[IPv4Network | IPv6Network]()
+        for part in text.replace(",", " ").split():
+            try:
+                networks.append(ip_network(part))
+            except ValueError:
+                if not _HOST.fullmatch(part.lower()):
+                    raise ValueError(f"{part[:80]!r} is neither a host name nor a network such as 10.0.0.0/8.") from None
+                names.add(part.lower())
+        return cls(frozenset(names), tuple(networks))
+
+    def have(self, host: str, address: str = "") -> bool:
+        """True if the list names the host, or the network of the host's address. A host that is an address needs no other."""
+        if host.lower().rstrip(".") in self.names:
+            return True
+        try:
+            ip = ip_address(address or host.strip("[]"))
+        except ValueError:
+            return False
+        return any(ip in network for network in self.networks)
+
+
+_HOST = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")

@@ -1,4 +1,4 @@
-"""What follows: after a reply, and after a call was settled. Values in, values out."""
+"""Decides what follows a model's reply, and what follows when a call is settled."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from models.pure.states import SETTLED
 
 @dataclass(frozen=True)
 class Calls:
-    """The model wants tools: each a `tool_use` block of its reply, in order."""
+    """The model calls tools. Each block is a `tool_use` block of the reply, in order."""
 
     blocks: tuple[dict[str, Any], ...]
 
@@ -19,9 +19,9 @@ class Finish:
     """The run ends here."""
 
     stop_reason: str
-    """`end_turn`, or `refusal` when the model declined."""
+    """`end_turn`, or `refusal` if the model declined."""
     error: tuple[str, str] | None = None
-    """Type and message of a `session.error`, when the end was not the model's own choice."""
+    """Type and message of a `session.error`, if the model did not choose the end."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Go:
 
 
 def after_reply(stop_reason: str, content: list[dict[str, Any]], number: int, limit: int) -> Calls | Finish:
-    """What a reply asks for. Only a reply that ended in order (`tool_use`) can ask for tools: a cut one never does."""
+    """Return what follows a reply. Only a complete reply (`tool_use`) can call tools, a cut one never does."""
     blocks = tuple(b for b in content if b["type"] == "tool_use")
     if stop_reason == "tool_use" and blocks:
         if number < limit:
@@ -51,5 +51,5 @@ def after_reply(stop_reason: str, content: list[dict[str, Any]], number: int, li
 
 
 def after_settling(statuses: Iterable[str]) -> Wait | Go:
-    """Whether the turn after these calls can start."""
+    """Return `Go` if every status is settled, else `Wait`."""
     return Go() if all(s in SETTLED for s in statuses) else Wait()

@@ -1,4 +1,4 @@
-"""What a person reads above a call: the tool's template, filled with the call's arguments."""
+"""The prompt above a call that a person reads: the tool's template, filled with the call's arguments."""
 
 import json
 import re
@@ -17,14 +17,13 @@ _MISSING = object()
 
 
 def fill(template: str, name: str, arguments: dict[str, Any]) -> str:
-    """`template` with `{tool}` and each `{argument}` replaced; give it the arguments as `masking.mask` shows them.
+    """Return `template` with `{tool}` and each `{argument}` replaced. Pass the arguments as `masking.mask` returns them.
 
     A field is the name of an argument, a dotted path into one (`{options.path}`, `{files.0}`) or a JSON Pointer (`{/options}`).
-    Nothing else is one, and what was not given stays in braces. What a value says is never read as a field, and no argument can
-    pass itself off as the tool's name.
+    A field without a value stays in braces. Braces inside a value are never read as a field, and no argument can replace `{tool}`.
 
-    Control characters and marks that turn or hide text are shown as escapes. Of a value at most 1000 characters are shown, of the
-    whole 2000, and each cut says how much it leaves out: the whole input always stands beside the prompt.
+    Control characters, and characters that reverse or hide text, become escapes. A value shows at most 1000 characters, the whole
+    prompt 2000, and each cut says how much is missing. The complete input is always shown beside the prompt.
     """
     shown, room, left_out = [], _LONGEST, 0
     for text, longest in _pieces(template, name, arguments):
@@ -39,7 +38,7 @@ def fill(template: str, name: str, arguments: dict[str, Any]) -> str:
 
 
 def _pieces(template: str, name: str, arguments: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """The template's own words and the values between them, each with how much of it may be shown."""
+    """Yield the template's own text and the values between, each with the number of characters that it may show."""
     at = 0
     for field in _FIELD.finditer(template):
         yield template[at : field.start()], _LONGEST
@@ -52,7 +51,7 @@ def _pieces(template: str, name: str, arguments: dict[str, Any]) -> Iterator[tup
 
 
 def _start(text: str, longest: int) -> tuple[str, int]:
-    """The start of a text in at most `longest` characters as shown, and how many of its own characters that is."""
+    """Return the start of a text that takes at most `longest` characters when shown, and how many of its characters that is."""
     shown = visible(text[:longest], lines=True)
     if len(shown) <= longest:
         return shown, min(len(text), longest)

@@ -28,10 +28,10 @@ def compile_re2(
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        message = error.args[0] if error.args else ""
-        raise InvalidPattern(message.decode() if isinstance(message, bytes) else str(message)) from None
-    except UnicodeEncodeError as error:
-        raise InvalidPattern(str(error)) from None
+        message = error.args[0] if error.args else "it is not valid"
+        raise InvalidPattern(message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)) from None
+    except UnicodeEncodeError:
+        raise InvalidPattern("it is not valid Unicode") from None
 
 
 @lru_cache(maxsize=1024)

@@ -1,61 +1,75 @@
-"""Every status that a row can have, one sentence each, and who may follow whom.
+"""Every status that a row can have, with one sentence each, and the transitions between them.
 
-The tables are the whole truth about transitions: `models.database.rows.move` and `Session.become` refuse anything that is not in
-them.
+`models.database.rows.move` and `Session.become` refuse every transition that these tables do not list.
 """
 
 SESSION = {
     "idle": "Nothing is queued, running or waiting; a message starts it. Left by a message or by being archived.",
     "running": "A turn or an allowed call is queued or being worked on, and no person is needed.",
-    "waiting": "At least one call needs a person or the client; siblings that do not may still run.",
-    "rescheduling": "The model failed in passing; the turn is queued again for later.",
-    "stopping": "An end was asked for; calls that were running are being told, and nothing new starts.",
-    "terminated": "Archived: it keeps its history and takes no more events.",
+    "waiting": "At least one call needs a person or the client; other calls may still run.",
+    "rescheduling": "The model failed for now; the turn is queued again for later.",
+    "stopping": "An end was requested; running calls are being stopped, and nothing new starts.",
+    "terminated": "Archived: the history stays, and no more events are accepted.",
 }
 
 TURN = {
     "queued": "Due at `due_at`; left by the claim of a worker, or by an interrupt.",
-    "running": "A worker holds its lease and talks to the model; a crash leaves it to the rescue sweep.",
-    "done": "Its reply is the checkpoint; its tool calls live on by themselves.",
-    "failed": "No reply could be had, or the reply ended the run; the session says why.",
-    "cancelled": "An interrupt came before its checkpoint; a reply in flight is discarded by the fence.",
+    "running": "A worker holds the lease and calls the model; after a crash the rescue sweep takes over.",
+    "done": "The reply is the checkpoint; its tool calls continue on their own.",
+    "failed": "The model gave no reply, or the reply ended the run; the session's events say why.",
+    "cancelled": "An interrupt came before the checkpoint; the fence discards a reply in flight.",
 }
 
 TOOL_CALL = {
-    "asked": "An approval is pending, before it runs or since it asked something; left by a decision, a grant, an expiry, an end.",
-    "queued": "Allowed, for a worker to claim, who judges it again: asked if a policy asks by then, done at once if cached.",
+    "asked": "An approval is pending, before the call runs or as its tool asks back; left by a decision, grant, expiry or end.",
+    "queued": "Allowed, for a worker to claim. The claim evaluates the policy again: asked if it now asks, done at once if cached.",
     "with_client": "Allowed, for the client to run; left by its result, its deadline or a cancellation.",
-    "running": "A worker holds its lease; its attempt row was committed before the effect.",
-    "unknown": "It began and nobody can say how it ended; a person settles it.",
-    "done": "It has a result, good or bad, from the tool, the client or a person.",
-    "answered": "A person answered in the tool's place; it never ran.",
-    "replaced": "A person changed its input after the client had seen it; another call runs in its place.",
-    "denied": "A person or the policy said no; it never ran.",
-    "expired": "Nobody decided in time, and it never ran; or its client gave no result in time, and nobody knows how far it came.",
-    "cancelled": "An interrupt or the run's end came first; or its worker was lost after one, and nobody knows how far it came.",
-    "refused": "Not a call that could be asked or run: unknown tool, bad input, turn limit, changed input.",
+    "running": "A worker holds the lease; the attempt row was committed before the effect.",
+    "unknown": "The call began and its end was never reported; a person settles it.",
+    "done": "The call has a result, good or bad, from the tool, the client or a person.",
+    "answered": "A person answered in the tool's place; the call never ran.",
+    "replaced": "A person edited the input after the client had seen it; another call runs instead.",
+    "denied": "A person or the policy denied the call; it never ran.",
+    "expired": "Nobody decided in time, and the call never ran; or the client gave no result in time, and its effect is unknown.",
+    "cancelled": "An interrupt or the run's end came first; or the worker was lost after one, and the call's effect is unknown.",
+    "refused": "The call could not be asked or run: unknown tool, bad input, turn limit, changed input.",
 }
 
 APPROVAL = {
-    "pending": "People can decide it until `expires_at`.",
-    "allowed": "A person let the call go on; or a grant did, or the deadline where its tool says so.",
-    "denied": "A person said no.",
+    "pending": "People can decide until `expires_at`.",
+    "allowed": "A person allowed the call; or a grant did, or the deadline if the tool's settings say so.",
+    "denied": "A person denied the call.",
     "expired": "The deadline passed first.",
-    "cancelled": "The question went away: an interrupt, an archived session.",
-    "answered": "A person answered in the tool's place, or said what became of a call whose outcome was unknown.",
+    "cancelled": "An interrupt or the archiving of the session withdrew the question.",
+    "answered": "A person answered in the tool's place, or reported the outcome of a call whose outcome was unknown.",
 }
 
 WORK = {
     "queued": "For a worker of its environment to poll for.",
     "starting": "Offered to a worker that has sent no heartbeat yet; offered again if none comes in time.",
-    "active": "A worker renews its lease by heartbeats; when they cease, it is offered again.",
-    "stopping": "Its worker was asked to end, and learns so by its next heartbeat.",
+    "active": "A worker renews the lease by heartbeats; when they cease, the work is offered again.",
+    "stopping": "The worker was asked to end; its next heartbeat's response says so.",
     "stopped": "Over; a session that needs a worker again gets new work.",
 }
 
-STATUSES = {"session": SESSION, "turn": TURN, "tool_call": TOOL_CALL, "approval": APPROVAL, "work": WORK}
+DELIVERY = {
+    "queued": "Due at `due_at`; left by the claim of a worker.",
+    "running": "A worker sends it; a crash leaves it to the rescue sweep.",
+    "done": "The endpoint answered with a 2xx.",
+    "failed": "No attempt was answered with a 2xx, and none is left; a person can have it sent again.",
+    "cancelled": "Its endpoint was disabled before it could be sent.",
+}
+
+STATUSES = {"delivery": DELIVERY, "session": SESSION, "turn": TURN, "tool_call": TOOL_CALL, "approval": APPROVAL, "work": WORK}
 
 TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
+    "delivery": {
+        "queued": frozenset({"running", "cancelled"}),
+        "running": frozenset({"done", "queued", "failed", "cancelled"}),
+        "done": frozenset({"queued"}),
+        "failed": frozenset({"queued"}),
+        "cancelled": frozenset({"queued"}),
+    },
     "session": {
         "idle": frozenset({"running", "terminated"}),
         "running": frozenset({"waiting", "rescheduling", "stopping", "idle"}),
@@ -103,12 +117,12 @@ TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
 }
 
 SETTLED = frozenset(name for name, after in TRANSITIONS["tool_call"].items() if not after)
-"""A call in one of these has its result, and the model can be told."""
+"""Final statuses: the call has a result for the model."""
 NEEDS_SOMEBODY = frozenset({"asked", "with_client", "unknown"})
-"""A call in one of these goes no further without a person or the client."""
+"""Statuses in which a call waits for a person or the client."""
 
 
 def check(table: str, old: str, new: str) -> None:
-    """Raise ValueError if `table` knows no way from status `old` to `new`: a mistake in our code, never a caller's."""
+    """Raise ValueError if `table` lists no transition from `old` to `new`. Only a fault in this code can cause it, no request."""
     if new not in TRANSITIONS[table][old]:
         raise ValueError(f"{table}: no transition from {old} to {new}")

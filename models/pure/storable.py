@@ -1,21 +1,17 @@
-"""Values that Postgres can store and a program can walk.
+"""Makes the values of models and tools storable. Postgres refuses NUL and lone surrogates, and deeply nested lists exhaust the
+stack of every recursive reader: the worker that judges them, or a page that shows them later."""
 
-Models and tools return NUL and lone surrogates, which Postgres refuses, and lists in lists in lists, on which a recursive reader
-runs out of stack: the worker that judges them, or a page that shows them.
-"""
-
-import json
 from typing import Any
 
 DEPTH = 60
-"""Levels of lists and objects in a call's input or a result's data. A request may have a few more, so that an input that was shown
-can come back edited."""
+"""Most levels of lists and objects in a call's input or a result's data. A request may have a few more, so that a person can
+return an edited input."""
 _KEPT = 100
-"""Levels of anything that is stored."""
+"""Most levels of any stored value."""
 
 
 def storable(value: Any, levels: int = _KEPT) -> Any:
-    """A JSON value with NUL, lone surrogates and what lies too deep replaced by U+FFFD; equal to `value` where there is none."""
+    """Return a JSON value with NUL, lone surrogates and parts that are nested too deeply replaced by U+FFFD."""
     if isinstance(value, str):
         if value.isprintable():
             return value
@@ -27,21 +23,9 @@ def storable(value: Any, levels: int = _KEPT) -> Any:
     return value
 
 
-def is_storable(value: Any) -> bool:
-    """True if Postgres can store the value as JSON and it has at most DEPTH levels."""
-    if is_deep(value):
-        return False
-    try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        text.encode()
-    except (ValueError, TypeError, RecursionError):
-        return False
-    return "\\u0000" not in text
-
-
 def is_deep(value: Any, levels: int = DEPTH) -> bool:
-    """Whether it has more levels of lists and objects."""
+    """True if the value has more than `levels` levels of lists and objects."""
     if not isinstance(value, list | dict):
         return False
-    inside = value.values() if isinstance(value, dict) else value
-    return not levels or any(is_deep(item, levels - 1) for item in inside)
+    items = value.values() if isinstance(value, dict) else value
+    return not levels or any(is_deep(item, levels - 1) for item in items)

@@ -1,4 +1,5 @@
-"""What the model is told after each kind of outcome: one place, so that each can be held to not inviting a retry."""
+"""The texts that the model, and sometimes a person, reads after each outcome. They stand in one place, so that a test can check
+that none invites a retry."""
 
 from models.pure.visible import visible
 
@@ -8,14 +9,14 @@ _MAYBE = "it may or may not have taken effect. Do not repeat it."
 
 
 def denied(message: str | None) -> str:
-    """A person said no."""
+    """A person denied the call."""
     if message:
         return f"The user denied this tool call and said: {message}\nIt was not run. {_ELSE}"
     return f"The user denied this tool call. It was not run. {_ELSE}"
 
 
 def denied_by_policy(rule: str) -> str:
-    """A rule said no."""
+    """A rule denied the call."""
     return f"This tool call is not permitted here ({rule}). It was not run. Do not repeat it; take another way."
 
 
@@ -28,7 +29,7 @@ def expired(seconds: float) -> str:
 
 
 def expired_note(seconds: float) -> str:
-    """The short form of the same, for the stored confirmation."""
+    """The short form of `expired`, for the stored confirmation."""
     return f"Expired: nobody decided within {_duration(seconds)}."
 
 
@@ -38,12 +39,12 @@ def client_silent(seconds: float) -> str:
 
 
 def ended_by_person(message: str | None) -> str:
-    """A person said no and ended the run, at this call."""
+    """A person denied the call and ended the run."""
     return f"The user denied this tool call and ended the run{f', saying: {message}' if message else ''}. It was not run."
 
 
 def edited(spelled: str) -> str:
-    """A person changed the input before the call ran; said before its result."""
+    """A person edited the input before the call ran. Stands before the call's result."""
     return (
         f"The user changed the input of this tool call before it ran, to: {spelled}\n"
         "That was done on purpose, and this is the result. Go on from it; do not repeat the call with the input that you proposed."
@@ -51,36 +52,36 @@ def edited(spelled: str) -> str:
 
 
 def replaced() -> str:
-    """The client's own runner: it drops a call whose input was changed. The model is never told this."""
+    """For the client's own runner, which drops a call whose input was edited. The model never reads this."""
     return "A person changed the input of this tool call. It was not run; another one takes its place."
 
 
 def answered() -> str:
-    """A person answered in the tool's place; said before the answer."""
+    """A person answered in the tool's place. Stands before the answer."""
     return "The user answered this tool call in the tool's place; the tool was not run. Take it as the result:"
 
 
 def asks_back(tool: str, server: str | None) -> str:
-    """People: a tool wants to know something before it goes on."""
+    """For people: a tool asks a question before it goes on."""
     return f"{f'{server}: ' if server else ''}{tool} asks before it goes on"
 
 
 def tool_changed(prompt: str) -> str:
-    """People: what is asked again, as the tool takes another input by now."""
+    """For people: the call is asked again, because the tool's schema has changed and the input no longer fits."""
     note = " (the tool has changed since this was asked: its input no longer fits; edit it or deny)"
     return prompt.removesuffix(note) + note
 
 
 def leads_to(prompt: str, places: list[str]) -> str:
-    """People: where the paths of a call lead by symbolic links."""
+    """For people: the places to which a call's paths lead by symbolic links."""
     start = prompt.partition(_LEADS)[0]
     return start + (_LEADS + ", ".join(map(visible, places)) + ")" if places else "")
 
 
 def question_denied(message: str | None) -> str:
-    """A tool asked back, and a person would not answer."""
-    said = f" and said: {message}\n" if message else ". "
-    return f"The user would not answer what this tool call asked before it could go on{said}It was not carried through. {_ELSE}"
+    """A tool asked back, and a person declined to answer."""
+    reason = f" and said: {message}\n" if message else ". "
+    return f"The user would not answer what this tool call asked before it could go on{reason}It was not carried through. {_ELSE}"
 
 
 def question_expired(seconds: float) -> str:
@@ -93,27 +94,27 @@ def question_expired(seconds: float) -> str:
 
 
 def cancelled_asking() -> str:
-    """The run was ended while a tool asked back."""
+    """The run ended while a tool's question was open."""
     return "This tool call asked the user something before it could go on, and the run was ended first: it was not carried through."
 
 
 def cancelled() -> str:
-    """The run was ended before the call was run."""
+    """The run ended before the call started."""
     return "This tool call was not run: the run was ended before it started."
 
 
 def one_at_a_time() -> str:
-    """The system prompt's last words, for an agent that is to call one tool at a time."""
+    """The end of the system prompt of an agent that calls one tool at a time."""
     return "Call one tool at a time: wait for its result before you call the next one."
 
 
 def turn_limit(limit: int) -> str:
-    """The run's last turn asked for tools."""
+    """The last turn that the limit allows called tools."""
     return f"Not run: turn limit. The run reached its limit of {limit} turns for one message."
 
 
 def unknown_tool(name: str) -> str:
-    """The model named a tool that it was not given."""
+    """The model called a tool that its agent does not have."""
     return f"There is no tool named {name!r} here. It was not run. Use one of the tools that you were given."
 
 
@@ -123,17 +124,17 @@ def invalid_input(problem: str) -> str:
 
 
 def changed_input() -> str:
-    """The input in the database is no longer what was decided."""
+    """The stored input differs from the one that was decided."""
     return "This tool call was stopped: its input is not the one that was approved. It was not run."
 
 
 def outcome_unknown() -> str:
-    """It began, and nobody will say how it ended."""
+    """The call began, and its end was never reported."""
     return f"This tool call was started and its end was never reported, so its outcome is unknown: {_MAYBE}"
 
 
 def given_up(message: str | None) -> str:
-    """A person gave up on a call whose outcome is unknown."""
+    """A person gave up on finding out a call's outcome."""
     note = f" The user said: {message}" if message else ""
     return f"This tool call was started, and its outcome could not be found out: {_MAYBE}{note}"
 
@@ -149,12 +150,12 @@ def left_out(kind: str) -> str:
 
 
 def failed_silently() -> str:
-    """An error without a word, which the model's API would not take."""
+    """An error without a message. The model's API refuses an empty text."""
     return "This tool call failed and gave no message."
 
 
 def stopped(reason: str) -> str:
-    """A tool that could not be carried out at all."""
+    """A call that failed for a reason outside its tool."""
     return f"This tool call failed: {reason}"
 
 

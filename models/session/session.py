@@ -16,8 +16,10 @@ from models.database.clock import NOW
 from models.database.rows import Db, Query, select
 from models.database.tables import Base
 from models.database.transactions import outbox
+from models.outbox.delivery import Caused, Delivery
 from models.policy.effective_tool import with_toolset
 from models.pure import states
+from models.pure.webhook_events import caused_by
 from models.session.event import Event
 from models.workspace.agent import AgentVersion
 from models.workspace.toolset import OF_SESSION
@@ -129,6 +131,7 @@ class Session(Base):
         db.insert_many(Event, [event.row for event in events])
         db.insert_many(Audit, acts)
         db.insert_many(AuditText, texts)
+        Delivery.cause(db, *(Caused(*caused) for event in events for caused in caused_by(event.type, event.body, self.id)))
 
     def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
         """Append an event. `queued` is for a user's message that no turn has read yet."""

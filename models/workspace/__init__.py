@@ -1,1 +1,1 @@
-"""A workspace and what belongs to it: keys, agents, environments, toolsets, remembered answers."""
+"""A workspace and its rows: keys, agents, environments, toolsets, stored answers to requests."""

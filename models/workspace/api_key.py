@@ -1,8 +1,8 @@
-"""API keys: who may ask, and for what. The secret is shown once and stored as its SHA-256.
+"""API keys and their scopes. A key's secret is shown once and stored as its SHA-256.
 
 | scope | allows |
 |---|---|
-| `read` | everything that changes nothing: lists, single rows, streams, waiting approvals |
+| `read` | every read: lists, single rows, streams, pending approvals |
 | `agents` | create, change and archive agents and environments; change the tools, policies and MCP servers of a session |
 | `sessions` | create, change, archive and delete sessions; send them messages, interrupts and results of client tools |
 | `environment` | poll for work of self-hosted environments, acknowledge, renew and stop it; post results of client tools |
@@ -10,9 +10,9 @@
 | `reveal` | see the secrets in approvals and events (`?reveal=true`), simulate policies over inputs with secrets; audited |
 | `admin` | change the workspace's policy; read, verify and export the audit |
 
-No scope contains another. A new key has `read`, `agents` and `sessions`: what a backend needs to run agents, and not
-the right to decide what they ask for. An environment key, for the SDK's `EnvironmentWorker`, has `read` and `environment`:
-of its whole workspace, or, bound to one environment, for what that environment's worker does there and for nothing else.
+No scope contains another. A new key has `read`, `agents` and `sessions`: enough for a backend that runs agents, without the right
+to decide approvals. An environment key, for the SDK's `EnvironmentWorker`, has `read` and `environment`. It serves the whole
+workspace, or, bound to one environment, only the routes and rows that this environment's worker needs.
 """
 
 from collections.abc import Sequence
@@ -36,10 +36,10 @@ from models.pure.networks import check_networks
 SCOPES = ("read", "agents", "sessions", "environment", "approvals", "reveal", "admin")
 DEFAULT_SCOPES = frozenset({"read", "agents", "sessions"})
 ENVIRONMENT_SCOPES = frozenset({"read", "environment"})
-"""Of a key that is bound to an environment."""
+"""The scopes of a key that is bound to an environment."""
 
 Status = Literal["active", "inactive", "expired", "archived"]
-"""As the SDK spells it; `archived` is revoked, for good."""
+"""The SDK's words. `archived` is a revoked key, which cannot be used again."""
 
 
 class ApiKey(Base):
@@ -55,15 +55,15 @@ class ApiKey(Base):
     hint: Mapped[str]
     """The secret's last four characters, to tell keys apart in a list."""
     environment_id: Mapped[str | None]
-    """The one environment that it serves. No foreign key: the row outlives the environment, and is revoked with it."""
+    """The one environment that the key serves. No foreign key, since the key's row outlives the environment: it is revoked then."""
     allowed_cidrs: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
-    """The networks that it may be used from; None is all."""
+    """The networks from which the key may be used; None stands for all."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     last_used_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """Written at most once a minute."""
     disabled_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """Since when it is switched off; it can be switched on again."""
+    """The time at which the key was switched off. It can be switched on again."""
     revoked_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
     @classmethod
@@ -79,10 +79,10 @@ class ApiKey(Base):
         allowed_cidrs: Sequence[str] | None = None,
         by: Principal | None = None,
     ) -> tuple["ApiKey", str]:
-        """A new key and its secret, which cannot be read again; with `environment_id`, bound to that environment.
+        """Create a key and return it with its secret, which cannot be read again. `environment_id` binds the key to an environment.
 
-        Raises Invalid on an unknown or empty set of scopes, an expiry in the past, what is no network, and an environment that is
-        none or has no workers of its own.
+        Raises Invalid for unknown or no scopes, an expiry in the past, a malformed network, and an environment that does not exist
+        or is not self-hosted.
         """
         now = clock.now(db)
         if expires_at is not None and expires_at <= now:
@@ -90,16 +90,12 @@ class ApiKey(Base):
         networks = check_networks(allowed_cidrs)
         if environment_id is not None:
             _check_bond(db, environment_id, scopes)
-        if scopes is None:
-            scopes = DEFAULT_SCOPES if environment_id is None else ENVIRONMENT_SCOPES
-        if not scopes or not scopes <= set(SCOPES):
-            raise Invalid("scopes", f"must be one or more of {', '.join(SCOPES)}.")
         secret = new_secret()
         row = cls(
             id=ids.new("key"),
             workspace_id=workspace_id,
             name=name,
-            scopes=[s for s in SCOPES if s in scopes],
+            scopes=_in_order(scopes, environment_id),
             secret_sha256=sha256(secret),
             hint=secret[-4:],
             environment_id=environment_id,
@@ -115,7 +111,7 @@ class ApiKey(Base):
         return row, secret
 
     def status(self, now: datetime) -> Status:
-        """What it is at `now`."""
+        """Return the key's status at `now`."""
         if self.revoked_at is not None:
             return "archived"
         if self.expires_at is not None and self.expires_at <= now:
@@ -124,7 +120,7 @@ class ApiKey(Base):
 
     @classmethod
     def find(cls, db: Db, key_id: str) -> "ApiKey":
-        """The key. Raises NotFound."""
+        """Return the key. Raises NotFound."""
         row = db.get(cls, key_id)
         if row is None:
             raise NotFound("api_key", key_id)
@@ -139,7 +135,7 @@ class ApiKey(Base):
 
     @classmethod
     def revoke(cls, db: Db, key_id: str, *, by: Principal) -> "ApiKey":
-        """End a key's life. Idempotent. Raises NotFound."""
+        """Revoke a key for good. Idempotent. Raises NotFound."""
         row = cls._lock(db, key_id)
         if row.revoked_at is None:
             row.revoked_at = clock.now(db)
@@ -164,7 +160,7 @@ class ApiKey(Base):
         if status == "archived":
             return cls.revoke(db, key_id, by=by)
         if status is not None and row.revoked_at is not None:
-            raise Invalid("status", "this key is archived, which is for good: create another one.")
+            raise Invalid("status", "this key is archived and cannot change any more: create another one.")
         if status is not None and (status == "inactive") != (row.disabled_at is not None):
             row.disabled_at = clock.now(db) if status == "inactive" else None
             acts.record(db, by, "api_key.disabled" if row.disabled_at else "api_key.enabled", row.id, {"name": Text(row.name)})
@@ -172,21 +168,22 @@ class ApiKey(Base):
 
     @classmethod
     def rotate(cls, db: Db, key_id: str, *, overlap: timedelta, by: Principal) -> tuple["ApiKey", str]:
-        """A new key with the old one's name, rights, limits and length of life, and its secret. The old one ends after `overlap`.
+        """Create a key with the old key's name, scopes, limits and lifetime; return it with its secret. The old key ends after
+        `overlap`.
 
-        Raises NotFound; Invalid if the old one opens nothing any more.
+        Raises NotFound; Invalid if the old key is not active.
         """
         old, now = cls._lock(db, key_id), clock.now(db)
         if old.status(now) != "active":
             raise Invalid("", f"This key is {old.status(now)}: only an active key can be rotated.")
-        lives = old.expires_at - old.created_at if old.expires_at else None
+        lifetime = old.expires_at - old.created_at if old.expires_at else None
         new, secret = cls.create(
             db,
             workspace_id=old.workspace_id,
             name=old.name,
             scopes=frozenset(old.scopes),
             environment_id=old.environment_id,
-            expires_at=now + lives if lives else None,
+            expires_at=now + lifetime if lifetime else None,
             allowed_cidrs=old.allowed_cidrs,
             by=by,
         )
@@ -197,17 +194,26 @@ class ApiKey(Base):
 
     @classmethod
     def revoke_all(cls, db: Db, environment_id: str, *, by: Principal) -> None:
-        """End the lives of the keys that are bound to an environment."""
+        """Revoke the keys that are bound to an environment."""
         for key in db.find(cls, "WHERE environment_id = %(id)s AND revoked_at IS NULL ORDER BY id", id=environment_id):
             cls.revoke(db, key.id, by=by)
 
 
+def _in_order(scopes: frozenset[str] | None, environment_id: str | None) -> list[str]:
+    """Return a new key's scopes, the default ones for None, in the order of SCOPES. Raises Invalid."""
+    if scopes is None:
+        scopes = DEFAULT_SCOPES if environment_id is None else ENVIRONMENT_SCOPES
+    if not scopes or not scopes <= set(SCOPES):
+        raise Invalid("scopes", f"must be one or more of {', '.join(SCOPES)}.")
+    return [scope for scope in SCOPES if scope in scopes]
+
+
 def _check_bond(db: Db, environment_id: str, scopes: frozenset[str] | None) -> None:
-    """Raise Invalid unless a key can be bound to this environment, which cannot go before the transaction ends."""
+    """Raise Invalid unless a key can be bound to this environment. A lock keeps the environment until the transaction ends."""
     if scopes not in {None, ENVIRONMENT_SCOPES}:
         raise Invalid("scopes", "of a key that is bound to an environment are read,environment: leave them out.")
     kind = db.value("SELECT config ->> 'type' FROM environment WHERE id = %(id)s FOR KEY SHARE", id=environment_id)
     if kind is None:
-        raise Invalid("environment", "there is none of this id in the workspace; GET /v1/environments lists those there are.")
+        raise Invalid("environment", "no environment of this workspace has this id; GET /v1/environments lists them.")
     if kind != "self_hosted":
-        raise Invalid("environment", "our own workers run the tools of this one: it needs no key. Bind to a self-hosted one.")
+        raise Invalid("environment", "Assent's own workers serve this environment, without a key. Name a self-hosted environment.")

@@ -1,4 +1,4 @@
-"""Environments: where the tools of a session run. Each workspace is born with one, `default`: our own workers."""
+"""Environments: where the tools of a session run. Each workspace starts with one, `default`, which is Assent's own workers."""
 
 from datetime import datetime
 from typing import Any
@@ -14,10 +14,11 @@ from models.database import clock, ids
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Conflict, Invalid, NotFound
+from models.outbox.delivery import Caused, Delivery
 from models.workspace.api_key import ApiKey
 
 BUILT_IN = "default"
-"""The name of the environment that every workspace is born with."""
+"""The name of the environment with which every workspace starts."""
 
 PACKAGES = ("apt", "cargo", "gem", "go", "npm", "pip")
 
@@ -26,13 +27,13 @@ WORKERS: dict[str, Any] = {
     "networking": {"type": "limited", "allow_mcp_servers": False, "allow_package_managers": False, "allowed_hosts": []},
     "packages": {"type": "packages", **{manager: [] for manager in PACKAGES}},
 }
-"""Our workers, without network and without installed packages."""
+"""Assent's own workers, without network and without installed packages."""
 SELF_HOSTED: dict[str, Any] = {"type": "self_hosted"}
-"""The client's own workers: they poll for work, run the built-in tools and post the results."""
+"""The client's own workers. They poll for work, run the built-in tools and post the results."""
 
 
 class Environment(Base):
-    """Where tools run. Archived ones take no new sessions; those that have any cannot be deleted."""
+    """An environment. An archived one refuses new sessions. One with sessions cannot be deleted."""
 
     __tablename__ = "environment"
 
@@ -41,7 +42,7 @@ class Environment(Base):
     name: Mapped[str]
     description: Mapped[str | None]
     config: Mapped[dict[str, Any]] = mapped_column(JSONB)
-    """The wire's `config`, in full."""
+    """The wire's `config`, with all its fields."""
     metadata_: Mapped[dict[str, str]] = mapped_column("metadata", JSONB)
     built_in: Mapped[bool]
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
@@ -61,12 +62,12 @@ class Environment(Base):
         metadata: dict[str, str] | None = None,
         self_hosted: bool = False,
     ) -> "Environment":
-        """A new environment of our workers, or of the client's, in the principal's workspace."""
+        """Create an environment in the principal's workspace, served by Assent's workers or, if `self_hosted`, by the client's."""
         return cls._insert(db, principal, name, description, metadata or {}, built_in=False, self_hosted=self_hosted)
 
     @classmethod
     def build_in(cls, db: Db, principal: Principal) -> "Environment":
-        """The environment that a workspace is born with."""
+        """Create the environment with which a workspace starts."""
         return cls._insert(db, principal, BUILT_IN, "Assent's own workers", {}, built_in=True)
 
     @classmethod
@@ -95,37 +96,38 @@ class Environment(Base):
         )
         db.insert(row)
         acts.record(db, principal, "environment.created", row.id, {"name": Text(name), "built_in": built_in})
+        Delivery.cause(db, Caused("environment.created", row.id))
         return row
 
     @classmethod
     def find(cls, db: Db, environment_id: str) -> "Environment":
-        """The environment as it is. Raises NotFound."""
+        """Return the environment. Raises NotFound."""
         return db.get(cls, environment_id) or _missing(environment_id)
 
     @classmethod
     def kept(cls, db: Db, environment_id: str) -> "Environment | None":
-        """The environment, kept from deletion until the transaction ends."""
+        """Return the environment, or None. A lock prevents its deletion until the transaction ends."""
         return db.first(cls, "WHERE id = %(id)s FOR KEY SHARE", id=environment_id)
 
     @classmethod
     def for_session(cls, db: Db, environment_id: str) -> "Environment":
-        """The environment, kept from deletion until the transaction ends. Raises Invalid if no session may have it."""
+        """Return the environment for a new session, locked like `kept`. Raises Invalid if it is missing or archived."""
         row = cls.kept(db, environment_id)
         if row is None:
-            raise Invalid("environment_id", "there is no such environment; GET /v1/environments lists those there are.")
+            raise Invalid("environment_id", "there is no such environment; GET /v1/environments lists them.")
         if row.archived_at:
             raise Invalid("environment_id", "this environment is archived; choose one that is not.")
         return row
 
     @classmethod
     def lock(cls, db: Db, environment_id: str) -> "Environment":
-        """The environment, locked for a change. Raises NotFound."""
+        """Return the environment, locked for a change. Raises NotFound."""
         return db.get(cls, environment_id, lock=True) or _missing(environment_id)
 
     def update(self, db: Db, principal: Principal, changes: dict[str, Any]) -> None:
-        """Set `name`, `description`, `metadata` (a patch; null and empty delete), as `changes` has them.
+        """Apply `changes` to `name`, `description` and `metadata` (a patch: null and empty values delete a pair).
 
-        Raises Conflict if it is archived, Invalid if `type` is given and is another than it has: its sessions rely on it.
+        Raises Conflict if the environment is archived. Raises Invalid if `type` differs, since its sessions depend on the type.
         """
         if self.archived_at:
             raise Conflict("An archived environment cannot be changed.")
@@ -142,34 +144,36 @@ class Environment(Base):
             setattr(self, key, value)
         self.updated_at = clock.now(db)
         acts.record(db, principal, "environment.updated", self.id, {"fields": sorted(k.rstrip("_") for k in new)})
+        Delivery.cause(db, Caused("environment.updated", self.id))
 
     def archive(self, db: Db, principal: Principal) -> None:
-        """No new sessions from now on; again is nothing. Raises Conflict for the built-in one."""
+        """Refuse new sessions from now on. Idempotent. Raises Conflict for the built-in environment."""
         self._refuse_built_in("archived")
         if self.archived_at is None:
             self.archived_at = self.updated_at = clock.now(db)
             acts.record(db, principal, "environment.archived", self.id, {"name": Text(self.name)})
+            Delivery.cause(db, Caused("environment.archived", self.id))
 
     def delete(self, db: Db, principal: Principal) -> None:
-        """Remove the row, and revoke its keys. Raises Conflict for the built-in one and while sessions refer to it."""
+        """Delete the row, and revoke its keys. Raises Conflict for the built-in environment, and while sessions refer to it."""
         self._refuse_built_in("deleted")
-        # A session is created under a share lock on this row, so one that appears now waits until this row is gone.
+        # Creating a session takes a share lock on this row, so a session that appears now waits until this row is deleted.
         db.get(Environment, self.id, lock=True)
         if db.rows("SELECT FROM session WHERE environment_id = %(id)s LIMIT 1", id=self.id):
             raise Conflict("Sessions refer to this environment: delete them first, or archive the environment instead.")
         ApiKey.revoke_all(db, self.id, by=principal)
         acts.record(db, principal, "environment.deleted", self.id, {"name": Text(self.name)})
+        Delivery.cause(db, Caused("environment.deleted", self.id))
         db.delete(self)
 
     @property
     def self_hosted(self) -> bool:
-        """Whether the client's own workers run the tools of its sessions."""
-        found: bool = self.config["type"] == "self_hosted"
-        return found
+        """True if the client's own workers run the tools of its sessions."""
+        return bool(self.config["type"] == "self_hosted")
 
-    def _refuse_built_in(self, done: str) -> None:
+    def _refuse_built_in(self, participle: str) -> None:
         if self.built_in:
-            raise Conflict(f"The built-in environment cannot be {done}.")
+            raise Conflict(f"The built-in environment cannot be {participle}.")
 
 
 def _missing(environment_id: str) -> Environment:

@@ -1,15 +1,16 @@
-"""The answers that were given, so that a request sent again gets its answer again.
+"""Stored answers, with which a repeated request is answered again.
 
 An answer is stored in the transaction of its effect.
 
-| request | found again by | for |
+| request | key of its answer | kept for |
 |---|---|---|
 | with `Idempotency-Key` | principal, method, path, key | 24 hours |
-| an SDK's, without a key, that means it once | principal, method, path, body | 10 minutes, by a retry |
-| an SDK's, without a key, that may be meant anew | the same | 10 minutes, by a retry, until it has come through |
+| of an SDK, without a key, whose repetition is always a retry | principal, method, path, body | 10 minutes, for a retry |
+| of an SDK, without a key, whose repetition may be a new request | the same | 10 minutes, for a retry, until its delivery |
 
-Two sessions of one agent, or two messages with the same words, are told apart only by what became of their answers: one that has
-come through to its client is nobody else's. So it is forgotten then (`came_through`), and a retry that meets one on its way waits.
+Two messages with the same text, or two sessions of one agent, have equal requests. Only the delivery of the answer tells a retry
+from a new request: a client that has received the answer does not retry. So an answer is deleted once it is delivered
+(`came_through`), and a retry waits while an answer may still be under way.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ from models.errors import Conflict
 KEY_SECONDS = 24 * 3600
 RETRY_SECONDS = 10 * 60
 ON_ITS_WAY_SECONDS = 2
-"""An answer that was not heard of for so long after it was given may be lost."""
+"""After this time without a sign of its delivery, an answer counts as lost."""
 
 
 class Answer(Base):
@@ -38,17 +39,17 @@ class Answer(Base):
     __tablename__ = "answer"
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    """SHA-256 of what the request is found again by; of one that may be meant anew, a new id."""
+    """SHA-256 of the answer's key; a new id if a repetition may be a new request."""
     slip: Mapped[str | None]
-    """SHA-256 of what a request that may be meant anew is found again by. Several may have the same."""
+    """SHA-256 of the answer's key if a repetition may be a new request. Several answers may share one."""
     workspace_id: Mapped[str]
     body_sha256: Mapped[str]
-    """Of the request's body."""
+    """SHA-256 of the request's body."""
     status: Mapped[int]
     text: Mapped[str]
     """The response's body as it was sent."""
     offered_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """When it was last given to one that may be meant anew."""
+    """The time at which the answer was last sent, if a repetition may be a new request."""
     expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (
@@ -58,14 +59,14 @@ class Answer(Base):
 
 
 class OnItsWay(Exception):
-    """An answer to the same request was given a moment ago: whether it comes through will be seen."""
+    """An equal request was answered a moment ago, and the answer may still arrive. Ask again later."""
 
     def __init__(self, asked_at: datetime) -> None:
         super().__init__(asked_at)
         self.asked_at = asked_at
 
 
-# Every POST runs one of the first two, and the third: spelled once, for building them costs more than sending them.
+# Every POST runs one of the first two statements, and the third.
 _ALONE = "SELECT pg_advisory_xact_lock(%(lock)s)"
 _BESIDE = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
 _KEEP = """
@@ -80,14 +81,15 @@ _FORGET = "SELECT assent_forget_answers(CAST(%(ids)s AS text[]))"
 
 @dataclass(frozen=True)
 class Slip:
-    """How a request is known again."""
+    """The key under which a request's answer is stored, and how it is looked up."""
 
     found_by: str
+    """SHA-256 of the answer's key."""
     body_sha256: str
     replays: bool
-    """Whether an answer from before may be this request's answer: it has a key, or says that it is a retry."""
+    """True if a stored answer may be this request's answer: the request has a key, or is marked as a retry."""
     anew: bool
-    """Whether the same request may be another one: it has no key, and its effect can be had twice."""
+    """True if an equal request may be a new one: it has no key, and its effect can happen twice."""
     seconds: int
     """How long the answer is kept."""
 
@@ -95,60 +97,60 @@ class Slip:
     def of(
         cls, principal: Principal, method: str, path: str, body: bytes, *, key: str | None, retry: int, once: bool = False
     ) -> "Slip":
-        """The slip of a request with this idempotency key, or of an SDK's without one, at its `retry`-th retry.
+        """Return the slip of a request with this idempotency key, or of an SDK's request without one, at its `retry`-th retry.
 
-        `once`: whoever sends it twice means it once.
+        `once`: a repetition of this request is always a retry.
         """
         body_sha256 = hashlib.sha256(body).hexdigest()
         kind, by = ("key", key) if key is not None else ("body", body_sha256)
-        said = "\n".join((principal.workspace_id, str(principal), method, path, kind, by))
-        found_by = hashlib.sha256(said.encode()).hexdigest()
+        answer_key = "\n".join((principal.workspace_id, str(principal), method, path, kind, by))
+        found_by = hashlib.sha256(answer_key.encode()).hexdigest()
         if key is not None:
             return cls(found_by, body_sha256, replays=True, anew=False, seconds=KEY_SECONDS)
         return cls(found_by, body_sha256, replays=retry > 0, anew=not once, seconds=RETRY_SECONDS)
 
     def find(self, db: Db, asked_at: datetime | None = None) -> Answer | None:
-        """The answer given before, if this request is the same again; while the other is under way this waits for it.
+        """Return the stored answer if this request repeats another. Waits while the other request is being processed.
 
-        Raises Conflict when the key was used with another body; OnItsWay when it is too early to say: ask again in a moment, then
-        with its `asked_at`.
+        Raises Conflict if the key was used with another body. Raises OnItsWay if an answer may still be under way: call again a
+        moment later, with the exception's `asked_at`.
         """
-        # First tries are not each other's affair.
+        # First attempts share the lock, so that they do not wait for each other.
         lock = int.from_bytes(bytes.fromhex(self.found_by)[:8], signed=True)
         db.write(_ALONE if self.replays else _BESIDE, lock=lock)
         if not self.replays:
             return None
         if self.anew:
             return self._lost(db, asked_at or clock.now(db))
-        found = db.first(Answer, f"WHERE id = %(id)s AND expires_at > {clock.STARTED}", id=self.found_by)
-        if found and found.body_sha256 != self.body_sha256:
+        answer = db.first(Answer, f"WHERE id = %(id)s AND expires_at > {clock.STARTED}", id=self.found_by)
+        if answer and answer.body_sha256 != self.body_sha256:
             raise Conflict("Idempotency-Key: this key was used with another body; use a new key for a new request.")
-        return found
+        return answer
 
     def _lost(self, db: Db, asked_at: datetime) -> Answer | None:
-        """The one that may be lost for the longest time. What was first given after `asked_at` is the answer to another request."""
+        """Return the answer that counts as lost for the longest time. Answers stored after `asked_at` belong to other requests."""
         mine = f"WHERE slip = %(slip)s AND expires_at > {clock.STARTED} AND expires_at - %(kept)s <= %(asked_at)s"
-        # Locked: it may be forgotten just now.
+        # Locked, since `came_through` may be deleting it.
         oldest = f"{mine} ORDER BY offered_at LIMIT 1 FOR UPDATE"
-        found = db.first(Answer, oldest, slip=self.found_by, kept=timedelta(seconds=self.seconds), asked_at=asked_at)
-        if found is None:
+        answer = db.first(Answer, oldest, slip=self.found_by, kept=timedelta(seconds=self.seconds), asked_at=asked_at)
+        if answer is None:
             return None
         now = clock.now(db)
-        assert found.offered_at, "it was given"
-        if found.offered_at > now - timedelta(seconds=ON_ITS_WAY_SECONDS):
+        assert answer.offered_at, "an answer with a slip was sent"
+        if answer.offered_at > now - timedelta(seconds=ON_ITS_WAY_SECONDS):
             raise OnItsWay(asked_at)
-        found.offered_at = now
-        return found
+        answer.offered_at = now
+        return answer
 
     def keep(self, db: Db, principal: Principal, status: int, text: str) -> str:
-        """Store the answer, in the transaction of its effect; its id."""
+        """Store the answer, in the transaction of its effect. Returns its id."""
         row_id, slip = (ids.new("answ"), self.found_by) if self.anew else (self.found_by, None)
-        said = {"id": row_id, "slip": slip, "workspace": principal.workspace_id, "body": self.body_sha256, "anew": self.anew}
-        db.write(_KEEP, **said, status=status, text=text, kept=timedelta(seconds=self.seconds))
+        values = {"id": row_id, "slip": slip, "workspace": principal.workspace_id, "body": self.body_sha256, "anew": self.anew}
+        db.write(_KEEP, **values, status=status, text=text, kept=timedelta(seconds=self.seconds))
         return row_id
 
 
 def came_through(answer_ids: list[str]) -> None:
-    """Forget answers to requests that may be meant anew: their clients have them."""
+    """Delete answers that their clients have received."""
     with transaction() as db:
         db.rows(_FORGET, ids=answer_ids)

@@ -1,6 +1,6 @@
-"""API keys at the door: whose secret it is, asked of the database every few seconds, and that it was used.
+"""Looks up the API key of a request, and writes its last use. A process caches each key for a few seconds.
 
-The workspace is not known before, so functions of the database look over all of them.
+The workspace is unknown before the look-up, so functions of the database search all workspaces.
 """
 
 import logging
@@ -18,10 +18,10 @@ from models.pure.networks import contains
 log = logging.getLogger(__name__)
 
 CACHE_SECONDS = 3.0
-"""How long a process trusts a key it has seen: a revoked key is refused everywhere after this time at the latest."""
+"""How long a process trusts a cached key. After this time, every process refuses a revoked key."""
 _CACHE_SIZE = 10_000
 USED_SECONDS = 60.0
-"""How often a key's use is written, at most."""
+"""Shortest time between two writes of a key's last use."""
 _USED = """
     UPDATE api_key SET last_used_at = assent_now() WHERE id IN (
         SELECT id FROM api_key WHERE id = %(id)s AND (last_used_at IS NULL OR last_used_at <= assent_now() - %(pause)s)
@@ -34,35 +34,37 @@ _GOOD = "SELECT * FROM assent_good_keys(CAST(%(ids)s AS text[]))"
 
 @dataclass(frozen=True)
 class Bound(Principal):
-    """A key that serves one environment. It opens the routes of an environment's worker, and there only what is of this one."""
+    """A key that is bound to one environment. It opens only the routes of an environment's worker, and there only its rows."""
 
     environment_id: str = ""
 
 
 class AddressRefused(Exception):
-    """The key is good, but not from this address."""
+    """The key is valid, but not from this address."""
 
 
 _known: dict[str, tuple[Principal, tuple[str, ...], float]] = {}
-"""By the secret's hash: the principal, its networks (none: all), and until when this process believes it."""
-_asking: dict[str, threading.Lock] = {}
+"""By the secret's hash: the principal, its networks (empty: all), and the end of the cache's time."""
+_lookups: dict[str, threading.Lock] = {}
+"""Look-ups that are running, by the secret's hash."""
 _used: dict[str, float] = {}
 """When this process last wrote that a key was used."""
 
 
 def authenticate(secret: str, address: str | None) -> Principal | None:
-    """The principal that holds this secret, or None if nobody does (any more). Asks the database at most every CACHE_SECONDS.
+    """Return the principal of this secret, or None for an unknown, ended or revoked key. Reads the database at most every
+    CACHE_SECONDS.
 
-    Raises AddressRefused if the key is limited to networks that `address` is not in.
+    Raises AddressRefused if the key's networks do not contain `address`.
     """
     if not well_formed(secret):
         return None
     digest = sha256(secret)
-    # Of a thousand requests that find the memory too old at once, one asks again and the others wait for it.
+    # Of many requests that find the cache expired at the same time, one reads the database and the others wait for it.
     if (known := _remembered(digest)) is None:
-        with _asking.setdefault(digest, threading.Lock()):
+        with _lookups.setdefault(digest, threading.Lock()):
             known = _remembered(digest) or _ask(digest)
-        _asking.pop(digest, None)
+        _lookups.pop(digest, None)
     if known is None:
         return None
     principal, networks = known
@@ -73,7 +75,7 @@ def authenticate(secret: str, address: str | None) -> Principal | None:
 
 
 def seen(secret: str) -> bool:
-    """True if this process has known the secret as a key's, even if that is too long ago to trust it without a look-up."""
+    """True if this process has ever accepted the secret as a key's, even if the cache has expired."""
     return sha256(secret) in _known
 
 
@@ -83,25 +85,25 @@ def _remembered(digest: str) -> tuple[Principal, tuple[str, ...]] | None:
 
 
 def _ask(digest: str) -> tuple[Principal, tuple[str, ...]] | None:
-    asked = time.monotonic()
+    started = time.monotonic()
     with transaction() as db:
-        found = db.rows(_FIND, digest=digest)
-    if not found:
+        rows = db.rows(_FIND, digest=digest)
+    if not rows:
         _known.pop(digest, None)
         return None
-    [(key_id, workspace_id, scopes, environment_id, allowed_cidrs)] = found
+    [(key_id, workspace_id, scopes, environment_id, allowed_cidrs)] = rows
     principal = Principal("api_key", key_id, workspace_id, frozenset(scopes))
     if environment_id is not None:
         principal = Bound(principal.kind, principal.id, principal.workspace_id, principal.scopes, None, environment_id)
     if len(_known) >= _CACHE_SIZE:
         _known.clear()
     networks = tuple(allowed_cidrs or ())
-    _known[digest] = (principal, networks, asked + CACHE_SECONDS)
+    _known[digest] = (principal, networks, started + CACHE_SECONDS)
     return principal, networks
 
 
 def _note_use(principal: Principal) -> None:
-    """Write that the key was used, in a transaction of its own. No request waits for a locked row, or fails because of this."""
+    """Write the key's last use, in a transaction of its own. A locked row is skipped, and a failure is only logged."""
     now = time.monotonic()
     if now - _used.get(principal.id, float("-inf")) < USED_SECONDS:
         return
@@ -116,11 +118,11 @@ def _note_use(principal: Principal) -> None:
 
 
 def good(db: Db, key_ids: list[str]) -> set[str]:
-    """Those of the keys, of any workspace, that still open something, by a function of the database."""
+    """Return the ids of those keys, in any workspace, that are still valid."""
     return {key_id for (key_id,) in db.rows(_GOOD, ids=key_ids)}
 
 
 def forget() -> None:
-    """Empty this process's memory of keys (tests)."""
+    """Clear this process's cache, for tests."""
     _known.clear()
     _used.clear()

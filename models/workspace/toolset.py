@@ -1,13 +1,13 @@
-"""What tools there are behind an address, as their own side says it.
+"""The tools behind each address, as the toolset or MCP server describes them.
 
-| table | an address is | told by |
+| table | address | written by |
 |---|---|---|
 | `toolset` | `assent:<name>`: a toolset or MCP server of the operator's, the same for all workspaces | workers that have it |
-| `listing` | the URL of an MCP server that a client named, per workspace | turns that asked it |
+| `listing` | the URL of an MCP server that a client named, per workspace | turns that list its tools |
 
 Each tool is an entry: `{"name", "description", "input_schema", "effect", "idempotent", "seconds", "prompt", "cache", "policy",
-"queue", "workdir", "annotations"}`, and perhaps `title` and `output_schema`. Agents only name the server; what its tools are is
-read here, by every transaction that judges a call.
+"queue", "workdir", "annotations"}`, optionally with `title` and `output_schema`. An agent names only the server. Every transaction
+that judges a call reads the server's tools here.
 """
 
 import json
@@ -30,15 +30,15 @@ from models.pure.naming import OURS
 from models.settings import settings
 
 OF_SESSION = "session"
-"""The toolset of what a session's agent needs to work with the session: reading long results. Every tools worker has it."""
+"""The toolset with which an agent reads its own session, such as long results. Every tools worker has it."""
 SEEN_SECONDS = 150
-"""A toolset that no worker has announced for so long is with nobody."""
+"""After this time without an announcement, no worker counts as having the toolset."""
 
 Entry = Mapping[str, Any]
 
 
 class Toolset(Base):
-    """A toolset of the operator's, announced by the workers that have it."""
+    """A toolset of the operator's. The workers that have it announce it."""
 
     __tablename__ = "toolset"
 
@@ -46,11 +46,11 @@ class Toolset(Base):
     tools: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
     digest: Mapped[str]
     workspaces: Mapped[list[str] | None] = mapped_column(ARRAY(sa.Text))
-    """The only workspaces that may use it; None is all. A policy of the database hides the row from all others."""
+    """The only workspaces that may use it; None stands for all. Row-level security hides the row from other workspaces."""
     announced_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
-    """When its tools were last said."""
+    """When a worker last announced its tools."""
     seen_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
-    """When a worker last said that it has them."""
+    """When a worker last reported that it has the toolset."""
 
 
 class Listing(Base):
@@ -63,58 +63,58 @@ class Listing(Base):
     tools: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
     digest: Mapped[str]
     listed_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
-    """When the server was asked for them."""
+    """When the tools were requested from the server."""
     changed_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """When it last said that they change."""
+    """When the server last notified a change of its tools."""
 
     __table_args__ = (sa.Index("listing_of_url", "url"),)
 
 
 @dataclass(frozen=True)
 class Listed:
-    """The tools behind one address, as last told. Equal for the same tools."""
+    """The last known tools behind one address. Equal if the tools are equal."""
 
     address: str
     digest: str
     tools: tuple[Entry, ...] = field(compare=False)
     age: float | None = field(compare=False, default=None)
-    """Seconds since they were told; None for `assent:` addresses, whose workers tell of changes themselves."""
+    """Seconds since the tools were listed; None for `assent:` addresses, whose workers announce changes themselves."""
 
     def entry(self, tool: str | None) -> Entry | None:
-        """One of them."""
+        """Return the entry of a tool, or None."""
         return next((entry for entry in self.tools if entry["name"] == tool), None)
 
 
-# Both go over all workspaces, so functions of the database do them.
+# A toolset serves all workspaces, so a function of the database writes its row.
 _ANNOUNCE = "SELECT assent_announce_toolsets(CAST(%(announced)s AS jsonb), %(only_seen)s, %(seconds)s)"
 
 _STALE = 1e9
-"""The age of a listing whose server has said since that it changed."""
+"""The age of a listing whose server has notified a change since."""
 _ROOM = 20_000_000
-"""Characters of JSON; as Python has it, that is some seven times as many bytes."""
+"""Size of the cache in characters of JSON. The objects take about seven times as many bytes."""
 _room = _ROOM
 _kept: dict[str, tuple[Entry, ...]] = {}
-"""Tools by their digest, as this process has read them before."""
+"""This process's cache: tools by their digest."""
 
 
 def listed(db: Db, agent: Mapping[str, Any]) -> dict[str, Listed]:
-    """What is known of the agent's MCP servers, by the agent's names for them. A server that nobody told about is missing."""
+    """Return the known tools of the agent's MCP servers, by the agent's names for the servers. Leaves out unknown servers."""
     addresses = {server["name"]: server["url"] for server in agent.get("mcp_servers") or ()}
     if not addresses:
         return {}
-    found = _read(db, set(addresses.values()))
-    return {name: found[address] for name, address in addresses.items() if address in found}
+    known = _read(db, set(addresses.values()))
+    return {name: known[address] for name, address in addresses.items() if address in known}
 
 
 def entry_of(db: Db, address: str, tool: str) -> Entry | None:
-    """What is known of one tool."""
-    found = _read(db, {address}).get(address)
-    return found.entry(tool) if found else None
+    """Return the entry of one tool, or None."""
+    server = _read(db, {address}).get(address)
+    return server.entry(tool) if server else None
 
 
 def announce(toolsets: Mapping[str, Iterable[Entry]], *, only_seen: bool = False) -> None:
-    """A worker says which toolsets it has. `only_seen`: it said so before; what another one has said since stays as it is, while
-    that one lives."""
+    """Store the toolsets that this worker has. `only_seen` repeats an earlier announcement: tools that another worker has announced
+    since stay, while that worker still announces them."""
     rows = []
     for name, tools in toolsets.items():
         entries = [dict(entry) for entry in tools]
@@ -125,7 +125,8 @@ def announce(toolsets: Mapping[str, Iterable[Entry]], *, only_seen: bool = False
 
 
 def keep_listing(workspace_id: str, url: str, ask: Callable[[], list[dict[str, Any]]]) -> None:
-    """Ask an MCP server for its tools, and keep them as of before it was asked: a change that it tells of meanwhile counts."""
+    """Store the tools that `ask` gets from an MCP server. The listing carries the time before the request, so that a change that
+    is notified during the request marks it as stale."""
     with transaction(workspace_id) as db:
         asked_at = clock.now(db)
     tools = ask()
@@ -142,41 +143,41 @@ _KEEP = """
 
 
 def mark_stale(url: str) -> None:
-    """An MCP server has said that its tools changed: the next turn of whoever uses it asks it."""
+    """Note that an MCP server's tools changed. The next turn that uses the server lists them again."""
     with transaction() as db:
         db.rows("SELECT assent_listing_changed(%(url)s)", url=url)
 
 
 def known(db: Db, address: str) -> bool:
-    """Whether a worker ever announced this `assent:` address."""
+    """True if a worker ever announced this `assent:` address."""
     return db.get(Toolset, address.removeprefix(OURS)) is not None
 
 
 def names(db: Db) -> list[str]:
-    """The operator's toolsets, by name."""
+    """Return the names of the operator's toolsets."""
     return [name for (name,) in db.rows("SELECT name FROM toolset ORDER BY name")]
 
 
-def missing(db: Db, wanted: Iterable[str]) -> list[str]:
-    """Those of the addresses that no worker has at present."""
-    ours = {address for address in wanted if address.startswith(OURS)}
+def missing(db: Db, addresses: Iterable[str]) -> list[str]:
+    """Return those of the `assent:` addresses that no worker has at present."""
+    ours = {address for address in addresses if address.startswith(OURS)}
     seen = f"SELECT name FROM toolset WHERE seen_at > {clock.STARTED} - interval '{SEEN_SECONDS} seconds'"  # noqa: S608
     return sorted(ours - {OURS + name for (name,) in db.rows(seen)})
 
 
 def _read(db: Db, addresses: set[str]) -> dict[str, Listed]:
-    """What is known of these. What this process has read before is not read again."""
-    found: dict[str, Listed] = {}
-    for address, told, age in _rows(db, addresses, ""):
-        if told in _kept:
-            found[address] = Listed(address, told, _kept[told], age)
-    for address, told, age, tools in _rows(db, addresses - found.keys(), ", tools"):
-        found[address] = Listed(address, told, _keep(told, tools), age)
-    return found
+    """Return the known tools behind these addresses. Tools in the cache are not read again."""
+    known: dict[str, Listed] = {}
+    for address, tools_digest, age in _rows(db, addresses, ""):
+        if tools_digest in _kept:
+            known[address] = Listed(address, tools_digest, _kept[tools_digest], age)
+    for address, tools_digest, age, tools in _rows(db, addresses - known.keys(), ", tools"):
+        known[address] = Listed(address, tools_digest, _keep(tools_digest, tools), age)
+    return known
 
 
 def _rows(db: Db, addresses: Iterable[str], more: str) -> Iterator[Any]:
-    """Address, digest and age of each that is known, with one column `more`."""
+    """Yield address, digest and age of each known address, and the column `more`."""
     ours = [address.removeprefix(OURS) for address in addresses if address.startswith(OURS)]
     urls = [address for address in addresses if not address.startswith(OURS)]
     if ours:
@@ -187,13 +188,13 @@ def _rows(db: Db, addresses: Iterable[str], more: str) -> Iterator[Any]:
         yield from db.rows(f"SELECT url, digest, {age}{more} FROM listing WHERE url = ANY(%(urls)s)", urls=urls)  # noqa: S608
 
 
-def _keep(told: str, tools: list[dict[str, Any]]) -> tuple[Entry, ...]:
-    """Remember tools by their digest, as long as there is room."""
-    global _room  # noqa: PLW0603 - of this process
+def _keep(tools_digest: str, tools: list[dict[str, Any]]) -> tuple[Entry, ...]:
+    """Cache tools by their digest. A full cache is cleared first."""
+    global _room  # noqa: PLW0603 - the process's cache
     size = len(json.dumps(tools))
     if size > _room:
         _kept.clear()
         _room = _ROOM
     _room -= size
-    kept = _kept[told] = tuple(tools)
+    kept = _kept[tools_digest] = tuple(tools)
     return kept

@@ -1,4 +1,4 @@
-"""Workspaces: a tenant. Its row is the head of the audit chain for all that happens outside sessions."""
+"""Workspaces, the tenants. A workspace's row carries the head of the audit chain for acts outside sessions."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -25,23 +25,23 @@ class Workspace(Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
-    """The id once more, so that one policy fits every table."""
+    """Equals `id`, so that the same row-level policy fits every table."""
     name: Mapped[str]
     policy: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """A permission policy over all agents, as `models.pure.policy.spelled` says it."""
+    """The permission policy for all agents, as `models.pure.policy.spelled` returns it."""
     approval: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """How people are asked where neither tool nor agent says it."""
+    """The approval settings for fields that neither tool nor agent sets."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     audit_head: Mapped[str] = mapped_column(default="")
     seal_alarm: Mapped[str | None]
-    """Why the sealer refuses to sign the workspace's audit, if so: for `/readyz`."""
+    """Why the sealer refuses to sign the workspace's audit, for `/readyz`; None if it does not."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (sa.CheckConstraint("workspace_id = id", name="workspace_is_its_own"),)
 
     @classmethod
     def create(cls, db: Db, name: str, *, by: Principal | None = None) -> "Workspace":
-        """The workspace that this transaction was opened for, with its built-in environment.
+        """Create the workspace for which this transaction was opened, with its built-in environment.
 
         Row-level security lets a transaction write only its own workspace, so open it with the new id:
 
@@ -61,14 +61,14 @@ class Workspace(Base):
 
     @staticmethod
     def policies(db: Db) -> dict[str, Any]:
-        """`{"policy": ..., "approval": ...}` of the transaction's workspace, as `models.policy.ruling` takes it."""
+        """Return `{"policy": ..., "approval": ...}` of the transaction's workspace, for `models.policy.ruling`."""
         return as_policies(db.read(POLICIES)[0])
 
     @classmethod
     def change_policies(cls, db: Db, principal: Principal, changes: Mapping[str, Any]) -> "Workspace":
-        """Set `policy` and `approval` as `changes` has them, for all calls from now on. What changes nothing is nothing."""
+        """Apply `changes` to `policy` and `approval`, for all calls from now on. Equal values change nothing."""
         row = db.get_one(cls, principal.workspace_id, lock=True)
-        # Not by Python's equality, to which 1 is True.
+        # Compared in canonical form, since 1 and True are equal in Python.
         new = {name: value for name, value in changes.items() if canonical(value) != canonical(getattr(row, name))}
         changed = {
             f"{name}.{which}": Text(spelled(policy))
@@ -83,10 +83,10 @@ class Workspace(Base):
 
 
 POLICIES = Statement("SELECT policy, approval FROM workspace WHERE id = current_setting('assent.workspace')", {})
-"""To be asked with others."""
+"""Reads the policies. Can share a round trip with other statements."""
 
 
-def as_policies(answer: list[tuple[Any, ...]]) -> dict[str, Any]:
-    """What POLICIES was answered."""
-    [(policy, approval)] = answer
+def as_policies(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
+    """Return the rows of POLICIES as `Workspace.policies` does."""
+    [(policy, approval)] = rows
     return {"policy": policy, "approval": approval}

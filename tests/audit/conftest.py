@@ -28,14 +28,13 @@ def heads_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def key(database_urls: object, heads_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[seal_key.PublicKey]:
+def key(private_key: str, database_urls: object, heads_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[seal_key.PublicKey]:
     """The public half of the key that seals are signed with."""
-    private = seal_key.make()
     signed_heads.make(heads_file)
-    monkeypatch.setenv("ASSENT_AUDIT_KEY", private)
+    monkeypatch.setenv("ASSENT_AUDIT_KEY", private_key)
     monkeypatch.setenv("ASSENT_AUDIT_HEADS_FILE", str(heads_file))
     settings.cache_clear()
-    yield seal_key.read_private(private).public
+    yield seal_key.read_private(private_key).public
     monkeypatch.undo()
     settings.cache_clear()
 

@@ -181,7 +181,7 @@ def test_a_key_comes_with_a_file_for_the_sealer_which_only_an_operator_makes_ane
     sweep.run()
     assert "trust-heads" in (signer.alarm(stage.workspace_id) or "")
     refused = run("trust-heads", "--workspace", stage.workspace_id)
-    assert "Is that past verified?" in refused.output
+    assert "Have you verified that audit?" in refused.output
     assert not heads.exists()
     trusted = run("trust-heads", "--yes")
     assert f"{stage.workspace_id}: the kept head was none" in trusted.output
@@ -195,4 +195,4 @@ def test_what_was_unsigned_before_the_key_is_excused_by_its_time(
     result = offline(export, monkeypatch, "--public-key", key.text, "--signed-since", "2020-01-01")
     assert result.exit_code == 0, result.output
     assert "Signed since 2020-01-01T00:00:00+00:00, as the verification was told" in result.output
-    assert "is no time" in offline(export, monkeypatch, "--signed-since", "lately").output
+    assert "is not a time" in offline(export, monkeypatch, "--signed-since", "lately").output

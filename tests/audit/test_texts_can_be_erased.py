@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from audit.tampering import Intruder, named, sealed, verified
 from click.testing import CliRunner
-from doors.served import Caller, bad, good, key, served
+from doors.served import Caller, bad, good, key
 from rows.stage import Stage, call, rules
 
 from api.cli.main import main
@@ -198,9 +198,9 @@ def test_the_command_erases_after_a_question(stage: Stage, session_id: str) -> N
     assert any("erased by person:" in note for note in verified(stage).notes)
 
 
-def test_the_api_shows_and_erases_texts(stage: Stage, redis_url: str, tmp_path: Path) -> None:
+def test_the_api_shows_and_erases_texts(stage: Stage, api: str) -> None:
     session_id = denied(stage)
-    with served(tmp_path / "log") as url, Caller(url, key(stage)) as caller, Caller(url, key(stage, "read", "approvals")) as other:
+    with Caller(api, key(stage)) as caller, Caller(api, key(stage, "read", "approvals")) as other:
         query = {"session_id": session_id, "action": "approval.decided"}
         [shown] = good(caller.get("/v1/audit", params=query))["data"]
         assert shown["texts"] == {"deny_message": REASON}

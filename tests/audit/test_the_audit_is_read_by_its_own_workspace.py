@@ -2,23 +2,17 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from audit.tampering import Intruder, act, sealed
-from doors.served import Caller, bad, good, key, served
+from doors.served import Caller, bad, good, key
 from rows.stage import Stage
 
 from models.audit import seal_key, verifying
 from models.audit.seal_key import PublicKey
 
-
-@pytest.fixture
-def api(stage: Stage, key: PublicKey, redis_url: str, tmp_path: Path) -> Iterator[str]:
-    """The API's address; its key is the one that signs here."""
-    with served(tmp_path / "log") as url:
-        yield url
+pytestmark = pytest.mark.usefixtures("key")
 
 
 @pytest.fixture
@@ -84,7 +78,7 @@ def test_it_is_verified_over_http(caller: Caller, stage: Stage, key: PublicKey, 
     assert good(caller.get("/v1/audit/verify", params={"session_id": other}))["intact"]
 
 
-def test_more_than_one_request_can_verify_is_refused_with_the_remedy(caller: Caller, stage: Stage) -> None:
+def test_more_than_one_request_can_verify_is_refused_with_the_remedy() -> None:
     from api import audit
 
     items = iter([verifying.Head("c", 1, "")] * 3)

@@ -78,13 +78,17 @@ class Journey:
     def until(self, condition: Callable[[Seen], Any], seconds: float = 20) -> Seen:
         """Wait until `condition` holds for the session, the beat beating. Check its invariants at each look.
 
+        Fails after so many seconds without progress: a step of a session may start processes, which a busy machine delays.
+
         Without a beat a hint that Redis lost is sent again, as the dispatch sweep promises; nothing else is repaired.
         """
-        start = time.monotonic()
+        start, before = time.monotonic(), ""
         while True:
             seen = check_invariants(self.stage.workspace_id, self.session_id)
             if condition(seen):
                 return seen
+            if (now := spell(seen)) != before:
+                start, before = time.monotonic(), now
             waited = time.monotonic() - start
             assert waited < seconds, f"stuck: {spell(seen)}"
             if self.beats:

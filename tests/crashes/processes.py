@@ -29,10 +29,24 @@ def patched_early(words: list[str]) -> list[str]:
 
 CELERY = [sys.executable, "-m", "celery", "-A", "workers", "worker", "-l", "INFO"]
 WORKER = [*CELERY, "--without-gossip", "--without-mingle", "--without-heartbeat"]
-CRASHING = [*WORKER, "--include", "workers.tools.mcp.calling,workers.tools.mcp.listing,crashes.points"]
-CRASHING += ["-P", "prefork", "-c", "3", "-Q", "turns,tools,sweeps", "--max-tasks-per-child", "1000000"]
-"""All queues on processes: at a crash point one of them dies, and the pool starts another. Otherwise none ever ends. What calls of
-MCP servers take is loaded before they are forked, as `sources.preload` does."""
+LOADED = "workers.providers.anthropic,workers.tools.mcp.calling,workers.tools.mcp.listing,crashes.points"
+CRASHING = [
+    *WORKER,
+    "--include",
+    LOADED,
+    "-P",
+    "prefork",
+    "-c",
+    "3",
+    "-Q",
+    "turns,tools,sweeps",
+    "--max-tasks-per-child",
+    "1000000",
+]
+"""All queues on processes. At a crash point one process dies, and the pool forks another; otherwise no process ends.
+
+`LOADED` names what the main process imports before it forks. Each new process would otherwise import the model's SDK again.
+"""
 TURNS = [*patched_early(WORKER), "-P", "gevent", "-c", "20", "-Q", "turns,sweeps"]
 TOOLS = [*WORKER, "-P", "prefork", "-c", "2", "-Q", "tools"]
 

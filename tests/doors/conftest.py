@@ -1,26 +1,17 @@
 """The API in a process of its own, a workspace per test, and hands on both sides of it."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from anthropic import Anthropic
 from doors.browser import Inbox, chromium
-from doors.served import Caller, key, served
+from doors.served import Caller, key
 from doors.waiting import approval_of, asked
 from playwright.sync_api import Browser
 from rows.stage import Stage
 
 from models.session.tool_call import ToolCall
-
-
-@pytest.fixture(scope="session")
-def api(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The API's address. Streams look at the database often, so that no test waits for a tick."""
-    log: Path = tmp_path_factory.mktemp("api") / "log"
-    with served(log, ASSENT_STREAM_POLL_SECONDS="0.2") as url:
-        yield url
 
 
 @pytest.fixture

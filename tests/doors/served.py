@@ -39,6 +39,7 @@ def served(log: Path, **env: str) -> Iterator[str]:
         port = taken.getsockname()[1]
     command = [sys.executable, "-m", "gunicorn", "api:create_app()", "--config", "python:api.serving"]
     command += ["--bind", f"127.0.0.1:{port}", "--graceful-timeout", "1", "--no-control-socket"]
+    env = {"ASSENT_PUBLIC_URL": f"http://localhost:{port}"} | env
     with log.open("wb") as out:
         process = subprocess.Popen(command, cwd=HOUSE, env=os.environ | env, stdout=out, stderr=out)
         try:

@@ -99,7 +99,7 @@ def test_each_change_of_either_list_is_a_version(caller: Caller) -> None:
 def test_the_list_that_is_kept_must_go_with_the_one_that_is_sent(caller: Caller) -> None:
     agent = caller.agent(**both())
     path = f"/v1/agents/{agent['id']}"
-    bad(caller.post(path, json={"mcp_servers": []}), 400, "mcp_servers: ", "'github'", "send tools, too")
+    bad(caller.post(path, json={"mcp_servers": []}), 400, "mcp_servers: ", "'github'", "send tools as well")
     bad(caller.post(path, json={"tools": [of(), of("gitlab")]}), 400, "tools.1.mcp_server_name: 'gitlab'", "'github'")
     bad(caller.post(path, json={"mcp_servers": [BILLING], "tools": [of()]}), 400, "tools.0.mcp_server_name: 'github'")
     assert good(caller.get(path)) == agent, "what was refused left nothing behind"
@@ -162,7 +162,7 @@ def test_a_session_s_overrides_replace_either_list(caller: Caller, strict: Anthr
     assert kept.to_dict()["agent"]["tools"] == agent["tools"]
     alone = {"type": "agent_with_overrides", "id": agent["id"], "mcp_servers": [BILLING]}
     said = {"agent": alone, "environment_id": where}
-    bad(caller.post("/v1/sessions", json=said), 400, "agent.mcp_servers: ", "'github'", "send tools, too")
+    bad(caller.post("/v1/sessions", json=said), 400, "agent.mcp_servers: ", "'github'", "send tools as well")
     assert good(caller.post("/v1/sessions", json=said | {"agent": alone | {"tools": []}}))["agent"]["mcp_servers"] == [BILLING]
 
 

@@ -85,7 +85,7 @@ def test_the_door_says_from_where_it_may_not_be_used(api: str, make: Maker) -> N
 
 @pytest.mark.parametrize("cidr", ["10.0.0.1/8", "10.0.0.0/33", "all", "", "2001:db8::1/32"])
 def test_what_is_no_network_is_refused_by_its_place(cidr: str) -> None:
-    with pytest.raises(Invalid, match=r"allowed_cidrs\.1: .* is no network"):
+    with pytest.raises(Invalid, match=r"allowed_cidrs\.1: .* is not a network"):
         check_networks(["127.0.0.1", cidr])
 
 

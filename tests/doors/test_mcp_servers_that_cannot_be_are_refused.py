@@ -21,8 +21,8 @@ ASK = {"type": "always_ask"}
         ("https:/example.org", "https://"),
         ("http://example.org", "must be https://"),
         ("https://", "https://"),
-        ("https:///mcp", "no host"),
-        ("https://.../mcp", "no host"),
+        ("https:///mcp", "no valid host"),
+        ("https://.../mcp", "no valid host"),
         ("https://a b.org/", "percent-encoded"),
         ("https://example.org/\n", "percent-encoded"),
         ("https://example.org\\@evil.org/", "percent-encoded"),
@@ -32,12 +32,12 @@ ASK = {"type": "always_ask"}
         ("https://@example.org/", "no user"),
         ("https://example.org/#top", "no fragment"),
         ("https://example.org/#", "no fragment"),
-        ("https://example.org:0/", "no host"),
-        ("https://example.org:99999/", "is no URL"),
-        ("https://[::1/", "is no URL"),
-        ("https://[v1.a]/", "is no URL"),
-        ("https://[fe80::1%eth0]/", "no host"),
-        ("https://example%2eorg/", "no host"),
+        ("https://example.org:0/", "no valid host"),
+        ("https://example.org:99999/", "is not a URL"),
+        ("https://[::1/", "is not a URL"),
+        ("https://[v1.a]/", "is not a URL"),
+        ("https://[fe80::1%eth0]/", "no valid host"),
+        ("https://example%2eorg/", "no valid host"),
         ("https://example.org/" + "x" * 2029, "2048"),
         ("assent:", "a-z"),
         ("assent:Billing", "a-z"),
@@ -54,7 +54,7 @@ def test_an_address_that_cannot_be_is_refused(caller: Caller, said: str, words: 
 
 def test_plain_http_is_for_who_said_so(stage: Stage, database_urls: object, redis_url: str, tmp_path: Path) -> None:
     plain = {"type": "url", "name": "local", "url": "http://127.0.0.1:8080/mcp"}
-    with served(tmp_path / "log", ASSENT_MCP_HTTP="true") as at, Caller(at, key(stage)) as caller:
+    with served(tmp_path / "log", ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost") as at, Caller(at, key(stage)) as caller:
         assert caller.agent(mcp_servers=[plain])["mcp_servers"] == [plain]
         bad(caller.post("/v1/agents", json=BASE | url("http://me:secret@example.org")), 400, "mcp_servers.1.url: ", "no password")
 

@@ -65,14 +65,14 @@ def test_to_others_it_is_as_one_that_does_not_exist(api: str, stage: Stage, limi
     with Caller(api, key(Stage())) as stranger:
         hidden, none = bad(agent(stranger), 400, "mcp_servers.0.url"), bad(agent(stranger, "nothing"), 400)
         assert hidden["message"] == none["message"].replace("assent:nothing", "assent:orders")
-        assert "Those that are: assent:other." in hidden["message"]
+        assert "Known addresses: assent:other." in hidden["message"]
         plain = stranger.agent()
         override = {"type": "agent_with_overrides", "id": plain["id"], "mcp_servers": SERVERS, "tools": TOOLS}
         asked = {"agent": override, "environment_id": stranger.environment_id()}
-        bad(stranger.post("/v1/sessions", json=asked), 400, "assent:orders is not known here")
+        bad(stranger.post("/v1/sessions", json=asked), 400, "assent:orders is unknown here")
         session = stranger.session(plain)
         changed = {"agent": {"mcp_servers": SERVERS, "tools": TOOLS}}
-        bad(stranger.post(f"/v1/sessions/{session['id']}", json=changed), 400, "assent:orders is not known here")
+        bad(stranger.post(f"/v1/sessions/{session['id']}", json=changed), 400, "assent:orders is unknown here")
         good(agent(stranger, "other"))
 
 

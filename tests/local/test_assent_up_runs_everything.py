@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from people import Visitor
 
 from api.cli.asking import CALL, settle
 from api.cli.client import Inbox, connect
@@ -92,8 +93,24 @@ def test_the_first_approval_waits_is_decided_and_survives_kill_9_of_everything(
 ) -> None:
     up = start()
     first = up.said
-    assert set(first["processes"]) >= {"postgres", "redis", "standin", "web", "turns", "tools", "sweeps", "beat", "flower"}
+    assert set(first["processes"]) >= {
+        "postgres",
+        "redis",
+        "standin",
+        "web",
+        "turns",
+        "tools",
+        "sweeps",
+        "deliver",
+        "beat",
+        "flower",
+    }
     assert (up.folder / "up.json").stat().st_mode & 0o777 == 0o600
+
+    with Visitor(first["public_url"]) as browser:
+        assert first["sign_in_url"].startswith(f"http://localhost:{httpx.URL(first['url']).port}/sign-in/link/")
+        assert browser.submit(first["sign_in_url"], name="Anna").status_code == 303
+        assert "admin@localhost, admin in default" in browser.get("/inbox/account").text
 
     with closing(connect(up.folder).http) as http:
         inbox = Inbox(http)
@@ -110,6 +127,7 @@ def test_the_first_approval_waits_is_decided_and_survives_kill_9_of_everything(
     again = start()
 
     assert again.said["api_key"] == first["api_key"]
+    assert again.said["sign_in_url"] != first["sign_in_url"]
     assert again.said["database_url"] == first["database_url"]
     with httpx.Client(base_url=first["url"], headers={"x-api-key": first["api_key"]}, trust_env=False) as client:
         assert Inbox(client).pending() == []  # one sample, on an empty folder only

@@ -22,14 +22,14 @@ def unit(variable: str) -> str:
         if variable.endswith(ending):
             return found
     kind = str(field.annotation)
-    other = "choice" if "Literal" in kind else "JSON" if kind.startswith("dict") else "text"
+    other = "choice" if "Literal" in kind else "JSON" if kind.startswith(("dict", "list")) else "text"
     return KINDS.get(field.annotation, other)
 
 
 def default(name: str) -> str:
     """As the page spells it."""
     value = Settings.model_fields[name].default
-    if value in (None, "", {}):
+    if value in (None, "", {}, []):
         return "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 

@@ -36,7 +36,7 @@ def test_with_all_of_them_given_there_is_no_sample_session(
     assert process.poll() is None, (tmp_path / "log").read_text()[-3000:]
     said = json.loads(up.read_text())
     try:
-        assert set(said["processes"]) == {"web", "turns", "tools", "sweeps", "beat", "flower"}
+        assert set(said["processes"]) == {"web", "turns", "tools", "sweeps", "deliver", "beat", "flower"}
         assert (said["database_url"], said["redis_url"]) == (clean_database.app, clean_redis)
         listed = httpx.get(f"{said['url']}/v1/sessions", headers={"x-api-key": said["api_key"]}, trust_env=False)
         assert listed.raise_for_status().json()["data"] == []

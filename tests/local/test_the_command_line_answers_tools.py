@@ -65,7 +65,7 @@ def test_it_can_be_declined_denied_or_left(assent: Assent, stage: Stage, parked:
 def test_programs_answer_with_json(assent: Assent, caller: Caller, stage: Stage, parked: ToolCall) -> None:  # noqa: F811
     approval = stage.approvals(parked.session_id)[-1]
     wrong = assent("approvals", "decide", approval.id, "--allow", "--answers", "{", code=2)
-    assert "it is no JSON" in wrong
+    assert "it is not JSON" in wrong
     assent("approvals", "decide", approval.id, "--allow", "--answers", '{"who": {"action": "cancel"}, "pay": {"action": "cancel"}}')
     assert stage.get(ToolCall, parked.id).status == "queued"
 

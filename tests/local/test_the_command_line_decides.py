@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from doors.served import Caller, good, key, served
+from doors.served import Caller, good, key
 from doors.waiting import approval_of, asked, secretive
 from rows.stage import Stage, call
 
@@ -20,14 +20,6 @@ from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
 
 Assent = Callable[..., str]
-
-
-@pytest.fixture(scope="session")
-def api(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The API's address. Streams look at the database often, so that no test waits for a tick."""
-    log: Path = tmp_path_factory.mktemp("api") / "log"
-    with served(log, ASSENT_STREAM_POLL_SECONDS="0.2") as url:
-        yield url
 
 
 @pytest.fixture
@@ -115,8 +107,8 @@ def test_what_a_grant_covers_is_said_before_it_is_given(
     assent: Assent, caller: Caller, waiting: list[ToolCall], choice: str, typed: str, match: str, covers: str
 ) -> None:
     said = assent("approvals", typed=f"{choice}\n{typed}q\n")
-    assert said.index(covers) < said.index("Give it?") < said.index("Decided.") < said.index("It gives a grant, grnt_")
-    assert ("1 more that waits now will be allowed by it." in said) == (match != "exact")
+    assert said.index(covers) < said.index("Give this grant?") < said.index("Decided.") < said.index("This gives a grant, grnt_")
+    assert ("It also allows 1 other waiting call." in said) == (match != "exact")
     approval = approval_of(caller, waiting[0])
     assert approval["decision"]["match"] == match
     assert approval["grant"]["scope"] == {"2": "session", "3": "always"}[choice]
@@ -151,8 +143,8 @@ def test_an_edit_keeps_what_is_hidden(assent: Assent, caller: Caller, stage: Sta
     ("does", "typed", "said"),
     [
         ("pass", "7\nq\n", "nothing was decided"),
-        ("said = '{'", "7\nn\nq\n", "It is no JSON"),
-        ("said = '[]'", "7\nn\nq\n", "It is no JSON object"),
+        ("said = '{'", "7\nn\nq\n", "It is not JSON"),
+        ("said = '[]'", "7\nn\nq\n", "It is not a JSON object"),
         ("said = '{\"nosuch\": 1}'", "7\ny\nq\n", "Not decided: updated_input: "),
         ("said = said.replace('git status', 'git diff')", "7\nn\nq\n", "Run this instead?"),
     ],
@@ -210,7 +202,7 @@ def test_one_is_decided_without_a_question(
 
 def test_an_input_is_taken_from_a_file(assent: Assent, caller: Caller, stage: Stage, waiting: list[ToolCall]) -> None:
     words = ("approvals", "decide", approval_of(caller, waiting[0])["id"], "--allow", "--input", "-")
-    assert assent(*words, typed="{", code=1).startswith("Error: <stdin>: it is no JSON")
+    assert assent(*words, typed="{", code=1).startswith("Error: <stdin> is not JSON")
     assert assent(*words, typed="[]", code=1).startswith("Error: updated_input: ")
     assert 'input instead  {"command":"ls"}' in assent(*words, typed='{"command": "ls"}')
     assert stage.get(ToolCall, waiting[0].id).input == {"command": "ls"}
@@ -221,7 +213,7 @@ def test_an_input_is_taken_from_a_file(assent: Assent, caller: Caller, stage: St
     [
         (["decide", "appr_none", "--allow"], 1, "Error: approval 'appr_none' was not found in this workspace.\n"),
         (["decide", "../../x", "--allow"], 1, "Error: "),
-        (["decide", "ID"], 2, "give --allow or --deny"),
+        (["decide", "ID"], 2, "use --allow or --deny"),
         (["decide", "ID", "--deny", "--scope", "session"], 1, "Error: scope: "),
         (["decide", "ID", "--allow", "--match", "exact"], 1, "Error: match: "),
         (["decide", "ID", "--allow", "--sha256", "0" * 64], 1, "Error: expected_input_sha256 is not the hash"),

@@ -135,7 +135,7 @@ def test_characters_that_a_terminal_would_obey_or_hide_are_spelled_out() -> None
 
 def test_what_is_hidden_is_said_and_its_hash_cannot_be_looked_at() -> None:
     shown = "\n".join(describe(approval('{"pin":"«masked»"}', masked=["/pin"], input_sha256="0" * 64)))
-    assert "  hidden    /pin: secrets; what runs has them\n" in shown
+    assert "  hidden    /pin: secrets, which the call receives\n" in shown
 
 
 def test_nothing_waiting_is_said(ask: Callable[..., str]) -> None:
@@ -172,7 +172,7 @@ def test_keys_and_workspaces_are_made_listed_and_revoked(clean_database: Databas
     limited = json.loads(assent("keys", "list", "--workspace", workspace, "--json"))[1]
     assert (limited["status"], limited["allowed_cidrs"]) == ("active", ["203.0.113.0/24", "192.0.2.7/32"])
     assert limited["expires_at"]
-    assert "is no network" in assent("keys", "create", "x", "--workspace", workspace, "--allow", "here", ok=False)
+    assert "is not a network" in assent("keys", "create", "x", "--workspace", workspace, "--allow", "here", ok=False)
     assert assent("keys", "rotate", limited["id"], "--workspace", workspace, "--overlap-hours", "1").startswith("sk-assent-")
     _, old, new = json.loads(assent("keys", "list", "--workspace", workspace, "--json"))
     assert (new["name"], new["allowed_cidrs"]) == (old["name"], old["allowed_cidrs"])

@@ -45,5 +45,6 @@ def test_flower_does_not_start_without_a_password_and_never_shows_it() -> None:
 
 
 def test_every_queue_has_a_worker() -> None:
-    queues = {q for name in ("turns", "tools", "sweeps") for q in words(name)[words(name).index("--queues") + 1].split(",")}
-    assert queues == {"turns", "sweeps", "tools"}
+    named = [words(name)[words(name).index("--queues") + 1] for name in ("turns", "tools", "sweeps", "deliver")]
+    queues = {queue for names in named for queue in names.split(",")}
+    assert queues == {"turns", "sweeps", "tools", "deliver"}

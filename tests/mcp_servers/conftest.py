@@ -54,8 +54,9 @@ def is_alive(pid: int) -> bool:
 class Caller:
     """Calls tools of one server."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, *listeners: Callable[[str], object]) -> None:
         self.server = server
+        self.listeners = listeners
 
     def entry(self, tool: str) -> dict[str, object]:
         """As a listing that believes nothing has it."""
@@ -67,7 +68,7 @@ class Caller:
         return ToolContext(**{"call_id": "toolu_1", "session_id": "sesn_1", "root": Path("/"), "seconds": 20.0, **more})  # type: ignore[arg-type]
 
     def run(self, context: ToolContext, tool: str, **arguments: object) -> ToolResult:
-        return mcp_tool(self.server, self.entry(tool)).run(context, arguments)
+        return mcp_tool(self.server, self.entry(tool), *self.listeners).run(context, arguments)
 
     def call(self, tool: str, **arguments: object) -> ToolResult:
         return self.run(self.context(), tool, **arguments)

@@ -36,6 +36,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "small", "version": "1"}}
         return {"result": {"protocolVersion": "2025-11-25", **about}}
     if request["method"] == "tools/call":
+        if request["params"]["name"] == "odd":
+            return {"error": {"code": -32000, "message": "odd"}}  # the SDK's code for a connection that was lost
         text = call(request["params"]["name"], **request["params"]["arguments"])
         return {"result": {"content": [{"type": "text", "text": text}]}}
     return {"error": {"code": -32601, "message": "Method not found"}}

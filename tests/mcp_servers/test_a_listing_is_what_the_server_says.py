@@ -96,7 +96,7 @@ def test_it_has_a_limit_in_bytes(liar: Liar, monkeypatch: pytest.MonkeyPatch) ->
         ({"name": "with space"}, "its name must be"),
         ({"name": ""}, "its name must be"),
         ({"name": "x" * 129}, "its name must be"),
-        ({"name": "good"}, "there is one of that name before it"),
+        ({"name": "good"}, "the name is taken by an earlier tool"),
         ({"inputSchema": {"type": "array"}}, "1 of its tools are left out: they are malformed"),
         ({"name": 5}, "1 of its tools are left out: they are malformed"),
         ({"inputSchema": "none"}, "1 of its tools are left out: they are malformed"),
@@ -152,12 +152,12 @@ def test_a_server_that_turns_us_away_is_unreachable(liar: Liar, status: int, kin
 def test_a_server_that_does_not_answer_is_unreachable(liar: Liar, set_environment: Callable[..., None]) -> None:
     set_environment(ASSENT_MCP_CONNECT_SECONDS="0.2")
     liar.answers["server/discover"] = lambda request: request.rfile.read(1)
-    with pytest.raises(Unreachable, match=r"took longer than 0.2 s"):
+    with pytest.raises(Unreachable, match=r"no answer within 0.2 s"):
         listing(theirs(liar))
 
 
 def test_an_address_shows_no_secret(liar: Liar, set_environment: Callable[..., None]) -> None:
-    set_environment(ASSENT_MCP_HTTP="true")
+    set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost")
     for method in ("server/discover", "initialize"):
         liar.answers[method] = lambda request: request.plain(401)
     url = f"{liar.url}?key=hunter2"

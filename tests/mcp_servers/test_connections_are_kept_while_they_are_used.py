@@ -1,25 +1,16 @@
-"""One connection serves the calls of a process until it has been idle; every thread and every fork may call."""
+"""A connection is kept between calls until it has been idle. Every thread and every fork may call."""
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
-import pytest
 from mcp_servers.conftest import SMALL, Caller, is_alive, text, wait_for
 from mcp_servers.lying import Liar
 
-from workers.tools.mcp import calling, connections
+from workers.tools.mcp import connections
 from workers.tools.mcp.servers import Server
-
-
-@pytest.fixture
-def told() -> Iterator[list[str]]:
-    """The addresses that said that their tools changed."""
-    heard: list[str] = []
-    before, calling.on_list_changed = calling.on_list_changed, heard.append
-    yield heard
-    calling.on_list_changed = before
 
 
 def pid(caller: Caller) -> int:
@@ -71,14 +62,17 @@ def test_workspaces_share_no_connection_over_http(liar: Liar) -> None:
     assert [method for method, *_ in liar.heard].count("server/discover") == 2
 
 
-def test_whoever_wants_to_know_hears_that_tools_changed(caller: Caller, told: list[str]) -> None:
-    wait_for(lambda: caller.call("grow") and f"assent:{caller.server.name}" in told)
+def test_a_listener_hears_that_tools_changed(caller: Caller) -> None:
+    heard: list[str] = []
+    listening = Caller(replace(caller.server, env={"A_CONNECTION": "of its own"}), heard.append)
+    wait_for(lambda: listening.call("grow") and f"assent:{caller.server.name}" in heard)
 
 
-def test_it_hears_the_url_where_a_client_named_it(modern: Caller, told: list[str], set_environment: Callable[..., None]) -> None:
-    set_environment(ASSENT_MCP_HTTP="true")
+def test_a_listener_hears_the_url_that_a_client_named(modern: Caller, set_environment: Callable[..., None]) -> None:
+    set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost")
+    heard: list[str] = []
     url = str(modern.server.url)
-    wait_for(lambda: Caller(Server(url, url)).call("grow") and url in told)
+    wait_for(lambda: Caller(Server(url, url), heard.append).call("grow") and url in heard)
 
 
 def test_ending_all_leaves_no_process_and_no_thread(small: Caller) -> None:

@@ -54,27 +54,31 @@ def test_it_puts_environment_variables_in(write: Write, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("said", "where"),
+    ("content", "where"),
     [
         ({"a": {"url": "https://x/${NO_SUCH_VARIABLE}"}}, "server 'a', field url: names the environment variable NO_SUCH_VARIABLE"),
         ({"a": {"command": "x", "env": {"B": "${NO_SUCH_VARIABLE}"}}}, "server 'a', field env.B: names the environment variable"),
-        ({"a": {"command": "x", "args": [1]}}, "server 'a', field args[0]: must be a string"),
-        ({"a": {"command": "x", "args": "y"}}, "server 'a', field args: must be a list"),
+        ({"a": {"command": "x", "args": [1]}}, "server 'a', field args[0]: Input should be a valid string"),
+        ({"a": {"command": "x", "args": "y"}}, "server 'a', field args: Input should be a valid list"),
         ({"a": {"command": "x", "url": "https://x"}}, "server 'a': must have either"),
         ({"a": {}}, "server 'a': must have either"),
-        ({"a": []}, "server 'a': must be an object"),
+        ({"a": []}, "server 'a': Input should be a valid dictionary"),
         ({"a": {"url": "ftp://x"}}, "server 'a', field url: must begin with"),
         ({"a": {"url": "https://me:secret@x"}}, "server 'a', field url: must not hold a password"),
-        ({"a": {"type": "sse", "url": "https://x"}}, "server 'a', field type: is 'sse', which is not spoken here; use \"http\""),
+        ({"a": {"type": "sse", "url": "https://x"}}, "server 'a', field type: Input should be 'stdio', 'http'"),
+        ({"a": {"type": "stdio", "url": "https://x"}}, 'server \'a\': "type" must be "stdio" with "command"'),
         ({"a": {"url": "https://x", "headers": {"A": "b\nc"}}}, "server 'a', field headers.A: must be a string of one line"),
-        ({"a": {"command": "x", "trust_annotations": "yes"}}, "server 'a', field trust_annotations: must be true or false"),
-        ({"a b": {"command": "x"}}, "server 'a b': is no name"),
+        (
+            {"a": {"command": "x", "trust_annotations": "yes"}},
+            "server 'a', field trust_annotations: Input should be a valid boolean",
+        ),
+        ({"a b": {"command": "x"}}, "server 'a b': unusable name"),
         ("{", "is not JSON"),
         ("[]", 'must be an object with the field "mcpServers"'),
     ],
 )
-def test_it_says_what_is_wrong_and_where(write: Write, said: Any, where: str) -> None:
-    file = write(said)
+def test_it_says_what_is_wrong_and_where(write: Write, content: Any, where: str) -> None:
+    file = write(content)
     with pytest.raises(Misconfigured) as caught:
         configured()
     assert str(caught.value).startswith(f"{file}: ")
@@ -91,7 +95,7 @@ def test_it_names_what_it_does_not_know(write: Write, caplog: pytest.LogCaptureF
     write({"a": {"command": "x", "arg": [], "alwaysAllow": ["y"]}})
     with caplog.at_level(logging.WARNING):
         configured()
-    assert "not known here, and left out: alwaysAllow, arg" in caplog.text
+    assert "unknown fields are ignored: alwaysAllow, arg" in caplog.text
 
 
 def test_a_client_s_url_gets_the_headers_and_the_trust_that_the_operator_gave_it(write: Write) -> None:

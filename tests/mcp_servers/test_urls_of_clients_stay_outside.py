@@ -1,14 +1,14 @@
 """A URL that a client gives reaches the public internet and nothing else."""
 
+import asyncio
 import datetime
 import ipaddress
 import socket
 import ssl
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from mcp_servers.conftest import Caller, text
 from mcp_servers.lying import Liar, Request
 
-from workers.guarded_http import Refused, check_url, is_public, refuse_unguarded
+from workers.guarded_http import GuardedTransport, Refused, check_url, is_public
 from workers.tools.mcp.calling import Unreachable
 from workers.tools.mcp.listing import listing
 from workers.tools.mcp.servers import Server
@@ -83,26 +83,21 @@ def test_one_public_address_does_not_excuse_another(liar: Liar, monkeypatch: pyt
     assert "an address that is not public" in why_not(f"https://two.example:{liar.port}/mcp")
 
 
-def test_a_name_is_resolved_once_per_connection(
-    liar: Liar, set_environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    set_environment(ASSENT_MCP_HTTP="true")
-    asked: list[str] = []
-    real = socket.getaddrinfo
+def test_a_connection_serves_one_host() -> None:
+    """The pool knows addresses, and another host's certificate would not be checked."""
 
-    def count(host: str, *more: object, **named: object) -> object:
-        asked.append(host)
-        if len(asked) > 1 and host == "localhost":
-            raise socket.gaierror("the name has moved")
-        return real(host, *more, **named)  # type: ignore[arg-type]
+    async def visit_two() -> None:
+        async with httpx2.AsyncClient(transport=GuardedTransport(private=True, max_bytes=1)) as client:
+            with pytest.raises(httpx2.ConnectError):
+                await client.get("http://127.0.0.1:1")
+            await client.get("http://localhost:1")
 
-    monkeypatch.setattr(socket, "getaddrinfo", count)
-    assert [entry["name"] for entry in listing(client(f"http://localhost:{liar.port}/mcp"))] == ["act"]
-    assert asked.count("localhost") == 1
+    with pytest.raises(Refused, match="for another host"):
+        asyncio.run(visit_two())
 
 
 def test_it_follows_no_redirect(liar: Liar, set_environment: Callable[..., None]) -> None:
-    set_environment(ASSENT_MCP_HTTP="true")
+    set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost")
     liar.on_call(lambda request: request.plain(307, location="/elsewhere"))
     result = Caller(client(liar.url)).call("act")
     assert result.is_error
@@ -119,20 +114,20 @@ def test_it_takes_no_proxy_and_no_password_from_the_environment(
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
-    set_environment(ASSENT_MCP_HTTP="true")
+    set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost")
     assert [entry["name"] for entry in listing(client(liar.url))] == ["act"]
     assert all("authorization" not in {name.lower() for name in headers} for *_, headers in liar.heard)
 
 
 def test_it_takes_no_compressed_answer(liar: Liar, set_environment: Callable[..., None]) -> None:
-    set_environment(ASSENT_MCP_HTTP="true")
+    set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost")
 
     def bomb(request: Request) -> None:
         request.plain(200, b"\x1f\x8b", content_type="application/json", content_encoding="gzip")
 
     for method in ("server/discover", "initialize"):
         liar.answers[method] = bomb
-    assert "the answer is compressed" in why_not(liar.url)
+    assert "the response is compressed" in why_not(liar.url)
     assert {headers["accept-encoding"] for *_, headers in liar.heard} == {"identity"}
 
 
@@ -172,22 +167,41 @@ def test_tls_is_for_the_name_though_the_connection_is_to_an_address(
     is_good: bool,
 ) -> None:
     with Liar(context=certificate(name)) as liar:
-        set_environment(ASSENT_MCP_HTTP="true", SSL_CERT_FILE=tmp_path / "cert.pem")
+        set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost", SSL_CERT_FILE=tmp_path / "cert.pem")
         url = f"https://localhost:{liar.port}/mcp"
         if is_good:
             assert [entry["name"] for entry in listing(client(url))] == ["act"]
         else:
-            assert "its certificate is not good (Hostname mismatch" in why_not(url)
+            assert "the certificate is not valid (Hostname mismatch" in why_not(url)
             assert liar.heard == []
+
+
+def test_a_second_answer_of_the_name_server_changes_nothing(
+    certificate: Callable[[str], ssl.SSLContext],
+    set_environment: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """DNS rebinding: the name is public when it is checked, and private from then on."""
+    answers = iter(["192.88.98.1"])
+
+    def rebind(_host: str, port: int, *_: object, **__: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers, "127.0.0.1"), port))]
+
+    with Liar(context=certificate("rebinding.example")) as liar:
+        set_environment(ASSENT_MCP_CONNECT_SECONDS="0.5", SSL_CERT_FILE=tmp_path / "cert.pem")
+        monkeypatch.setattr(socket, "getaddrinfo", rebind)
+        why_not(f"https://rebinding.example:{liar.port}/mcp")
+        assert liar.heard == []
 
 
 def test_a_certificate_of_nobody_is_not_good(
     certificate: Callable[[str], ssl.SSLContext], set_environment: Callable[..., None]
 ) -> None:
-    set_environment(ASSENT_MCP_HTTP="true")
+    set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost")
     with Liar(context=certificate("localhost")) as liar:
         result = Caller(client(f"https://localhost:{liar.port}/mcp")).call("act")
-    assert "its certificate is not good (self-signed certificate)" in text(result)
+    assert "the certificate is not valid (self-signed certificate)" in text(result)
 
 
 def test_servers_of_the_operator_may_be_inside(liar: Liar) -> None:
@@ -201,31 +215,3 @@ def test_the_operator_s_headers_go_with_it(liar: Liar) -> None:
 
 def test_ipaddress_knows_what_is_listed_here() -> None:
     assert all(ipaddress.ip_address(address) for address in PUBLIC + PRIVATE)
-
-
-# A library that no longer asks the network backend that it is given.
-FORGETFUL = """
-import httpcore2
-real = httpcore2.AsyncConnectionPool
-httpcore2.AsyncConnectionPool = lambda network_backend, **more: real(**more)
-"""
-
-
-def test_a_private_address_is_proved_to_be_refused() -> None:
-    refuse_unguarded()
-
-
-@pytest.mark.parametrize("pool", ["prefork", "gevent"])
-def test_a_worker_does_not_start_where_a_private_address_is_connected(pool: str) -> None:
-    start = "from workers.celery import app; app.worker_main(['worker', '--concurrency', '1', '--queues', 'none'])"
-    patch = "from gevent import monkey; monkey.patch_all()\n" if pool == "gevent" else ""
-    ended = subprocess.run(
-        [sys.executable, "-c", patch + FORGETFUL + start], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert ended.returncode == 1
-    assert "URLs of clients are not kept away from private addresses: a request to 127.0.0.1 was connected" in ended.stderr
-
-
-def test_the_proof_holds_where_gevent_patches() -> None:
-    proof = "from gevent import monkey; monkey.patch_all()\nfrom workers.guarded_http import refuse_unguarded; refuse_unguarded()"
-    subprocess.run([sys.executable, "-c", proof], timeout=60, check=True)

@@ -52,7 +52,7 @@ def test_data_that_does_not_fit_the_tool_s_schema_is_left_out(liar: Liar) -> Non
 def test_data_that_cannot_be_stored_is_left_out(liar: Liar, data: dict[str, Any]) -> None:
     result = given(liar, {"content": [{"type": "text", "text": "said"}], "structuredContent": data})
     assert result.structured is None
-    assert text(result) == "said\n[the result's data was left out: it holds what cannot be stored]"
+    assert text(result) == "said\n[the result's data was left out: the data cannot be stored]"
 
 
 def test_an_image_that_is_no_base64_is_named(liar: Liar) -> None:
@@ -68,4 +68,4 @@ def test_progress_and_log_messages_are_seen_while_it_runs(caller: Caller) -> Non
 
 def test_a_server_that_is_a_command_has_a_clean_environment(monkeypatch: object, piped: Caller) -> None:
     said = json.loads(text(piped.call("environment")))
-    assert set(said["env"]) <= {"PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "LC_CTYPE"}
+    assert set(said["env"]) <= {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LD_LIBRARY_PATH", "LC_CTYPE"}

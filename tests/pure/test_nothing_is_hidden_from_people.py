@@ -6,7 +6,7 @@ from models.pure.prompting import fill
 from models.pure.shell import read
 from models.pure.visible import visible
 from workers.tools.kinds import Question, ToolResult
-from workers.tools.registry import checked_question
+from workers.tools.registry import storable_question
 
 HIDDEN = {"\u200b": "<U+200B>", "\u3164": "<U+3164>", "\ufeff": "<U+FEFF>", "\u2800": "<U+2800>", "\u202e": "<U+202E>"}
 
@@ -21,7 +21,7 @@ def test_it_is_written_out_in_the_same_way(hidden: str) -> None:
 @pytest.mark.parametrize("hidden", HIDDEN)
 def test_a_question_of_a_tool_shows_it(hidden: str) -> None:
     asked = ToolResult([], question=Question({"k": {"message": f"a{hidden}b", "schema": {}}}, None))
-    question = checked_question(asked, 1000).question
+    question = storable_question(asked, 1000).question
     assert question
     assert question.requests["k"]["message"] == f"a{HIDDEN[hidden]}b"
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from models.pure.canonical import digest
@@ -73,7 +73,6 @@ def effect(rules: list[Rule], default: Any, call: tuple[str, dict[str, Any]]) ->
 
 
 @given(st.lists(RULES, max_size=6), RULES, DEFAULTS, CALLS)
-@settings(deadline=None)
 def test_a_rule_that_denies_is_final(rules: list[Rule], other: Rule, default: Any, call: tuple[str, dict[str, Any]]) -> None:
     """What matches alone denies among all others; and no further rule turns a denial by a rule into something else."""
     denial = Rule("deny", other.match)
@@ -85,7 +84,6 @@ def test_a_rule_that_denies_is_final(rules: list[Rule], other: Rule, default: An
 
 
 @given(st.lists(RULES, max_size=6), RULES, DEFAULTS, CALLS)
-@settings(deadline=None)
 def test_a_rule_that_does_not_allow_never_loosens(
     rules: list[Rule], other: Rule, default: Any, call: tuple[str, dict[str, Any]]
 ) -> None:
@@ -100,7 +98,6 @@ def test_a_rule_that_does_not_allow_never_loosens(
 
 
 @given(st.lists(RULES, max_size=6), st.randoms(), DEFAULTS, CALLS)
-@settings(deadline=None)
 def test_the_order_of_rules_is_nothing(rules: list[Rule], random: Any, default: Any, call: tuple[str, dict[str, Any]]) -> None:
     """The same effect, the same words and the same rules are named."""
     turned = random.sample(rules, len(rules))
@@ -108,7 +105,6 @@ def test_the_order_of_rules_is_nothing(rules: list[Rule], random: Any, default: 
 
 
 @given(st.lists(RULES, max_size=6), DEFAULTS, CALLS)
-@settings(deadline=None)
 def test_grants_may_come_later(rules: list[Rule], default: Any, call: tuple[str, dict[str, Any]]) -> None:
     """Than the rules that they are added to, and nothing is different."""
     written = [rule for rule in rules if rule.source != "grant"]
@@ -120,7 +116,6 @@ def test_grants_may_come_later(rules: list[Rule], default: Any, call: tuple[str,
     st.lists(RULES.map(lambda rule: replace(rule, effect="allow")), max_size=6),
     st.sampled_from([command for command in COMMANDS if command and read(command).doubt]),
 )
-@settings(deadline=None)
 def test_no_pattern_allows_what_is_not_surely_read(rules: list[Rule], command: str) -> None:
     """Only a rule for the whole tool does, or one for exactly this input."""
     verdict = Rulebook(rules, "ask").decide("bash", {"command": command})
@@ -185,7 +180,6 @@ EXPRESSIONS = st.sampled_from(
 
 
 @given(st.lists(EXPRESSIONS, min_size=2, max_size=40), st.sampled_from(["allow", "deny", "ask"]), st.text("abcxy \nAB", max_size=8))
-@settings(deadline=None)
 def test_expressions_tried_together_decide_as_each_alone(expressions: list[str], effect_: Any, text: str) -> None:
     """However many there are, and however they are written."""
     rules = [

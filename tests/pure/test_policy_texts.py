@@ -61,8 +61,8 @@ WRONG: dict[str, str] = {
     "bash(ls \\)": "ends in a backslash",
     "bash(ls\nrm)": "line end",
     "refund(100)": "name the argument",
-    "(ls)": "no tool's name",
-    "ba sh": "no tool's name",
+    "(ls)": "not a tool's name",
+    "ba sh": "not a tool's name",
     "tool:a=": "has no value",
     "read(../x)": "`..`",
     "read(~/x)": "`~`",
@@ -73,43 +73,43 @@ WRONG: dict[str, str] = {
 }
 INVALID: list[tuple[Any, str]] = [
     (None, "must be an object"),
-    ({}, "type: None"),
-    ({"type": "maybe"}, "type: 'maybe'"),
-    ({"type": "always_ask", "rules": []}, "rules: is no field"),
-    ({"type": "rules", "rules": []}, "default: None"),
+    ({}, "type: unknown policy None"),
+    ({"type": "maybe"}, "type: unknown policy 'maybe'"),
+    ({"type": "always_ask", "rules": []}, "rules: is not a field"),
+    ({"type": "rules", "rules": []}, "default: unknown effect None"),
     ({"type": "auto", "rules": {}, "default": "ask"}, "rules: must be a list"),
     ({"type": "rules", "rules": [{"effect": "ask", "match": "bash"}] * 1_001, "default": "ask"}, "at most 1000"),
 ]
 INVALID_RULES: list[tuple[Any, str]] = [
     ("bash", "rules.0: must be an object"),
-    ({}, "rules.0.effect: None"),
+    ({}, "rules.0.effect: unknown effect None"),
     ({"effect": "allow"}, "rules.0.match: must be a text"),
     ({"effect": "allow", "match": ""}, "rules.0.match: is empty"),
     ({"effect": "allow", "match": "bash(ls"}, "rules.0.match: 'bash(ls' has an unbalanced parenthesis"),
-    ({"effect": "allow", "match": "bash", "when": 1}, "rules.0.when: is no field"),
+    ({"effect": "allow", "match": "bash", "when": 1}, "rules.0.when: is not a field"),
     ({"effect": "deny", "match": "bash", "reason": ""}, "rules.0.reason"),
     ({"effect": "deny", "match": "bash", "priority": True}, "rules.0.priority"),
-    ({"effect": "deny", "match": "grep(secrets/**)"}, "rules.0.match: a search by grep from a folder above"),
-    ({"effect": "ask", "match": "glob(secrets/**)"}, "rules.0.match: a search by glob from a folder above"),
+    ({"effect": "deny", "match": "grep(secrets/**)"}, "rules.0.match: a search by grep from a parent folder"),
+    ({"effect": "ask", "match": "glob(secrets/**)"}, "rules.0.match: a search by glob from a parent folder"),
     *(
         (
             {"effect": "deny", "match": {"tool": tool, "input": [{"path": "/path", operator: value}]}},
-            f"rules.0.match: a search by {search} from a folder above would pass by; write {search} for all of its calls",
+            f"rules.0.match: a search by {search} from a parent folder would bypass the rule; write {search} for all of its calls",
         )
         for tool, search in {"gr*": "grep", "gre?": "grep", "g*": "glob", "*": "glob", "?lob": "glob", "**": "glob"}.items()
         for operator, value in {"path_glob": "secrets/**", "glob": "secrets*", "regex": "secrets", "equals": "secrets"}.items()
     ),
-    ({"effect": "deny", "match": "gr*:path=secrets/*"}, "rules.0.match: a search by grep from a folder above"),
-    ({"effect": "deny", "match": {"tool": ""}}, "rules.0.match: '' is no tool's name"),
+    ({"effect": "deny", "match": "gr*:path=secrets/*"}, "rules.0.match: a search by grep from a parent folder"),
+    ({"effect": "deny", "match": {"tool": ""}}, "rules.0.match: '' is not a tool's name"),
     ({"effect": "deny", "match": {"tool": "t", "input": {}}}, "rules.0.match.input: must be a list"),
     ({"effect": "deny", "match": {"tool": "t", "input_sha256": "x"}}, "rules.0.match.input_sha256: must be 64"),
 ]
 INVALID_CONDITIONS: list[tuple[dict[str, Any], str]] = [
     ({"gt": 1}, "input.0.path: is missing"),
-    ({"path": "amount", "gt": 1}, "input.0.path: 'amount' is no JSON Pointer"),
-    ({"path": "/a~2", "gt": 1}, "is no JSON Pointer"),
+    ({"path": "amount", "gt": 1}, "input.0.path: 'amount' is not a JSON Pointer"),
+    ({"path": "/a~2", "gt": 1}, "is not a JSON Pointer"),
     ({"path": "/a"}, "input.0: has no operator"),
-    ({"path": "/a", "above": 1}, "input.0.above: is no operator; use one of"),
+    ({"path": "/a", "above": 1}, "input.0.above: is not an operator; use one of"),
     ({"path": "/a", "gt": "1"}, "input.0.gt: must be a number"),
     ({"path": "/a", "gt": True}, "input.0.gt: must be a number"),
     ({"path": "/a", "gt": float("nan")}, "input.0.gt: must be a number"),

@@ -179,5 +179,5 @@ def test_what_a_policy_says_of_unknown_programs_comes_back(rules: list[Any], def
 def test_another_word_about_unknown_programs_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"^unknown_programs: .* use ask or allow"):
         policy_of({"type": "rules", "rules": [], "default": "ask", "unknown_programs": value})
-    with pytest.raises(ValueError, match=r"^unknown_programs: is no field"):
+    with pytest.raises(ValueError, match=r"^unknown_programs: is not a field"):
         policy_of({"type": "always_allow", "unknown_programs": "allow"})

@@ -1,7 +1,9 @@
 """How tests of tools look at results and processes."""
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -29,12 +31,10 @@ def keepers() -> list[int]:
 
 
 def alive(mark: str, among: Iterable[psutil.Process] | None = None) -> list[int]:
-    """Processes, zombies aside, with the mark in their command line."""
+    """Processes with the mark in their command line. Zombies have no command line."""
     found = []
-    for process in psutil.process_iter() if among is None else among:
-        try:
-            if mark in " ".join(process.cmdline()) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-        except psutil.Error:
-            continue
+    for pid in psutil.pids() if among is None else [process.pid for process in among]:
+        with contextlib.suppress(OSError):
+            if mark in Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").replace("\0", " "):
+                found.append(pid)
     return found

@@ -87,7 +87,7 @@ def start_worker(code, command):
 def worker(stubborn, mark, each_shell):
     """A process of its own in the middle of a shell call."""
     process = start_worker(WORKER, stubborn)
-    until(lambda: len(alive(mark)) >= 2)
+    until(lambda: len(alive(mark)) >= 2, 40)  # the worker imports for seconds where many tests run at once
     yield process
     process.kill()
     process.wait()
@@ -100,11 +100,11 @@ def test_all_is_dead_two_seconds_after_the_worker_is_killed(worker, mark):
 
 
 def test_a_frozen_worker_does_not_stretch_the_time_limit(files, mark):
-    code = WORKER.replace("root, 60", "root, 1")
+    code = WORKER.replace("root, 60", "root, 3")  # within that time the test must see the command
     process = start_worker(code, f"setsid sleep {mark} & sleep {mark}")
     until(lambda: len(alive(mark)) >= 2)
     process.send_signal(signal.SIGSTOP)
-    until(lambda: not alive(mark), seconds=5)
+    until(lambda: not alive(mark), seconds=10)
     process.send_signal(signal.SIGCONT)
     assert process.wait(10) == 0
 

@@ -9,6 +9,9 @@ from own_database import DatabaseUrls
 from walls.world import World
 from werkzeug.routing import Rule
 
+from api import pages
+from models.database import ids
+
 
 def bodies(world: World) -> dict[str, Any]:
     """What a good request to a route says; nothing where it is not named here."""
@@ -28,6 +31,13 @@ def bodies(world: World) -> dict[str, Any]:
         "POST /v1/organizations/api_keys": {"name": "New"},
         "POST /v1/organizations/api_keys/<api_key_id>": {"name": "Renamed"},
         "POST /v1/organizations/api_keys/<api_key_id>/rotate": {"overlap_seconds": 60},
+        "POST /v1/organizations/invites": {"email": f"{ids.new('new').lower()}@example.com"},
+        "POST /v1/organizations/rbac_groups": {"name": "New"},
+        "POST /v1/organizations/rbac_groups/<rbac_group_id>": {"name": "Renamed"},
+        "POST /v1/organizations/rbac_groups/<rbac_group_id>/members": {"user_id": world.ids["user_id"]},
+        "POST /v1/organizations/users/<user_id>": {"workspace_role": "viewer"},
+        "POST /v1/webhooks": {"url": "https://example.com"},
+        "POST /v1/webhooks/<webhook_id>": {"name": "Renamed"},
         "POST /v1/policy": {"permission_policy": {"type": "always_deny"}},
         "POST /v1/audit/erase": {"chain": world.session_id},
         "POST /v1/policy/explain": {"session_id": world.session_id, "tool": "bash", "input": {"command": "true"}},
@@ -36,12 +46,12 @@ def bodies(world: World) -> dict[str, Any]:
 
 
 def requests(app: Flask) -> list[tuple[str, Rule]]:
-    """Every method of every route."""
+    """Every method of every route that takes a key: pages take none."""
     return [
         (method, rule)
         for rule in app.url_map.iter_rules()
         for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
-        if rule.rule not in KEYLESS
+        if rule.rule not in KEYLESS and app.view_functions[rule.endpoint] not in pages.views
     ]
 
 
@@ -101,6 +111,8 @@ def mixed(ours: World, theirs: World) -> list[tuple[str, dict[str, Any]]]:
         (events, {"events": [{"type": "user.custom_tool_result", "custom_tool_use_id": theirs.ids["tool_use_id"]}]}),
         (f"/v1/environments/{ours.ids['environment_id']}/work/{theirs.ids['work_id']}/ack", {}),
         (f"/v1/environments/{theirs.ids['environment_id']}/work/{ours.ids['work_id']}/ack", {}),
+        (f"/v1/organizations/rbac_groups/{ours.ids['rbac_group_id']}/members", {"user_id": theirs.ids["user_id"]}),
+        ("/v1/organizations/invites", {"email": "new@example.com", "rbac_group_ids": [theirs.ids["rbac_group_id"]]}),
         (f"/v1/sessions/{ours.session_id}/threads/{theirs.ids['thread_id']}/archive", {}),
     ]
 

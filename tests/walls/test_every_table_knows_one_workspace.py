@@ -7,7 +7,7 @@ import pytest
 from own_database import DatabaseUrls
 from psycopg import sql
 from psycopg.errors import InsufficientPrivilege
-from walls.world import TABLES, World
+from walls.world import ORGANIZATION, TABLES, World
 
 Row = dict[str, Any]
 NOT_CONTENT = {
@@ -18,6 +18,7 @@ NOT_CONTENT = {
     "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind"},
     "approval_grant": {"agent_id", "tool", "created_at", "revoked_at", "swept_to", "swept_at"},
     "answer": {"expires_at"},
+    "delivery": {"due_at", "hinted_at", "lease_until", "ended_at"},
     "audit": {"chain", "seq", "at"},
     "sealed": {"chain", "seq"},
     "sweep_failure": {"sweep", "subject_id", "failures", "not_before"},
@@ -26,7 +27,7 @@ NOT_CONTENT = {
 OPERATORS = {"alembic_version", "toolset"}
 """No tenant's: which tools the operator's workers have, and which schema this is. The app's role only reads them."""
 ALWAYS = {"id", "workspace_id", "session_id", "status"}
-SYSTEM_WRITES = {("turn", "hinted_at"), ("tool_call", "hinted_at")}
+SYSTEM_WRITES = {("turn", "hinted_at"), ("tool_call", "hinted_at"), ("delivery", "hinted_at")}
 
 
 def connect(url: str, workspace_id: str | None = None) -> "psycopg.Connection[Any]":
@@ -53,7 +54,10 @@ def a_row(urls: DatabaseUrls, world: World, table: str) -> Row:
 def insert(db: "psycopg.Connection[Any]", table: str, row: Row) -> None:
     """Insert a row as it is."""
     names = sql.SQL(", ").join(map(sql.Identifier, row))
-    arrays, texts = {"scopes", "allowed_cidrs"}, {"match"}  # every other list is JSON, and this text too
+    arrays, texts = (
+        {"scopes", "allowed_cidrs", "group_ids", "enabled_events"},
+        {"match"},
+    )  # every other list is JSON, and this text too
     values = [
         psycopg.types.json.Jsonb(value) if name in texts or (isinstance(value, dict | list) and name not in arrays) else value
         for name, value in row.items()
@@ -74,7 +78,7 @@ def test_every_table_of_the_database_is_known_here(database_urls: DatabaseUrls) 
                 "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' AND column_name = 'workspace_id'"
             )
         }
-    assert {row["relname"] for row in found} - OPERATORS == set(TABLES) == with_workspace
+    assert {row["relname"] for row in found} - OPERATORS - ORGANIZATION == set(TABLES) == with_workspace
     assert {row["relname"] for row in found if not row["relrowsecurity"]} == {"alembic_version"}
 
 
@@ -131,7 +135,7 @@ def test_the_sweeps_role_reads_no_content_and_writes_hints_only(theirs: World, d
     allowed = ALWAYS | NOT_CONTENT[table] if table in NOT_CONTENT else set()
     assert readable <= allowed, f"{table}: {readable - allowed} is content"
     assert {(table, column) for column in writable} <= SYSTEM_WRITES
-    assert not removable or table in {"answer", "sweep_failure"}
+    assert not removable or table in {"answer", "delivery", "sweep_failure"}
 
 
 def _may(db: "psycopg.Connection[Any]", text: sql.SQL, column: str, table: str) -> bool:

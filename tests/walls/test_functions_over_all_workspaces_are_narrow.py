@@ -15,7 +15,12 @@ from models.workspace import key_lookup
 
 FUNCTIONS = {
     "assent_announce_toolsets": ("'[]'", "false", "1.0"),
+    "assent_find_identity": ("'https://issuer.example'", "'unknown'"),
+    "assent_find_invitation": ("'unknown'",),
     "assent_find_key": ("'unknown'",),
+    "assent_find_passkey": ("'unknown'::bytea",),
+    "assent_find_person": ("'nobody@example.com'",),
+    "assent_find_sign_in": ("'unknown'",),
     "assent_forget_answers": ("ARRAY['answ_unknown']",),
     "assent_gone_sessions": ("ARRAY[]::text[]",),
     "assent_good_keys": ("ARRAY['key_unknown']",),
@@ -23,6 +28,7 @@ FUNCTIONS = {
     "assent_listing_changed": ("'https://unknown.example'",),
     "assent_renew_leases": ("ARRAY['turn_unknown']", "ARRAY[1]", "interval '45 seconds'"),
     "assent_session_heads": ("ARRAY['sesn_unknown']",),
+    "assent_workspaces_of": ("'user_unknown'",),
 }
 """Every function that runs with other rights than its caller's, with a call that finds nothing."""
 
@@ -74,8 +80,16 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
     assert readable == {
         "answer": {"id", "slip"},
         "api_key": key | {"allowed_cidrs", "expires_at", "disabled_at", "revoked_at"},
+        "identity": {"issuer", "subject", "person_id"},
+        "invitation": {"id", "workspace_id", "email", "secret_sha256"},
         "listing": {"url"},
+        "member": {"workspace_id", "person_id", "role", "deactivated_at"},
+        "membership": {"workspace_id", "person_id", "group_id"},
+        "passkey": {"id", "workspace_id", "person_id", "credential_id"},
+        "person": {"id", "email"},
         "session": {"id", "last_seq"},
+        "sign_in": {"id", "workspace_id", "person_id", "method", "secret_sha256"}
+        | {"seen_at", "idle_until", "expires_at", "ended_at"},
         "tool_call": {"id", "status", "fence", "lease_until", "cancel_requested_at"},
         "turn": {"id", "status", "fence", "lease_until"},
     }

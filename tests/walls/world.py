@@ -6,6 +6,7 @@ import psycopg
 from doors.served import MODEL, key, message
 from flask import Flask
 from flask.testing import FlaskClient
+from people import group, member
 from psycopg import sql
 from rows.stage import Stage, call
 from werkzeug.test import TestResponse
@@ -13,12 +14,18 @@ from werkzeug.test import TestResponse
 from models.audit import seals, signer
 from models.database.tables import Base
 from models.database.transactions import transaction
+from models.outbox.delivery import Delivery
+from models.outbox.endpoint import Endpoint
+from models.people.invitation import Invitation
+from models.people.passkey import Passkey
 from models.session import sweep_failure
 from models.session.tool_call import ToolCall
 from models.workspace import toolset
 from models.workspace.api_key import ApiKey
 
-TABLES = sorted(set(Base.metadata.tables) - {"toolset"})
+ORGANIZATION = {"organization", "person", "identity", "ceremony"}
+"""Above all workspaces: see tests/walls/test_people_are_seen_by_their_workspaces.py."""
+TABLES = sorted(set(Base.metadata.tables) - {"toolset"} - ORGANIZATION)
 """`toolset` is the operator's: no tenant's, and read by all."""
 
 
@@ -61,7 +68,31 @@ class World:
         with signer.signer() as by:
             assert seals.seal(self.workspace_id, [self.session_id, self.workspace_id], by)
         sweep_failure.step_back("rescue", self.session_id, self.workspace_id)
+        self._people()
+        self._webhooks()
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
+
+    def _people(self) -> None:
+        """A member of a group, with a passkey, and an invitation."""
+        self.ids["rbac_group_id"] = group(self.stage)
+        self.anna = member(self.stage, "approver", groups=[self.ids["rbac_group_id"]])
+        self.ids["user_id"] = self.anna.person_id
+        by = self.anna.principal
+        with transaction(self.workspace_id) as db:
+            credential = f"credential of {self.anna.person_id}".encode()
+            Passkey.add(db, by.person_id, credential_id=credential, public_key=b"key", sign_count=0, name="Phone", by=by)
+            self.ids["invite_id"] = Invitation.create(db, f"{self.workspace_id}@example.com", "viewer", by=by)[0].id
+
+    def _webhooks(self) -> None:
+        """An endpoint, and a delivery that has failed."""
+        with transaction(self.workspace_id) as db:
+            endpoint = Endpoint.create(
+                db, self.stage.principal, url="https://example.com", enabled_events=["agent.archived"], name="", description=""
+            )
+            delivery = Delivery.test(db, endpoint, "agent.archived")
+            db.move(delivery, "running", fence=1)
+            db.move(delivery, "failed", ended_at=delivery.created_at)
+            self.ids |= {"webhook_id": endpoint.id, "delivery_id": delivery.id}
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> TestResponse:
         """One request with this tenant's key, which may do everything."""
@@ -96,4 +127,4 @@ class World:
             }
 
 
-__all__ = ["TABLES", "World", "message"]
+__all__ = ["ORGANIZATION", "TABLES", "World", "message"]

@@ -7,19 +7,11 @@ from pathlib import Path
 
 import pytest
 from anthropic import Anthropic
-from doors.served import key, served
+from doors.served import key
 from rows.stage import Stage
 
 NPM = Path(__file__).parent / "npm"
 INSTALL_SECONDS = 90
-
-
-@pytest.fixture(scope="session")
-def api(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The API's address."""
-    log: Path = tmp_path_factory.mktemp("api") / "log"
-    with served(log, ASSENT_STREAM_POLL_SECONDS="0.2") as url:
-        yield url
 
 
 @pytest.fixture

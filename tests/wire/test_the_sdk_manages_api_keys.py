@@ -57,7 +57,7 @@ def test_it_reads_and_changes_one(sdk: Anthropic, stage: Stage) -> None:
     assert keys.update(key_id, status="inactive").status == "inactive"
     assert keys.update(key_id, status="active").status == "active"
     assert keys.update(key_id, status="archived").status == "archived"
-    with pytest.raises(anthropic.BadRequestError, match="for good"):
+    with pytest.raises(anthropic.BadRequestError, match="create another one"):
         keys.update(key_id, status="active")
     with pytest.raises(anthropic.NotFoundError):
         keys.retrieve("key_none")

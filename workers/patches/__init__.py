@@ -1,4 +1,4 @@
-"""Changes to libraries at run time, and subclasses that reach inside them: one file each, named for the library.
+"""Subclasses and steps that change how a library works: one file each, named for the library.
 
-Each says why it is there, what it saves, and which test tells when it can go.
+Each file says what it saves, and which test fails when the library no longer needs the file.
 """

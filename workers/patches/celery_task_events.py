@@ -1,8 +1,8 @@
-"""Celery: task events leave in batches, twice a second.
+"""Celery: task events are sent in batches, twice a second.
 
-One by one, the three messages about a task take as much CPU as the task. Celery 5.7 buffers them only with its own event loop, and
-not on gevent or prefork pools as we run them. `tests/local/test_patches_are_still_needed.py` fails when Celery buffers them itself:
-then this file can go.
+Sent one by one, the three events of a task take as much CPU as the task. Celery 5.7 buffers events only with its own event loop,
+and not with the gevent and prefork pools of the Procfile. `tests/local/test_patches_are_still_needed.py` fails when Celery buffers
+events itself: then this file can go.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ SECONDS = 0.5
 
 
 class BatchedTaskEvents(bootsteps.StartStopStep):
-    """A step of a worker's start, after the step that makes its event dispatcher. Both run again after a lost connection."""
+    """A step of a worker's start, after the step that creates the event dispatcher. Both run again after a lost connection."""
 
     requires = ("celery.worker.consumer.events:Events",)
 
@@ -28,7 +28,7 @@ class BatchedTaskEvents(bootsteps.StartStopStep):
         self._timer = self._timer or consumer.timer.call_repeatedly(SECONDS, self._flush, (consumer,))
 
     def stop(self, consumer: Any) -> None:
-        """Do nothing: the timer flushes the next dispatcher as well."""
+        """Do nothing: the timer continues for the next dispatcher."""
 
     def shutdown(self, consumer: Any) -> None:
         """Flush the last events before the dispatcher ends."""

@@ -1,9 +1,11 @@
 """kombu: one Redis client per channel.
 
-kombu 5.7 makes a new `redis.Redis` for each command, which takes a third of the CPU of an empty task. It has no setting for that.
+kombu 5.7 makes a new `redis.Redis` for each command, which takes a third of the CPU of an empty task. No setting changes that.
 `tests/local/test_patches_are_still_needed.py` fails when kombu keeps its client: then this file can go.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from kombu.transport import TRANSPORT_ALIASES, redis
@@ -12,14 +14,15 @@ from kombu.transport import TRANSPORT_ALIASES, redis
 class Channel(redis.Channel):
     """A channel that keeps its synchronous client."""
 
-    client_in_use: Any = None
+    kept_client: Any = None
 
-    def _create_client(self, asynchronous: bool = False) -> Any:
-        if asynchronous:
-            return super()._create_client(asynchronous=True)  # type: ignore[no-untyped-call]  # kombu
-        if self.client_in_use is None or self.client_in_use.connection_pool is not self.pool:
-            self.client_in_use = super()._create_client()  # type: ignore[no-untyped-call]
-        return self.client_in_use
+    @contextmanager
+    def conn_or_acquire(self, client: Any = None) -> Iterator[Any]:
+        """Yield `client`, or the channel's client. A channel has a new pool after a lost connection, and then a new client."""
+        if client is None and (self.kept_client is None or self.kept_client.connection_pool is not self.pool):
+            with super().conn_or_acquire() as self.kept_client:
+                pass
+        yield client or self.kept_client
 
 
 class Transport(redis.Transport):

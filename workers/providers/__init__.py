@@ -1,4 +1,4 @@
-"""The seam between a turn and whoever serves the model: one question, one streamed reply, one kind of error."""
+"""The interface between a turn and a model provider: one request, one streamed reply, one kind of error."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,25 +9,25 @@ ErrorKind = Literal["overloaded", "rate_limited", "failed", "billing", "invalid"
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """What the model is asked. Messages and tools are params of the Messages API; they are passed on, never changed."""
+    """A request to the model. Messages and tools are parameters of the Messages API, which the provider passes on unchanged."""
 
     model: str
     system: str | None
     messages: list[dict[str, Any]]
     """Ends with a user message; every call has its result in the message after it."""
     tools: list[dict[str, Any]]
-    """`name`, `description`, `input_schema` each."""
+    """Objects with `name`, `description` and `input_schema`."""
     max_tokens: int
-    """Of the reply."""
+    """The limit for the reply."""
     parallel: bool = True
-    """Whether a reply may hold more than one call."""
+    """True if a reply may hold more than one call."""
     long_wait: bool = False
-    """Whether people may be asked before the next turn: the prompt cache is then paid to live 1 h, else 5 min."""
+    """True if people may be asked before the next turn: the prompt cache then lives 1 h instead of 5 min."""
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens. The three kinds of input do not overlap: their sum is what the model read."""
+    """Counts of tokens. The three kinds of input do not overlap: their sum is the whole input."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -37,24 +37,24 @@ class Usage:
 
 @dataclass(frozen=True)
 class Reply:
-    """A whole reply. Blocks that the API would refuse in a history, or that were cut, are already left out."""
+    """A complete reply, without blocks that were cut or that the API would refuse in a history."""
 
     content: list[dict[str, Any]]
-    """JSON-able blocks, as the history takes them back. May be empty, after a refusal or a cut."""
+    """The blocks as JSON, in the shape of a history. Empty after some refusals and cuts."""
     stop_reason: str
     stop_details: dict[str, Any] | None = None
-    """Why it refused, if the model said."""
+    """The reason of a refusal, if the model gave one."""
     usage: Usage = field(default_factory=Usage)
     model: str = ""
-    """Who answered, which may be a dated name of the one that was asked."""
+    """The name of the model that answered, often with a date."""
 
 
 class ModelError(Exception):
-    """No reply. The message is safe to show: no keys, no prompts. `retry_after` in seconds, where the server said so.
+    """There is no reply. The message holds no keys and no prompts. `retry_after`: seconds, if the server named a wait.
 
-    overloaded, rate_limited, failed: it may pass, so the turn is tried again. `failed` is also every cut or garbled stream.
-    billing, invalid: it will not pass by itself.
-    unacceptable: the fault is in what was sent, so that sending it again with more behind it would fail as well.
+    overloaded, rate_limited, failed: transient, so the turn is repeated. `failed` includes every cut or garbled stream.
+    billing, invalid: not transient.
+    unacceptable: the request is at fault, so a request with more messages behind it would fail as well.
     """
 
     def __init__(self, kind: ErrorKind, message: str, retry_after: float | None = None) -> None:
@@ -68,19 +68,19 @@ class ModelError(Exception):
 
 
 class Provider(Protocol):
-    """Who serves a model."""
+    """A service for models."""
 
     def ask(self, request: ModelRequest, on_text: Callable[[int, str], None]) -> Reply:
-        """Asks once, streaming; nothing is retried here. Raises `ModelError`.
+        """Send one streaming request, without retries. Errors: ModelError.
 
-        `on_text(index, text)` gets each piece of text while it is written; `index` counts the text blocks of the reply
-        from 0. Whatever it raises comes out of `ask` as it is, after the stream is closed.
+        `on_text(index, text)` receives each piece of text as it arrives; `index` counts the reply's text blocks from 0.
+        `ask` closes the stream and passes on any exception of `on_text`.
         """
         ...
 
 
-def provider_for(model: str) -> Provider:  # noqa: ARG001 (every model is Anthropic's today)
-    """The provider that serves `model`. The first call in a process takes a second: it loads the SDK."""
+def provider_for(model: str) -> Provider:  # noqa: ARG001 - Anthropic serves every model today
+    """The provider of a model. The first call in a process loads the SDK, which takes a second."""
     from workers.providers.anthropic import AnthropicProvider
 
     return AnthropicProvider()

@@ -1,4 +1,4 @@
-"""Claude, through the `anthropic` package: always streamed, prompts cached, nothing retried here.
+"""Claude, through the `anthropic` package: always streamed, with cached prompts, without retries.
 
 Events are read raw and parsed as plain JSON. Measured per piece of text on a gevent worker with 50 streams: 229 µs of CPU
 with `messages.stream()`, 149 with `create(stream=True)`, 127 like this, 73 with the pauses below.
@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any, TypeVar
 
 import anthropic
-import anthropic.resources.messages  # a second of loading that would else fall in the middle of other streams
-import httpx2  # the SDK's own transport: errors in mid-stream come out of it unwrapped
+import anthropic.resources.messages  # loads for a second, which would else stop running streams
+import httpx2  # the SDK's transport, whose errors in mid-stream the SDK does not wrap
 
 from models.settings import settings
 from workers.providers import ModelError, ModelRequest, Reply
@@ -24,13 +24,13 @@ Event = TypeVar("Event")
 
 CONNECT_SECONDS = 5
 READ_SECONDS = 60
-"""Between two chunks. The API sends pings while the model thinks."""
+"""The longest wait between two chunks. The API sends pings while the model thinks."""
 WAITED_SECONDS = 0.005
-"""An event that took longer was not in the buffer yet."""
+"""An event that took longer was not in the buffer."""
 
 
 class AnthropicProvider:
-    """Stateless; the client behind it is one per process."""
+    """The provider for Claude. The process has one client."""
 
     def ask(self, request: ModelRequest, on_text: Callable[[int, str], None]) -> Reply:
         draft = Draft()
@@ -43,10 +43,10 @@ class AnthropicProvider:
 
 
 def _current_client() -> anthropic.Anthropic:
-    """The process's client for the settings of now. Raises `ModelError` without a key."""
+    """The process's client for the current settings. Errors: ModelError without a key."""
     key = settings().anthropic_api_key
     if key is None or not key.get_secret_value():
-        # The SDK would go on to look for other credentials on this machine, which nobody asked for.
+        # The SDK would look for other credentials on this machine.
         raise ModelError("invalid", "ANTHROPIC_API_KEY is not set")
     return _client(key.get_secret_value(), settings().anthropic_base_url)
 
@@ -58,12 +58,12 @@ def _client(key: str, base_url: str | None) -> anthropic.Anthropic:
 
 
 def _events(request: ModelRequest) -> Generator[dict[str, Any], None, None]:
-    """The reply's events as they come, pings left out. Raises `ModelError`."""
+    """The reply's events as they arrive, without pings. Errors: ModelError."""
     deadline = time.monotonic() + settings().model_timeout_seconds
     try:
         create = _current_client().messages.with_streaming_response.create
         with create(stream=True, **_params(request)) as response:
-            for sse in _unhurried(anthropic.Stream.raw_events(response.http_response)):
+            for sse in _gathered(anthropic.Stream.raw_events(response.http_response)):
                 if time.monotonic() > deadline:
                     raise ModelError("failed", f"The model took longer than {settings().model_timeout_seconds:g} s")
                 if sse.event == "error":
@@ -78,22 +78,22 @@ def _events(request: ModelRequest) -> Generator[dict[str, Any], None, None]:
         raise ModelError("failed", "The model's stream was not JSON") from error
 
 
-def _unhurried(events: Iterator[Event]) -> Iterator[Event]:
-    """The same events. After one that had to be waited for, a pause of `delta_seconds` lets the next ones gather.
+def _gathered(events: Iterator[Event]) -> Iterator[Event]:
+    """The same events. After an event that was not in the buffer, a pause of `delta_seconds` lets the next events gather.
 
-    Waking up for every token is most of a stream's cost, and nobody is shown text more often than that.
+    Most of a stream's cost is to wake up for each token, and readers receive text no more often than that.
     """
-    asked = time.monotonic()
+    requested = time.monotonic()
     for event in events:
-        waited = time.monotonic() - asked > WAITED_SECONDS
+        waited = time.monotonic() - requested > WAITED_SECONDS
         yield event
         if waited:
             time.sleep(settings().delta_seconds)
-        asked = time.monotonic()
+        requested = time.monotonic()
 
 
 def _params(request: ModelRequest) -> dict[str, Any]:
-    """The request as the Messages API takes it, with the cache's breakpoints: after tools and system, and at the end."""
+    """The parameters for the Messages API, with cache breakpoints after the system prompt and tools, and at the end."""
     lifetime = {"type": "ephemeral", "ttl": "1h" if request.long_wait else "5m"}
     params: dict[str, Any] = {
         "model": request.model,

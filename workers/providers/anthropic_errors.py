@@ -1,4 +1,4 @@
-"""What goes wrong with Anthropic's API, as `ModelError`."""
+"""Turns errors of Anthropic's API into `ModelError`."""
 
 import math
 import time
@@ -20,9 +20,9 @@ OUT_OF_MONEY = frozenset(
         "linked_organization_spend_limit_reached",
     }
 )
-"""Error codes, some under status 429: waiting does not help."""
+"""Error codes for which waiting does not help, some under status 429."""
 NO_CREDIT = "credit balance is too low"
-"""The API says this under `invalid_request_error` and without a code."""
+"""A message of the API, with the type `invalid_request_error` and without a code."""
 BY_TYPE: dict[str, ErrorKind] = {
     "billing_error": "billing",
     "rate_limit_error": "rate_limited",
@@ -42,37 +42,37 @@ BY_STATUS: dict[int, ErrorKind] = {
 
 
 def status_error(error: anthropic.APIStatusError) -> ModelError:
-    """From an answer with a status of 4xx or 5xx."""
-    status, said = error.status_code, error.api_message or ""
+    """The error for a response with a status of 4xx or 5xx."""
+    status, message = error.status_code, error.api_message or ""
     kind: ErrorKind = BY_STATUS.get(status, "failed" if status >= 500 else "invalid")
-    if error.error_code in OUT_OF_MONEY or error.type == "billing_error" or NO_CREDIT in said.lower():
+    if error.error_code in OUT_OF_MONEY or error.type == "billing_error" or NO_CREDIT in message.lower():
         kind = "billing"
     elif error.type == "overloaded_error":
         kind = "overloaded"
-    return _error(kind, f"The model's API answered {status}", error.type, said, retry_after(error.response.headers))
+    return _error(kind, f"The model's API answered {status}", error.type, message, retry_after(error.response.headers))
 
 
 def error_event(event: Any) -> ModelError:
-    """From an `error` event in mid-stream. A type that nobody knows may pass."""
+    """The error for an `error` event in mid-stream. An unknown type counts as transient."""
     error = event.get("error") if isinstance(event, dict) else None
     error = error if isinstance(error, dict) else {}
-    of_type = str(error.get("type", "error"))
-    kind: ErrorKind = BY_TYPE.get(of_type, "failed")
-    if of_type in ("invalid_request_error", "request_too_large"):
+    error_type = str(error.get("type", "error"))
+    kind: ErrorKind = BY_TYPE.get(error_type, "failed")
+    if error_type in ("invalid_request_error", "request_too_large"):
         kind = "unacceptable"
-    elif of_type in ("authentication_error", "permission_error", "not_found_error"):
+    elif error_type in ("authentication_error", "permission_error", "not_found_error"):
         kind = "invalid"
-    return _error(kind, "The model's API broke off its reply", of_type, str(error.get("message", "")), None)
+    return _error(kind, "The model's API broke off its reply", error_type, str(error.get("message", "")), None)
 
 
 def connection_error(error: Exception) -> ModelError:
-    """From a connection that was refused, cut, or silent for too long."""
+    """The error for a connection that was refused, cut, or silent for too long."""
     cause = error.__cause__ or error
     return ModelError("failed", f"The connection to the model's API failed ({type(cause).__name__})")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that the server asks to wait, from `retry-after` as a number or a date; None without or if unreadable."""
+    """Seconds from the header `retry-after`, a number or a date. None if the header is missing or unreadable."""
     value = headers.get("retry-after", "")
     try:
         seconds = float(value)
@@ -84,11 +84,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
-def _error(kind: ErrorKind, what: str, of_type: str | None, said: str, wait: float | None) -> ModelError:
-    message = f"{what} ({of_type})" if of_type else what
-    if said:
-        message += f": {said}"
+def _error(kind: ErrorKind, event: str, error_type: str | None, detail: str, wait: float | None) -> ModelError:
+    message = f"{event} ({error_type})" if error_type else event
+    if detail:
+        message += f": {detail}"
     key = settings().anthropic_api_key
     if key and key.get_secret_value():
-        message = message.replace(key.get_secret_value(), "***")  # a gateway may quote what it was sent
+        message = message.replace(key.get_secret_value(), "***")  # a gateway may quote its request
     return ModelError(kind, message[:MAX_MESSAGE], wait)

@@ -1,4 +1,4 @@
-"""The events of one stream, put together into a reply. No I/O."""
+"""Puts the events of one stream together into a reply. No I/O."""
 
 import json
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 from workers.providers import ModelError, Reply, Usage
 
 PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
-NONSENSE = (KeyError, TypeError, AttributeError, ValueError)
-"""What it takes to read an event that is JSON but not what the API promises."""
+MALFORMED = (KeyError, TypeError, AttributeError, ValueError)
+"""The exceptions that an event raises if it is JSON but not of the API's shape."""
 
 
 @dataclass
@@ -21,7 +21,7 @@ class _Block:
 
 
 class Draft:
-    """A reply while it is written."""
+    """A reply while the model writes it."""
 
     def __init__(self) -> None:
         self._blocks: dict[int, _Block] = {}
@@ -32,7 +32,7 @@ class Draft:
         self._whole = False
 
     def add(self, event: dict[str, Any]) -> tuple[int, str] | None:
-        """Takes in one event. Returns what text came with it: index of the text block, text. Raises `ModelError`."""
+        """Add one event. Returns the index of the text block and the text, if the event has text. Errors: ModelError."""
         try:
             match event["type"]:
                 case "content_block_delta":
@@ -49,18 +49,18 @@ class Draft:
                     self._count(event.get("usage") or {})
                 case "message_stop":
                     self._whole = True
-        except NONSENSE as error:
-            raise ModelError("failed", "The model's stream made no sense") from error
+        except MALFORMED as error:
+            raise ModelError("failed", "The model's stream was malformed") from error
         return None
 
     def reply(self) -> Reply:
-        """The reply, once the stream has ended. Raises `ModelError` if it ended early or a call in it is broken."""
+        """The reply, once the stream has ended. Errors: ModelError if the stream was cut or a call is broken."""
         if not self._whole or not self._stop.get("stop_reason"):
             raise ModelError("failed", "The model's stream was cut")
         try:
             return self._reply(self._stop["stop_reason"])
-        except NONSENSE as error:
-            raise ModelError("failed", "The model's stream made no sense") from error
+        except MALFORMED as error:
+            raise ModelError("failed", "The model's stream was malformed") from error
 
     def _reply(self, stop_reason: str) -> Reply:
         finished = [self._finished(index, stop_reason) for index in sorted(self._blocks)]
@@ -94,7 +94,7 @@ class Draft:
         if block.start["type"] != "text":
             return None
         if block.text_index is None:
-            # Held back until there is more than blanks: a blank block is left out, and must not be counted.
+            # A block without text is left out and not counted, so blanks wait for the first other character.
             piece = "".join(block.pieces)
             if not piece.strip():
                 return None
@@ -103,36 +103,36 @@ class Draft:
         return block.text_index, piece
 
     def _count(self, usage: dict[str, Any]) -> None:
-        """Counts are totals so far, so the later ones win; what the later ones leave out still stands."""
+        """Take over counts. They are totals, so a later count replaces an earlier one."""
         for name in Usage.__dataclass_fields__:
             if usage.get(name) is not None:
                 self._usage[name] = int(usage[name])
 
     def _finished(self, index: int, stop_reason: str) -> dict[str, Any] | None:
-        """A block as the history takes it, None for one that it would refuse or that was cut."""
+        """A block for the history. None if the API would refuse it there, or if the block was cut."""
         block, text = self._blocks[index], "".join(self._blocks[index].pieces)
         match block.start["type"]:
             case "text":
-                cited = {"citations": block.start["citations"]} if block.start.get("citations") else {}
-                return {"type": "text", "text": text, **cited} if text.strip() else None
+                citations = {"citations": block.start["citations"]} if block.start.get("citations") else {}
+                return {"type": "text", "text": text, **citations} if text.strip() else None
             case "thinking":
-                whole = {"type": "thinking", "thinking": text, "signature": block.signature}
-                return whole if block.signature else None
+                thinking = {"type": "thinking", "thinking": text, "signature": block.signature}
+                return thinking if block.signature else None
             case "tool_use":
-                called = _input(text) if block.stopped and (text or self._surely_whole(index, stop_reason)) else None
-                if called is None and stop_reason == "tool_use":
+                arguments = _input(text) if block.stopped and (text or self._needs_no_input(index, stop_reason)) else None
+                if arguments is None and stop_reason == "tool_use":
                     raise ModelError("failed", "The model's stream was cut inside a tool call")
                 call = {"type": "tool_use", "id": block.start["id"], "name": block.start["name"]}
-                return {**call, "input": called} if called is not None else None
+                return {**call, "input": arguments} if arguments is not None else None
         return {name: value for name, value in block.start.items() if value is not None}
 
-    def _surely_whole(self, index: int, stop_reason: str) -> bool:
-        """Whether a call without any input was meant so. The last one of a cut reply may have lost its input."""
+    def _needs_no_input(self, index: int, stop_reason: str) -> bool:
+        """True if a call without input is complete. The last call of a cut reply may have lost its input."""
         return stop_reason == "tool_use" or index < max(self._blocks)
 
 
 def _input(text: str) -> dict[str, Any] | None:
-    """A call's input, None if it is not a whole JSON object."""
+    """A call's input. None unless the text is a complete JSON object."""
     try:
         parsed = json.loads(text or "{}", parse_constant=_no_constant)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""WHAT AUDITORS DO: read the audit in order, keep it as a file, and find out whether it is what was written.
+"""WHAT AUDITORS DO: read the audit in order, export it to a file, and verify that nobody changed it.
 
 walk   ─▶ acts and heads, in order ─▶ file (JSON lines) ─▶ the same acts and heads, elsewhere
                     └──────────▶ verify ◀──────────────────────────┘

@@ -1,4 +1,4 @@
-"""What seals say of chains that have not come by yet, and which have. On disk, so that there may be millions."""
+"""Expected hashes of chains, from the seals, until each chain is read. Kept on disk, so that there may be millions."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -6,7 +6,7 @@ from types import TracebackType
 
 
 class Points:
-    """A temporary database: SQLite keeps a small one in memory, a large one in a file that is gone when it is closed."""
+    """A temporary SQLite database. A small one stays in memory; a large one is a file that SQLite removes at the end."""
 
     def __init__(self) -> None:
         self._db = sqlite3.connect("", isolation_level=None)
@@ -25,62 +25,62 @@ class Points:
         self._db.close()
 
     def add(self, seal: int, heads: Iterable[tuple[str, int, str]]) -> None:
-        """What the workspace's act `seal` says: chains, how long they were, and their last hashes."""
+        """Add the heads that the seal with this number names: chain, length, last hash."""
         self._db.executemany("INSERT INTO point VALUES (?, ?, ?, ?)", ((*head, seal) for head in heads))
 
     def delete(self, chain: str) -> None:
-        """An act says that this chain's session was deleted."""
+        """Note that an act records the deletion of this chain's session."""
         self._db.execute("INSERT OR IGNORE INTO deleted VALUES (?)", (chain,))
 
     def absent(self, chain: str, seq: int, name: str) -> None:
-        """A text of an act that is not there."""
+        """Note that a text of an act is missing."""
         self._db.execute("INSERT INTO absent VALUES (?, ?, ?)", (chain, seq, name))
 
     def erase(self, principal: str, acts: Iterable[tuple[str, int]]) -> None:
-        """An act says that this principal erased the texts of these acts."""
+        """Note that an act records the erasure of these acts' texts by this principal."""
         self._db.executemany("INSERT OR IGNORE INTO erased VALUES (?, ?, ?)", ((*act, principal) for act in acts))
 
     def is_erased(self, chain: str, seq: int) -> bool:
-        """Whether an act that came by says that the texts of this one were erased."""
+        """True if an act so far records the erasure of this act's texts."""
         return self._db.execute("SELECT 1 FROM erased WHERE chain = ? AND seq = ?", (chain, seq)).fetchone() is not None
 
     def unexplained(self) -> Iterator[tuple[str, int, str]]:
-        """Texts that are not there and that no act says were erased."""
+        """Yield the missing texts whose erasure no act records."""
         yield from self._db.execute(
             "SELECT chain, seq, name FROM absent"
             " WHERE (chain, seq) NOT IN (SELECT chain, seq FROM erased) ORDER BY chain, seq, name"
         )
 
     def erased_by(self) -> Iterator[tuple[str, int, int]]:
-        """Who erased texts that are not there: the principal, how many texts, of how many acts."""
+        """Yield the principals that erased missing texts, with the number of texts and of acts."""
         yield from self._db.execute(
             "SELECT principal, count(*), count(DISTINCT chain || ' ' || seq) FROM absent JOIN erased USING (chain, seq)"
             " GROUP BY principal ORDER BY principal"
         )
 
     def of(self, chain: str) -> dict[int, list[tuple[str, int]]]:
-        """By seq of the chain: hash, and the act that says so."""
+        """Return the chain's expected hashes by seq, each with the seal that names it."""
         if not self._sorted:
             self._db.execute("CREATE INDEX point_chain ON point (chain)")
             self._sorted = True
-        found: dict[int, list[tuple[str, int]]] = {}
+        expected: dict[int, list[tuple[str, int]]] = {}
         for seq, digest, seal in self._db.execute("SELECT seq, hash, seal FROM point WHERE chain = ?", (chain,)):
-            found.setdefault(seq, []).append((digest, seal))
-        return found
+            expected.setdefault(seq, []).append((digest, seal))
+        return expected
 
     def passed(self, chain: str, seq: int, *, headless: bool) -> bool:
-        """A chain has come by, to its end; `headless` if no session's row knows of it. False if it had come by before."""
+        """Note that a chain was read to its end; `headless` if it has no session's row. Returns False if it was read before."""
         inserted = self._db.execute("INSERT OR IGNORE INTO passed VALUES (?, ?, ?)", (chain, seq, headless))
         return inserted.rowcount == 1
 
     def missing(self) -> Iterator[tuple[str, int]]:
-        """Chains that are spoken of and have not come by, and how long they were."""
+        """Yield the chains that seals name and that were not read, with their lengths."""
         yield from self._db.execute(
             "SELECT chain, max(seq) FROM point WHERE chain NOT IN (SELECT chain FROM passed) GROUP BY chain ORDER BY chain"
         )
 
     def deserted(self) -> Iterator[tuple[str, int, bool]]:
-        """Chains without a session that no act says was deleted: how long they are, and whether any act speaks of them."""
+        """Yield the chains without a session whose deletion no act records: length, and whether a seal names them."""
         yield from self._db.execute(
             "SELECT chain, seq, EXISTS (SELECT 1 FROM point WHERE point.chain = passed.chain) FROM passed"
             " WHERE headless AND chain NOT IN (SELECT chain FROM deleted) ORDER BY chain"

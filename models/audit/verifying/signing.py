@@ -1,4 +1,4 @@
-"""What signatures cover: the seals of a workspace's chain as they come by, signed or not, and since when all must be signed."""
+"""Verifies the seals' signatures, and that every seal is signed from a given time on."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,33 +14,33 @@ from models.audit.verifying.walk import Act
 
 @dataclass
 class Signing:
-    """The seals, up to the one that came last.
+    """The seals, up to the one that was read last.
 
-    Where a key is known, every seal must have a good signature. A seal without one is excused only if it is older than `since`,
-    and so are all acts that it speaks of: an intruder who backdates a seal would have to backdate the acts as well.
+    If a key is known, every seal must have a good signature. An unsigned seal is excused only if it and all acts that it covers are
+    older than `since`: an intruder who backdates a seal would have to backdate the acts as well.
     """
 
     report: Report
     keys: dict[str, PublicKey]
-    """Those whose signatures count, by id."""
+    """The keys whose signatures count, by id."""
     since: datetime | None
-    """From when on everything is signed, as the caller of the verification says."""
+    """The time from which every seal is signed, according to the caller."""
     strangers: set[str] = field(default_factory=set)
-    """Keys that signed and are not known."""
+    """Ids of unknown keys that signed."""
     excused: int = 0
-    """The last seal without a signature that `since` excuses."""
+    """The last unsigned seal that `since` excuses."""
     excused_seals: int = 0
     newest_at: datetime | None = None
     """The latest time of any act of the workspace's chain so far."""
     _unsigned: list[int] = field(default_factory=list)
-    """Seals without a signature since the last good one: the first and the last of them, and how many there are."""
+    """Unsigned seals since the last good signature: the first, the last, and their number."""
 
     def act(self, at: datetime) -> None:
-        """The next act of the workspace's chain."""
+        """Note the time of the workspace's next act."""
         self.newest_at = max(self.newest_at or at, at)
 
     def seal(self, act: Act, named: Any) -> bool:
-        """The next seal; `named` is the key that its act names. Whether its signature is good."""
+        """Verify the next seal, whose act names the key `named`. Returns True if its signature is good."""
         chain, seq, head = self.report.workspace_id, act.row["seq"], act.row["hash"]
         key_id, signature = act.signature or (None, "")
         if key_id and key_id == named and self._is_good(key_id, signed_words(chain, seq, head), signature):
@@ -50,31 +50,31 @@ class Signing:
         if key_id is None and named is None:
             self._add(seq)
         elif key_id is None:
-            self.report.found("signature", chain, seq, seq, f"the signature of act {seq} of {chain} is missing")
+            self.report.add("signature", chain, seq, seq, f"the signature of act {seq} of {chain} is missing")
         elif key_id in self.keys:
-            self.report.found("signature", chain, seq, seq, f"act {seq} of {chain} was not signed by {key_id}, as it says")
+            self.report.add("signature", chain, seq, seq, f"act {seq} of {chain} was not signed by {key_id}, as it says")
         else:
             if self.keys and key_id not in self.strangers:
                 message = f"act {seq} of {chain} is signed by {key_id}, a key that is not known here"
-                self.report.found("signature", chain, seq, seq, message)
+                self.report.add("signature", chain, seq, seq, message)
             self.strangers.add(key_id)
         return False
 
     def excuses(self, at: datetime) -> bool:
-        """Whether an act of this time need not be signed."""
+        """True if an act of this time need not be signed."""
         return self.since is not None and at < self.since
 
     def end(self, acts: int) -> None:
-        """There are no more acts; the workspace's chain has `acts`."""
+        """Finish, after the last of the workspace's `acts`."""
         if self.report.signed or not self.keys:
             self._end()
         else:
             chain = self.report.workspace_id
             message = f"no seal of {chain} has a good signature, although a key is known here: all of it can be made anew"
-            self.report.found("unsigned", chain, 1, acts, message)
+            self.report.add("unsigned", chain, 1, acts, message)
 
     def notes(self) -> Iterator[str]:
-        """What a reader should know beside."""
+        """Yield notes for the reader of the report."""
         if self.since:
             yield (
                 f"Signed since {spelled(self.since)}, as the verification was told. {self.excused_seals} older seals without a"
@@ -96,7 +96,7 @@ class Signing:
         self._unsigned = [first, seq, count + 1]
 
     def _end(self) -> None:
-        """Name the seals without a signature that came one after another."""
+        """Report the unsigned seals since the last good signature."""
         if self._unsigned:
             first, last, count = self._unsigned
             chain = self.report.workspace_id
@@ -104,5 +104,5 @@ class Signing:
                 f"{count} seal(s) of {chain}, act {first} to act {last}, have no signature, although a key is known here: what they"
                 " speak of can have been made anew. If there was no key yet, say since when there is one: --signed-since"
             )
-            self.report.found("unsigned", chain, first, last, message)
+            self.report.add("unsigned", chain, first, last, message)
             self._unsigned = []

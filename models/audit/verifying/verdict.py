@@ -1,4 +1,4 @@
-"""What a verification says."""
+"""The report of a verification."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,24 +9,24 @@ from models.audit.verifying.walk import Head
 
 Kind = Literal["changed", "removed", "inserted", "cut", "missing", "rewritten", "session_gone", "signature", "unsigned"]
 """
-changed       an act, or the one before it, is not what was written
+changed       an act, or the act before it, was changed
 removed       acts are missing in the middle of a chain
-inserted      acts that belong to no chain, or stand behind its end
+inserted      acts belong to no chain, or follow a chain's end
 cut           a chain's last acts are missing
-missing       a whole chain is
-rewritten     a chain that holds together, but is not the one that was sealed or kept
-session_gone  a session's row is, without an act that says so
-signature     a seal's signature is wrong, gone, or by a key that is not known
-unsigned      seals have no signature, though a key is known and nobody said that there was none at that time
+missing       a whole chain is missing
+rewritten     the chain is consistent, but differs from the one that was sealed or kept
+session_gone  a session's row is missing, and no act records its deletion
+signature     a seal's signature is wrong, missing, or by an unknown key
+unsigned      a seal has no signature although a key is known, and its age does not excuse it
 """
 
 MOST = 100
-"""Problems that are named; the others are counted."""
+"""Problems that the report lists; it counts the others."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is not as it was written."""
+    """One difference from what was written."""
 
     kind: Kind
     chain: str
@@ -38,7 +38,7 @@ class Problem:
 
 @dataclass
 class Report:
-    """What was found."""
+    """The result of a verification."""
 
     workspace_id: str
     acts: int = 0
@@ -51,24 +51,24 @@ class Report:
     signed: SignedHead | None = None
     """The newest seal with a good signature."""
     unsealed: int = 0
-    """Acts that no seal speaks of yet."""
+    """Acts that no seal covers yet."""
     unsealed_since: datetime | None = None
-    """The time of the oldest of them."""
+    """The time of the oldest unsealed act."""
     notes: list[str] = field(default_factory=list)
-    """What a reader should know beside."""
+    """Notes for the reader."""
 
     @property
     def intact(self) -> bool:
-        """Whether nothing was found."""
+        """True without problems."""
         return not self.problems_found
 
-    def found(self, kind: Kind, chain: str, first: int, last: int, message: str) -> None:
-        """One more problem."""
+    def add(self, kind: Kind, chain: str, first: int, last: int, message: str) -> None:
+        """Add a problem."""
         self.problems_found += 1
         if len(self.problems) < MOST:
             self.problems.append(Problem(kind, chain, first, last, message))
 
     def leave_open(self, acts: int, since: datetime) -> None:
-        """Acts that no seal speaks of, the oldest of that time."""
+        """Count `acts` as unsealed; `since` is the time of the oldest."""
         self.unsealed += acts
         self.unsealed_since = min(self.unsealed_since or since, since)

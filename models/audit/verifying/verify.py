@@ -1,7 +1,7 @@
-"""Is the audit what was written? Takes acts and heads in the order of `walk`, from the database or from a file, and finds what was
-changed, removed, put in, cut off or left out, and since when that could be done unnoticed.
+"""Verifies the audit. Takes acts and heads in the order of `walk`, from the database or a file. Reports acts that were changed,
+removed, inserted or cut off, and the time from which such a change would go unnoticed.
 
-Memory is bounded: what the seals say waits on disk until its chain comes by.
+Memory is bounded: the expected hashes from the seals stay on disk until their chain is read.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,11 +29,11 @@ def verify(
     only: str | None = None,
     signed_since: datetime | None = None,
 ) -> Report:
-    """What is wrong with these acts, and since when anything could be wrong unnoticed.
+    """Return the report on these acts.
 
-    `keys` are those whose signatures count: where there are any, seals without one are a problem, unless they and all they speak
-    of are older than `signed_since`. `kept` is a head of the workspace's chain that was kept elsewhere, `only` is the one session
-    whose acts are among the items.
+    `keys` are the keys whose signatures count. With at least one, an unsigned seal is a problem, unless it and all acts that it
+    covers are older than `signed_since`. `kept` is a head of the workspace's chain that was kept elsewhere. `only` names the one
+    session whose acts are among the items.
     """
     with Points() as points:
         report = Report(workspace_id)
@@ -48,7 +48,7 @@ def verify(
 
 
 class _Checking:
-    """One verification. The workspace's chain stands still while those of its sessions come by, and goes on after them."""
+    """One verification. The workspace's chain comes first, then the chains of its sessions, then the rest of the workspace's."""
 
     def __init__(self, report: Report, points: Points, signing: Signing, kept: Head | None, only: str | None) -> None:
         self.report = report
@@ -57,12 +57,12 @@ class _Checking:
         self.points, self.signing, self.only = points, signing, only
         self.texts = Texts(report, points)
         self.late = False
-        """Whether sessions have begun to come by: later seals speak of acts that were not read."""
+        """True once a session's chain was read: later seals name acts that were not read."""
         self.open = _Open()
         self.outside_head: Head | None = None
 
     def act(self, act: Act) -> None:
-        """The next act."""
+        """Verify the next act."""
         row = act.row
         self.report.acts += 1
         self.texts.act(act)
@@ -77,7 +77,7 @@ class _Checking:
         chain.check_signed(row, self.signing)
 
     def head(self, head: Head) -> None:
-        """What a chain's own row says, after the chain's last act."""
+        """Verify the head on a chain's row, which follows the chain's last act."""
         if head.chain == self.outside.id:
             self.outside_head = head
         else:
@@ -85,18 +85,18 @@ class _Checking:
             self._leave(head)
 
     def done(self) -> Report:
-        """The report, after the last item."""
+        """Finish and return the report, after the last item."""
         self._leave(None)
         self.outside.end(self.outside_head)
         self.report.chains += 1
         self.report.head = Head(self.outside.id, self.outside.seq, self.outside.hash)
         for chain, last in self.points.missing():
-            self.report.found("missing", chain, 1, last, f"chain {chain} is missing: all of its {last} acts")
+            self.report.add("missing", chain, 1, last, f"chain {chain} is missing: all of its {last} acts")
         for chain, last, sealed in self.points.deserted():
-            said = f"the session of chain {chain} is gone, and no act says that it was deleted"
+            message = f"the session of chain {chain} is gone, and no act says that it was deleted"
             if not sealed:
-                said = f"chain {chain} is no session's, and no seal knows of it: it was put in, or its session was removed"
-            self.report.found("session_gone" if sealed else "inserted", chain, 1, last, said)
+                message = f"chain {chain} is no session's, and no seal knows of it: it was put in, or its session was removed"
+            self.report.add("session_gone" if sealed else "inserted", chain, 1, last, message)
         self.signing.end(self.outside.seq)
         self.texts.end()
         if self.open.since:
@@ -105,7 +105,7 @@ class _Checking:
         return self.report
 
     def _inside(self, chain: str) -> Chain:
-        """The session's chain that is coming by, begun if it is another than before."""
+        """Return the session's chain that is being read. Begins a new one if the chain has changed."""
         if self.inside is None or self.inside.id != chain:
             self._leave(None)
             self.late = True
@@ -113,37 +113,37 @@ class _Checking:
         return self.inside
 
     def _leave(self, head: Head | None) -> None:
-        """The end of the chain that was coming by."""
+        """Finish the session's chain that was being read."""
         chain, self.inside = self.inside, None
         if chain is None:
             return
         chain.end(head)
         self.report.chains += 1
         if not self.points.passed(chain.id, chain.seq, headless=head is None):
-            self.report.found("inserted", chain.id, 1, chain.seq, f"chain {chain.id} comes twice")
+            self.report.add("inserted", chain.id, 1, chain.seq, f"chain {chain.id} comes twice")
 
     def _read(self, act: Act) -> None:
-        """What an act of the workspace's chain says of others."""
+        """Read what an act of the workspace's chain says about other chains."""
         row = act.row
-        said = row["details"] if isinstance(row["details"], dict) else {}
+        details = row["details"] if isinstance(row["details"], dict) else {}
         self.open.add(row["at"])
         self.signing.act(row["at"])
         if row["action"] == SEALED:
             self.report.seals += 1
-            self._expect(row["seq"], said.get("heads"))
-            good = self.signing.seal(act, said.get("key_id"))
+            self._expect(row["seq"], details.get("heads"))
+            good = self.signing.seal(act, details.get("key_id"))
             # From the first signature on, only signed seals count.
             if not self.late and (good or self.report.signed is None):
                 self.open = _Open()
         elif row["action"] == "session.deleted":
             self.points.delete(row["subject_id"])
-            self._expect(row["seq"], {row["subject_id"]: [said.get("audit_seq"), said.get("audit_head")]})
+            self._expect(row["seq"], {row["subject_id"]: [details.get("audit_seq"), details.get("audit_head")]})
 
     def _expect(self, act: int, heads: Any) -> None:
-        """Keep what the act says of chains, as far as it can be read: if it was changed, that was found already."""
+        """Keep the heads that the act names. Skips unreadable ones: a changed act was reported already."""
         if self.late or not isinstance(heads, dict):
             return
-        known = ((chain, *said) for chain, said in heads.items() if isinstance(said, list) and self.only in {None, chain})
+        known = ((chain, *head) for chain, head in heads.items() if isinstance(head, list) and self.only in {None, chain})
         self.points.add(act, (head for head in known if [type(part) for part in head] == [str, int, str]))
 
     def _notes(self) -> Iterator[str]:
@@ -170,6 +170,6 @@ class _Open:
     since: datetime | None = None
 
     def add(self, at: datetime) -> None:
-        """One more."""
+        """Count one act of this time."""
         self.acts += 1
         self.since = min(self.since or at, at)

@@ -1,7 +1,7 @@
-"""All acts of a workspace, in the order in which they are verified and exported: the workspace's chain, so that its seals are
-known, then each session's chain and the head that its row says it has, then what the workspace's chain has grown by meanwhile.
+"""Reads all acts of a workspace in the order of verification and export: first the workspace's chain, which holds the seals, then
+each session's chain with the head on its row, then the acts that the workspace's chain has gained meanwhile.
 
-Read in small transactions, so that a slow reader holds up nothing. A statement reads acts and their session's head at one moment.
+Transactions are small, so that a slow reader holds up nothing. One statement reads acts together with their session's head.
 """
 
 from collections.abc import Generator, Iterator
@@ -24,14 +24,14 @@ class Act:
     row: dict[str, Any]
     """By `COLUMNS`."""
     signature: tuple[str, str] | None = None
-    """Of a signed seal: the key's id, and the signature in base64."""
+    """For a signed seal: the key's id, and the signature in base64."""
     texts: dict[str, tuple[str, str]] | None = None
-    """The texts beside it by name, each with its salt first; None where they were left out."""
+    """Salt and text by name; None if the file left them out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """How long a chain is, and the hash of its last act, as the row says that carries its head."""
+    """A chain's length and the hash of its last act, from the row that carries the chain's head."""
 
     chain: str
     seq: int
@@ -42,7 +42,7 @@ Item = Act | Head
 
 
 class _Row(NamedTuple):
-    """An act, its seal's signature if it is a seal, and the head of its chain as its row says it."""
+    """An act, the signature if the act is a seal, and the head on the chain's row."""
 
     chain: str
     seq: int
@@ -66,7 +66,7 @@ _TEXTS = """
         (SELECT jsonb_object_agg(name, jsonb_build_array(salt, text)) FROM audit_text WHERE chain = act.chain AND seq = act.seq)
     END AS texts
 """
-# The acts first, then one by one what belongs to them, whatever the planner believes.
+# Acts first, then a look-up by key for each: LATERAL and LIMIT make the plan independent of the planner's statistics.
 _SESSIONS = f"""
     SELECT act.*, {_TEXTS}, NULL AS key_id, NULL AS signature, head.audit_seq, head.audit_head
     FROM (SELECT {", ".join(COLUMNS)} FROM audit WHERE {{}} ORDER BY chain, seq LIMIT %(rows)s) act
@@ -90,13 +90,13 @@ _WITHOUT_ACTS = """
     session.id) ORDER BY id LIMIT %(rows)s
 """
 _HEAD = "SELECT id, audit_seq, audit_head FROM workspace WHERE id = %(workspace)s"
-# Who has few acts in a large installation waits while those of others are passed over. And there is one good plan: along the
-# primary key, which has the order already.
+# A small workspace in a large installation needs time, since the scan passes over other workspaces' acts. The one good plan follows
+# the primary key, which has the order already.
 _PATIENTLY = ("statement_timeout = '60s'", "enable_sort = off", "enable_seqscan = off", "enable_bitmapscan = off")
 
 
 def walk(workspace_id: str, only: str | None = None) -> Iterator[Item]:
-    """Every act and head; of the sessions `only` this one, if given."""
+    """Yield every act and head. `only` limits the sessions to one."""
     seq = yield from _outside(workspace_id, 0)
     yield from _sessions(workspace_id, only)
     after = ""
@@ -107,7 +107,7 @@ def walk(workspace_id: str, only: str | None = None) -> Iterator[Item]:
 
 
 def _outside(workspace_id: str, seq: int, *, to_the_end: bool = False) -> Generator[Item, None, int]:
-    """The workspace's own chain behind `seq`; returns the last seq that was read."""
+    """Yield the workspace's own chain after `seq`. Returns the last seq that was read."""
     head = Head(*_read(workspace_id, _HEAD, workspace=workspace_id)[0])
     while rows := _acts(workspace_id, _OUTSIDE, rows=ROWS, chain=workspace_id, seq=seq):
         yield from (_act(row) for row in rows)
@@ -132,7 +132,7 @@ def _sessions(workspace_id: str, only: str | None) -> Iterator[Item]:
 
 
 def _head(row: Any) -> Iterator[Head]:
-    """What the session's row said as the chain's last act was read; nothing of a session that is gone."""
+    """Yield the head on the session's row, as read with the chain's last act. A deleted session has none."""
     if row.audit_seq is not None:
         yield Head(row.chain, row.audit_seq, row.audit_head)
 

@@ -1,11 +1,14 @@
-"""Secrets in a call's arguments, kept from the eyes of people and logs: values in, values out.
+"""Masks secrets in a call's arguments, for people and logs.
 
-A secret is found in three ways: the tool's schema says so (`schemas.py`), its name does (`names.py`), or it looks like one inside
-a text (`shapes.py` by its own form, `leaders.py` by what stands before it). In a text only the secret is masked, and what is masked
-there is one word, or what surely stands between two quotes. A mask must never hide a second command from whoever approves the
-first, so where a text could be read in two ways, the rest of a secret of several words stays in sight.
+A secret is recognised in three ways: by the tool's schema (`schemas.py`), by its name (`names.py`), or inside a text, by its own
+form (`shapes.py`) or by the text before it (`leaders.py`). In a text only the secret is masked: one word, or the content of certain
+quotes. A mask must never hide a second command from a person who approves the first. So in an ambiguous text, only the first word
+of a secret is masked.
 
-Values that were masked in a call's input are masked wherever they come back from the call, too (`echoes.py`).
+This is ours for the promise that a mask hides no second command: scanners for secrets name a line or a value, and do not say which
+word of a command line may be masked.
+
+Values that were masked in a call's input are also masked in the call's output (`echoes.py`).
 """
 
 from models.pure.masking.echoes import Echoes

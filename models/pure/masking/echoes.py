@@ -1,12 +1,12 @@
-"""Masked values of a call's input, found again in texts that come from the call: its result, its output, what it asks.
+"""Masks the values of a call's input, where they appear again in its result, its output or its questions.
 
-A value is found as it is and as programs usually write it into other texts: with backslashes, in JSON (also within JSON), percent-
-encoded, as HTML or XML, in base64 (any alignment, with line ends) and in hexadecimal digits. Where a text was cut or broken into
-lines, a part of at least LEAST characters at the end or the beginning of a line is found, too. Compressed, encrypted, reversed or
-otherwise transformed values are not found.
+Recognises a value as written, and in the usual encodings: with backslashes, in JSON (also nested), percent-encoded, as HTML or XML,
+in base64 (any alignment, with line ends) and in hexadecimal digits. In a text that was cut or broken into lines, a part of at least
+LEAST characters at the end or the beginning of a line is recognised as well. Compressed, encrypted, reversed or otherwise
+transformed values are not recognised.
 
-The search is linear in the text: values are put together in a few expressions of bounded size. Beyond MOST characters of values,
-or PLACES hits in one text, a text is masked whole.
+The search is linear in the text: values are combined into a few expressions of bounded size. Beyond MOST characters of values, or
+PLACES hits in one text, the whole text is masked.
 """
 
 import base64
@@ -18,27 +18,27 @@ from models.pure.masking.texts import MARKER, joined
 from models.pure.regex import compile_re2, escape
 
 LEAST = 8
-"""Characters: shorter values would be found everywhere."""
+"""Shortest value in characters. Shorter ones would match everywhere."""
 MOST = 4_096
 """Characters of all values together."""
 PLACES = 20_000
 _PIECE = 64
-"""Characters: longer values are sought in pieces."""
+"""Characters of one piece. Longer values are searched in pieces."""
 _TOGETHER = 256
 """Characters of values in one expression."""
 _MEMORY = 64 << 20
-"""Bytes that one expression may take; much less makes it slow."""
+"""Bytes that one expression may take. Much less makes it slow."""
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _MARKED = MARKER.encode()
 _NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
 _KEPT_AS_THEY_ARE = frozenset({"type", "media_type"})
-"""Fields of content blocks that say how the others are to be read."""
+"""Fields of content blocks that describe the others, and are not masked."""
 
 
 class Echoes:
-    """Some masked values, ready to be masked in other texts. False if there is nothing to look for.
+    """Masked values, compiled to be masked in other texts. False without values.
 
-    `quoted`: the texts quote the values' beginnings or ends in the middle of a line, as the words of a verdict do.
+    `quoted`: the texts may quote the beginning or end of a value in the middle of a line, as a verdict's reason does.
     """
 
     def __init__(self, values: Iterable[str], *, quoted: bool = False) -> None:
@@ -51,7 +51,7 @@ class Echoes:
         return bool(self._pieces)
 
     def text(self, text: str) -> str:
-        """The text with each of the values masked."""
+        """Return the text with each of the values masked."""
         if not self._pieces or not text:
             return text
         if self._too_many:
@@ -59,8 +59,8 @@ class Echoes:
         spelled = text.encode("utf-8", "surrogatepass")
         spans: list[tuple[int, int]] = []
         for pattern in self._compiled():
-            for found in pattern.finditer(spelled):
-                spans.append(found.span())
+            for match in pattern.finditer(spelled):
+                spans.append(match.span())
                 if len(spans) > PLACES:
                     return MARKER
         if not spans:
@@ -72,7 +72,7 @@ class Echoes:
         return b"".join([*shown, spelled[at:]]).decode("utf-8", "surrogatepass")
 
     def value(self, value: Any) -> Any:
-        """A copy of a JSON value with the values masked in each of its texts, names and numbers."""
+        """Return a copy of a JSON value with the values masked in each text, name and number."""
         if not self._pieces or not (self._too_many or self._is_in(value)):
             return value
         return self._copy(value)
@@ -89,7 +89,7 @@ class Echoes:
         return value
 
     def _is_in(self, value: Any) -> bool:
-        """True if any text of a JSON value holds any of the values: one search, however many texts there are."""
+        """True if any text of a JSON value holds any of the values. Searches all texts at once."""
         spelled = "\n".join(texts_in(value)).encode("utf-8", "surrogatepass")
         return any(pattern.search(spelled) for pattern in self._compiled())
 
@@ -100,7 +100,7 @@ class Echoes:
 
 
 def _pieces(value: str) -> Iterator[str]:
-    """The parts that a value is sought by: its lines, the long ones in pieces, the short ones with the line before them."""
+    """Yield the parts by which a value is searched: its lines, long ones in pieces, short ones with the line before."""
     parts: list[str] = []
     for part in filter(None, _CONTROLS.split(value.strip())):
         if parts and min(len(part), len(parts[-1])) < LEAST:
@@ -129,7 +129,7 @@ def _compile(pieces: list[str], *, quoted: bool) -> Any:
 
 
 def _forms(piece: str, *, quoted: bool) -> Iterator[str]:
-    """Expressions for a piece: whole, cut off at the end of a line, begun before a line, and in other alphabets."""
+    """Yield expressions for a piece: complete, cut at the end of a line, begun on the line before, and in other encodings."""
     line, end_of_line = ("", "") if quoted else ("^(?:[0-9]+[:-])?", "$")
     characters = [_character(character) for character in piece]
     yield "".join(characters)
@@ -148,7 +148,7 @@ def _forms(piece: str, *, quoted: bool) -> Iterator[str]:
 
 
 def _character(character: str) -> str:
-    """A character as it is, behind any number of backslashes, or spelled by its number or name."""
+    """Return an expression for a character: as written, after any number of backslashes, or by its number or name."""
     number, data = ord(character), character.encode("utf-8", "surrogatepass")
     units = character.encode("utf-16-be", "surrogatepass")
     forms = [
@@ -172,19 +172,19 @@ def _character(character: str) -> str:
 
 
 def _in_base64(data: bytes, shift: int) -> str:
-    """The characters of base64 that depend on these bytes alone, where `shift` bytes of a group of three stand before them."""
+    """Return the base64 characters that depend only on these bytes, if `shift` bytes of a group of three stand before them."""
     spelled = base64.b64encode(bytes(shift) + data).decode().rstrip("=")
     whole = spelled[(0, 2, 3)[shift] : None if (len(data) + shift) % 3 == 0 else -1]
     return r"\n?".join({"+": "(?:[+-]|%2[bB])", "/": r"(?:\\*/|_|%2[fF])"}.get(sign, sign) for sign in whole)
 
 
-def _marked(found: bytes) -> bytes:
-    """The marker for each line of what was found, so that lines keep their numbers."""
-    return re.sub(rb"[^\n]+", _MARKED, found)
+def _marked(secret: bytes) -> bytes:
+    """Return one marker per line of the secret, so that lines keep their numbers."""
+    return re.sub(rb"[^\n]+", _MARKED, secret)
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text, every name of a field and every number in a JSON value."""
+    """Yield every text, every name of a field and every number in a JSON value."""
     todo = [value]
     while todo:
         part = todo.pop()

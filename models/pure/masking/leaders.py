@@ -1,4 +1,4 @@
-"""Secrets that are known by what stands before them: `password=`, `--token`, `Authorization: Bearer`, `mysql -p`."""
+"""Secrets that the text before them reveals: `password=`, `--token`, `Authorization: Bearer`, `mysql -p`."""
 
 import re
 from collections.abc import Iterator
@@ -27,55 +27,55 @@ _TYPES = frozenset(b"str string int integer number bool boolean bytes float any 
 
 @dataclass(frozen=True)
 class Leader:
-    """What stands before a secret: the secret begins where the match ends."""
+    """A text before a secret. The secret begins where the match ends."""
 
     name: str
     pattern: Any
 
     def spans(self, text: bytes) -> Iterator[Span | None]:
-        """Where the secrets behind it are; None for each place that was looked at and holds none."""
+        """Yield the span of each secret, and None for each match without one."""
         left = Left(text)
-        for found in self.pattern.finditer(text):
-            yield self.span(text, found, left)
+        for match in self.pattern.finditer(text):
+            yield self.span(text, match, left)
 
-    def span(self, text: bytes, found: Any, left: Left) -> Span | None:
+    def span(self, text: bytes, match: Any, left: Left) -> Span | None:
         """The secret behind one match."""
-        return secret_at(text, found.end(), left)
+        return secret_at(text, match.end(), left)
 
 
 class Flag(Leader):
-    """`--password hunter2`: the name must name a secret, and the next word must be none of the command's own flags."""
+    """`--password hunter2`: the name must name a secret, and the next word must not be a flag."""
 
-    def span(self, text: bytes, found: Any, left: Left) -> Span | None:
+    def span(self, text: bytes, match: Any, left: Left) -> Span | None:
         """The secret behind one match."""
-        if text[found.end() : found.end() + 1] == b"-" or not is_secret(found[1].decode()):
+        if text[match.end() : match.end() + 1] == b"-" or not is_secret(match[1].decode()):
             return None
-        return secret_at(text, found.end(), left)
+        return secret_at(text, match.end(), left)
 
 
 class Assignment(Leader):
-    """`password=hunter2`, `"password": "hunter2"`, `password: hunter2`, told from code that handles passwords."""
+    """`password=hunter2`, `"password": "hunter2"`, `password: hunter2`. Excludes code that handles passwords."""
 
-    def span(self, text: bytes, found: Any, left: Left) -> Span | None:
+    def span(self, text: bytes, match: Any, left: Left) -> Span | None:
         """The secret behind one match."""
-        name, sign = found[1].decode(), found[2]
+        name, sign = match[1].decode(), match[2]
         last = name.lower()
         if last.endswith("authorization") or (last.endswith("cookie") and b":" in sign):
-            return None  # these have leaders of their own
-        secret = secret_at(text, found.end(), left)
+            return None  # `Header` and `Cookies` handle these
+        secret = secret_at(text, match.end(), left)
         if secret is None or not is_secret(name, text[secret[0] : secret[1]].decode(errors="replace")):
             return None
-        if text[found.end() : found.end() + 1] in {b'"', b"'", b"\\"}:
+        if text[match.end() : match.end() + 1] in {b'"', b"'", b"\\"}:
             return secret
-        return _unquoted(text, found, secret)
+        return _unquoted(text, match, secret)
 
 
 class Header(Leader):
-    """`Authorization: Bearer abc`: the word behind the scheme."""
+    """`Authorization: Bearer abc`: the word after the scheme."""
 
-    def span(self, text: bytes, found: Any, left: Left) -> Span | None:
+    def span(self, text: bytes, match: Any, left: Left) -> Span | None:
         """The secret behind one match."""
-        secret = secret_at(text, found.end(), left)
+        secret = secret_at(text, match.end(), left)
         if secret is None or text[secret[1] : secret[1] + 1] == b"(":
             return None
         value = text[slice(*secret)]
@@ -86,9 +86,9 @@ class Cookies(Leader):
     """`Cookie: a=b; c=d`: each value."""
 
     def spans(self, text: bytes) -> Iterator[Span | None]:
-        """Where the values are."""
-        for found in self.pattern.finditer(text):
-            at = found.end()
+        """Yield the span of each value."""
+        for match in self.pattern.finditer(text):
+            at = match.end()
             while pair := _COOKIE.match(text, at):
                 yield pair.span(1)
                 at = pair.end()
@@ -98,28 +98,28 @@ class Cookies(Leader):
 _COOKIE = compile_re2("[^\\s=;|&<>()\"'`\\\\]+=([^\\s;|&<>()\"'`\\\\$]+)(?:;[ \\t]*)?")
 
 
-def _unquoted(text: bytes, found: Any, secret: Span) -> Span | None:
-    """A value without quotes: after a tight `=` nearly all is taken for a secret, else only what does not read like code."""
+def _unquoted(text: bytes, match: Any, secret: Span) -> Span | None:
+    """Return the span of an unquoted value. Directly after `=` nearly every value counts as a secret, else only one unlike code."""
     start, end = secret
-    sign, following = found[2], text[end : end + 1]
+    sign, following = match[2], text[end : end + 1]
     value = text[start:end].rstrip(b"," if sign == b"=" else b",]}")
     in_code = following in {b"(", b")"} or (len(value) < end - start and not sign.startswith(b'"'))
     if not value or value.lower() in _NOTHING or _CODE.match(value) or following == b"(":
         return None
     if in_code and (_VARIABLE.fullmatch(value) or _INDEXED.match(value)):
         return None
-    if sign != b"=" and not _tells(text, found, value, following):
+    if sign != b"=" and not _tells(text, match, value, following):
         return None
     return start, start + len(value)
 
 
-def _tells(text: bytes, found: Any, value: bytes, following: bytes) -> bool:
-    """Whether a value after ` = ` or `: ` is no name of a type or variable: has a digit or a sign, or is a line of YAML."""
+def _tells(text: bytes, match: Any, value: bytes, following: bytes) -> bool:
+    """True if a value after ` = ` or `: ` is not the name of a type or variable: it has a digit or sign, or is a line of YAML."""
     if value.lower() in _TYPES or _INDEXED.match(value) or _NUMBER.fullmatch(value):
         return False
     if _TELLING.search(value):
         return True
-    return b":" in found[2] and following in {b"", b"\n", b"\r"} and _begins_line(text, found.start())
+    return b":" in match[2] and following in {b"", b"\n", b"\r"} and _begins_line(text, match.start())
 
 
 def _begins_line(text: bytes, at: int) -> bool:
@@ -146,7 +146,7 @@ NAMES = (
 )
 NAMES_HINT = rf"(?i:(?:{_HEAD})[a-z0-9_-]*\\?[\"']?\]?[ \t]*[=:]|-[a-z0-9_-]*(?:{_HEAD})[a-z0-9_-]*[ \t]|"
 NAMES_HINT += rf"\bset[ \t].*(?:{_HEAD})|password[ \t]|identified[ \t]+by)"
-"""Every text in which one of the names leads to a secret matches this; it is cheaper than they are."""
+"""Matches every text in which a name may precede a secret. Cheaper than the patterns above."""
 
 COMMANDS = (
     _command("(?:mysql|mariadb)(?:[a-z]+|-[a-z]+)?", "-p"),
@@ -161,4 +161,4 @@ COMMANDS = (
 )
 COMMANDS_HINT = r"\b(?:mysql|mariadb|sshpass|login|redis-cli|curl|smb|rpcclient|ldap|zip|unzip|7z)[a-z-]*"
 COMMANDS_HINT += r"(?:[^\n\\]|\\(?s:.))*\s-[a-zA-Z-]*[pPauUw]"
-"""Every text with such a command and its flag matches this; it is cheaper than they are."""
+"""Matches every text with such a command and its flag. Cheaper than the patterns above."""

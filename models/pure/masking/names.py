@@ -1,4 +1,4 @@
-"""Names that say that their value is a secret, in any spelling, told from names that only sound like it."""
+"""Recognises names whose value is a secret, in any spelling, and excludes similar names."""
 
 import re
 from functools import lru_cache
@@ -10,7 +10,7 @@ def _set(words: str) -> frozenset[str]:
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _LONGEST = 100
-"""Characters of a name that are read, from its end: what a name means, its last words say."""
+"""Characters of a name that are read, from its end: the last words decide."""
 
 _HEADS = _set(
     """
@@ -48,7 +48,7 @@ _AFTER: dict[str, frozenset[str | None]] = {
     "codes": frozenset(_CODES),
     "phrase": frozenset({"pass", "recovery", "seed"}),
 }
-"""Words that name a secret after certain others only (None: alone): `access tokens`, but `tokens` and `input tokens` are counts."""
+"""Words that name a secret only after certain words (None: alone): `access tokens`, but `tokens` and `input tokens` are counts."""
 _COUNTED = _set(
     """
     bos budget by cached cls completion continuation count cursor design end eos input lexer mask max min n next num output pad page
@@ -62,11 +62,11 @@ _ASIDE = _set(
     text val value
     """
 )
-"""Words behind a name that do not change what it names: `password confirmation`, `SecretString`."""
+"""Words at the end of a name that do not change its meaning: `password confirmation`, `SecretString`."""
 
 
 def is_secret(name: str, value: object = None) -> bool:
-    """Whether `name` names a secret. `PWD` is a folder where the value looks like one."""
+    """True if `name` names a secret. `PWD` is a folder if the value looks like one."""
     if not _named(name[-_LONGEST:]):
         return False
     return not (name.lower() in {"pwd", "oldpwd"} and isinstance(value, str) and value.startswith(("/", "~", ".", "$")))

@@ -1,7 +1,7 @@
-"""Arguments that a person was shown masked and sends back edited, with the secrets put back where they were.
+"""Restores the secrets in arguments that a person saw masked and sends back edited.
 
-A marker stands for its secret only where it was shown. What surrounds it there decides what the tool does with the secret, so that
-has to be unchanged as well: otherwise whoever may not see a secret could have it printed.
+A marker stands for its secret only at the place where it was shown. The text around it decides how the tool uses the secret, so
+that text must be unchanged: otherwise a person who may not see a secret could have it printed.
 """
 
 import json
@@ -14,21 +14,22 @@ _ELSE = "type the value that is meant, or ask somebody whose key has the scope `
 
 
 def restore(edited: dict[str, Any], original: dict[str, Any], shown: dict[str, Any]) -> dict[str, Any]:
-    """`edited`, with what each marker hides put back. `shown` is `mask(original, ...).shown`, and what was edited.
+    """Return `edited` with each marker replaced by its secret. `shown` is `mask(original, ...).shown`, from which `edited` was
+    made.
 
-    A marker counts only at the JSON Pointer where it was shown, and only if the same stands around it: the rest of its text; in an
+    A marker counts only at the JSON Pointer where it was shown, and only in unchanged surroundings: the rest of its text; in an
     array, the other texts and numbers, and the number of items; beside a `value`, its `name` and `key`. Raises ValueError for any
-    other marker (copied, moved, added); the message names the pointer and holds no secret.
+    other marker (copied, moved, added). The message names the pointer and holds no secret.
     """
     return _Restore(edited, original, shown).done()
 
 
 _NOTHING = object()
-"""Stands where nothing was shown."""
+"""The original of a value that was not shown."""
 
 
 class _Restore:
-    """One value on its way back. Deep values are no problem: nothing recurses."""
+    """Restores one value, without recursion, so that its depth does not matter."""
 
     def __init__(self, edited: dict[str, Any], original: dict[str, Any], shown: dict[str, Any]) -> None:
         self._result: dict[str, Any] = {}
@@ -95,13 +96,13 @@ def _labels(pair: dict[str, Any]) -> list[Any]:
 
 
 def _holds_marker(item: Any) -> bool:
-    """True if an object or array holds a marker itself, not in something that it holds."""
+    """True if an object or array holds a marker directly, not in a nested value."""
     values = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
     return any(map(_is_marked, values))
 
 
 def _face(item: Any) -> str:
-    """What an object or array holds itself, to know it by."""
+    """Return the direct members of an object or array, as a text to compare."""
     if isinstance(item, dict):
         return json.dumps({name: value for name, value in item.items() if not isinstance(value, (dict, list))}, sort_keys=True)
     if isinstance(item, list):

@@ -1,4 +1,4 @@
-"""What a tool's JSON Schema says is secret: `writeOnly`, or the format `password`, in any branch that could apply."""
+"""Finds the values that a tool's JSON Schema marks as secret: `writeOnly`, or the format `password`, in any possible branch."""
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -11,7 +11,7 @@ from referencing.jsonschema import DRAFT202012, UnknownDialect, specification_wi
 from models.pure.regex import InvalidPattern, compile_schema_pattern
 
 _Part = tuple[Any, Any]
-"""A schema (an object, or a boolean, which says nothing), and the resolver of the references in it."""
+"""A schema (an object, or a boolean, which marks nothing), and the resolver of its references."""
 _BRANCHES = ("allOf", "anyOf", "oneOf")
 _BRANCH = ("if", "then", "else", "not")
 _BY_NAME = ("dependentSchemas", "dependencies")
@@ -19,7 +19,7 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class Marks:
-    """What all schemas that could apply to one value say of it, and of what is in it."""
+    """The marks of all schemas that could apply to one value and its members."""
 
     def __init__(self, parts: list[_Part], known: dict[frozenset[int], "Marks"]) -> None:
         self._parts = parts
@@ -29,17 +29,17 @@ class Marks:
         self.secret = any(_is_secret(schema) for schema, _ in parts)
 
     def property(self, name: str) -> "Marks | None":
-        """Of a property; None if no schema says anything."""
+        """Return a property's marks; None without any schema."""
         return self._memory(name, lambda: self._properties(name))
 
     def item(self, index: int) -> "Marks | None":
-        """Of an array's item; None if no schema says anything."""
+        """Return an array item's marks; None without any schema."""
         index = min(index, self._longest)
         return self._memory(index, lambda: self._items(index))
 
-    def _memory(self, place: str | int, found: Callable[[], Iterator[_Part]]) -> "Marks | None":
+    def _memory(self, place: str | int, parts: Callable[[], Iterator[_Part]]) -> "Marks | None":
         if place not in self._at:
-            self._at[place] = _marks(found(), self._known)
+            self._at[place] = _marks(parts(), self._known)
         return self._at[place]
 
     def _properties(self, name: str) -> Iterator[_Part]:
@@ -66,7 +66,7 @@ class Marks:
 
 
 def marks_of(schema: dict[str, Any] | None) -> Marks | None:
-    """Of a call's arguments; None if the schema says nothing of secrets."""
+    """Return the marks of a call's arguments; None if the schema marks no secret."""
     if schema is None or not _speaks(schema):
         return None
     try:
@@ -89,15 +89,15 @@ def _marks(parts: Any, known: dict[frozenset[int], Marks]) -> Marks | None:
 
 
 def _applying(todo: list[_Part]) -> list[_Part]:
-    """These schemas and, whichever way their conditions go, all that they apply to the same value."""
-    found: dict[int, _Part] = {}
+    """Return these schemas and all that they may apply to the same value, whatever their conditions."""
+    parts: dict[int, _Part] = {}
     while todo:
         schema, resolver = todo.pop()
-        if not isinstance(schema, dict) or id(schema) in found:
+        if not isinstance(schema, dict) or id(schema) in parts:
             continue
         if "$id" in schema:
             resolver = resolver.in_subresource(DRAFT202012.create_resource(schema))
-        found[id(schema)] = schema, resolver
+        parts[id(schema)] = schema, resolver
         todo += [(part, resolver) for word in _BRANCHES for part in _list(schema.get(word))]
         todo += [(schema.get(word), resolver) for word in _BRANCH]
         todo += [(part, resolver) for word in _BY_NAME for part in _dict(schema.get(word)).values()]
@@ -105,10 +105,10 @@ def _applying(todo: list[_Part]) -> list[_Part]:
             if isinstance(schema.get(word), str):
                 try:
                     resolved = resolver.lookup(schema[word])
-                except Unresolvable:  # the door refuses such a schema
+                except Unresolvable:  # the API refuses such a schema
                     continue
                 todo.append((resolved.contents, resolved.resolver))
-    return list(found.values())
+    return list(parts.values())
 
 
 def _is_secret(schema: dict[str, Any]) -> bool:
@@ -138,7 +138,7 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 def _listed(schema: dict[str, Any]) -> list[Any]:
-    """The schemas of an array's first items, one each."""
+    """Return the schemas of an array's first items, one each."""
     return _list(schema.get("prefixItems")) or _list(schema.get("items"))
 
 

@@ -1,4 +1,4 @@
-"""Secrets that are known by their own form, wherever they stand."""
+"""Secrets that are recognised by their own form, anywhere in a text."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Shape:
-    """One kind of secret; its first group, or all of it, is what is masked."""
+    """One kind of secret. The first group of the match is masked, or the whole match."""
 
     name: str
     pattern: Any
     accepts: Callable[[bytes], bool] = bool
-    """Whether what was found is a secret."""
+    """True if the match is a secret."""
 
     def spans(self, text: bytes) -> Iterator[Span | None]:
-        """Where such secrets are; None for each that was looked at and is none."""
-        for found in self.pattern.finditer(text):
-            start, end = found.span(1) if self.pattern.groups else found.span()
+        """Yield the span of each secret, and None for each match that is not a secret."""
+        for match in self.pattern.finditer(text):
+            start, end = match.span(1) if self.pattern.groups else match.span()
             yield (start, end) if self.accepts(text[start:end]) else None
 
 
@@ -41,7 +41,7 @@ _KEY_LINES = rf"((?:{_BREAK}+{_KEY_LINE})+)(?:[\r\n\\\"']|\z)"
 _USERINFO = "[^\\s/\"'`;|&<>()]+"
 
 _PREFIXES = {
-    # Kebab-case words may begin like the first, hence a digit in each.
+    # Kebab-case words may begin like the first prefix, so each match needs a digit.
     "Anthropic, OpenAI and our own API keys": r"sk-[A-Za-z0-9_-]{16,}",
     "Stripe": r"[sr]k_(?:live|test)_[A-Za-z0-9]{10,}",
     "Standard Webhooks": r"whsec_[A-Za-z0-9+/=_-]{16,}",
@@ -52,7 +52,7 @@ _PREFIXES = {
     "Google": r"AIza[A-Za-z0-9_-]{30,}|(?:ya29\.|GOCSPX-)[A-Za-z0-9_-]{16,}",
     "npm, PyPI, Hugging Face, DigitalOcean, Groq, xAI": r"(?:npm_|pypi-|hf_|dop_v1_|gsk_|xai-)[A-Za-z0-9_-]{24,}",
 }
-"""Each is a match, or not, after a bounded number of characters: so all of them together are linear, too."""
+"""Each matches or fails after a bounded number of characters, so that their combination is linear as well."""
 
 SHAPES = (
     Shape("known prefix", compile_re2(rf"\b(?:{'|'.join(_PREFIXES.values())})"), _has_digit),
@@ -60,7 +60,7 @@ SHAPES = (
     Shape("SendGrid key", compile_re2(r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"), _has_digit),
     Shape("Slack webhook", compile_re2(r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/]+)")),
     Shape("bearer token", compile_re2(r"(?i)\b(?:bearer|basic)[ \t]+([a-z0-9._~+/=-]{12,})"), _has_digit),
-    # Whole lines of base64 and headers only, so that no command of a script can pass for a line of the key.
+    # Only whole lines of base64 and headers, so that a command of a script is never taken for a line of the key.
     Shape("private key", compile_re2(_BEGIN + _KEY_LINES)),
     Shape("private key in one line", compile_re2(rf"{_BEGIN}((?: {_BASE64}{{40,}})+)")),
     Shape("password in a URL", compile_re2(rf"://[^\s/:@\"'`;|&<>()]*:({_USERINFO})@"), _is_no_variable),
@@ -72,4 +72,4 @@ SHAPES_HINT = (
     r"[A-Za-z0-9]|\bxai-|\bSG\.|\beyJ[A-Za-z0-9_-]*\.|hooks\.slack\.com/|PRIVATE KEY|://[^\s/]*@"
     r"|(?i:(?:bearer|basic)[ \t]|sig=|signature=)"
 )
-"""Every text that holds such a secret matches this; it is cheaper than the shapes."""
+"""Matches every text that may hold such a secret. Cheaper than the shapes."""

@@ -1,4 +1,4 @@
-"""A text with its secrets masked, and what each mask hides."""
+"""Masks the secrets in a text, and keeps the text behind each mask."""
 
 import re
 from bisect import bisect_right
@@ -11,7 +11,7 @@ from models.pure.masking.shapes import SHAPES, SHAPES_HINT, Span
 from models.pure.regex import compile_re2
 
 MARKER = "«masked»"
-"""Stands for a secret, whatever its length. No shell, program or format means anything by it."""
+"""Stands for a secret, whatever its length. It has no meaning in shells, programs and formats."""
 _MARKER = MARKER.encode()
 _GROUPS = (
     (compile_re2(SHAPES_HINT), SHAPES),
@@ -20,35 +20,35 @@ _GROUPS = (
 )
 _HINT = compile_re2(f"{SHAPES_HINT}|{NAMES_HINT}|{COMMANDS_HINT}|{MARKER}")
 _MOST = 4000
-"""Places that are looked at in one value. Nobody reads more: from there on a text with such a place is masked whole."""
+"""Places that are examined in one value. Beyond that, a text with such a place is masked as a whole."""
 _ROUNDS = 4
-"""What is masked can bring out a secret beside it. After so many times a text is masked whole."""
+"""Passes over one text, since masking can reveal a secret beside. After the last, the text is masked as a whole."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A text as it is shown, and the text that each of its markers hides, in order."""
+    """The masked text, and the text that each of its markers hides, in order."""
 
     shown: str
     hidden: tuple[str, ...]
 
 
 class _TooMany(Exception):
-    """More places to look at than anybody would write."""
+    """The text has more than `_MOST` places."""
 
 
 def suspects(texts: Collection[str]) -> set[str]:
-    """Those of the texts that could hold a secret or a marker: one look at all, however many and small they are."""
+    """Return those of the texts that could hold a secret or a marker. Searches all texts at once."""
     spelled = [text.encode("utf-8", "surrogatepass") for text in texts]
     ends = list(accumulate(len(text) + 1 for text in spelled))
     joined = b"\n".join(spelled)
-    found, listed = set(), list(texts)
+    suspected, listed = set(), list(texts)
     at = 0
     while hit := _HINT.search(joined, at):
         for index in range(bisect_right(ends, hit.start()), bisect_right(ends, hit.end() - 1) + 1):
-            found.add(listed[index])
+            suspected.add(listed[index])
         at = ends[index]
-    return found
+    return suspected
 
 
 class Reader:
@@ -59,7 +59,7 @@ class Reader:
         self._known: dict[str, Reading] = {}
 
     def read(self, text: str) -> Reading:
-        """The text masked. Masking it again changes nothing."""
+        """Return the masked text. Masking it again changes nothing."""
         if text not in self._known:
             self._known[text] = self._read(text)
         return self._known[text]
@@ -93,7 +93,7 @@ class Reader:
     def _spans(self, text: bytes) -> tuple[list[Span], int]:
         if text.count(_MARKER) > _MOST:
             raise _TooMany
-        spans = [found.span() for found in re.finditer(_MARKER, text)]
+        spans = [match.span() for match in re.finditer(_MARKER, text)]
         looked_at = 0
         for finder in [finder for hint, finders in _GROUPS if hint.search(text) for finder in finders]:
             for span in finder.spans(text):
@@ -106,13 +106,13 @@ class Reader:
 
 
 def put_back(shown: str, hidden: tuple[str, ...]) -> str:
-    """The text with each marker, in order, replaced by what it hides. Raises ValueError if their number differs."""
+    """Return the text with each marker, in order, replaced by its hidden text. Raises ValueError if their number differs."""
     first, *parts = shown.split(MARKER)
     return first + "".join(secret + part for secret, part in zip(hidden, parts, strict=True))
 
 
 def _through(again: Reading, first: Reading) -> Reading:
-    """A second reading of what a first one shows, as one reading of the original."""
+    """Combine the reading of a masked text with the reading that masked it, into one reading of the original."""
     at, hidden = 0, []
     for secret in again.hidden:
         count = secret.count(MARKER)
@@ -122,7 +122,7 @@ def _through(again: Reading, first: Reading) -> Reading:
 
 
 def joined(spans: list[Span]) -> list[Span]:
-    """The spans in order; those that overlap or touch are one."""
+    """Return the spans in order, with overlapping and adjacent ones merged."""
     joined: list[Span] = []
     for start, end in sorted(spans):
         if joined and start <= joined[-1][1]:

@@ -1,4 +1,4 @@
-"""A call's arguments as people and logs see them."""
+"""Masks a call's arguments, for people and logs."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,16 +15,16 @@ class Masked:
 
     shown: dict[str, Any]
     paths: tuple[str, ...]
-    """JSON Pointers, into `shown`, of the values and keys that are not shown as they are; sorted."""
+    """JSON Pointers into `shown` of the masked values and keys; sorted."""
     hidden: tuple[str, ...] = field(default=(), compare=False)
-    """The texts behind the markers that are long enough to be found again elsewhere; of a number, its digits."""
+    """The texts behind the markers, for `Echoes`. Short ones are left out. A number is given by its digits."""
 
 
 def mask(arguments: dict[str, Any], schema: dict[str, Any] | None = None) -> Masked:
-    """A copy of the arguments in which every secret is replaced by the marker. Masking it again changes nothing.
+    """Return a copy of the arguments with every secret replaced by the marker. Masking it again changes nothing.
 
-    `schema` is the tool's. By schema any value is masked whole; by name all but booleans and null; in texts, and in the names of
-    fields, only the secret is. A field whose name is masked is known by it still: a second such name in its object is numbered.
+    `schema` is the tool's. A schema masks any value as a whole; a name masks all values but booleans and null; in texts, and in
+    names of fields, only the secret is masked. If two names in an object have the same masked form, the second one is numbered.
     """
     return _Mask(arguments, schema).done()
 
@@ -35,7 +35,7 @@ _CONTAINERS = (dict, list)
 
 
 class _Mask:
-    """One value on its way. Deep values are no problem: nothing recurses."""
+    """Masks one value, without recursion, so that its depth does not matter."""
 
     def __init__(self, arguments: dict[str, Any], schema: dict[str, Any] | None) -> None:
         self._suspects = suspects(_texts(arguments))
@@ -57,7 +57,7 @@ class _Mask:
 
     def _fill_object(self, value: dict[str, Any], shown: dict[str, Any], marks: Marks | None, path: _Path | None) -> None:
         names = {} if self._suspects.isdisjoint(value) else shown_names(value, self._reader)
-        all_secret = marks is not None and marks.secret  # only the arguments themselves: else they would not be here
+        all_secret = marks is not None and marks.secret  # true only for the arguments as a whole: nested secrets end in _place
         for name, item in value.items():
             below = marks.property(name) if marks else None
             as_shown = names.get(name, name)
@@ -95,7 +95,7 @@ class _Mask:
 
 
 def shown_names(value: dict[str, Any], reader: Reader) -> dict[str, str]:
-    """How the names of an object's fields are shown, those that are shown otherwise; the order of the fields does not matter."""
+    """Return the masked form of each name of an object's fields that needs one. The order of the fields does not matter."""
     changed = {name: shown for name in suspects(value) if (shown := reader.read(name).shown) != name}
     names: dict[str, str] = {}
     taken = value.keys() - changed.keys()
@@ -111,7 +111,7 @@ def shown_names(value: dict[str, Any], reader: Reader) -> dict[str, str]:
 
 
 def escaped(part: str | int) -> str:
-    """A part of a JSON Pointer."""
+    """Return a part of a JSON Pointer, escaped."""
     return str(part).replace("~", "~0").replace("/", "~1")
 
 
@@ -139,7 +139,7 @@ def _pointer(path: _Path | None) -> str:
 
 
 def _texts(arguments: dict[str, Any]) -> list[str]:
-    """Every text in the arguments, names of fields included."""
+    """Return every text in the arguments, including names of fields."""
     texts: list[str] = []
     todo: list[Any] = [arguments]
     while todo:

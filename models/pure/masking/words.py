@@ -1,4 +1,4 @@
-"""One secret word in a text, or a quoted one that is surely quoted."""
+"""Finds the extent of one secret in a text: a word, or the content of certain quotes."""
 
 import re
 from typing import Any
@@ -18,22 +18,22 @@ _STRANGE = re.compile(rb"\\|<<|(?:^|[\s;|&()])#")
 
 
 class Left:
-    """What is to the left of places in a text that are asked for in order, as far as it decides whether a quote opens there."""
+    """The state of quotes to the left of a place in a text. Places must be requested in order."""
 
     def __init__(self, text: bytes) -> None:
         self._text = text
         self._at = 0
         self._outer = b""
-        """The quote that is open at `_at`, as a shell reads it; empty if none is."""
+        """The quote that is open at `_at`, as a shell reads it; else empty."""
         self._inner = 0
-        """How many of the other kind stand in it so far."""
+        """Quotes of the other kind inside it so far."""
         self._strange = False
 
     def quoted(self, at: int) -> Any:
-        """What may stand in the quotes of which the one at `at` surely is the first; None in doubt.
+        """Return the expression for the content of the quotes that open at `at`; None if that is uncertain.
 
-        If a quote that closes were taken for one that opens, what the mask then hides would be no secret but the rest of the
-        command. So comments, here-documents and backslashes to its left, which a shell reads by rules of their own, are doubt.
+        If a closing quote were taken for an opening one, the mask would hide the rest of the command instead of a secret. So
+        comments, here-documents and backslashes to the left, for which shells have special rules, make it uncertain.
         """
         self._read_to(at)
         own = self._text[at : at + 1]
@@ -44,10 +44,10 @@ class Left:
     def _read_to(self, at: int) -> None:
         self._strange = self._strange or bool(_STRANGE.search(self._text[max(0, self._at - 1) : at]))
         if not self._strange:
-            for found in _QUOTE.finditer(self._text, self._at, at):
+            for match in _QUOTE.finditer(self._text, self._at, at):
                 if not self._outer:
-                    self._outer, self._inner = found[0], 0
-                elif self._outer == found[0]:
+                    self._outer, self._inner = match[0], 0
+                elif self._outer == match[0]:
                     self._outer, self._inner = b"", 0
                 else:
                     self._inner += 1
@@ -55,12 +55,12 @@ class Left:
 
 
 def secret_at(text: bytes, at: int, left: Left) -> Span | None:
-    """The secret that begins at `at`, behind its quote if it has one: at most a word, or all of what is surely quoted.
+    """Return the secret that begins at `at`, or after a quote there: at most a word, or the whole content of certain quotes.
 
-    What a shell would run or fill in (`$(...)`, `${...}`, backticks) is never part of it; a variable or a placeholder is none.
+    Substitutions of a shell (`$(...)`, `${...}`, backticks) are never part of a secret. Variables and placeholders are no secrets.
     """
     if text[at : at + 1] in _PREFIXES and text[at + 1 : at + 2] in _QUOTED:
-        at += 1  # of a literal in code, such as b"..."
+        at += 1  # the prefix of a literal in code, such as b"..."
     opening = text[at : at + 1]
     if opening == b"\\" and text[at + 1 : at + 2] in _QUOTED:
         return _trimmed(text, at + 2, _end(_WORD_IN_ESCAPED_QUOTES, text, at + 2))
@@ -75,8 +75,8 @@ def secret_at(text: bytes, at: int, left: Left) -> Span | None:
 
 
 def _end(pattern: Any, text: bytes, at: int) -> int:
-    found = pattern.match(text, at)
-    return found.end() if found else at
+    match = pattern.match(text, at)
+    return match.end() if match else at
 
 
 def _trimmed(text: bytes, start: int, end: int) -> Span | None:

@@ -1,22 +1,20 @@
-"""The machine's answer to a tool call, with the rule that said so. Values in, values out.
+"""Decides a tool call by rules: the verdict, and the rule that gave it.
 
-Precedence, stated here and nowhere else: **deny, then ask, then allow, then the default.**
+Precedence, defined only here: **deny, then ask, then allow, then the default.**
 
-1. A rule that denies and matches: denied. Nothing overrides it. `always_deny` is such a rule.
-2. A rule that asks and matches: asked, whatever somebody granted. That is how an author says "always ask for this one".
-3. A rule that allows and matches: allowed. Rules come first, then grants, the rules that were born of a decision.
-   A grant answers the question that the default would put, so it is heard only where the default is to ask
-   (`always_ask`, or no policy at all); a default that denies is no question.
+1. A matching rule that denies: denied. Nothing overrides it. `always_deny` is such a rule.
+2. A matching rule that asks: asked, whatever grants exist. An author writes "always ask for this one" in this way.
+3. A matching rule that allows: allowed. Written rules come first, then grants, which are rules that a decision created.
+   A grant answers the default's question, so grants count only if the default is to ask (`always_ask`, or no policy at all).
 4. The default of the tool's policy.
 
-Two things can only make an answer stricter. A condition that cannot judge what it finds (a text where it compares
-numbers) counts as met by rules that deny or ask, and as not met by rules that allow; a value that is missing meets
-`exists: false` and nothing else. And a command line that cannot be read surely is never allowed by patterns of commands,
-nor by anything else while a rule that denies or asks looks at the tool's commands: then it asks. While there is such a rule,
-an allow for everything covers only programs that are known to run no others (`unknown_programs` says more).
+Two cases make a verdict stricter. First, a condition that cannot judge its argument (a text where it compares numbers) counts as
+met for rules that deny or ask, and as not met for rules that allow. A missing argument meets only `exists: false`. Second, a
+command line that cannot be parsed with certainty is never allowed by patterns of commands. While a rule about the tool's commands
+denies or asks, nothing else allows such a line either: it asks. While there is such a rule, an allow for everything covers only
+programs that are known to run no others (see `unknown_programs`).
 
-`priority` orders the rules of one effect: it decides which of several is named. The order in which rules are given
-decides nothing.
+`priority` orders the rules of one effect: it decides which of several matching rules is named. The order of the list has no effect.
 """
 
 from models.pure.policy.covering import covers

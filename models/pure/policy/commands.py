@@ -1,4 +1,4 @@
-"""Patterns of simple commands, such as `git status *`: words as bash has them, an unquoted `*` being anything in one command."""
+"""Patterns of simple commands, such as `git status *`: words as in bash. An unquoted `*` matches any text within one command."""
 
 import functools
 import re
@@ -9,7 +9,7 @@ from models.pure.policy.globs import Sign, Test, starred
 from models.pure.shell import Words, fixed_beginning
 
 _END = "\0"
-"""Behind every word, so that a space within a word is no end of it."""
+"""Ends every word, so that a space within a word does not."""
 _SIGNS = re.compile(r"[;|&<>()$`#]")
 _CLOSED = re.compile(r"[\x00-\x1f\x7f]")
 _TOKEN = re.compile(
@@ -22,28 +22,28 @@ class Pattern:
     """A compiled pattern."""
 
     first: str | None
-    """The name of the commands that it fits, or None if the name is itself a pattern."""
+    """The name of the commands that match, or None if the name itself has a star."""
     everything: bool
-    """Whether it is `*`."""
+    """True for the pattern `*`."""
     test: Test
-    """Over the words of a command as `joined` gives them."""
+    """Tests the words of a command, in the form of `joined`."""
     begin: str
     """The text before the first star."""
     stars: bool
-    """Whether it has a star."""
+    """True if the pattern has a star."""
 
     def may_fit(self, begin: str) -> bool:
-        """Whether some command whose words, as `joined` gives them, begin with this text may fit."""
+        """True if a command whose words, in the form of `joined`, begin with this text may match."""
         return self.begin.startswith(begin) or (self.stars and begin.startswith(self.begin))
 
 
 def joined(words: Words) -> str:
-    """Words as one text, an end behind each."""
+    """Return the words as one text, each followed by the end of a word."""
     return _END.join([*words, ""])
 
 
 def certain_beginning(words: Words) -> str | None:
-    """The beginning of `joined` words that no expansion changes; None if bash expands none of the words."""
+    """Return the beginning of `joined` words that no expansion changes; None if bash expands none of the words."""
     for place, word in enumerate(words):
         known = fixed_beginning(word)
         if known is not None:
@@ -53,14 +53,14 @@ def certain_beginning(words: Words) -> str | None:
 
 @functools.lru_cache(maxsize=4096)
 def compiled(text: str) -> Pattern:
-    """The pattern of a rule. Raises ValueError."""
+    """Return the compiled pattern of a rule. Raises ValueError."""
     words = list(_words(text))
     if not words:
         raise ValueError("the command pattern is empty; write the tool's name alone for every call of it")
     first = "".join(part for part in words[0] if isinstance(part, str))
     parts = [part for word in words for part in [*word, _END]]
     if len(words) > 1 and words[-1] == [Sign.ANY]:
-        # Whatever follows the end of the word before it, and be it nothing.
+        # A final ` *` also matches no further words.
         parts.pop()
     stars = Sign.ANY in parts
     begin = "".join(part for part in parts[: parts.index(Sign.ANY) if stars else None] if isinstance(part, str))
@@ -68,7 +68,7 @@ def compiled(text: str) -> Pattern:
 
 
 def _words(text: str) -> Iterator[list[str | Sign]]:
-    """The words of a pattern, each as its literal parts and stars. Quotes and backslashes make what they quote literal."""
+    """Yield the words of a pattern, each as its literal parts and stars. Quoted and escaped characters are literal."""
     if _CLOSED.search(text):
         raise ValueError("the command pattern has a line end, a tab or a control character; a rule is about one simple command")
     word: list[str | Sign] = []
@@ -99,7 +99,7 @@ def _part(token: re.Match[str], text: str) -> str | Sign:
         return re.sub(r'\\(["\\$`])', r"\1", token["double"])
     if token["escaped"]:
         return token["escaped"]
-    if found := _SIGNS.search(token["plain"]):
-        said = "a parenthesis" if found[0] in "()" else f"a `{found[0]}`"
-        raise ValueError(f"the command pattern `{text}` has {said} outside quotes; a rule is about one simple command")
+    if match := _SIGNS.search(token["plain"]):
+        sign = "a parenthesis" if match[0] in "()" else f"a `{match[0]}`"
+        raise ValueError(f"the command pattern `{text}` has {sign} outside quotes; a rule is about one simple command")
     return token["plain"]

@@ -1,4 +1,4 @@
-"""Tests of a call's arguments. Each says yes, no, or that it cannot judge what it found (None)."""
+"""Tests of a call's arguments. Each returns True, False, or None if it cannot judge the argument."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,38 +12,38 @@ from models.pure.policy import globs
 from models.pure.policy.rules import MAX_CHOICES, MAX_REGEX, MAX_TEXT, Effect
 
 MISSING = object()
-"""What is not there."""
+"""The value of a missing argument."""
 UNREACHABLE = object()
-"""What would be inside of something that holds nothing: a pointer to `/a/b` where `a` is a number."""
+"""The value of a pointer into a value without members: `/a/b` where `a` is a number."""
 
 _PATH = 4_096
-"""Characters of a path that is looked at."""
+"""Characters of the longest path that tests read."""
 
-_Test = Callable[["Found"], bool | None]
+_Test = Callable[["Argument"], bool | None]
 
 
-class Found:
-    """What a pointer leads to, in the forms that tests need, each made once."""
+class Argument:
+    """The value at a pointer, in the forms that tests need. Each form is computed once."""
 
     __slots__ = ("_canonical", "_paths", "there", "value", "workdir")
 
     def __init__(self, value: Any, workdir: str | None) -> None:
         self.value = value
         self.there: bool | None = None if value is UNREACHABLE else value is not MISSING
-        """None if nobody can say."""
+        """True if the argument exists; None if that cannot be decided."""
         self.workdir = workdir
         self._canonical: bytes | None = None
         self._paths: tuple[str | None, set[str] | None] | None = None
 
     @property
     def canonical(self) -> bytes:
-        """The value's one spelling. Raises ValueError, RecursionError."""
+        """The value as canonical JSON. Raises ValueError, RecursionError."""
         if self._canonical is None:
             self._canonical = canonical(self.value)
         return self._canonical
 
     def paths(self) -> tuple[str | None, set[str] | None]:
-        """Of a path: where it surely is, and where it may be; None for what nobody can say."""
+        """Return the path's one certain place, and all its possible places. Each is None if it cannot be decided."""
         if self._paths is None:
             self._paths = (None, None)
             if isinstance(self.value, str) and len(self.value) <= _PATH and globs.speakable(self.value):
@@ -53,26 +53,26 @@ class Found:
 
 @dataclass(frozen=True)
 class Operator:
-    """A word of the rules' language."""
+    """An operator of a rule's condition."""
 
     check: Callable[[Any], str | None]
-    """What is wrong with the rule's own value, as it continues "must be "."""
+    """Returns the requirement that the rule's value fails, as the end of a sentence "must be ..."; else None."""
     make: Callable[[Any, Effect], _Test]
-    """The test, for a rule of that effect."""
+    """Returns the test, for a rule of that effect."""
     says: str
-    """For people, with `{}` for the value."""
+    """The condition for people, with `{}` for the value."""
 
 
 def pointer(path: str) -> tuple[str, ...]:
-    """The steps of a JSON Pointer. Raises ValueError."""
+    """Return the steps of a JSON Pointer. Raises ValueError."""
     try:
         return tuple(JsonPointer(path).parts)
     except JsonPointerException:
-        raise ValueError(f"{path!r} is no JSON Pointer; write it as /amount or /items/0") from None
+        raise ValueError(f"{path!r} is not a JSON Pointer; write it as /amount or /items/0") from None
 
 
 def look_up(document: Any, steps: tuple[str, ...]) -> Any:
-    """The value there, MISSING or UNREACHABLE."""
+    """Return the value at the pointer, MISSING or UNREACHABLE."""
     for step in steps:
         if isinstance(document, Mapping):
             document = document.get(step, MISSING)
@@ -87,7 +87,7 @@ def look_up(document: Any, steps: tuple[str, ...]) -> Any:
 
 
 def test_of(operator: str, value: Any, effect: Effect) -> _Test:
-    """The compiled test of a condition; but for `exists`, of what is there."""
+    """Return the compiled test of a condition. All operators but `exists` test only arguments that exist."""
     return OPERATORS[operator].make(value, effect)
 
 
@@ -100,11 +100,11 @@ def _equals(value: Any, effect: Effect) -> _Test:
 
 
 def _one_of(values: list[Any], _effect: Effect) -> _Test:
-    wanted = frozenset(canonical(value) for value in values)
+    choices = frozenset(canonical(value) for value in values)
 
-    def test(found: Found) -> bool | None:
+    def test(argument: Argument) -> bool | None:
         try:
-            return found.canonical in wanted
+            return argument.canonical in choices
         except (ValueError, RecursionError):
             return None
 
@@ -112,57 +112,57 @@ def _one_of(values: list[Any], _effect: Effect) -> _Test:
 
 
 def _pattern(make: Callable[[Any, Effect], globs.Test]) -> Callable[[Any, Effect], _Test]:
-    def made(value: Any, effect: Effect) -> _Test:
+    def make_test(value: Any, effect: Effect) -> _Test:
         matches = make(value, effect)
 
-        def test(found: Found) -> bool | None:
-            if not isinstance(found.value, str):
+        def test(argument: Argument) -> bool | None:
+            if not isinstance(argument.value, str):
                 return None
             try:
-                return matches(found.value)
+                return matches(argument.value)
             except globs.Unjudged:
                 return None
 
         return test
 
-    return made
+    return make_test
 
 
 def _path_glob(value: str, effect: Effect) -> _Test:
     pattern = globs.path_pattern(value)
     if effect == "allow":
         allowed = globs.path_glob(pattern)
-        return lambda found: _surely(allowed, found)
-    # What is in a folder is refused with it. No slash: such a name anywhere. A slash in front may mean the root of the disk
-    # or of the workdir: both.
+        return lambda argument: _surely(allowed, argument)
+    # A pattern of a folder includes its contents. A pattern without a slash matches that name anywhere. A leading slash may stand
+    # for the root of the disk or of the workdir: both match.
     bare = pattern.lstrip("/").removesuffix("/**")
     refused = [globs.path_glob(f"{folder}{bare}/**") for folder in ([""] if "/" in bare or pattern != bare else ["", "**/"])]
-    return lambda found: _possibly(refused, found)
+    return lambda argument: _possibly(refused, argument)
 
 
-def _surely(matches: globs.Test, found: Found) -> bool | None:
-    path = found.paths()[0]
+def _surely(matches: globs.Test, argument: Argument) -> bool | None:
+    path = argument.paths()[0]
     return None if path is None else matches(path)
 
 
-def _possibly(tests: list[globs.Test], found: Found) -> bool | None:
-    paths = found.paths()[1]
+def _possibly(tests: list[globs.Test], argument: Argument) -> bool | None:
+    paths = argument.paths()[1]
     return None if paths is None else any(matches(path) for path in paths for matches in tests)
 
 
 def _compare(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Effect], _Test]:
-    return lambda limit, _effect: lambda found: holds(found.value, limit) if _is_number(found.value) else None
+    return lambda limit, _effect: lambda argument: holds(argument.value, limit) if _is_number(argument.value) else None
 
 
 def _length(holds: Callable[[int, int], bool]) -> Callable[[Any, Effect], _Test]:
-    def made(limit: int, _effect: Effect) -> _Test:
-        return lambda found: holds(len(found.value), limit) if isinstance(found.value, (str, list, dict)) else None
+    def make_test(limit: int, _effect: Effect) -> _Test:
+        return lambda argument: holds(len(argument.value), limit) if isinstance(argument.value, (str, list, dict)) else None
 
-    return made
+    return make_test
 
 
-def _exists(wanted: bool, _effect: Effect) -> _Test:
-    return lambda found: bool(found.there) == wanted
+def _exists(expected: bool, _effect: Effect) -> _Test:
+    return lambda argument: bool(argument.there) == expected
 
 
 def _json(value: Any) -> str | None:
@@ -231,8 +231,8 @@ OPERATORS: dict[str, Operator] = {
     "max_length": Operator(_count, _length(lambda a, b: a <= b), "has a length of at most {}"),
     "exists": Operator(_flag, _exists, "is given"),
 }
-"""Every test but `command`, which looks at a whole line and is in `deciding`.
+"""Every operator but `command`, which tests a whole line and is in `deciding`.
 
-`regex` must fit all of a value to allow, and is sought anywhere in it to deny or ask. `equals` and `one_of` compare as
-JSON does: 1 is 1.0 and is not true.
+`regex` must match the whole value to allow, and any part of it to deny or ask. `equals` and `one_of` compare JSON values: 1 equals
+1.0 and differs from true.
 """

@@ -1,4 +1,4 @@
-"""What a rule covers, in plain words: for people who are about to decide, and for those who look later."""
+"""Describes in words which calls a rule covers, for people who decide, and for readers of the audit."""
 
 import json
 from typing import Any
@@ -9,11 +9,11 @@ from models.pure.policy.texts import text_of
 
 _SHOWN = 200
 _KNOWN_ONLY = "beside a rule that denies or asks about commands: only programs that are known to run no others"
-"""What an allow for all of bash covers there, as `unknown_programs` says more."""
+"""The limit of an allow for all of bash; see `unknown_programs`."""
 
 
 def covers(rule: Rule) -> str:
-    """Which calls the rule is about: `every call of read where the path is a path that fits "src/**"`."""
+    """Return the calls that the rule covers, in words: `every call of read where the path is a path that fits "src/**"`."""
     match = rule.match
     if match.input_sha256:
         return f"only this exact input of {match.tool}"
@@ -27,10 +27,10 @@ def covers(rule: Rule) -> str:
 
 
 def named_in_words(rule: Rule) -> str:
-    """The rule for an audit and for the model: its text, or what it covers, and its reason."""
-    said = text_of(rule.match) or covers(rule)
+    """Return the rule for the audit and the model: its text, or the calls that it covers, and its reason."""
+    calls = text_of(rule.match) or covers(rule)
     origin = f"grant {rule.id}" if rule.source == "grant" else f"{rule.source} rule"
-    return f"{origin}: {rule.effect} {_cut(said)}" + (f" ({rule.reason})" if rule.reason else "")
+    return f"{origin}: {rule.effect} {_cut(calls)}" + (f" ({rule.reason})" if rule.reason else "")
 
 
 def _calls(tool: str) -> str:
@@ -44,16 +44,16 @@ def _calls(tool: str) -> str:
 def _commands(tool: str, pattern: str, effect: Effect) -> str:
     plain = not any(sign in pattern for sign in "\"'\\")
     if pattern == "*":
-        said = f"every {tool} command"
+        calls = f"every {tool} command"
     elif plain and pattern.endswith(" *") and "*" not in pattern[:-1]:
-        said = f"every {tool} command that starts with `{pattern[:-2]}`"
+        calls = f"every {tool} command that starts with `{pattern[:-2]}`"
     elif plain and "*" not in pattern:
-        said = f"only the {tool} command `{pattern}`"
+        calls = f"only the {tool} command `{pattern}`"
     else:
-        said = f"every {tool} command that fits `{pattern}`, where * is anything"
+        calls = f"every {tool} command that fits `{pattern}`, where * is anything"
     if effect == "allow":
-        return f"{said}, where it is sure which commands run, and all commands of the line are allowed"
-    return f"{said}, also as a part of a longer line"
+        return f"{calls}, where it is sure which commands run, and all commands of the line are allowed"
+    return f"{calls}, also as a part of a longer line"
 
 
 def _condition(condition: Condition, tool: str, effect: Effect) -> str:
@@ -64,10 +64,10 @@ def _condition(condition: Condition, tool: str, effect: Effect) -> str:
         return f"{name} is {'given' if condition.value else 'not given'}"
     if condition.operator == "path_glob" and condition.path == FILE_PATHS.get(tool):
         name = "the path"
-    said = OPERATORS[condition.operator].says.format(_cut(_spelled(condition.value)))
+    test = OPERATORS[condition.operator].says.format(_cut(_spelled(condition.value)))
     if condition.operator == "regex" and effect != "allow":
-        said = said.replace("fits", "has something that fits", 1)
-    return f"{name} {said}"
+        test = test.replace("fits", "has something that fits", 1)
+    return f"{name} {test}"
 
 
 def _spelled(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Patterns, compiled: of tool names, texts, paths and commands. All are linear in what they are held against."""
+"""Compiles patterns of tool names, texts, paths and commands. All match in linear time."""
 
 import enum
 import fnmatch
@@ -17,19 +17,19 @@ _CLOSED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class Sign(enum.Enum):
-    """What in a pattern is not meant literally."""
+    """The parts of a pattern that are not literal."""
 
     ANY = "(?s:.*)"
     ONE = "(?s:.)"
 
 
 class Unjudged(Exception):
-    """The text is none that a pattern can be held against."""
+    """No pattern can be matched against the text."""
 
 
 @functools.lru_cache(maxsize=1024)
 def tool_glob(pattern: str) -> Test:
-    """Over a tool's name; `*` and `?` only."""
+    """Return a test of a tool's name. Only `*` and `?` are special."""
     if not set("*?") & set(pattern):
         return pattern.__eq__
     compiled = re.compile(fnmatch.translate(pattern.replace("[", "[[]")))
@@ -38,7 +38,8 @@ def tool_glob(pattern: str) -> Test:
 
 @functools.lru_cache(maxsize=4096)
 def regex(pattern: str, *, whole: bool) -> Test:
-    """RE2: all of a text, or anything in it (there `.` is a newline, too). Raises ValueError, and Unjudged when it is used."""
+    """Return a test by RE2 of the whole text, or of any part (where `.` includes newlines). Raises ValueError. The test raises
+    Unjudged."""
     try:
         compiled = compile_re2(pattern, max_bytes=_MEMORY, dot_newline=not whole, captures=False)
     except InvalidPattern as error:
@@ -56,13 +57,13 @@ def regex(pattern: str, *, whole: bool) -> Test:
 
 @functools.lru_cache(maxsize=4096)
 def text_glob(pattern: str) -> Test:
-    """Over a whole text: `*` is any characters, `?` is one."""
+    """Return a test of a whole text: `*` matches any characters, `?` one."""
     signs = {"*": Sign.ANY, "?": Sign.ONE}
     return starred([signs.get(part, part) for part in re.split(r"([*?])", pattern) if part])
 
 
 def starred(parts: Sequence[str | Sign]) -> Test:
-    """A test of literal parts and signs over a whole text; what is plain is compared without an expression."""
+    """Return a test of a whole text by literal parts and signs. Simple patterns need no regular expression."""
     first = next((n for n, part in enumerate(parts) if isinstance(part, Sign)), len(parts))
     prefix = "".join(part for part in parts[:first] if isinstance(part, str))
     if first == len(parts):
@@ -76,18 +77,18 @@ def starred(parts: Sequence[str | Sign]) -> Test:
 
 
 def _between(parts: Sequence[str | Sign]) -> list[str]:
-    """The literal texts between signs, the first and the last maybe empty."""
-    found = [""]
+    """Return the literal texts between the signs. The first and the last may be empty."""
+    texts = [""]
     for part in parts:
         if isinstance(part, Sign):
-            found.append("")
+            texts.append("")
         else:
-            found[-1] += part
-    return found
+            texts[-1] += part
+    return texts
 
 
 def _in_order(pieces: list[str], text: str) -> bool:
-    """Whether the text is these pieces with anything between them: each as early as it can be, the last at the end."""
+    """True if the text consists of these pieces in order, with any text between them."""
     at = len(pieces[0])
     for piece in pieces[1:-1]:
         at = text.find(piece, at)
@@ -99,13 +100,14 @@ def _in_order(pieces: list[str], text: str) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def path_glob(pattern: str) -> Test:
-    """Over a normalised path: `*` and `?` stay within one name, `**` crosses folders; `a/**` is `a` and all inside it."""
+    """Return a test of a normalised path: `*` and `?` stay within one name, `**` crosses folders; `a/**` is `a` and its
+    contents."""
     built = ""
     names = [name for name, following in itertools.groupby(pattern.split("/")) for _ in ([1] if name == "**" else following)]
     for n, name in enumerate(names):
         last = n == len(names) - 1
         if name == "**":
-            # With the slash before it, so that it may stand for nothing.
+            # Includes the slash before it, so that `**` can match nothing.
             built = built.removesuffix("/") + ("(?:/(?s:.*))?" if n else "(?s:.*)") if last else built + "(?:(?s:.*)/)?"
         else:
             parts = [part for part in re.split(r"([*?])", name) if part]
@@ -117,7 +119,7 @@ def path_glob(pattern: str) -> Test:
 
 
 def path_pattern(text: str) -> str:
-    """A pattern of paths in its one spelling. Raises ValueError."""
+    """Return a pattern of paths in canonical spelling. Raises ValueError."""
     if "\\" in text or _CLOSED.search(text) or text.startswith("~"):
         raise ValueError(f"the path pattern {text!r} must not have `\\`, `~` or control characters; write it with `/`")
     if ".." in text.split("/"):
@@ -131,12 +133,12 @@ def path_pattern(text: str) -> str:
 
 
 def speakable(text: str) -> bool:
-    """Whether UTF-8 can say it."""
+    """True if UTF-8 can encode the text."""
     return text.isprintable() or not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def surely_path(text: str, workdir: str | None) -> str | None:
-    """The one place that a path surely is, relative to the workdir where it is inside; None if that is not sure."""
+    """Return the path's one certain place, relative to the workdir if inside; None if it is uncertain."""
     if not text or "\\" in text or text.startswith("~") or _CLOSED.search(text) or ".." in text.split("/"):
         return None
     path = "/" * text.startswith("/") + "/".join(_names(text))
@@ -147,11 +149,11 @@ def surely_path(text: str, workdir: str | None) -> str | None:
 
 
 def possible_paths(text: str, workdir: str | None) -> set[str]:
-    """Every place that a path may be, as rules that deny and ask see it.
+    """Return every possible place of a path, for rules that deny or ask.
 
-    `..` is resolved, a backslash is also a slash, and a path that is not plainly below the workdir is also each of its ends.
+    `..` is resolved. A backslash also counts as a slash. Of a path that may lie outside the workdir, every suffix counts as well.
     """
-    found: set[str] = set()
+    places: set[str] = set()
     for spelling in {text, text.replace("\\", "/")}:
         names: list[str] = []
         outside = spelling.startswith(("/", "~"))
@@ -162,12 +164,12 @@ def possible_paths(text: str, workdir: str | None) -> set[str]:
                 names.pop()
             else:
                 outside = True
-        found |= {"/".join(_names(spelling)), "/".join(names)}
+        places |= {"/".join(_names(spelling)), "/".join(names)}
         if outside:
-            found |= {"/".join(names[start:]) for start in range(min(len(names), 100))}
+            places |= {"/".join(names[start:]) for start in range(min(len(names), 100))}
     if workdir and (sure := surely_path(text, workdir)) is not None and not sure.startswith("/"):
         return {sure}
-    return found
+    return places
 
 
 def _names(path: str) -> list[str]:

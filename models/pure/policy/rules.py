@@ -1,4 +1,4 @@
-"""Rules as data, and what a policy answers."""
+"""Rules, policies and verdicts as data."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,7 +20,7 @@ MAX_PRIORITY = 1_000_000
 COMMAND_PATHS = frozenset({"/command", "/cmd"})
 """Arguments that hold a command line, whatever the tool."""
 FILE_PATHS = {"read": "/file_path", "write": "/file_path", "edit": "/file_path", "glob": "/path", "grep": "/path"}
-"""By built-in tool: the argument that `tool(pattern)` is about."""
+"""The argument that `tool(pattern)` tests, by built-in tool."""
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,19 @@ class Condition:
     operator: str
     """One of `conditions.OPERATORS`, or `command`."""
     value: Any
-    """What the operator compares with."""
+    """The operator's operand."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """Which calls a rule is about: all that is given must hold."""
+    """The calls to which a rule applies. All its conditions must hold."""
 
     tool: str
     """A glob over the tool's full name: `bash`, `mcp__github__*`."""
     conditions: tuple[Condition, ...] = ()
     """At most one of them is a `command`."""
     input_sha256: str | None = None
-    """Only the input with this hash (`canonical.digest`)."""
+    """If set, only the input with this hash (`canonical.digest`) matches."""
 
     def __post_init__(self) -> None:
         if sum(condition.operator == "command" for condition in self.conditions) > 1:
@@ -58,43 +58,44 @@ class Rule:
     effect: Effect
     match: Match
     reason: str | None = None
-    """Shown to people, and to the model when it is denied."""
+    """Shown to people, and to the model if the rule denies."""
     priority: int = 0
-    """Among rules of one effect, the highest that matches is named."""
+    """Of several matching rules of one effect, the one with the highest priority is named."""
     source: Source = "agent"
     id: str = ""
-    """Of the grant, or of whatever else the rule came from."""
+    """The id of the grant, or of another origin."""
     guard_rail: bool = False
-    """True if the rule's policy says `"unknown_programs": "allow"`."""
+    """True if the rule's policy has `"unknown_programs": "allow"`."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The rules that somebody wrote for a tool, and what holds where none of them matches."""
+    """Written rules, and the default for calls that match none of them."""
 
     rules: tuple[Rule, ...]
     default: Effect
     unknown_programs: UnknownPrograms = "ask"
-    """What an allow for everything says to commands that may run other programs, where this policy has a rule about commands that
-    denies or asks. `allow` counts only if every such policy says so."""
+    """Whether an allow for everything covers commands that may run other programs, if this policy has a rule about commands that
+    denies or asks. `allow` counts only if every such policy has it."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Allow, ask or deny, and the rule that said so in words for people and the audit."""
+    """Allow, ask or deny, with the rule that decided, in words for people and the audit."""
 
     effect: Effect
     rule: str
     rules: tuple[Rule, ...] = ()
-    """The rules behind it, none for the default. Several may allow the parts of one command line; each of them is a use."""
+    """The rules that contributed; none for the default. Several rules may allow the parts of one command line. Each counts as
+    used."""
     doubt: str | None = None
-    """Why it is asked though a rule may seem to allow it: the command line cannot be surely read, or its programs are not known."""
+    """Why the call asks although a rule seems to allow it: the command line is uncertain, or its programs are unknown."""
     unknown: tuple[str, ...] = ()
-    """Programs of the command line that may run others and that no rule names, where a rule about commands denies or asks."""
+    """Programs of the command line that may run others and that no rule names, if a rule about commands denies or asks."""
 
 
 def named(rule: Rule) -> tuple[bool, int, int, str, str, bool]:
-    """The order in which rules of one effect are named; total, so that the order in which they were given is nothing."""
+    """Return the sort key of rules of one effect. The order is total, so that the order of the list has no effect."""
     return (
         rule.source == "grant",
         -rule.priority,

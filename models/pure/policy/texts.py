@@ -1,14 +1,14 @@
-"""Rule texts, as people know them from elsewhere, into matches and back.
+"""Parses rule texts into matches, and renders them.
 
-    bash                      every call of a tool; `mcp__github__*` every tool of an MCP server
-    bash(git status *)        commands; ` *` at the end is also nothing more, `:*` is the same; an unquoted `*` is anything
-                              within one simple command, quotes and backslashes make it literal
+    bash                      every call of a tool; `mcp__github__*` is every tool of an MCP server
+    bash(git status *)        commands; ` *` at the end also matches no further words, `:*` is the same; an unquoted `*` matches
+                              any text within one simple command; quotes and backslashes make it literal
     read(src/**)              paths of the file tools, from the workdir; `*` stays in a folder, `**` does not
     shell:cmd=ls*:cwd=src     arguments by name: `cmd` and `command` are patterns of commands, names of files are patterns
                               of paths, where a `*` at the end crosses folders, and all others are texts
 
-`Bash`, `Read`, `Write`, `Edit`, `Glob` and `Grep` are our tools of the same names in small letters. `bash(*)` allows every
-command that is surely read, and denies or asks for all; `read(*)` is `read`.
+`Bash`, `Read`, `Write`, `Edit`, `Glob` and `Grep` are the built-in tools with these names in lower case. `bash(*)` allows every
+command line that is certain, and denies or asks for all; `read(*)` is `read`.
 """
 
 import re
@@ -24,64 +24,64 @@ _FILES = frozenset({"path", "file_path", "file", "filename", "dir", "directory",
 
 
 def match_of(text: str) -> Match:
-    """The calls that a rule text is about. Raises ValueError with words that name what is wrong and what would be right."""
-    said = text.strip()
-    if not said:
+    """Return the match of a rule text. Raises ValueError, which names the fault and the remedy."""
+    stripped = text.strip()
+    if not stripped:
         raise ValueError("is empty; write a tool's name, or a text such as bash(git status *)")
-    if len(said) > MAX_TEXT:
-        raise ValueError(f"has {len(said)} characters; use at most {MAX_TEXT}")
-    name, opened, rest = said.partition("(")
+    if len(stripped) > MAX_TEXT:
+        raise ValueError(f"has {len(stripped)} characters; use at most {MAX_TEXT}")
+    name, opened, rest = stripped.partition("(")
     if opened and not _ARGUMENT.search(name):
         if not rest.endswith(")"):
-            raise ValueError(f"{said!r} has an unbalanced parenthesis; close it at the end, as in bash(ls *)")
+            raise ValueError(f"{stripped!r} has an unbalanced parenthesis; close it at the end, as in bash(ls *)")
         return _specified(_ours(name), rest[:-1])
-    tool, *arguments = _ARGUMENT.split(said)
+    tool, *arguments = _ARGUMENT.split(stripped)
     if len(arguments) > MAX_CONDITIONS:
         raise ValueError(f"has {len(arguments)} arguments; use at most {MAX_CONDITIONS}")
     return Match(_ours(tool), tuple(_argument(argument) for argument in arguments))
 
 
 def tool_of(name: str, *, servers: bool = True) -> str:
-    """A tool's name or glob in its one spelling; of an MCP server's name alone, all of its tools. Raises ValueError."""
-    said = name.strip()
-    if re.fullmatch(r"mcp:[^:]+(:[^:]+)?", said):
-        said = said.replace(":", "__")
-    if not _TOOL.fullmatch(said):
-        if ")" in said:
-            raise ValueError(f"{said!r} has an unbalanced parenthesis; open it after the tool's name, as in bash(ls *)")
+    """Return a tool's name or glob in canonical spelling. The name of an MCP server stands for all its tools. Raises ValueError."""
+    tool = name.strip()
+    if re.fullmatch(r"mcp:[^:]+(:[^:]+)?", tool):
+        tool = tool.replace(":", "__")
+    if not _TOOL.fullmatch(tool):
+        if ")" in tool:
+            raise ValueError(f"{tool!r} has an unbalanced parenthesis; open it after the tool's name, as in bash(ls *)")
         raise ValueError(
-            f"{said!r} is no tool's name; use letters, digits, `_`, `-`, `.`, with `*` for any and `?` for one of them"
+            f"{tool!r} is not a tool's name; use letters, digits, `_`, `-`, `.`, with `*` for any and `?` for one of them"
         )
-    if servers and re.fullmatch(r"mcp__[^_*?]+(_[^_*?]+)*", said):
-        said += "__*"
-    return said
+    if servers and re.fullmatch(r"mcp__[^_*?]+(_[^_*?]+)*", tool):
+        tool += "__*"
+    return tool
 
 
 def text_of(match: Match) -> str | None:
-    """The text of a match, or None if no text says it. `match_of` reads it back to the same."""
-    said = _text_of(match)
+    """Return the text of a match, or None if no text expresses it. `match_of` parses it to an equal match."""
+    text = _text_of(match)
     try:
-        return said if said and match_of(said) == match else None
+        return text if text and match_of(text) == match else None
     except ValueError:
         return None
 
 
 def grant(tool: str, match: str, input_sha256: str, *, id: str, reason: str | None = None) -> Rule:  # noqa: A002 - the row's own word
-    """The rule born of allowing a call of `tool`: `tool`, `exact`, or a rule text about the same tool. Raises ValueError."""
+    """Return the rule of a grant for `tool`. `match` is `tool`, `exact`, or a rule text about the same tool. Raises ValueError."""
     if match == "tool":
-        wanted = Match(tool)
+        allowed = Match(tool)
     elif match == "exact":
-        wanted = Match(tool, input_sha256=input_sha256)
+        allowed = Match(tool, input_sha256=input_sha256)
     else:
-        wanted = match_of(match)
-        if wanted.tool != tool:
-            raise ValueError(f"match: {match!r} is about {wanted.tool}, and the call is one of {tool}; write a match for {tool}")
-    return Rule("allow", wanted, reason=reason, source="grant", id=id)
+        allowed = match_of(match)
+        if allowed.tool != tool:
+            raise ValueError(f"match: {match!r} is about {allowed.tool}, and the call is one of {tool}; write a match for {tool}")
+    return Rule("allow", allowed, reason=reason, source="grant", id=id)
 
 
 def _ours(name: str) -> str:
-    said = tool_of(name)
-    return _CAPITALS.get(said, said)
+    tool = tool_of(name)
+    return _CAPITALS.get(tool, tool)
 
 
 def _specified(tool: str, text: str) -> Match:
@@ -100,12 +100,12 @@ def _specified(tool: str, text: str) -> Match:
 
 
 def command_pattern(text: str) -> str:
-    """A pattern of commands in its one spelling. Raises ValueError."""
-    said = text.strip(" ")
-    if said.endswith(":*"):
-        said = (said[:-2] + " *").strip(" ")
-    compiled(said)
-    return said
+    """Return a pattern of commands in canonical spelling. Raises ValueError."""
+    pattern = text.strip(" ")
+    if pattern.endswith(":*"):
+        pattern = (pattern[:-2] + " *").strip(" ")
+    compiled(pattern)
+    return pattern
 
 
 def _argument(text: str) -> Condition:

@@ -1,7 +1,8 @@
-"""What an allow for everything covers while a rule about commands denies or asks: only programs that are known to run no others.
+"""Limits an allow for everything while a rule about commands denies or asks: it covers only programs that are known to run no
+others.
 
-Every other program asks, unless an allow rule or a grant names it. Where each policy with such a rule says
-`"unknown_programs": "allow"`, the allow covers every program: then the rule is a guard rail and no wall.
+Every other program asks, unless an allow rule or a grant names it. If each policy with such a rule has
+`"unknown_programs": "allow"`, the allow covers every program: then the rule is only a guard rail.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,20 +18,20 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Minded:
-    """A command line that rules which deny or ask are about."""
+    """A command line to which a rule applies that denies or asks."""
 
     line: Line
-    """It is surely read."""
+    """The line, without doubt."""
     naming: Callable[[Words], Rule | None]
-    """The allow rule or grant that names the program of a command, or the very input."""
+    """Returns the allow rule or grant that names a command's program, or the exact input."""
     rule: Rule
     """The first rule about the line that denies or asks."""
     wall: Rule | None
-    """The first of them whose policy does not say `"unknown_programs": "allow"`."""
+    """The first of them whose policy does not have `"unknown_programs": "allow"`."""
 
 
 def mind_programs(verdict: Verdict, lines: Iterable[Minded]) -> Verdict:
-    """The verdict that allows a call, or the question about a program that is not known and not named."""
+    """Return the verdict that allows a call, or a verdict that asks because of an unknown program that no rule names."""
     more: list[Rule] = []
     for minded in lines:
         reasons = {words: reason for words in minded.line.commands if (reason := unknown(words))}
@@ -48,13 +49,13 @@ def mind_programs(verdict: Verdict, lines: Iterable[Minded]) -> Verdict:
 
 
 def _let_pass(names: tuple[str, ...], rule: Rule) -> str:
-    """Why programs that are not known run."""
+    """Return the reason why unknown programs run."""
     shown = ", ".join(f"`{name}`" for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     return f'{shown} may run other programs, and "unknown_programs" is "allow" beside {named_in_words(rule)}'
 
 
 def _with_rules(verdict: Verdict, more: list[Rule]) -> Verdict:
-    """The verdict with more rules behind it, each once."""
+    """Return the verdict with additional rules, each once."""
     for rule in more:
         if rule not in verdict.rules:
             verdict = replace(verdict, rule=f"{verdict.rule}; {named_in_words(rule)}", rules=(*verdict.rules, rule))

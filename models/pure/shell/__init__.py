@@ -1,4 +1,4 @@
-"""What a command line runs, read with bash's own grammar: values in, values out, and doubt wherever there is room for it."""
+"""Parses the commands of a command line with a grammar of bash. Reports a doubt wherever the parse is uncertain."""
 
 from models.pure.shell.known_programs import unknown
 from models.pure.shell.line import Line, Words, read

@@ -1,6 +1,6 @@
-"""Bash's builtins and reserved words, and the forms of builtins that are known to assign nothing and to evaluate nothing.
+"""Bash's builtins and reserved words, and the forms of builtins that are known to assign and evaluate nothing.
 
-Any other form is unsure. Bash evaluates the name of a variable in many places, and `a[$(cmd)]` as a name runs `cmd`.
+Every other form is uncertain: bash evaluates variable names in many places, and the name `a[$(cmd)]` runs `cmd`.
 """
 
 import re
@@ -17,7 +17,7 @@ def _each(pattern: str) -> Form:
     return lambda args: all(compiled.fullmatch(arg) for arg in args)
 
 
-# Conversions that only print. `%n` assigns, `%*d` and `%(...)T` are left out because nobody misses them.
+# Conversions that only print. `%n` assigns. `%*d` and `%(...)T` are left out as rare.
 _FORMAT = re.compile(r"(?:[^%]|%%|%[-+ #0]*+\d*+(?:\.\d++)?[diouxXeEfFgGaAcsbq])*+", re.DOTALL)
 
 
@@ -27,7 +27,7 @@ def _printf(args: Sequence[str]) -> bool:
 
 
 def _command(args: Sequence[str]) -> bool:
-    """`command -v NAME` prints where a command is; all other forms run it."""
+    """`command -v NAME` prints a command's path. All other forms run the command."""
     return args[:1] in (["-v"], ["-V"]) and not any(arg.startswith("-") for arg in args[1:])
 
 
@@ -43,7 +43,7 @@ _FORMS: dict[str, Form] = {
     "pwd": _each("-[LP]+"),
     "printf": _printf,
     "command": _command,
-    # `-v` and `-R` look a variable up, whose index is evaluated.
+    # `-v` and `-R` look up a variable, and evaluate its index.
     "test": _each(r"-[a-uw-zGLNOS]|-(?:eq|ne|lt|le|gt|ge|nt|ot|ef)|-\d*" + _TEXT),
     "type": _each("-[afptP]+" + _TEXT),
     "help": _each("-[dms]+" + _TEXT),
@@ -64,7 +64,7 @@ _NEVER = frozenset(
     for names in (
         ". source eval exec builtin trap alias unalias shopt set enable hash export declare typeset local readonly unset let shift",
         "read mapfile readarray getopts bind complete compgen compopt fc history caller logout suspend [",
-        # reserved words, where the grammar takes one for a command's name
+        # reserved words, in case the grammar reads one as a command's name
         "! [[ ]] { } case coproc do done elif else esac fi for function if in select then time until while",
     )
     for name in names.split()
@@ -74,6 +74,7 @@ NAMES = _NEVER | frozenset(_FORMS)
 
 
 def doubt(name: str, args: Sequence[str]) -> str | None:
-    """Why this builtin may assign or evaluate something; None if it surely does not. A word that bash expands has its mark."""
+    """Return why this builtin may assign or evaluate something; None if it certainly does not. Words that bash expands are
+    marked."""
     form = _FORMS.get(name)
     return None if form and form(list(args)) else f"in this form the builtin `{name}` may set something or run commands"

@@ -1,4 +1,4 @@
-"""The forms in which a program is known: its options, which of them take a value, and how many operands it may have.
+"""The known forms of a program: its options, their values, and the number of its operands.
 
 An option list is a text of words:
 
@@ -9,9 +9,9 @@ An option list is a text of words:
     -#            a number (`-5`)
 
 `--help` and `--version` need not be in the list of a program that is covered by more than its name.
-Every word that begins with `-` must be such an option, unless `--` stands before it. A value in a word of its own may not begin
-with `-`, except for a negative number. So a program whose options take fewer or more values on some machine than this list says
-still sees no option that is not in the list.
+Every word that begins with `-` must be such an option, unless `--` stands before it. A value in a separate word must not begin with
+`-`, except for a negative number. So even a version of the program whose options take fewer or more values than this list says sees
+no option outside the list.
 """
 
 import functools
@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 from models.pure.shell.words import MARK
 
 _MANY = 1_000
-"""Operands that a word counts for which bash replaces by names of files."""
+"""The number of operands for which a word counts that bash expands to names of files."""
 _NUMBER = re.compile(r"-\d+")
 _NEGATIVE = re.compile(r"-\d.*", re.DOTALL)
 _MAYBE_OPTION = ("-", "*", "?", "[")
-"""How a word begins that bash may replace by words that begin with `-`."""
+"""Beginnings of words that bash may expand to words with `-` in front."""
 
 
 class _Unknown(Exception):
@@ -35,22 +35,22 @@ class _Unknown(Exception):
 
 @dataclass(frozen=True)
 class Program:
-    """What is known of one program."""
+    """The known forms of one program."""
 
     options: str = ""
     """The option list."""
     operands: int | None = None
-    """How many words may be no options; None for any number."""
+    """The highest number of operands; None for any number."""
     operand: str | None = None
-    """An expression that each operand must fit."""
+    """An expression that each operand must match."""
     first: str | None = None
-    """An expression that the first operand must fit."""
+    """An expression that the first operand must match."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """By option: an expression that its value must fit."""
+    """An expression that an option's value must match, by option."""
     writes: bool = False
-    """True if the program writes files in its known forms. A rule that names such a program covers its other forms, too."""
+    """True if the program writes files in its known forms. A rule that names such a program covers its other forms as well."""
     by_name: bool = False
-    """True if only a rule that names the program covers it: its configuration or the text of its program may run others."""
+    """True if only a rule that names the program covers it, since its configuration or its program text may run others."""
     whole_words: bool = False
     """True if options are whole words with one dash (`find -name`)."""
     attached: bool = True
@@ -66,12 +66,12 @@ class Program:
 
     @functools.cached_property
     def _kinds(self) -> dict[str, str]:
-        """What follows each option's name in the option list."""
+        """The signs after each option's name in the option list."""
         names = {word.rstrip(":?"): word for word in self.options.split()}
         return {name: word[len(name) :] for name, word in names.items()}
 
     def _read(self, rest: list[str]) -> int:
-        """How many operands the words have. Raises _Unknown."""
+        """Return the number of operands. Raises _Unknown."""
         count, ended = 0, False
         while rest:
             word = rest.pop(0)
@@ -90,7 +90,7 @@ class Program:
         return count
 
     def _whole(self, word: str, rest: list[str]) -> int:
-        """Read `--name`, `--name=value` or `-name`; how many operands its value may be besides."""
+        """Read `--name`, `--name=value` or `-name`. Returns the number of operands that its value may add."""
         if word in {"--help", "--version"} and not (self.whole_words or self.by_name):
             return 0
         name, equals, value = (word, "", "") if self.whole_words else word.partition("=")
@@ -103,7 +103,7 @@ class Program:
         return sum(self._next(name, rest) for sign in kind if sign == ":")
 
     def _letters(self, word: str, rest: list[str]) -> int:
-        """Read `-abc`; how many operands the value of its last letter may be besides."""
+        """Read `-abc`. Returns the number of operands that the value of its last letter may add."""
         for at, letter in enumerate(word[1:], 2):
             name, value = f"-{letter}", word[at:]
             kind = self._kinds.get(name)
@@ -117,7 +117,7 @@ class Program:
         return 0
 
     def _next(self, name: str, rest: list[str]) -> int:
-        """Read the next word as the option's value; how many operands that word may be besides."""
+        """Read the next word as the option's value. Returns the number of operands that the word may add."""
         word = rest.pop(0) if rest else "--"
         if word.startswith(MARK):
             if name in self.values or self.first or self.operand or word[1:].startswith(_MAYBE_OPTION):

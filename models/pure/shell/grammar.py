@@ -1,7 +1,7 @@
-"""Walks bash's syntax tree: every simple command in it, and whether the tree is surely what bash itself would see.
+"""Walks the syntax tree of a command line: yields every simple command, and checks that bash would parse the line in the same way.
 
-The grammar is known to misread valid lines without a word (a newline taken for a space), so no tree is believed: every
-byte must be a word, an operator or a gap that bash reads the same way, and every kind of node must be one of those below.
+The grammar sometimes misreads valid lines without an error (a newline read as a space). So every byte must be a word, an operator
+or a gap that bash reads in the same way, and every node must have one of the kinds below.
 """
 
 import re
@@ -17,7 +17,7 @@ _NODES = 4_000
 _DEPTH = 60
 _GAP = re.compile(rb"(?:[ \t]|\\\n)*")
 _JOINED = re.compile(rb"(?<![ \t])\\\n")
-"""A line that goes on in the next without a space between: bash has one word there, or one sign, and the grammar two."""
+"""A line that continues on the next without a space. Bash reads one word or sign there, the grammar two."""
 _LINES = re.compile(rb"(?:[ \t\n]|\\\n)*")
 _SEPARATORS = frozenset({";", "&", "\n"})
 _BODIES = frozenset(
@@ -30,12 +30,12 @@ _TEXTS = frozenset({"heredoc_body", "herestring_redirect"})
 
 
 def tree_of(source: bytes) -> Node:
-    """The root of the syntax tree."""
+    """Return the root of the syntax tree."""
     return Parser(_BASH).parse(source).root_node
 
 
 def sure(root: Node, source: bytes) -> list[tuple[str, ...]]:
-    """Every simple command, each word as bash will see it. Raises Doubt."""
+    """Return every simple command, with its words as bash will read them. Raises Doubt."""
     if root.has_error:
         raise Torn("it is no command line that bash's grammar knows")
     if root.type != "program" or root.descendant_count > _NODES:
@@ -48,7 +48,7 @@ def sure(root: Node, source: bytes) -> list[tuple[str, ...]]:
 
 
 def probable(root: Node, source: bytes) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Every simple command as it probably is, also in substitutions, functions and heredocs, and the texts that they are fed."""
+    """Return every probable simple command, also in substitutions, functions and heredocs, and the texts of their input."""
     commands: list[tuple[str, ...]] = []
     texts: list[str] = []
     todo = [root]
@@ -76,8 +76,8 @@ def _after_redirects(command: Node) -> list[Node]:
 
 
 def _braces(word: str) -> list[str]:
-    found = re.fullmatch(r"\{([^{}]*,[^{}]*)\}", word)
-    return found[1].split(",") if found else [word]
+    match = re.fullmatch(r"\{([^{}]*,[^{}]*)\}", word)
+    return match[1].split(",") if match else [word]
 
 
 def _statement(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...]]:
@@ -96,7 +96,7 @@ def _statement(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...
 
 
 def _body(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...]]:
-    """Statements one after another, with a separator between each two."""
+    """Yield the commands of consecutive statements. A separator must stand between every two."""
     end, separated = node.start_byte, True
     for child in node.children:
         gap = source[end : child.start_byte]
@@ -114,7 +114,7 @@ def _body(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ...]]:
             if not separated:
                 raise Torn("two commands of it have nothing between them")
             yield from _statement(child, source, depth + 1)
-            # A clause ends where the next keyword stands, its own separator inside it.
+            # A clause includes its own separator, before the next keyword.
             separated = child.type in {"do_group", "elif_clause", "else_clause"}
         end = child.end_byte
     if source[end : node.end_byte].strip(b" \t\n"):
@@ -132,7 +132,7 @@ def _keyword(node: Node, source: bytes, separated: bool) -> None:
 
 
 def _reserved(node: Node, source: bytes) -> None:
-    """Raises Torn unless the word ends here: the grammar ends a reserved word at a quote; to bash `if"x"` is one name."""
+    """Raise Torn unless the word ends here. The grammar ends a reserved word at a quote, but bash reads `if"x"` as one name."""
     after = source[node.end_byte : node.end_byte + 1]
     if after not in {b" ", b"\t", b"\n"} and not (node.type in _CLOSING and after in {b"", b";", b"&", b"|", b")"}):
         raise Torn(f"its `{node.type}` may be the beginning of a longer word")
@@ -180,7 +180,7 @@ def _redirected(node: Node, source: bytes, depth: int) -> Iterator[tuple[str, ..
 
 
 def _redirect(node: Node, source: bytes) -> None:
-    """To nowhere, to another of its streams, or from a file."""
+    """Accept redirections to /dev/null, to another stream, and from a file. Raises Doubt for all others."""
     text = text_of(node, source)
     if re.fullmatch(r"(\d?>>?|&>>?)[ \t]*/dev/null|\d?[<>]&[ \t]*\d|\d?<[ \t]*/dev/null", text):
         return
@@ -192,7 +192,7 @@ def _redirect(node: Node, source: bytes) -> None:
 
 
 def _targets(redirect: Node) -> list[Node]:
-    """Where it leads, and, as the grammar has it, the words of the command that come after."""
+    """Return the redirection's target and the words of the command after it, which the grammar attaches to it."""
     return [child for child in redirect.children if child.is_named and child.type != "file_descriptor"]
 
 

@@ -1,15 +1,15 @@
 """The programs that are known not to run other programs or code, each with the forms in which that is known.
 
-`forms` says how an option list is written. Three kinds of entries:
+`forms` defines option lists. There are three kinds of entries:
 
     Program(...)                    only reads, in these forms. No rule with a pattern of commands covers another form.
-    Program(..., writes=True)       writes files by its nature, and runs nothing. A rule that names it covers its other forms, too.
-    Program(..., by_name=True)      only reads, in these forms; but its configuration (`~/.curlrc`, `.git/config`) or the text of
-                                    its program may have it run others. So only a rule that names the program covers it.
+    Program(..., writes=True)       writes files, and runs nothing. A rule that names it covers its other forms as well.
+    Program(..., by_name=True)      only reads, in these forms, but its configuration (`~/.curlrc`, `.git/config`) or its program
+                                    text may make it run others. So only a rule that names the program covers it.
 
-An option is in a list only if it runs no program, loads no code and, unless the entry says `writes`, writes no file: not even a
-temporary one that stays. What is left out is asked, so leave out what you have not looked up. A reader whose operands may name a
-file to write to (`uniq IN OUT`) says how many operands it may have. The builtins of bash are in `builtins`.
+A list contains only options that run no program, load no code and, without `writes`, write no file, not even a temporary one that
+stays. Unlisted options ask, so leave out options that you have not looked up. A reader whose operands may name a file to write to
+(`uniq IN OUT`) limits its operands. `builtins` holds the builtins of bash.
 """
 
 from collections.abc import Sequence
@@ -130,7 +130,7 @@ _TEXTS = {
     # The second operand is a file to write to. Several letters after one dash are one option.
     "xxd": Program("-a -b -c: -C -d -e -E -g: -i -l: -o: -p -ps -r -s: -u", operands=1, whole_words=True),
 }
-"""What reads texts and prints texts."""
+"""Programs that read and print texts."""
 
 _FILES = {
     "basename": Program("-a -s: -z --multiple --suffix: --zero"),
@@ -179,7 +179,7 @@ _FILES = {
         attached=False,
     ),
 }
-"""What tells about files and finds them."""
+"""Programs that describe and find files."""
 
 _MACHINE = {
     "arch": Program(operands=0),
@@ -200,7 +200,7 @@ _MACHINE = {
     "which": Program("-a"),
     "whoami": Program(operands=0),
 }
-"""What tells about the machine and the time."""
+"""Programs that describe the machine and the time."""
 
 _WRITERS = {
     "chmod": Program("-c -f -R -v --changes --quiet --recursive --reference: --silent --verbose", writes=True),
@@ -221,7 +221,7 @@ _WRITERS = {
     "tee": Program("-a -i -p --append --ignore-interrupts --output-error?", writes=True),
     "touch": Program("-a -c -d: -h -m -r: -t: --date: --no-create --no-dereference --reference: --time:", writes=True),
 }
-"""What changes files and runs nothing."""
+"""Programs that change files and run nothing."""
 
 _DIFFS = (
     "-a -b -B? -C? -D -G: -i -I: -l: -M? -O: -p -R -r -s -S: -t -u -U: -w -W -z -# --abbrev? --binary --break-rewrites? "
@@ -308,17 +308,18 @@ _BY_NAME = {
         by_name=True,
     ),
 }
-"""What only reads in these forms, and may run others in ways that its words do not show. A name of two words is a subcommand."""
+"""Programs that only read in these forms, but may run others in ways that their words do not show. A second word is a
+subcommand."""
 
 _ELSEWHERE = {"gfind": _FILES["find"], "gsed": _TEXTS["sed"]}
-"""What systems with other programs of these names call GNU's."""
+"""GNU's programs on systems that have others under the usual names."""
 
 KNOWN_PROGRAMS: dict[str, Program] = {**_TEXTS, **_FILES, **_MACHINE, **_WRITERS, **_BY_NAME, **_ELSEWHERE}
-"""By the name of the program, or of the program and its subcommand."""
+"""All known programs, by name, or by name and subcommand."""
 
 
 def program_of(words: Sequence[str]) -> tuple[Program | None, Sequence[str]]:
-    """What is known of the program in a command's words, and the words behind the name. Folders in the name are ignored."""
+    """Return the known forms of a command's program, or None, and the words after the name. Ignores the name's folder."""
     name = words[0].rpartition("/")[2]
     rest = words[2:] if words[1:2] == ("--no-pager",) else words[1:]
     if name == "git" and rest:
@@ -327,13 +328,13 @@ def program_of(words: Sequence[str]) -> tuple[Program | None, Sequence[str]]:
 
 
 def unknown(words: Sequence[str]) -> str | None:
-    """Why this command may run other programs or code, as far as the table knows; None if the command surely does not.
+    """Return why this command may run other programs or code; None if it certainly does not.
 
-    The name counts as written: a program in a folder is another program than the one that bash finds by its name.
+    The name counts as written: a program in a folder differs from the one that bash finds by its name.
     """
     if words[0] in builtins.NAMES:
         return builtins.doubt(words[0], words[1:])
-    found, args = program_of(words)
-    if found is None or found.by_name or "/" in words[0]:
+    program, args = program_of(words)
+    if program is None or program.by_name or "/" in words[0]:
         return f"`{words[0]}` may run other programs"
-    return None if found.knows(args) else f"`{words[0]}` may run other programs in this form"
+    return None if program.knows(args) else f"`{words[0]}` may run other programs in this form"

@@ -1,4 +1,4 @@
-"""A command line as the policy sees it."""
+"""Parses a command line for policies."""
 
 import re
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from models.pure.visible import is_plain
 Words = tuple[str, ...]
 
 LENGTH = 4_000
-"""Characters of a line that is read; a longer one is not sure."""
+"""Characters of the longest line without doubt."""
 _DEPTH = 3
-"""How often a text within a line (`bash -c "..."`) is read as a line in turn."""
+"""How deep a text within a line (`bash -c "..."`) is parsed as a line itself."""
 _SUSPECTS = 2_000
 _TAILS = 40
 _SPLIT = re.compile(r"[\x00;&|()`\n\r{}$<>!=,\[\]]+")
@@ -24,19 +24,19 @@ class Line:
     """Every simple command of a command line."""
 
     commands: tuple[Words, ...]
-    """Surely all of them and surely these words if there is no doubt; else the probable ones."""
+    """Without doubt, exactly the commands that run; else the probable ones."""
     doubt: str | None
-    """Why it is not sure which commands run, in words for people that continue "not sure: "; None if it is."""
+    """Why it is uncertain which commands run, in words for people that continue "not sure: "; None if it is certain."""
     suspects: tuple[Words, ...]
-    """All that rules which deny or ask are held against: the commands, and what those that run others may run."""
+    """The commands for rules that deny or ask: all commands, and those that they may run in turn."""
 
     def runs(self, name: str) -> bool:
-        """True if one of the commands has this name, whatever the folder in front."""
+        """True if one of the commands has this name, in any folder."""
         return any(wrappers.plain_name(words[0]) == name for words in self.commands)
 
 
 def read(text: str) -> Line:
-    """What the line runs. Bounded in time and depth, whatever the text; never raises."""
+    """Parse a command line. Bounded in time and depth for any text. Never raises."""
     return _read(text, 0)
 
 
@@ -44,8 +44,8 @@ def _read(text: str, depth: int) -> Line:
     odd = _odd(text)
     source = text[:LENGTH].encode("utf-8", "replace")
     root = grammar.tree_of(source)
-    found, fed = grammar.probable(root, source)
-    commands: list[Words] = found
+    probable, fed = grammar.probable(root, source)
+    commands: list[Words] = probable
     doubt = odd
     torn = odd is not None
     if not odd:
@@ -56,7 +56,7 @@ def _read(text: str, depth: int) -> Line:
         except Doubt as error:
             doubt = str(error)
             torn = isinstance(error, Torn)
-    suspects = dict.fromkeys([*commands, *found])
+    suspects = dict.fromkeys([*commands, *probable])
     if doubt:
         _add_handed_on(suspects, fed, depth)
     else:
@@ -78,7 +78,7 @@ def _odd(text: str) -> str | None:
 
 
 def _add_handed_on(suspects: dict[Words, None], fed: list[str], depth: int) -> None:
-    """What commands that run others may run: the ends of their words, and whatever in the line reads like a command."""
+    """Add the commands that other commands may run: the ends of their words, and texts in the line that look like a command."""
     runners = [words for words in suspects if wrappers.hands_on(words)]
     if not runners:
         return
@@ -96,7 +96,7 @@ def _add_tails(suspects: dict[Words, None], runners: list[Words]) -> None:
 
 
 def _rough(text: str) -> list[Words]:
-    """Pieces of a text between signs of the shell, with and without its quotes."""
+    """Return the pieces of a text between signs of the shell, with and without its quotes."""
     whole = text.replace("\\\n", "")
     pieces = [*_SPLIT.split(guess(whole)), *_SPLIT_QUOTED.split(whole)]
     return [tuple(piece.split()) for piece in pieces[:_SUSPECTS] if piece.strip()]

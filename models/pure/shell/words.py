@@ -1,15 +1,14 @@
-"""Words of a command line: what each surely is once bash has taken its quotes away, or else the doubt."""
+"""Words of a command line: the text of each after bash removes its quotes, or a doubt."""
 
 import re
 
 from tree_sitter import Node
 
 MARK = "\x01"
-"""Begins a word that bash expands (`src/*.py`, `~/x`). After the mark stands the word as written, without its quotes.
+"""Begins a word that bash expands (`src/*.py`, `~/x`). The word as written, without its quotes, follows the mark.
 
-A marked word of a sure line stands for one or more words, none of which begins with `-`: no program takes one of them for an
-option that begins with a dash. Nothing else is known about those words. A check that needs one certain word (a subcommand, a
-script, the first argument) must refuse a marked one.
+A marked word of a certain line stands for one or more words, none of which begins with `-`, so none is an option. Nothing else is
+known about them. A check that needs one certain word (a subcommand, a script, the first argument) must refuse a marked one.
 """
 
 _SPECIAL = frozenset("|&;()<>$`\"' \t\n")
@@ -20,15 +19,15 @@ _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F
 
 
 class Doubt(Exception):
-    """The line cannot be read surely; the text says why, for people."""
+    """The line cannot be parsed with certainty. The text tells people why."""
 
 
 class Torn(Doubt):
-    """The tree itself is not to be believed: a command may be hidden in another's words."""
+    """The syntax tree itself is unreliable: a command may be hidden in another's words."""
 
 
 def literal(node: Node, source: bytes) -> str:
-    """The word that bash makes of this node, marked if bash expands it. Raises Doubt."""
+    """Return the word that bash reads at this node, marked if bash expands it. Raises Doubt."""
     pieces = [(text, unquoted) for text, unquoted in _pieces(node, source) if text]
     if any(unquoted and re.search(r"[=:]~", text) for text, unquoted in pieces):
         raise Doubt("it has a `~` in the middle of a word")
@@ -45,34 +44,34 @@ def literal(node: Node, source: bytes) -> str:
 
 
 def fixed_beginning(word: str) -> str | None:
-    """The text with which every word begins that a marked word may stand for; None if the word is not marked."""
+    """Return the common beginning of all words for which a marked word may stand; None if the word is not marked."""
     return re.split(r"[*?\[~]", word[1:], maxsplit=1)[0] if word.startswith(MARK) else None
 
 
 def may_begin(word: str, text: str) -> bool:
-    """True if the word, or any word that a marked word may stand for, may begin with the text."""
+    """True if the word, or any word for which a marked word may stand, may begin with the text."""
     known = fixed_beginning(word)
     return word.startswith(text) if known is None else known.startswith(text) or text.startswith(known)
 
 
 def text_of(node: Node, source: bytes) -> str:
-    """The node's own text."""
+    """Return the node's text."""
     return source[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
 def guess(text: str) -> str:
-    """What a word probably is: quotes and backslashes gone, `$'..'` spelled out. For rules that say no; never for an allow."""
-    text = _ANSI.sub(lambda found: _ESCAPE.sub(_spelled, found[1]), text.replace("\\\n", ""))
+    """Return the probable text of a word: without quotes and backslashes, `$'..'` decoded. Only for rules that deny or ask."""
+    text = _ANSI.sub(lambda match: _ESCAPE.sub(_spelled, match[1]), text.replace("\\\n", ""))
     return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL).replace('"', "").replace("'", "")
 
 
-def _spelled(found: re.Match[str]) -> str:
-    code = int(found[4], 8) if found[4] else int(found[1] or found[2] or found[3] or "0", 16)
-    return found[5] or (chr(code) if code <= 0x10FFFF else "")
+def _spelled(match: re.Match[str]) -> str:
+    code = int(match[4], 8) if match[4] else int(match[1] or match[2] or match[3] or "0", 16)
+    return match[5] or (chr(code) if code <= 0x10FFFF else "")
 
 
 def _pieces(node: Node, source: bytes) -> list[tuple[str, bool]]:
-    """The texts of a word and whether each stood outside quotes; those keep their backslashes."""
+    """Return the texts of a word, each with True if it is outside quotes. Unquoted texts keep their backslashes."""
     text = text_of(node, source)
     if node.type in {"word", "number"}:
         if node.child_count:
@@ -116,7 +115,7 @@ def _string(text: str) -> str:
         raise Torn("its quotes are not those of bash")
     if "$" in bare or "`" in bare:
         raise Doubt(f"{text[:40]} is computed when it runs")
-    return _ESCAPED_IN_STRING.sub(lambda found: "" if found[1] == "\n" else found[1], inner)
+    return _ESCAPED_IN_STRING.sub(lambda match: "" if match[1] == "\n" else match[1], inner)
 
 
 def _unescaped(text: str) -> str:

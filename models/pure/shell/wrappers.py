@@ -1,7 +1,7 @@
-"""Commands that run other commands, or become something else by an option. The lists are wide on purpose: a doubt only asks.
+"""Commands that run other commands, always or with some options. The lists are wide on purpose, since a doubt only asks.
 
-A command of `RUNS` is never surely read. One of `HANDS_ON` (package runners, containers) is, since whoever writes
-`bash(npx prettier *)` names what it runs; but what they hand on meets the rules that deny or ask, too.
+A command of `RUNS` is never certain. A command of `HANDS_ON` (package runners, containers) is, since the author of
+`bash(npx prettier *)` names the program that it runs; rules that deny or ask also apply to that program.
 """
 
 import re
@@ -14,7 +14,7 @@ from models.pure.shell.words import MARK, may_begin
 RUNS = frozenset(
     name
     for names in (
-        # shells, and what runs a command on another's behalf
+        # shells, and programs that run a command
         "bash sh dash ash zsh ksh mksh fish csh tcsh rbash busybox toybox xargs parallel ssh slogin rsh watch env nohup timeout",
         "gtimeout nice ionice renice chrt taskset setsid setpriv stdbuf unbuffer script expect sudo sudoedit doas su runuser",
         "pkexec gosu chroot unshare nsenter bwrap firejail fakeroot proot flock strace ltrace gdb lldb perf valgrind",
@@ -22,9 +22,9 @@ RUNS = frozenset(
         "socat nc ncat netcat tmux screen dtach",
         "rlwrap torsocks proxychains faketime eatmydata cgexec numactl prlimit setarch runcon newgrp sg choom cpulimit chronic",
         "ifne vipe pee mispipe sem tini dumb-init gtime hyperfine caffeinate uclampset systemd-inhibit fzf",
-        # whoever edits or pages may run commands from inside
+        # editors, pagers and clients that can run commands
         "vi vim nvim view ex ed emacs nano pico less more most man info mail mailx mutt ftp sftp lftp telnet sqlite3 psql mysql",
-        # interpreters that take their program from an argument
+        # interpreters that read their program from an argument
         "osascript pwsh powershell cmd m4 tclsh wish gnuplot octave gp bc dc jshell ghci scala groovy erl iex julia Rscript",
     )
     for name in names.split()
@@ -56,7 +56,7 @@ _LONG: dict[str, str] = {
     "bat": "--pager",
     "openssl": "--engine --provider",
 }
-"""Options, their beginnings included, that run a program or write where they are told."""
+"""Options, also abbreviated, that run a program or write to a named file."""
 _SHORT: dict[str, str] = {
     "tar": "IF", "rsync": "e", "scp": "SFo", "zip": "T", "wget": "eOoi", "tcpdump": "zw",
 }  # fmt: skip
@@ -82,7 +82,7 @@ _GIT_SHORT = {
 
 
 def doubt(words: Sequence[str]) -> str | None:
-    """Why running these words may run or write something that they do not name; None if it surely does not."""
+    """Return why these words may run or write something that they do not name; None if they certainly do not."""
     name, args = plain_name(words[0]), words[1:]
     if name in builtins.NAMES:
         return builtins.doubt(name, args)
@@ -99,12 +99,12 @@ def doubt(words: Sequence[str]) -> str | None:
 
 
 def hands_on(words: Sequence[str]) -> bool:
-    """Whether words after the first may be a command of their own."""
+    """True if the words after the first may be a command themselves."""
     return plain_name(words[0]) in HANDS_ON or doubt(words) is not None
 
 
 def plain_name(word: str) -> str:
-    """A command's name without the folder it is in."""
+    """Return a command's name without its folder."""
     return word.lstrip(MARK).rpartition("/")[2]
 
 
@@ -115,14 +115,14 @@ def _script(args: Sequence[str]) -> bool:
 def _option(name: str, args: Sequence[str]) -> bool:
     long, short = _LONG.get(name, "").split(), _SHORT.get(name, "")
     if name == "tar" and args and args[0].startswith(MARK):
-        return True  # tar takes its first word for options, with a dash or without
+        return True  # tar reads its first word as options, with or without a dash
     for arg in args:
-        said = arg.partition("=")[0]
-        if said.startswith("--"):
-            if len(said) > 2 and any(option.startswith(said) for option in long):
+        name_part = arg.partition("=")[0]
+        if name_part.startswith("--"):
+            if len(name_part) > 2 and any(option.startswith(name_part) for option in long):
                 return True
         elif (arg.startswith("-") or (name == "tar" and arg is args[0])) and (
-            any(sign in arg for sign in short) or f"-{said}" in long
+            any(sign in arg for sign in short) or f"-{name_part}" in long
         ):
             return True
     return False

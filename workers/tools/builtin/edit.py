@@ -18,10 +18,10 @@ def _edit(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
         data, mode = _content(place)
         if _all_crlf(data):
             old, new = _to_crlf(old), _to_crlf(new)
-        # Bytes, not text: what is not UTF-8 elsewhere in the file stays as it is.
+        # Bytes, not text: other parts of the file need not be UTF-8.
         count = data.count(old)
         if count == 0:
-            raise ToolError(f"{place.shown}: old_string does not occur in it; nothing was changed")
+            raise ToolError(f"{place.shown}: old_string does not occur in the file; nothing was changed")
         if count > 1 and not everywhere:
             raise ToolError(
                 f"{place.shown}: old_string occurs {count} times; nothing was changed. "

@@ -1,11 +1,12 @@
-"""Tools on MCP servers: of the operator's configuration (a command, or a URL), and at URLs that clients give.
+"""Tools on MCP servers: those of the operator's configuration (a command or a URL), and those at URLs that clients name.
 
-| file | what it knows |
+| file | contents |
 |---|---|
-| `servers.py` | which servers there are, and how to reach them |
-| `launcher.py`, `pipes.py` | a server that is a command: it dies with us |
-| `flights.py`, `watched_http.py` | of each request, whether it was sent and whether an answer came |
-| `connecting.py`, `unreachable.py` | the protocol's client over either, in the version that the server speaks; why there is none |
-| `connections.py` | one thread per process that keeps connections while they are used |
-| `listing.py`, `calling.py`, `outcomes.py`, `content.py` | what its tools are; one call of one; what came of it |
+| `servers.py` | the servers, and how to reach them |
+| `launcher.py` | runs a server that is a command, and ends all of its processes |
+| `links.py`, `http_client.py` | the delivery of each request: did it leave, did an answer come |
+| `connecting.py`, `unreachable.py` | the SDK's client session over HTTP or pipes; the reason why there is none |
+| `connections.py` | a thread per process that keeps connections between calls |
+| `listing.py` | the tools of a server |
+| `calling.py`, `outcomes.py`, `content.py` | one call, its outcome, and the content of its result |
 """

@@ -1,7 +1,8 @@
-"""Connections that are kept while they are used, in one thread of the process.
+"""Connections to MCP servers, kept between calls in one thread of the process.
 
-A server that is a command runs once per process, for everybody; over HTTP each workspace has a connection of its own, since a
-server may keep state for one. A process that was forked has none of its parent's.
+A connection serves one call at a time. After a call it waits for the next one for `mcp_idle_seconds`, so that a command is not
+started for each call. Over HTTP a connection serves one workspace, because a server may keep state for it. A forked process has
+none of its parent's connections.
 """
 
 import asyncio
@@ -11,15 +12,17 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any, TypeVar
 
 import anyio
+from anyio.from_thread import start_blocking_portal
 from mcp.client.subscriptions import listen
 from mcp.shared.exceptions import MCPError
 
 from models.settings import settings
-from workers.tools.mcp.connecting import Link, connect
+from workers.tools.mcp.connecting import connect
+from workers.tools.mcp.links import Link
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import Unreachable
 
@@ -28,28 +31,26 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LISTEN_SECONDS = 2.0
-"""How long the first call of a connection waits until the server tells of changes: else what it changes would be missed."""
-_MAX_KEPT = 100
+"""How long a new connection waits until the server reports changes of its tools: the first call may be such a change."""
+_MAX_IDLE = 100
 _CLOSE_SECONDS = 20.0
 _lock = threading.Lock()
 _thread: "_Thread | None" = None
 _inherited: list["_Thread"] = []
-"""Of parents: kept untouched, as whatever ended them here would end theirs."""
+"""Threads of parent processes. They stay referenced: their finalisers would kill the parents' servers."""
 
 
-def in_thread(what: Callable[["Connections"], Coroutine[Any, Any, T]]) -> "Future[T]":
-    """Run it in the process's thread of connections."""
-    thread = _running()
-    return asyncio.run_coroutine_threadsafe(what(thread.connections), thread.loop)
-
-
-def call_in_thread(what: Callable[[], object]) -> None:
-    """Likewise, without waiting for it."""
-    _running().loop.call_soon_threadsafe(what)
+def in_thread(function: "Callable[[Connections], Coroutine[Any, Any, T]]") -> "Future[T]":
+    """Run a coroutine function in the thread of this process."""
+    global _thread  # noqa: PLW0603 - one per process
+    with _lock:
+        if _thread is None:
+            _thread = _Thread()
+        return _thread.portal.start_task_soon(function, _thread.connections)
 
 
 def close_all() -> None:
-    """End all connections of this process, and the servers that it started."""
+    """Close all idle connections of this process, end the servers that it started, and end the thread."""
     global _thread
     with _lock:
         thread, _thread = _thread, None
@@ -57,15 +58,8 @@ def close_all() -> None:
         thread.stop()
 
 
-def _running() -> "_Thread":
-    global _thread  # noqa: PLW0603 - one per process
-    with _lock:
-        if _thread is None:
-            _thread = _Thread()
-        return _thread
-
-
-def _forked() -> None:
+def _forget() -> None:
+    """In a fork: leave the connections to the parent."""
     global _thread, _lock  # noqa: PLW0603 - one per process
     _lock = threading.Lock()
     if _thread is not None:
@@ -73,149 +67,135 @@ def _forked() -> None:
         _thread = None
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_forget)
 
 
 class _Thread:
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+        self._stack = ExitStack()
+        self.portal = self._stack.enter_context(start_blocking_portal(name="mcp"))
         self.connections = Connections()
-        self._thread = threading.Thread(target=self._run, name="mcp", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-        self.loop.run_until_complete(self.connections.close())
-        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-        self.loop.close()
 
     def stop(self) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
+        self.portal.call(self.connections.close)
+        self._stack.close()
 
 
 class Connections:
-    """By server and workspace. Everything here runs in the thread."""
+    """The idle connections. All methods run in the thread's event loop."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, str], _Connection] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._idle: dict[_Connection, tuple[str, str]] = {}
+        """By server and workspace, the one that waits longest first."""
 
     @asynccontextmanager
-    async def link(self, server: Server, workspace_id: str, changed: Callable[[], None]) -> AsyncIterator[Link]:
-        """A connection, opened if there is none, and in use until the block ends. Errors: Unreachable."""
+    async def link(self, server: Server, workspace_id: str, changed: Callable[[], None], *, new: bool) -> AsyncIterator[Link]:
+        """A connection for one call: an idle one, unless `new`, or a new one. Errors: Unreachable."""
         key = (server.key, "" if server.url is None else workspace_id)
-        connection = self._open.get(key)
-        if connection is None or not connection.good:
-            self._make_room()
-            connection = self._open[key] = _Connection(server, changed, lambda: self._forget(key))
-            self._tasks.add(connection.task)
-            connection.task.add_done_callback(self._tasks.discard)
-        async with connection.use() as link:
-            yield link
+        connection = (None if new else self._take(key)) or _Connection(server, changed)
+        try:
+            yield await connection.link()
+        except BaseException:
+            await connection.close()
+            raise
+        if connection.usable:
+            self._keep(key, connection)
+        else:
+            await connection.close()
 
-    def _forget(self, key: tuple[str, str]) -> None:
-        if (connection := self._open.get(key)) and not connection.good:
-            del self._open[key]
+    def _take(self, key: tuple[str, str]) -> "_Connection | None":
+        for connection in [connection for connection, other in self._idle.items() if other == key]:
+            del self._idle[connection]
+            connection.expiry.cancel()
+            if connection.usable:
+                return connection
+            connection.end()
+        return None
 
-    def _make_room(self) -> None:
-        idle = [connection for connection in self._open.values() if not connection.users]
-        if len(self._open) >= _MAX_KEPT and idle:
-            min(idle, key=lambda connection: connection.used_at).retire()
+    def _keep(self, key: tuple[str, str], connection: "_Connection") -> None:
+        while len(self._idle) >= _MAX_IDLE:
+            self._drop(next(iter(self._idle)))
+        self._idle[connection] = key
+        loop = asyncio.get_running_loop()
+        connection.expiry = loop.call_later(settings().mcp_idle_seconds, self._drop, connection)
+
+    def _drop(self, connection: "_Connection") -> None:
+        del self._idle[connection]
+        connection.expiry.cancel()
+        connection.end()
 
     async def close(self) -> None:
-        for connection in list(self._open.values()):
-            connection.retire()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
+        """Close all idle connections."""
+        idle = list(self._idle)
+        for connection in idle:
+            self._drop(connection)
+        await asyncio.gather(*(connection.close() for connection in idle))
 
 
 class _Connection:
-    """One connection, held open by a task of its own until nobody uses it."""
+    """One connection. A task of its own opens and closes it, as the SDK demands one task for both."""
 
-    def __init__(self, server: Server, changed: Callable[[], None], forget: Callable[[], None]) -> None:
+    expiry: asyncio.TimerHandle
+
+    def __init__(self, server: Server, changed: Callable[[], None]) -> None:
         self._server = server
         self._changed = changed
-        self._forget = forget
-        self._loop = asyncio.get_running_loop()
-        self._opened: asyncio.Future[Link | Unreachable] = self._loop.create_future()
-        self._moved = asyncio.Event()
-        self._link: Link | None = None
-        self._retired = False
-        self.users = 0
-        self.used_at = self._loop.time()
-        self.task = self._loop.create_task(self._hold())
+        self._opened: asyncio.Future[Link] = asyncio.get_running_loop().create_future()
+        self._ended = asyncio.Event()
+        self._task = asyncio.create_task(self._hold())
 
     @property
-    def good(self) -> bool:
-        """Further calls may use it."""
-        return not self._retired and not (self._link and self._link.is_over)
+    def usable(self) -> bool:
+        """True if a further call may use it."""
+        link = self._opened.result()
+        return not (link.broken or link.over or self._task.done())
 
-    @asynccontextmanager
-    async def use(self) -> AsyncIterator[Link]:
-        self.users += 1
-        try:
-            link = await asyncio.shield(self._opened)
-            if isinstance(link, Unreachable):
-                raise link
-            yield link
-        finally:
-            self.users -= 1
-            self.used_at = self._loop.time()
-            self._moved.set()
+    async def link(self) -> Link:
+        """The link, once it is open. Errors: Unreachable."""
+        return await asyncio.shield(self._opened)
 
-    def retire(self) -> None:
-        """Close it when nobody uses it; until then a new call has a new one."""
-        self._retired = True
-        self._forget()
-        self._moved.set()
+    def end(self) -> None:
+        """Begin to close."""
+        self._ended.set()
+        if not self._opened.done():
+            self._task.cancel()
+
+    async def close(self) -> None:
+        """Close."""
+        self.end()
+        await asyncio.wait({self._task}, timeout=_CLOSE_SECONDS)
 
     async def _hold(self) -> None:
         try:
-            async with connect(self._server, self._changed) as link:
-                self._link, link.retire = link, self.retire
-                heard = asyncio.Event()
-                listening = self._loop.create_task(_listen(link, heard))
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(heard.wait(), _LISTEN_SECONDS)
+            async with connect(self._server, self._changed) as link, _changes_heard(link):
                 self._opened.set_result(link)
-                await self._until_unused(link)
-                self.retire()
-                listening.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await listening
-        except Unreachable as error:
-            self.retire()
-            self._opened.set_result(error)
-        except Exception as error:  # noqa: BLE001 - the SDK's, in groups; the next call has a new connection
-            log.warning("MCP server %s: the connection failed inside: %s", self._server.label, type(error).__name__)
-        finally:
-            self.retire()
+                await self._ended.wait()
+        except Exception as error:  # noqa: BLE001 - the SDK raises its own errors, in groups
             if not self._opened.done():
-                self._opened.set_result(Unreachable("connection", f"{self._server.label} cannot be reached: it failed inside"))
+                failure = Unreachable("connection", f"{self._server.label} cannot be reached: the connection failed")
+                self._opened.set_exception(error if isinstance(error, Unreachable) else failure)
+            log.info("MCP server %s: the connection ended: %s", self._server.label, type(error).__name__)
 
-    async def _until_unused(self, link: Link) -> None:
-        while True:
-            left = self.used_at + settings().mcp_idle_seconds - self._loop.time()
-            if not self.users and (not self.good or left <= 0):
-                return
-            self._moved.clear()
-            events = [self._moved] if link.over.is_set() else [self._moved, link.over]
-            waits = [self._loop.create_task(event.wait()) for event in events]
-            await asyncio.wait(waits, timeout=None if self.users else left, return_when=asyncio.FIRST_COMPLETED)
-            for wait in waits:
-                wait.cancel()
+
+@asynccontextmanager
+async def _changes_heard(link: Link) -> AsyncIterator[None]:
+    """Have a server report changes of its tools during the block. Before 2026-07-28 servers report them unasked."""
+    tools = link.session.server_capabilities and link.session.server_capabilities.tools
+    if not (link.modern and tools and tools.list_changed):
+        yield
+        return
+    heard = asyncio.Event()
+    listening = asyncio.create_task(_listen(link, heard))
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(heard.wait(), _LISTEN_SECONDS)
+    yield
+    listening.cancel()
+    await asyncio.wait({listening})
 
 
 async def _listen(link: Link, heard: asyncio.Event) -> None:
-    """Have a server say when its tools change; before 2026-07-28 it does so unasked."""
-    tools = link.session.server_capabilities and link.session.server_capabilities.tools
-    if not (link.modern and tools and tools.list_changed):
-        heard.set()
-        return
     with contextlib.suppress(MCPError, RuntimeError, anyio.ClosedResourceError):
         async with listen(link.session, tools_list_changed=True) as changes:
             heard.set()
             async for _ in changes:
-                pass  # the session has told of it already
+                pass  # the session's message handler has the change, too

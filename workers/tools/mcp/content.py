@@ -1,4 +1,4 @@
-"""What a server gave, as content blocks of the Messages API."""
+"""Turns a server's result into content blocks of the Messages API."""
 
 import base64
 import binascii
@@ -7,12 +7,26 @@ from typing import Any
 
 import mcp_types as types
 
+from models.pure.storable import is_deep
+
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _PDF = "application/pdf"
 
 
+def is_storable(value: Any) -> bool:
+    """True if Postgres and our readers accept the value: no NUL, no lone surrogates, no NaN, and not too deep."""
+    if is_deep(value):
+        return False
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return "\\u0000" not in text
+
+
 def blocks(result: types.CallToolResult) -> list[dict[str, Any]]:
-    """A result's content. Its data stands as text where it gave no text."""
+    """A result's content. Structured data becomes a text block if the result has none."""
     content = [_block(block) for block in result.content]
     if result.structured_content is not None and not any(block["type"] == "text" for block in content):
         content.append(_text(json.dumps(result.structured_content, ensure_ascii=False)))
@@ -40,16 +54,16 @@ def _resource(resource: types.TextResourceContents | types.BlobResourceContents)
     return _media(kind, resource.mime_type or "unknown", resource.blob, f"the resource {resource.uri}")
 
 
-def _media(kind: str, media_type: str, data: str, what: str) -> dict[str, Any]:
-    wanted = media_type == _PDF if kind == "document" else media_type in _IMAGES
-    if wanted and _size(data):
+def _media(kind: str, media_type: str, data: str, description: str) -> dict[str, Any]:
+    is_supported = media_type == _PDF if kind == "document" else media_type in _IMAGES
+    if is_supported and _size(data):
         return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
-    return _left_out(what, media_type, data)
+    return _left_out(description, media_type, data)
 
 
-def _left_out(what: str, media_type: str, data: str) -> dict[str, Any]:
+def _left_out(description: str, media_type: str, data: str) -> dict[str, Any]:
     size = _size(data)
-    return _text(f"[{what} of type {media_type}, {'not readable' if size is None else f'{size} bytes'}, which was left out]")
+    return _text(f"[{description} of type {media_type}, {'not readable' if size is None else f'{size} bytes'}, which was left out]")
 
 
 def _size(data: str) -> int | None:

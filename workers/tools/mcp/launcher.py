@@ -1,57 +1,52 @@
-"""Starts one MCP server and ends all of it: a program of its own, `python -I -S launcher.py LEASH PARENT FOLDER MARK command ...`.
+"""Runs one MCP server: `python -I -S launcher.py PARENT FOLDER MARK command ...`. The server has this program's
+standard streams.
 
-The server has our standard input, output and error. It ends, with everything that came of it, when it exits, when the worker
-closes LEASH (a descriptor), when the worker does not renew there, as `lease_clock.Lease` hears it, the lease that it had, and when
-the worker is dead: then the kernel closes LEASH, and sends SIGTERM besides, for the case that another process got a copy of it.
-FOLDER is where `keeper.py` is. By MARK the worker's sentinel knows this process.
+The SDK's client ends only the server's process group. This program ends all processes that came of the server, also those with a
+session of their own: when the server exits, when the SDK sends SIGTERM, and when the worker (PARENT) dies. By MARK the worker's
+sentinel knows this process, and kills everything below when the worker's lease ends. FOLDER holds `keeper.py`.
+
+`tests/mcp_servers/test_servers_die_with_their_worker.py` passes without this program once the SDK does all of that.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import select
 import signal
 import sys
+import time
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from workers.tools.sandbox import keeper, lease_clock
-else:
-    sys.path.append(sys.argv[3])
+    from workers.tools.sandbox import keeper
+elif __name__ == "__main__":
+    sys.path.append(sys.argv[2])
     import keeper
-    import lease_clock
 
 
 def main() -> None:
-    leash, parent, words = int(sys.argv[1]), int(sys.argv[2]), sys.argv[5:]
-    os.set_inheritable(leash, False)
-    told, tell = os.pipe()
-    os.set_blocking(tell, False)
-    signal.set_wakeup_fd(tell)
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):  # the worker decides when it is over
-        signal.signal(ignored, signal.SIG_IGN)
+    parent, words = int(sys.argv[1]), sys.argv[4:]
     # Orphans below become children of this process, so that none is out of reach.
     if not keeper.prctl(keeper.SET_SUBREAPER, 1):
         return
-    keeper.prctl(keeper.SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:
-        return
     server = start(words)
+    for ignored in (signal.SIGINT, signal.SIGHUP):  # the worker decides when the server ends
+        signal.signal(ignored, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     nothing = os.open("/dev/null", os.O_RDWR)
-    for fd in (0, 1, 2):  # left to the server: their end of file says that nobody holds them any more
+    for fd in (0, 1, 2):  # only the server may hold the pipes: their end of file says that the server closed them
         os.dup2(nothing, fd)
     try:
-        watch(server, leash, told)
+        while os.getppid() == parent and not keeper.has_exited(server):
+            time.sleep(keeper.ORPHANS_SECONDS)
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         keeper.end_all(server)
 
 
 def start(words: list[str]) -> int:
-    """Fork and execute the server; its pid. A command that cannot be started exits with 127 and says why."""
+    """Fork and execute the server. Returns its pid. A command that cannot be started exits with 127 and says why."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -64,25 +59,11 @@ def start(words: list[str]) -> int:
 
 def become(words: list[str]) -> NoReturn:
     """In the child: become the server."""
-    signal.set_wakeup_fd(-1)
     keeper.prctl(keeper.SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these
         signal.signal(number, signal.SIG_DFL)
-    os.execvp(words[0], words)  # noqa: S606 - no shell between is what we want
-
-
-def watch(server: int, leash: int, told: int) -> None:
-    """Wait until the server has exited or is to end."""
-    try:
-        wanted, pause = [leash, told, os.pidfd_open(server)], keeper.ORPHANS_SECONDS
-    except (AttributeError, OSError):  # macOS, an old kernel
-        wanted, pause = [leash, told], 0.01
-    lease = lease_clock.Lease(leash, math.inf)
-    while not keeper.has_exited(server):
-        ready = select.select(wanted, [], [], max(min(pause, lease.until - lease_clock.now()), 0))[0]
-        if (leash in ready and lease.hear()) or told in ready or lease.lapsed:
-            return
+    os.execvp(words[0], words)  # noqa: S606 - the command line is the operator's, without a shell
 
 
 if __name__ == "__main__":

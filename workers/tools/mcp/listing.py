@@ -1,4 +1,4 @@
-"""What tools a server has, as entries of `models.workspace.toolset`."""
+"""Lists a server's tools as entries of `models.workspace.toolset`."""
 
 import asyncio
 import json
@@ -15,10 +15,11 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from models.pure.fitting import unusable_pattern
-from models.pure.storable import is_storable
 from models.settings import settings
 from workers.tools import clean
-from workers.tools.mcp.connecting import Link, connect
+from workers.tools.mcp.connecting import connect
+from workers.tools.mcp.content import is_storable
+from workers.tools.mcp.links import Link
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import Unreachable, unreachable
 
@@ -28,32 +29,32 @@ _NAME = re.compile(r"[\x21-\x7e]{1,128}")
 _MAX_TOOLS = 1000
 _MAX_PAGES = 1000
 _MAX_BYTES = 2_000_000
-"""Of all entries together, as JSON."""
+"""The limit for all entries together, as JSON."""
 _SCHEMA_BYTES = 64 * 1024
 _DESCRIPTION_BYTES = 16 * 1024
 _TITLE_BYTES = 200
 _EXACT = 2**53 - 1
-"""Integers beyond are told as floats, as canonical JSON knows no others."""
+"""The largest integer of canonical JSON. Larger ones become floats."""
 
 
 class _Unusable(Exception):
-    """The tool is left out, and why."""
+    """The tool is left out. The message is the reason."""
 
 
 def listing(server: Server) -> list[dict[str, Any]]:
-    """The server's tools. Tools that cannot be used are left out, with a line in the log. Errors: Unreachable.
+    """The server's tools, without those that cannot be used, which the log names. Errors: Unreachable.
 
-    It connects anew, with an event loop of its own, in any thread that has none: also in gevent's native threads.
+    Opens a connection in an event loop of its own, in any thread that runs none, such as gevent's native threads.
     """
     return _entries(server, asyncio.run(_tools(server)))
 
 
 async def _tools(server: Server) -> list[types.Tool]:
     async with connect(server) as link:
-        found = await _pages(link)
-    if isinstance(found, Unreachable):
-        raise found
-    return found
+        tools = await _pages(link)
+    if isinstance(tools, Unreachable):
+        raise tools  # only here, as the block would wrap the exception
+    return tools
 
 
 async def _pages(link: Link) -> list[types.Tool] | Unreachable:
@@ -68,7 +69,7 @@ async def _pages(link: Link) -> list[types.Tool] | Unreachable:
                 if cursor is None or len(tools) > _MAX_TOOLS:
                     break
     except (MCPError, ValidationError, RuntimeError, OSError) as error:
-        return unreachable(link.server, link.flight, error)
+        return unreachable(link.server, link.exchange, error)
     return tools
 
 
@@ -78,15 +79,15 @@ def _entries(server: Server, tools: list[types.Tool]) -> list[dict[str, Any]]:
     for tool in tools:
         try:
             if len(entries) >= _MAX_TOOLS:
-                raise _Unusable(f"there are {_MAX_TOOLS} before it")
+                raise _Unusable(f"the listing already has {_MAX_TOOLS} tools")
             if tool.name in entries:
-                raise _Unusable("there is one of that name before it")
+                raise _Unusable("the name is taken by an earlier tool")
             entry = _entry(server, tool)
             size += len(json.dumps(entry))
             if size > _MAX_BYTES:
-                raise _Unusable(f"those before it have {_MAX_BYTES} bytes")
-        except _Unusable as why:
-            log.warning("MCP server %s: tool %r is left out: %s", server.label, tool.name[:128], why)
+                raise _Unusable(f"the listing already has {_MAX_BYTES} bytes")
+        except _Unusable as reason:
+            log.warning("MCP server %s: tool %r is left out: %s", server.label, tool.name[:128], reason)
         else:
             entries[tool.name] = entry
     return list(entries.values())
@@ -121,28 +122,28 @@ def _line(text: str) -> str:
     return clean.shorten(clean.escape_controls(text), _TITLE_BYTES)
 
 
-def _input_schema(said: dict[str, Any]) -> dict[str, Any]:
-    schema: dict[str, Any] = _exact(said)
-    if why := _wrong(schema):
-        raise _Unusable(f"its input schema {why}")
+def _input_schema(described: dict[str, Any]) -> dict[str, Any]:
+    schema: dict[str, Any] = _exact(described)
+    if problem := _problem(schema):
+        raise _Unusable(f"its input schema {problem}")
     return schema
 
 
-def _output_schema(said: dict[str, Any] | None) -> dict[str, Any] | None:
-    schema = _exact(said)
-    return None if schema is None or _wrong(schema) else schema
+def _output_schema(described: dict[str, Any] | None) -> dict[str, Any] | None:
+    schema = _exact(described)
+    return None if schema is None or _problem(schema) else schema
 
 
-def _wrong(schema: dict[str, Any]) -> str | None:
+def _problem(schema: dict[str, Any]) -> str | None:
     pattern = unusable_pattern(schema)
-    wrongs = {
+    problems = {
         f"has more than {_SCHEMA_BYTES} bytes": len(json.dumps(schema)) > _SCHEMA_BYTES,
         "holds characters that cannot be stored, or is too deep": not is_storable(schema),
         "has a $ref that points outside": any(not ref.startswith("#") for ref in _refs(schema)),
         f"has the pattern {(pattern or '')[:200]!r}, which is not in RE2's syntax": pattern is not None,
     }
-    if why := next((why for why, is_so in wrongs.items() if is_so), None):
-        return why
+    if problem := next((problem for problem, is_so in problems.items() if is_so), None):
+        return problem
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
@@ -153,18 +154,18 @@ def _wrong(schema: dict[str, Any]) -> str | None:
 
 
 def _refs(schema: Any) -> Iterator[str]:
-    todo = [schema]
-    while todo:
-        part = todo.pop()
+    rest = [schema]
+    while rest:
+        part = rest.pop()
         if isinstance(part, dict):
             yield from (part[name] for name in ("$ref", "$dynamicRef") if isinstance(part.get(name), str))
-            todo += part.values()
+            rest += part.values()
         elif isinstance(part, list):
-            todo += part
+            rest += part
 
 
 def _exact(value: Any) -> Any:
-    """The same, with integers that canonical JSON cannot say as floats."""
+    """The value, with integers that canonical JSON cannot express as floats."""
     if isinstance(value, dict):
         return {key: _exact(part) for key, part in value.items()}
     if isinstance(value, list):

@@ -1,22 +1,21 @@
-"""Why there is no connection to a server, in words for people."""
+"""The reason why there is no connection to a server, in words for people."""
 
 import ssl
 from typing import Literal
 
-import httpcore2
 import httpx2
 
 from models.settings import settings
 from workers.guarded_http import Refused
-from workers.tools.mcp.flights import Flight
+from workers.tools.mcp.links import Exchange
 from workers.tools.mcp.servers import Server
 
 REFUSED = frozenset({401, 403})
-"""By HTTP: who we are is wrong or missing."""
+"""HTTP statuses for credentials that are wrong or missing."""
 
 
 class Unreachable(Exception):
-    """There is no connection to the server, in words for people, without secrets."""
+    """There is no connection to the server. The message is for people and holds no secrets."""
 
     def __init__(self, kind: Literal["connection", "authentication"], message: str) -> None:
         super().__init__(message)
@@ -24,56 +23,56 @@ class Unreachable(Exception):
         self.message = message
 
 
-def unreachable(server: Server, flight: Flight, error: Exception) -> Unreachable:
-    """Why there is no connection."""
-    if flight.status in REFUSED:
-        return Unreachable("authentication", f"{server.label} refuses us (HTTP {flight.status}): {remedy(server)}")
-    return Unreachable("connection", f"{server.label} cannot be reached: {_reason(server, flight, flight.error or error)}")
+def unreachable(server: Server, exchange: Exchange, error: Exception) -> Unreachable:
+    """The exception for a connection that failed with `error`, after the last `exchange`."""
+    if exchange.status in REFUSED:
+        return Unreachable("authentication", f"{server.label} refuses the credentials (HTTP {exchange.status}): {remedy(server)}")
+    return Unreachable("connection", f"{server.label} cannot be reached: {_reason(server, exchange, exchange.error or error)}")
 
 
 def remedy(server: Server) -> str:
-    """What to do about a server that refuses us."""
+    """The remedy for a server that refuses the credentials."""
     if server.ours:
         return "the operator must check its headers in ASSENT_MCP_CONFIG"
-    return "it wants authentication, which an operator can configure for this URL in ASSENT_MCP_CONFIG"
+    return "an operator can configure credentials for this URL in ASSENT_MCP_CONFIG"
 
 
-def _reason(server: Server, flight: Flight, error: Exception) -> str:
-    known = [words for cause in _causes(error) if (words := _words(cause))]
-    if known:
-        return known[0]
+def _reason(server: Server, exchange: Exchange, error: Exception) -> str:
+    for cause in _causes(error):
+        if reason := _known_reason(cause):
+            return reason
     if isinstance(error, httpx2.HTTPError):
         return str(error) or type(error).__name__
     if server.command is not None:
-        return "its command could not be started, or ended, or does not speak MCP; the worker's log has what it said"
-    if flight.status is not None and flight.status >= 300:
-        return f"it answers with HTTP {flight.status}"
-    return f"it does not speak MCP ({type(error).__name__})"
+        return "the command could not be started, or ended, or does not speak MCP; the worker's standard error has its output"
+    if exchange.status is not None and exchange.status >= 300:
+        return f"the answer was HTTP {exchange.status}"
+    return f"the server does not speak MCP ({type(error).__name__})"
 
 
-def _words(cause: BaseException) -> str | None:
+def _known_reason(cause: BaseException) -> str | None:
     match cause:
         case Refused():
             return str(cause)
         case ssl.SSLCertVerificationError():
-            return f"its certificate is not good ({cause.verify_message})"
+            return f"the certificate is not valid ({cause.verify_message})"
         case ssl.SSLError():
             return "TLS failed"
         case ConnectionRefusedError():
-            return "nobody listens there"
-        case TimeoutError() | httpx2.TimeoutException() | httpcore2.TimeoutException():
-            return f"it took longer than {settings().mcp_connect_seconds:g} s"
+            return "the connection was refused"
+        case TimeoutError() | httpx2.TimeoutException():
+            return f"no answer within {settings().mcp_connect_seconds:g} s"
     return None
 
 
 def _causes(error: BaseException | None) -> list[BaseException]:
-    """The error and what caused it, groups opened."""
-    found: list[BaseException] = []
-    todo = [error]
-    while todo:
-        one = todo.pop()
-        if one is None or one in found:
+    """The error and its causes, with groups opened."""
+    causes: list[BaseException] = []
+    rest = [error]
+    while rest:
+        cause = rest.pop()
+        if cause is None or cause in causes:
             continue
-        found.append(one)
-        todo += [one.__cause__, one.__context__, *(one.exceptions if isinstance(one, BaseExceptionGroup) else ())]
-    return found
+        causes.append(cause)
+        rest += [cause.__cause__, cause.__context__, *(cause.exceptions if isinstance(cause, BaseExceptionGroup) else ())]
+    return causes

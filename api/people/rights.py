@@ -1,0 +1,10 @@
+"""What a principal may give to others: no more than it has itself."""
+
+from api import auth
+from models.audit.principal import Principal
+from models.people.roles import OWN, SCOPES_OF
+
+
+def check_role(principal: Principal, role: str) -> None:
+    """Raise Denied (403) unless the principal has each scope that the role gives. Only people have the scope `own`."""
+    auth.require(principal, *sorted(SCOPES_OF[role] - {OWN} | ({"read"} if role == "approver" else set())))

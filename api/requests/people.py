@@ -1,0 +1,102 @@
+"""What may be asked about people, invitations and groups: the SDK's `beta.organization`, with `workspace_role` beside `role`."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from api.examples import IDS
+from api.requests.base import Body, Id, Name, Query, examples
+from models.people.invitation import MOST_GROUPS
+from models.people.person import MAX_EMAIL
+
+Email = Annotated[str, StringConstraints(min_length=3, max_length=MAX_EMAIL)]
+WorkspaceRole = Literal["admin", "developer", "approver", "viewer"]
+WireRole = Literal["admin", "developer", "user"]
+
+
+class Listed(Query):
+    """A list's page: `limit` rows behind `after_id`, or before `before_id`."""
+
+    limit: Annotated[int, Field(ge=1, le=1000)] = 20
+    after_id: Id | None = None
+    before_id: Id | None = None
+    email: Email | None = None
+    roles: list[Id] = Field(default_factory=list)
+    """The SDK's roles: `admin`, `developer`, `user`. Any other finds nothing."""
+
+
+class UserList(Listed):
+    """GET /v1/organizations/users."""
+
+
+class InviteList(Listed):
+    """GET /v1/organizations/invites."""
+
+    statuses: list[Literal["accepted", "expired", "pending"]] = Field(default_factory=list)
+    """Default: all of these. Withdrawn invitations are not listed."""
+
+
+class CursorPage(Query):
+    """A list's page from where the cursor `page` points."""
+
+    limit: Annotated[int, Field(ge=1, le=1000)] = 20
+    page: str | None = Field(None, max_length=1000)
+
+
+class UserUpdate(Body):
+    """A new role of a person."""
+
+    model_config = examples(
+        {"role": "developer"},
+        {"workspace_role": "viewer"},
+    )
+
+    role: WireRole | None = None
+    """The role in the SDK's words. A viewer stays a viewer as `user`; everybody else becomes an approver by it."""
+    workspace_role: WorkspaceRole | None = None
+    """The role in the workspace. It outranks `role`."""
+
+
+class InviteCreate(Body):
+    """An invitation to the key's workspace."""
+
+    model_config = examples(
+        {"email": "anna@example.com", "role": "user"},
+        {"email": "ben@example.com", "workspace_role": "admin", "rbac_group_ids": [IDS["rbac_group_id"]]},
+    )
+
+    email: Email
+    role: WireRole = "user"
+    """The role in the SDK's words. A `user` is an approver."""
+    workspace_role: WorkspaceRole | None = None
+    """The role in the workspace. It outranks `role`."""
+    rbac_group_ids: Annotated[list[Id], Field(max_length=MOST_GROUPS)] = Field(default_factory=list)
+
+    @property
+    def given_role(self) -> WorkspaceRole:
+        """The role that the person gets."""
+        return self.workspace_role or ("approver" if self.role == "user" else self.role)
+
+
+class GroupCreate(Body):
+    """A new group."""
+
+    model_config = examples({"name": "finance"})
+
+    name: Name
+
+
+class GroupUpdate(Body):
+    """A new name of a group."""
+
+    model_config = examples({"name": "finance and controlling"})
+
+    name: Name | None = None
+
+
+class MemberAdd(Body):
+    """A person to add to a group."""
+
+    model_config = examples({"user_id": IDS["user_id"]})
+
+    user_id: Id

@@ -1,0 +1,29 @@
+"""The pages by which people sign in and out, and look after their sign-ins and passkeys.
+
+routes     the page for signing in, one-time links, signing out
+passkeys   passwords   oidc   proxy      the other ways in, each of which ends in `blueprint.enter`
+account    a person's own page
+"""
+
+from flask import Flask
+
+from models.people import issuer
+
+
+def install(app: Flask) -> None:
+    """Serve the pages. Exits, with one line, if the settings of people do not hold together."""
+    from api.signing_in import account, files, oidc, passkeys, passwords, routes
+    from api.signing_in.blueprint import signing_in
+
+    check_start()
+    for pages in (account, files, oidc, passkeys, passwords, routes):
+        assert pages, "its import adds its routes"
+    app.register_blueprint(signing_in)
+
+
+def check_start() -> None:
+    """Called as the process starts: exit, with one line, if the settings of people do not hold together."""
+    try:
+        issuer.check()
+    except issuer.Misconfigured as error:
+        raise SystemExit(f"assent: {error}") from None

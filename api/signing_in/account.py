@@ -1,0 +1,131 @@
+"""A person's own page: their sign-ins, passkeys and password, and their other workspaces."""
+
+from datetime import timedelta
+from typing import Any
+
+from flask import Response, request
+
+from api import pages
+from api.errors import Denied
+from api.pages import page
+from api.signing_in.blueprint import let_in, signing_in, start
+from models.database import clock
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.people import password
+from models.people.arrival import workspaces_of
+from models.people.member import Member
+from models.people.passkey import Passkey
+from models.people.person import Person
+from models.people.principal import PersonPrincipal
+from models.people.sign_in import SignIn
+from models.settings import settings
+from models.workspace.workspace import Workspace
+
+RECENT = timedelta(minutes=15)
+"""How new a sign-in must be to add a way to sign in: a browser that was left open is not enough."""
+ACCOUNT = "/inbox/account"
+
+
+@signing_in.get(ACCOUNT)
+@page("read or own")
+def show_account(person: PersonPrincipal) -> Response:
+    """Show a person's own sign-ins and ways to sign in."""
+    with transaction(person.workspace_id) as db:
+        values: dict[str, Any] = {
+            "row": db.get_one(Person, person.person_id),
+            "workspace": db.get_one(Workspace, person.workspace_id).name,
+            "sign_ins": SignIn.of_member(db, person.person_id),
+            "passkeys": Passkey.of_member(db, person.person_id),
+            "has_password": Member.find(db, person.person_id).password_hash is not None,
+            "is_recent": _is_recent(db, person),
+        }
+        can_move = _can_move(db, person)
+    others = _other_workspaces(person) if can_move else {}
+    values |= {"passwords": settings().passwords, "shortest": password.SHORTEST, "new": "new" in request.args, "others": others}
+    return pages.html("account.html", person, **values)
+
+
+@signing_in.post(f"{ACCOUNT}/sign-ins/<sign_in_id>/end")
+@page("read or own")
+def end_sign_in(person: PersonPrincipal, sign_in_id: str) -> Response:
+    """End one of the person's sign-ins."""
+    with transaction(person.workspace_id) as db:
+        SignIn.end(db, person.person_id, sign_in_id, by=person)
+    return pages.see(ACCOUNT)
+
+
+@signing_in.post(f"{ACCOUNT}/sign-ins/end")
+@page("read or own")
+def end_other_sign_ins(person: PersonPrincipal) -> Response:
+    """End the person's sign-ins in all other browsers."""
+    with transaction(person.workspace_id) as db:
+        SignIn.end_all(db, person.person_id, by=person, but=person.sign_in_id)
+    return pages.see(ACCOUNT)
+
+
+@signing_in.post(f"{ACCOUNT}/passkeys/<passkey_id>/remove")
+@page("read or own")
+def remove_passkey(person: PersonPrincipal, passkey_id: str) -> Response:
+    """Remove a passkey."""
+    with transaction(person.workspace_id) as db:
+        Passkey.remove(db, person.person_id, passkey_id, by=person)
+    return pages.see(ACCOUNT)
+
+
+@signing_in.post(f"{ACCOUNT}/password")
+@page("read or own")
+def set_password(person: PersonPrincipal) -> Response:
+    """Set the person's password, or remove it by an empty one. All other sign-ins end."""
+    if not settings().passwords:
+        raise Denied(403, "Passwords are switched off here; the server's setting is ASSENT_PASSWORDS.")
+    check_recent(person)
+    new_password = request.form.get("password", "")
+    password_hash = password.hashed(new_password) if new_password else None
+    with transaction(person.workspace_id) as db:
+        password.store(db, person.person_id, password_hash, by=person)
+        SignIn.end_all(db, person.person_id, by=person, but=person.sign_in_id)
+    return pages.see(ACCOUNT)
+
+
+@signing_in.post(f"{ACCOUNT}/workspace")
+@page("read or own")
+def move(person: PersonPrincipal) -> Response:
+    """Go to another workspace of the person, for whom an issuer or the proxy has vouched."""
+    workspace_id = request.form.get("workspace_id", "")
+    with transaction(person.workspace_id) as db:
+        method = SignIn.method_of(db, person.sign_in_id) if _can_move(db, person) else ""
+    if not method or workspace_id not in workspaces_of(person.person_id):
+        raise Denied(403, "Sign in to that workspace by itself: a link, a passkey or a password opens one workspace.")
+    with transaction(workspace_id) as db:
+        there = Member.find(db, person.person_id).principal(db)
+        secret = start(db, PersonPrincipal(**{**vars(there), "address": person.address}), method)
+    return let_in(secret, None)
+
+
+def check_recent(person: PersonPrincipal) -> None:
+    """Raise Denied (403) unless the person has signed in a moment ago."""
+    with transaction(person.workspace_id) as db:
+        if not _is_recent(db, person):
+            minutes = int(RECENT.total_seconds() // 60)
+            raise Denied(403, f"This needs a sign-in of the last {minutes} minutes. Sign out, sign in again, and repeat this.")
+
+
+def _is_recent(db: Db, person: PersonPrincipal) -> bool:
+    return clock.now(db) - db.get_one(SignIn, person.sign_in_id).created_at < RECENT
+
+
+def _can_move(db: Db, person: PersonPrincipal) -> bool:
+    """True if somebody vouched for the person whom all workspaces trust."""
+    method = SignIn.method_of(db, person.sign_in_id)
+    return method == "proxy" or method.startswith("oidc:")
+
+
+def _other_workspaces(person: PersonPrincipal) -> dict[str, str]:
+    """Return the names of the person's other workspaces by their ids."""
+    names = {}
+    for workspace_id in workspaces_of(person.person_id):
+        if workspace_id != person.workspace_id:
+            with transaction(workspace_id) as db:
+                names[workspace_id] = db.get_one(Workspace, workspace_id).name
+    return names

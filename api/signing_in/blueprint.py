@@ -1,0 +1,36 @@
+"""The routes' blueprint, and the one way in: a new sign-in, whatever proved who the person is."""
+
+from flask import Blueprint, Response, request
+
+from api import browser, pages
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.people.principal import PersonPrincipal
+from models.people.sign_in import SignIn
+from models.settings import settings
+
+signing_in = Blueprint("signing_in", __name__, template_folder="templates")
+
+
+def enter(person: PersonPrincipal, method: str, place: str | None) -> Response:
+    """Sign a person in, and send the browser to a page of ours."""
+    with transaction(person.workspace_id) as db:
+        secret = start(db, person, method)
+    return let_in(secret, place)
+
+
+def start(db: Db, person: PersonPrincipal, method: str) -> str:
+    """Begin a sign-in in the transaction's workspace. Returns the secret of its cookie, which is new: nobody can have fixed it."""
+    agent = request.headers.get("user-agent")
+    return SignIn.start(db, person, method, address=person.address, user_agent=agent)[1]
+
+
+def let_in(secret: str, place: str | None) -> Response:
+    """Give the browser the cookie of a sign-in. The sign-in that it had before ends."""
+    before = browser.current_person()
+    if before is not None:
+        with transaction(before.workspace_id) as db:
+            SignIn.end(db, before.person_id, before.sign_in_id, by=before)
+    response = pages.see(pages.local(place))
+    browser.set_cookie(response, secret, settings().sign_in_seconds)
+    return response

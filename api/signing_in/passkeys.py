@@ -1,0 +1,175 @@
+"""Passkeys: registering one, and signing in by one. No e-mail address is asked for, so none can be tried out.
+
+The relying party is the host of ASSENT_PUBLIC_URL, which is `localhost` or a name: never an address.
+"""
+
+import json
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+import webauthn
+from flask import Response, request
+from webauthn.helpers import base64url_to_bytes, bytes_to_base64url
+from webauthn.helpers.exceptions import WebAuthnException
+from webauthn.helpers.structs import (
+    AuthenticatorSelectionCriteria,
+    PublicKeyCredentialDescriptor,
+    ResidentKeyRequirement,
+    UserVerificationRequirement,
+)
+
+from api import browser, client, limits, pages
+from api.door import JSON
+from api.errors import Denied
+from api.pages import page, readable
+from api.signing_in import ceremonies
+from api.signing_in.account import check_recent
+from api.signing_in.blueprint import let_in, signing_in, start
+from models.database import clock
+from models.database.transactions import transaction
+from models.people.member import Member
+from models.people.passkey import Passkey, user_handle
+from models.people.person import Person
+from models.people.principal import PersonPrincipal
+from models.settings import settings
+
+_FAILED = "This passkey is not known here. Sign in another way, or ask an admin for a new link."
+_MOST_BYTES = 20_000
+"""Of what an authenticator says."""
+
+
+@signing_in.post("/sign-in/passkey/options")
+@readable
+def passkey_options() -> Response:
+    """Begin a sign-in by passkey: what `navigator.credentials.get` is given."""
+    browser.check_form()
+    limits.take_attempt()
+    options = webauthn.generate_authentication_options(
+        rp_id=relying_party(), user_verification=UserVerificationRequirement.REQUIRED
+    )
+    return _begun("passkey", options)
+
+
+@signing_in.post("/sign-in/passkey")
+@readable
+def sign_in_by_passkey() -> Response:
+    """Sign in by what the authenticator says."""
+    browser.check_form()
+    challenge = ceremonies.end("passkey")["challenge"]
+    credential = _credential()
+    with transaction() as db:
+        place = Passkey.look_up(db, base64url_to_bytes(credential["id"]))
+    if place is None:
+        raise Denied(403, _FAILED)
+    workspace_id, passkey_id = place
+    with transaction(workspace_id) as db:
+        passkey = db.get_one(Passkey, passkey_id, lock=True)
+        passkey.sign_count = _verified(credential, challenge, passkey)
+        passkey.used_at = clock.now(db)
+        person = Member.find(db, passkey.person_id).principal(db)
+        secret = start(db, PersonPrincipal(**{**vars(person), "address": client.address()}), "passkey")
+    limits.give_attempt_back()
+    return let_in(secret, request.form.get("next"))
+
+
+@signing_in.post("/inbox/account/passkeys/options")
+@page("read or own")
+def register_options(person: PersonPrincipal) -> Response:
+    """Begin the registration of a passkey: what `navigator.credentials.create` is given."""
+    check_recent(person)
+    with transaction(person.workspace_id) as db:
+        row = db.get_one(Person, person.person_id)
+        known = Passkey.of_member(db, person.person_id)
+    options = webauthn.generate_registration_options(
+        rp_id=relying_party(),
+        rp_name="Assent",
+        user_id=user_handle(person.workspace_id, person.person_id),
+        user_name=row.email,
+        user_display_name=row.name,
+        authenticator_selection=AuthenticatorSelectionCriteria(
+            resident_key=ResidentKeyRequirement.REQUIRED, user_verification=UserVerificationRequirement.REQUIRED
+        ),
+        exclude_credentials=[PublicKeyCredentialDescriptor(id=passkey.credential_id) for passkey in known],
+    )
+    return _begun("registration", options, sign_in=person.sign_in_id)
+
+
+@signing_in.post("/inbox/account/passkeys")
+@page("read or own")
+def register(person: PersonPrincipal) -> Response:
+    """Register the passkey that the authenticator has made."""
+    check_recent(person)
+    begun = ceremonies.end("registration")
+    if begun["sign_in"] != person.sign_in_id:
+        raise Denied(403, "This registration was begun by another sign-in. Begin again.")
+    try:
+        verified = webauthn.verify_registration_response(
+            credential=_credential(),
+            expected_challenge=base64url_to_bytes(begun["challenge"]),
+            expected_rp_id=relying_party(),
+            expected_origin=origin(),
+            require_user_verification=True,
+        )
+    except WebAuthnException as error:
+        raise Denied(403, f"The passkey was not registered: {error}.") from None
+    with transaction(person.workspace_id) as db:
+        Passkey.add(
+            db,
+            person.person_id,
+            credential_id=verified.credential_id,
+            public_key=verified.credential_public_key,
+            sign_count=verified.sign_count,
+            name=" ".join(request.form.get("name", "").split()),
+            by=person,
+        )
+    return pages.see("/inbox/account")
+
+
+def relying_party() -> str:
+    """Return the RP id. Raises Denied for a public URL with an address for a host."""
+    host = urlsplit(settings().public_url).hostname or ""
+    try:
+        ip_address(host)
+    except ValueError:
+        return host
+    raise Denied(403, f"A passkey needs a name, and ASSENT_PUBLIC_URL has the address {host}. On one machine, use localhost.")
+
+
+def origin() -> str:
+    """Return the origin of the pages that passkeys work on."""
+    parts = urlsplit(settings().public_url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _begun(kind: str, options: Any, **more: str) -> Response:
+    response = Response(webauthn.options_to_json(options), mimetype=JSON, headers=pages.HEADERS)
+    ceremonies.begin(response, {"kind": kind, "challenge": bytes_to_base64url(options.challenge)} | more)
+    return response
+
+
+def _credential() -> dict[str, Any]:
+    """Return what the browser says of a credential. Raises Denied for anything else."""
+    text = request.form.get("credential", "")
+    try:
+        credential: dict[str, Any] = json.loads(text) if len(text) <= _MOST_BYTES else {}
+        base64url_to_bytes(credential["id"])
+    except (ValueError, TypeError, KeyError, RecursionError, AttributeError):
+        raise Denied(403, "The browser sent no passkey. Try again, or sign in another way.") from None
+    return credential
+
+
+def _verified(credential: dict[str, Any], challenge: str, passkey: Passkey) -> int:
+    """Return the new sign count. Raises Denied for a signature that is not the passkey's."""
+    try:
+        return webauthn.verify_authentication_response(
+            credential=credential,
+            expected_challenge=base64url_to_bytes(challenge),
+            expected_rp_id=relying_party(),
+            expected_origin=origin(),
+            credential_public_key=passkey.public_key,
+            credential_current_sign_count=passkey.sign_count,
+            require_user_verification=True,
+        ).new_sign_count
+    except WebAuthnException:
+        raise Denied(403, _FAILED) from None

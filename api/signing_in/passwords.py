@@ -1,0 +1,49 @@
+"""Signing in by e-mail address and password, if the setting `passwords` allows it."""
+
+import gevent
+from flask import Response, request
+
+from api import browser, client, limits, pages
+from api.errors import Denied
+from api.pages import readable
+from api.signing_in.blueprint import enter, signing_in
+from api.signing_in.routes import sign_in_page
+from models.people import password
+from models.people.person import MAX_EMAIL
+from models.people.principal import PersonPrincipal
+from models.settings import settings
+
+_FAILED = "This e-mail address and password do not belong together."
+
+
+@signing_in.post("/sign-in/password")
+@readable
+def sign_in_by_password() -> Response:
+    """Sign in by e-mail address and password. The response does not tell whether the address is known."""
+    check_allowed()
+    browser.check_form()
+    email = request.form.get("email", "")[:MAX_EMAIL].strip().casefold()
+    place = pages.local(request.form.get("next"))
+    limits.take_attempt(email)
+    person = gevent.get_hub().threadpool.apply(_find, (email, request.form.get("password", "")))
+    if person is None:
+        return sign_in_page(place, failure=_FAILED, email=email, status=403)
+    limits.give_attempt_back(email)
+    return enter(with_address(person), "password", place)
+
+
+def check_allowed() -> None:
+    """Raise Denied (403) unless the setting allows passwords."""
+    if not settings().passwords:
+        raise Denied(403, "Passwords are switched off here; the server's setting is ASSENT_PASSWORDS.")
+
+
+def with_address(person: PersonPrincipal) -> PersonPrincipal:
+    """Return the person with the address of the request's client."""
+    return PersonPrincipal(**{**vars(person), "address": client.address()})
+
+
+def _find(email: str, attempt: str) -> PersonPrincipal | None:
+    """Return the person whose password this is. It runs on a thread, since a comparison keeps the CPU for long."""
+    people = [person for person, stored in password.candidates(email) if password.fits(stored, attempt)]
+    return people[0] if people else None

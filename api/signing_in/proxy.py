@@ -1,0 +1,35 @@
+"""The header of an authenticating proxy. Only a proxy of ASSENT_TRUSTED_PROXIES is believed, and only while it names the person."""
+
+from flask import Response, request
+
+from api import browser, client
+from api.signing_in.blueprint import enter as enter_person
+from models.people.arrival import Arrival, admit
+from models.people.issuer import PROXY, proxy
+from models.settings import settings
+
+MOST_GROUPS = 200
+
+
+def enter(place: str) -> Response | None:
+    """Sign in the person whom the proxy names. None without a proxy's header. Raises NotAdmitted."""
+    source, email = proxy(), browser.proxy_email()
+    if source is None or email is None:
+        return None
+    arrival = Arrival(
+        source=source,
+        issuer=PROXY,
+        subject=email,
+        email=email,
+        is_verified=True,
+        name="",
+        groups=frozenset(_groups()),
+        address=client.address(),
+    )
+    return enter_person(admit(arrival), PROXY, place)
+
+
+def _groups() -> list[str]:
+    header = settings().proxy_groups_header
+    value = request.headers.get(header, "") if header else ""
+    return [name.strip() for name in value.split(",") if name.strip()][:MOST_GROUPS]

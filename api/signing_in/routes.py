@@ -1,0 +1,68 @@
+"""The page for signing in, signing out, and one-time links."""
+
+from flask import Response, request
+
+from api import browser, client, limits, pages
+from api.pages import page, readable
+from api.signing_in import proxy
+from api.signing_in.blueprint import let_in, signing_in, start
+from models.database.transactions import transaction
+from models.people.invitation import Invitation
+from models.people.issuer import issuers
+from models.people.person import MAX_NAME
+from models.people.principal import PersonPrincipal
+from models.people.sign_in import SignIn
+from models.settings import settings
+
+
+@signing_in.get("/sign-in")
+@readable
+def show() -> Response:
+    """Show the ways to sign in. Whom the proxy names is signed in at once."""
+    place = pages.local(request.args.get("next"))
+    refused = browser.why_refused()
+    if refused is None and (response := proxy.enter(place)) is not None:
+        return response
+    return sign_in_page(place, refused=refused, status=403 if refused else 200)
+
+
+def sign_in_page(place: str, *, refused: str | None = None, failure: str = "", email: str = "", status: int = 200) -> Response:
+    """Return the page with the ways to sign in that the settings allow."""
+    ways = {"issuers": sorted(issuers()), "passwords": settings().passwords}
+    return pages.form("sign_in.html", status, place=place, refused=refused, failure=failure, email=email, **ways)
+
+
+@signing_in.get("/sign-in/link/<secret>")
+@readable
+def show_link(secret: str) -> Response:
+    """Show what a one-time link is for. Looking at it uses nothing up: programs look at links too."""
+    limits.take_attempt()
+    invitation = Invitation.of_secret(secret)
+    limits.give_attempt_back()
+    return pages.form("link.html", 200, invitation=invitation, refused=browser.why_refused(), most=MAX_NAME)
+
+
+@signing_in.post("/sign-in/link/<secret>")
+@readable
+def use_link(secret: str) -> Response:
+    """Use a one-time link up, and sign its person in."""
+    browser.check_form()
+    limits.take_attempt()
+    invitation = Invitation.of_secret(secret)
+    name = " ".join(request.form.get("name", "").split())[:MAX_NAME]
+    with transaction(invitation.workspace_id) as db:
+        person = Invitation.accept(db, invitation.id, name, client.address())
+        cookie = start(db, person, "link")
+    limits.give_attempt_back()
+    return let_in(cookie, "/inbox/account?new=1")
+
+
+@signing_in.post("/inbox/sign-out")
+@page("read or own")
+def sign_out(person: PersonPrincipal) -> Response:
+    """Sign out of this browser."""
+    with transaction(person.workspace_id) as db:
+        SignIn.end(db, person.person_id, person.sign_in_id, by=person)
+    response = pages.see(pages.SIGN_IN)
+    browser.delete_cookie(response)
+    return response

@@ -1,0 +1,60 @@
+"""What operators watch of one workspace, read from its rows when they ask: nothing is counted in a process."""
+
+from dataclasses import dataclass
+
+from models.database.exchange import Statement
+from models.database.transactions import transaction
+
+
+@dataclass(frozen=True)
+class Gauges:
+    """The figures of one workspace at one moment. Ages are in seconds, and 0 where nothing waits."""
+
+    queued_turns: int
+    running_turns: int
+    oldest_queued_turn_seconds: float
+    queued_calls: int
+    running_calls: int
+    held_back_calls: int
+    """Queued calls that workers leave, for a reason that `/readyz` names."""
+    oldest_queued_call_seconds: float
+    pending_approvals: int
+    oldest_pending_approval_seconds: float
+    overdue_approvals: int
+    """Pending approvals whose deadline has passed. They grow only while no sweep runs."""
+    audit_alarm: int
+    """1 while the sealer refuses to sign the workspace's audit, for a reason that `/readyz` names."""
+
+
+def gauges(workspace_id: str) -> Gauges:
+    """The workspace's figures."""
+    with transaction(workspace_id) as db:
+        turns, calls, approvals, alarm = db.read(_TURNS, _CALLS, _APPROVALS, _ALARM)
+        return Gauges(*turns[0], *calls[0], *approvals[0], *alarm[0])
+
+
+_TURNS = Statement(
+    """
+    SELECT COUNT(*) FILTER (WHERE status = 'queued'), COUNT(*) FILTER (WHERE status = 'running'),
+        COALESCE(EXTRACT(EPOCH FROM assent_now() - MIN(due_at) FILTER (WHERE status = 'queued' AND due_at <= assent_now())), 0)
+    FROM turn WHERE workspace_id = current_setting('assent.workspace') AND ended_at IS NULL
+    """,
+    {},
+)
+_CALLS = Statement(
+    """
+    SELECT COUNT(*) FILTER (WHERE status = 'queued'), COUNT(*) FILTER (WHERE status = 'running'), COUNT(held_back),
+        COALESCE(EXTRACT(EPOCH FROM assent_now() - MIN(due_at) FILTER (WHERE status = 'queued' AND due_at <= assent_now())), 0)
+    FROM tool_call WHERE workspace_id = current_setting('assent.workspace') AND status IN ('queued', 'running')
+    """,
+    {},
+)
+_APPROVALS = Statement(
+    """
+    SELECT COUNT(*), COALESCE(EXTRACT(EPOCH FROM assent_now() - MIN(created_at)), 0),
+        COUNT(*) FILTER (WHERE expires_at <= assent_now())
+    FROM approval WHERE workspace_id = current_setting('assent.workspace') AND status = 'pending'
+    """,
+    {},
+)
+_ALARM = Statement("SELECT COUNT(seal_alarm) FROM workspace WHERE id = current_setting('assent.workspace')", {})

@@ -1,0 +1,223 @@
+"""Deliveries: one event for one endpoint, inserted in the transaction that caused the event, and sent at least once.
+
+All attempts carry the same `webhook-id`, by which the receiver knows a repeated delivery.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit.principal import system
+from models.database import clock, ids
+from models.database.exchange import Rows, Statement
+from models.database.rows import Db, Query, Stale, select
+from models.database.tables import Base
+from models.database.transactions import Hint, outbox
+from models.errors import Invalid, NotFound
+from models.outbox.endpoint import Endpoint
+from models.pure.backoff import jitter
+from models.pure.json_codec import encode
+from models.pure.webhook_events import OWN_EVENTS
+
+PAUSES = tuple(
+    timedelta(**pause)
+    for pause in ({"seconds": 5}, {"minutes": 5}, {"minutes": 30}, *({"hours": h} for h in (2, 5, 10, 14, 20, 24)))
+)
+"""Before each further attempt: ten attempts over three days, each pause with a tenth of jitter."""
+AT_ONCE = 10
+"""Deliveries that one endpoint is sent at a time, so that a slow one leaves workers for the others."""
+LEASE = timedelta(seconds=90)
+"""Longer than an attempt can take, so nothing renews it."""
+TEST_SUBJECT = "sesn_00000000000000000000000000"
+"""The session of a test delivery: there is none."""
+
+
+class Caused(NamedTuple):
+    """An event that a transaction causes."""
+
+    type: str
+    """One of `models.pure.webhook_events.EVENTS`."""
+    subject_id: str
+    session_id: str | None = None
+
+
+class Delivery(Base):
+    """One event for one endpoint. The states are in `models.pure.states.DELIVERY`."""
+
+    __tablename__ = "delivery"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    endpoint_id: Mapped[str] = mapped_column(sa.ForeignKey("endpoint.id"))
+    event_id: Mapped[str]
+    """The header `webhook-id`: the same for all endpoints and attempts."""
+    event_type: Mapped[str]
+    subject_id: Mapped[str]
+    """The session, agent, environment or approval that the event is about."""
+    session_id: Mapped[str | None]
+    """The session, of an approval's event."""
+    status: Mapped[str] = mapped_column(default="queued")
+    fence: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    attempt: Mapped[int] = mapped_column(default=0)
+    attempts: Mapped[list[dict[str, Any]]] = mapped_column(JSONB(none_as_null=True))
+    """One entry per ended attempt: `{"at": time, "status": int | null, "error": str | null, "seconds": float}`."""
+    lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (
+        sa.Index("delivery_of_endpoint", "endpoint_id", "id"),
+        sa.Index("delivery_queued", "due_at", postgresql_where=sa.text("status = 'queued'")),
+        sa.Index("delivery_ended", "ended_at", postgresql_where=sa.text("ended_at IS NOT NULL")),
+        sa.Index("delivery_running", "endpoint_id", "lease_until", postgresql_where=sa.text("status = 'running'")),
+    )
+
+    @staticmethod
+    def cause(db: Db, *events: Caused) -> None:
+        """Queue events for every enabled endpoint of the workspace that names their types; hints leave after the commit."""
+        if not events:
+            return
+        rows = [{"id": ids.new("whev"), **event._asdict()} for event in events]
+
+        def hint(inserted: Rows) -> None:
+            outbox(db).hints += [_hint(delivery_id, db.workspace_id) for (delivery_id,) in inserted]
+
+        db.queue(Statement(_CAUSE, {"events": encode(rows)}, hint))
+
+    @classmethod
+    def test(cls, db: Db, endpoint: Endpoint, event_type: str) -> "Delivery":
+        """Queue an event that is about no session of the workspace, for this endpoint alone."""
+        now = clock.now(db)
+        row = cls(
+            id=ids.new("whdl"),
+            workspace_id=endpoint.workspace_id,
+            endpoint_id=endpoint.id,
+            event_id=ids.new("whev"),
+            event_type=event_type,
+            subject_id=TEST_SUBJECT,
+            session_id=TEST_SUBJECT if event_type in OWN_EVENTS else None,
+            attempts=[],
+            due_at=now,
+            hinted_at=now,
+            created_at=now,
+        )
+        db.insert(row)
+        outbox(db).hints.append(row.hint)
+        return row
+
+    @classmethod
+    def of(cls, db: Db, endpoint_id: str, delivery_id: str, *, lock: bool = False) -> "Delivery":
+        """Return a delivery of this endpoint. Raises NotFound."""
+        row = db.get(cls, delivery_id, lock=lock)
+        if row is None or row.endpoint_id != endpoint_id:
+            raise NotFound("delivery", delivery_id)
+        return row
+
+    @property
+    def hint(self) -> Hint:
+        """The queue message that says this delivery may be ready."""
+        return _hint(self.id, self.workspace_id)
+
+    @classmethod
+    def claim(cls, db: Db, delivery_id: str) -> "tuple[Delivery, Endpoint] | None":
+        """Take the lease on a due delivery. None if there is nothing to send, or its endpoint is busy: then a later hint comes."""
+        row = db.first(cls, "WHERE id = %(id)s AND status = 'queued' FOR NO KEY UPDATE SKIP LOCKED", id=delivery_id)
+        if row is None:
+            return None
+        [endpoint], [(now,)], [(running,)] = db.read(*_looked_at(row))
+        if row.due_at > now or running >= AT_ONCE:
+            return None
+        if endpoint.state != "enabled":
+            db.move(row, "cancelled", ended_at=now)
+            return None
+        db.move(row, "running", fence=row.fence + 1, attempt=row.attempt + 1, lease_until=now + LEASE)
+        return row, endpoint
+
+    @classmethod
+    def held(cls, db: Db, delivery_id: str, fence: int) -> "Delivery":
+        """Return the delivery that this fence still holds. Raises Stale."""
+        row = db.get(cls, delivery_id, lock=True)
+        if row is None or row.status != "running" or row.fence != fence:
+            raise Stale(f"delivery {delivery_id} is no longer held by fence {fence}")
+        return row
+
+    def finish(self, db: Db, *, status: int | None, error: str | None, seconds: float) -> None:
+        """Record how an attempt ended: done by a 2xx, else due again later, or failed after the last attempt.
+
+        A 410 disables the endpoint at once. A delivery that failed for good disables it unless another one got through meanwhile.
+        """
+        now = clock.now(db)
+        attempt = {"at": now.isoformat(), "status": status, "error": error, "seconds": round(seconds, 3)}
+        after: dict[str, Any] = {"attempts": [*self.attempts, attempt], "lease_until": None}
+        endpoint = Endpoint.find(db, self.endpoint_id, lock=True)
+        by = system("deliver.send", self.workspace_id)
+        if error is None:
+            db.move(self, "done", ended_at=now, **after)
+            endpoint.succeeded_at = now
+        elif status == 410:
+            db.move(self, "failed", ended_at=now, **after)
+            endpoint.disable(db, by, "It answered 410 Gone.")
+        elif self.attempt > len(PAUSES):
+            db.move(self, "failed", ended_at=now, **after)
+            if endpoint.succeeded_at is None or endpoint.succeeded_at < self.created_at:
+                endpoint.disable(db, by, f"No delivery succeeded for three days; the last attempt: {error}")
+        else:
+            db.move(self, "queued", due_at=now + jitter(PAUSES[self.attempt - 1]), hinted_at=None, **after)
+
+    def lose(self, db: Db) -> None:
+        """Queue a delivery whose worker died: the attempt counts, and the next one comes at once."""
+        now = clock.now(db)
+        if self.status == "running" and self.lease_until is not None and self.lease_until <= now:
+            self.finish(db, status=None, error="The worker died.", seconds=LEASE.total_seconds())
+
+    def send_again(self, db: Db) -> None:
+        """Queue a delivery that has ended, with all attempts anew and under the same `webhook-id`. Raises Invalid."""
+        if self.status in {"queued", "running"}:
+            raise Invalid("delivery_id", f"this delivery is {self.status}: it will be sent without being asked again.")
+        now = clock.now(db)
+        db.move(self, "queued", attempt=0, due_at=now, hinted_at=now, ended_at=None)
+        outbox(db).hints.append(self.hint)
+
+    def payload(self, organization_id: str) -> str:
+        """Return the request's body, the same for each attempt: what the SDK's `client.beta.webhooks.unwrap` takes."""
+        data = {
+            "type": self.event_type,
+            "id": self.subject_id,
+            "organization_id": organization_id,
+            "workspace_id": self.workspace_id,
+        }
+        if self.session_id:
+            data["session_id"] = self.session_id
+        created_at = self.created_at.isoformat().replace("+00:00", "Z")
+        return encode({"type": "event", "id": self.event_id, "created_at": created_at, "data": data})
+
+
+def _hint(delivery_id: str, workspace_id: str) -> Hint:
+    return Hint("deliver.send", (delivery_id, workspace_id))
+
+
+def _looked_at(row: Delivery) -> tuple[Query[Endpoint], Statement, Statement]:
+    running = "SELECT COUNT(*) FROM delivery WHERE endpoint_id = %(id)s AND status = 'running'"
+    return select(Endpoint, "WHERE id = %(id)s", id=row.endpoint_id), clock.NOW, Statement(running, {"id": row.endpoint_id})
+
+
+_CAUSE = """
+    INSERT INTO delivery (
+        id, workspace_id, endpoint_id, event_id, event_type, subject_id, session_id,
+        status, fence, attempt, attempts, due_at, hinted_at, created_at
+    )
+    SELECT 'whdl_' || substr(caused.id, 6, 10) || upper(encode(substring(uuid_send(gen_random_uuid()) FOR 8), 'hex')),
+        endpoint.workspace_id, endpoint.id, caused.id, caused.type, caused.subject_id, caused.session_id,
+        'queued', 0, 0, '[]', now, now, now
+    FROM jsonb_to_recordset(CAST(%(events)s AS jsonb)) AS caused (id text, type text, subject_id text, session_id text)
+    JOIN endpoint ON endpoint.workspace_id = current_setting('assent.workspace') AND endpoint.state = 'enabled'
+        AND caused.type = ANY (endpoint.enabled_events),
+    LATERAL (SELECT assent_now() AS now) AS clock
+    RETURNING id
+"""
+"""An id of a delivery begins with its event's time, like a ULID, and ends with 64 random bits."""

@@ -1,0 +1,122 @@
+"""Endpoints: a workspace's URLs that are told of its events, by Standard Webhooks."""
+
+import secrets
+from base64 import b64encode
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit import acts
+from models.audit.principal import Principal
+from models.audit.text import Text
+from models.database import clock, ids
+from models.database.rows import Db
+from models.database.tables import Base
+from models.errors import Conflict, NotFound
+
+MOST_ENDPOINTS = 50
+"""Endpoints of one workspace."""
+ROTATION = timedelta(hours=24)
+"""How long deliveries are signed with the previous secret as well."""
+
+
+class Endpoint(Base):
+    """A URL, the events that it is told of, and the secrets that sign its deliveries."""
+
+    __tablename__ = "endpoint"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
+    url: Mapped[str]
+    name: Mapped[str] = mapped_column(default="")
+    description: Mapped[str] = mapped_column(default="")
+    enabled_events: Mapped[list[str]] = mapped_column(ARRAY(sa.Text))
+    state: Mapped[str] = mapped_column(default="enabled")
+    """`enabled` or `disabled`."""
+    disabled_reason: Mapped[str] = mapped_column(default="")
+    """Why Assent disabled the endpoint; empty if a person did, or if it is enabled."""
+    secret: Mapped[str]
+    """`whsec_...`, as Standard Webhooks spells it. Needed in clear text, because deliveries are signed with it."""
+    previous_secret: Mapped[str | None]
+    previous_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """Until then deliveries carry the signature of the previous secret too."""
+    succeeded_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """The last 2xx."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (sa.Index("endpoint_of_workspace", "workspace_id", "id"),)
+
+    @classmethod
+    def create(cls, db: Db, by: Principal, *, url: str, enabled_events: Sequence[str], name: str, description: str) -> "Endpoint":
+        """Insert an enabled endpoint with a new secret. Raises Conflict if the workspace has `MOST_ENDPOINTS`."""
+        if db.value("SELECT COUNT(*) FROM endpoint WHERE workspace_id = %(id)s", id=db.workspace_id) >= MOST_ENDPOINTS:
+            raise Conflict(f"This workspace has {MOST_ENDPOINTS} webhook endpoints, the most it may have: delete one first.")
+        now = clock.now(db)
+        row = cls(
+            id=ids.new("whep"),
+            workspace_id=db.workspace_id,
+            url=url,
+            name=name,
+            description=description,
+            enabled_events=sorted(set(enabled_events)),
+            secret=new_secret(),
+            created_at=now,
+            updated_at=now,
+        )
+        db.insert(row)
+        acts.record(db, by, "webhook.created", row.id, {"url": Text(url), "enabled_events": row.enabled_events})
+        return row
+
+    @classmethod
+    def find(cls, db: Db, endpoint_id: str, *, lock: bool = False) -> "Endpoint":
+        """Return the endpoint. Raises NotFound."""
+        row = db.get(cls, endpoint_id, lock=lock)
+        if row is None:
+            raise NotFound("webhook endpoint", endpoint_id)
+        return row
+
+    def change(self, db: Db, by: Principal, changes: dict[str, Any]) -> None:
+        """Set the fields in `changes`. Enabling clears `disabled_reason`; what happened while disabled is never delivered."""
+        changed = {name: value for name, value in changes.items() if getattr(self, name) != value}
+        if "state" in changed:
+            self.disabled_reason = ""
+        for name, value in changed.items():
+            setattr(self, name, value)
+        if changed:
+            self.updated_at = clock.now(db)
+            details = {name: Text(value) if isinstance(value, str) else value for name, value in changed.items()}
+            acts.record(db, by, "webhook.updated", self.id, details)
+
+    def regenerate_secret(self, db: Db, by: Principal) -> None:
+        """Replace the secret. The previous one signs too for `ROTATION`."""
+        now = clock.now(db)
+        self.previous_secret, self.previous_until = self.secret, now + ROTATION
+        self.secret, self.updated_at = new_secret(), now
+        acts.record(db, by, "webhook.secret_regenerated", self.id, {})
+
+    def disable(self, db: Db, by: Principal, reason: str) -> None:
+        """Stop all deliveries for a reason that the endpoint's owner reads. Idempotent."""
+        if self.state == "enabled":
+            self.state, self.disabled_reason, self.updated_at = "disabled", reason, clock.now(db)
+            acts.record(db, by, "webhook.disabled", self.id, {"reason": reason})
+
+    def delete(self, db: Db, by: Principal) -> None:
+        """Delete the endpoint with its deliveries."""
+        db.write("DELETE FROM delivery WHERE endpoint_id = %(id)s", id=self.id)
+        acts.record(db, by, "webhook.deleted", self.id, {"url": Text(self.url)})
+        db.delete(self)
+
+    def secrets(self, now: datetime) -> list[str]:
+        """Return the secrets that sign at `now`, the newest first."""
+        previous = self.previous_secret if self.previous_until is not None and self.previous_until > now else None
+        return [self.secret, previous] if previous else [self.secret]
+
+
+def new_secret() -> str:
+    """Return a new signing secret of 256 bits."""
+    return "whsec_" + b64encode(secrets.token_bytes(32)).decode()

@@ -1,0 +1,117 @@
+"""Arrivals: people for whom an issuer or the proxy vouches. Their roles and groups follow the source's at each arrival."""
+
+from dataclasses import dataclass, replace
+
+from models.audit.principal import Principal
+from models.database import clock
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Refusal
+from models.people import person
+from models.people.group import Group
+from models.people.issuer import Source
+from models.people.member import Member
+from models.people.person import Identity, Person
+from models.people.principal import PersonPrincipal
+from models.people.roles import Role
+
+
+class NotAdmitted(Refusal):
+    """The source vouches for the person, and the person has no role here."""
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What a source says of a person."""
+
+    source: Source
+    issuer: str
+    """The issuer's URL; of the proxy, its name."""
+    subject: str
+    email: str
+    is_verified: bool
+    """True if the source knows that the address is the person's."""
+    name: str
+    groups: frozenset[str]
+    address: str | None
+
+
+def admit(arrival: Arrival) -> PersonPrincipal:
+    """Return the person, in one of their workspaces, with the role and groups that follow from the source.
+
+    Raises NotAdmitted without a role anywhere, and for a new account whose e-mail address is not verified.
+    """
+    roles = arrival.source.roles_of(arrival.groups)
+    with transaction() as db:
+        person_id = _known(db, arrival)
+        workspaces = _workspaces(db, person_id) if person_id else []
+    if person_id is None and not roles:
+        raise NotAdmitted(_NO_ROLE)
+    for workspace_id in sorted({*roles, *workspaces}):
+        with transaction(workspace_id) as db:
+            person_id = person_id or Person.of_email(db, arrival.email, arrival.name)
+            _follow(db, arrival, person_id, roles.get(workspace_id))
+    assert person_id, "a new person has a role"
+    with transaction() as db:
+        workspaces = _workspaces(db, person_id)
+    if not workspaces:
+        raise NotAdmitted(_NO_ROLE)
+    with transaction(workspaces[0]) as db:
+        return replace(Member.find(db, person_id).principal(db), address=arrival.address)
+
+
+def person_of(issuer: str, subject: str) -> str | None:
+    """Return the id of the person with an account at a source, or None."""
+    with transaction() as db:
+        person_id: str | None = db.value("SELECT assent_find_identity(%(i)s, %(s)s)", i=issuer, s=subject)
+    return person_id
+
+
+def workspaces_of(person_id: str) -> list[str]:
+    """Return the ids of the workspaces in which a person has a role."""
+    with transaction() as db:
+        return _workspaces(db, person_id)
+
+
+def _known(db: Db, arrival: Arrival) -> str | None:
+    """Return the id of the person: by the account, or by an address that the source has verified."""
+    person_id: str | None = db.value("SELECT assent_find_identity(%(i)s, %(s)s)", i=arrival.issuer, s=arrival.subject)
+    if person_id is not None:
+        return person_id
+    if not arrival.is_verified:
+        raise NotAdmitted("The issuer has not verified the e-mail address of this account, which could be somebody else's.")
+    return person.find(db, arrival.email)
+
+
+def _follow(db: Db, arrival: Arrival, person_id: str, role: Role | None) -> None:
+    """Have the person's role and groups in the transaction's workspace be what the source says now.
+
+    A role that an admin gave stays, and so does a deactivation by an admin.
+    """
+    name = arrival.source.name
+    by = Principal("user", person_id, db.workspace_id, address=arrival.address)
+    member = db.get(Member, db.workspace_id, person_id, lock=True)
+    if member is None and role is not None:
+        Member.give_role(db, person_id, role, source=name, by=by)
+    elif member is not None and member.source == name:
+        if role is None:
+            Member.lose_role(db, person_id, by=by)
+        else:
+            Member.give_role(db, person_id, role, source=name, by=by)
+    member = db.get(Member, db.workspace_id, person_id)
+    if member is None:
+        return
+    if member.deactivated_at is None:
+        Group.mirror(db, person_id, name, arrival.source.groups_of(arrival.groups), by=by)
+    if db.get(Identity, arrival.issuer, arrival.subject) is None:
+        now = clock.now(db)
+        db.insert(Identity(issuer=arrival.issuer, subject=arrival.subject, person_id=person_id, created_at=now))
+
+
+def _workspaces(db: Db, person_id: str) -> list[str]:
+    return [workspace_id for (workspace_id,) in db.rows("SELECT * FROM assent_workspaces_of(%(id)s)", id=person_id)]
+
+
+_NO_ROLE = (
+    "You are known to your organization's sign-in, but have no role in Assent. Ask an admin for an invitation, or for a group."
+)

@@ -1,0 +1,199 @@
+"""Invitations: one-time links by which a person enters a workspace, or comes back after losing every way to sign in."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Literal, cast
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit import acts
+from models.audit.principal import Principal
+from models.audit.text import Text
+from models.database import clock, ids
+from models.database.rows import Db
+from models.database.tables import Base
+from models.database.transactions import transaction
+from models.errors import Conflict, Invalid, NotFound
+from models.people import person
+from models.people.group import Group, Membership
+from models.people.member import Member
+from models.people.person import Person
+from models.people.principal import PersonPrincipal
+from models.people.roles import Role
+from models.pure.key_secret import sha256
+from models.settings import settings
+
+MOST_GROUPS = 50
+"""Groups of one invitation."""
+Status = Literal["pending", "accepted", "expired", "deleted"]
+_FIND = "SELECT id, workspace_id FROM assent_find_invitation(%(digest)s)"
+
+
+class LinkUsed(Conflict):
+    """A one-time link that nobody can use, or not any more."""
+
+    def __init__(self) -> None:
+        super().__init__("This link was used before, was withdrawn, or is too old. Ask an admin for a new one.")
+
+
+class Invitation(Base):
+    """A link. Its secret is shown once and stored as its SHA-256."""
+
+    __tablename__ = "invitation"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    """`invite_...`"""
+    workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
+    email: Mapped[str]
+    role: Mapped[str]
+    group_ids: Mapped[list[str]] = mapped_column(ARRAY(sa.Text))
+    """The groups that the person enters."""
+    renews: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
+    """True for the new link of a member: accepting it ends the member's passkeys, password and sign-ins."""
+    secret_sha256: Mapped[str] = mapped_column(unique=True)
+    invited_by: Mapped[str]
+    """`kind:id` of the principal."""
+    invited_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    accepted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    deleted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (sa.Index("invitation_of_workspace", "workspace_id", "id"),)
+
+    def status(self, now: datetime) -> Status:
+        """Return what the invitation is at `now`."""
+        if self.accepted_at is not None:
+            return "accepted"
+        if self.deleted_at is not None:
+            return "deleted"
+        return "pending" if self.expires_at > now else "expired"
+
+    @classmethod
+    def create(
+        cls, db: Db, email: str, role: Role, *, group_ids: Sequence[str] = (), by: Principal, seconds: float | None = None
+    ) -> tuple["Invitation", str]:
+        """Invite an e-mail address to the transaction's workspace. Returns the invitation and the secret of its link.
+
+        Earlier links to the address end. Raises Invalid for a bad address, for an active member's, and for unknown groups.
+        """
+        email = person.normalized(email)
+        person_id = person.find(db, email)
+        member = db.get(Member, db.workspace_id, person_id) if person_id else None
+        if member is not None and member.deactivated_at is None:
+            raise Invalid("email", "belongs to a member of this workspace: `assent people link` gives that person a new link.")
+        if len(group_ids) > MOST_GROUPS:
+            raise Invalid("rbac_group_ids", f"must name at most {MOST_GROUPS} groups.")
+        for group_id in dict.fromkeys(group_ids):
+            Group.find(db, group_id)
+        return cls._make(db, email, role, list(dict.fromkeys(group_ids)), renews=False, by=by, seconds=seconds)
+
+    @classmethod
+    def of_operator(cls, db: Db, email: str, *, by: Principal) -> tuple["Invitation", str]:
+        """Return a link for an admin of a machine of one's own, who may be a member already: their ways to sign in stay."""
+        return cls._make(db, person.normalized(email), "admin", [], renews=False, by=by)
+
+    @classmethod
+    def renew(cls, db: Db, person_id: str, *, by: Principal) -> tuple["Invitation", str]:
+        """Return a new link for an active member who cannot sign in any more. Raises NotFound."""
+        member = Member.find(db, person_id)
+        email = db.get_one(Person, person_id).email
+        return cls._make(db, email, cast("Role", member.role), [], renews=True, by=by)
+
+    @classmethod
+    def _make(
+        cls, db: Db, email: str, role: Role, group_ids: list[str], *, renews: bool, by: Principal, seconds: float | None = None
+    ) -> tuple["Invitation", str]:
+        now, secret = clock.now(db), secrets.token_urlsafe(32)
+        for earlier in db.find(cls, f"WHERE email = %(email)s AND {_PENDING} FOR NO KEY UPDATE", email=email):
+            earlier.deleted_at = now
+        row = cls(
+            id=ids.new("invite"),
+            workspace_id=db.workspace_id,
+            email=email,
+            role=role,
+            group_ids=group_ids,
+            renews=renews,
+            secret_sha256=sha256(secret),
+            invited_by=str(by),
+            invited_at=now,
+            expires_at=now + timedelta(seconds=seconds or settings().invitation_seconds),
+        )
+        db.insert(row)
+        details = {"email": Text(email), "role": role, "groups": group_ids}
+        acts.record(db, by, "person.link_renewed" if renews else "person.invited", row.id, details)
+        return row, secret
+
+    @classmethod
+    def find(cls, db: Db, invitation_id: str, *, lock: bool = False) -> "Invitation":
+        """Return the invitation, or a member's new link. Raises NotFound."""
+        row = db.get(cls, invitation_id, lock=lock)
+        if row is None:
+            raise NotFound("invite", invitation_id)
+        return row
+
+    @classmethod
+    def withdraw(cls, db: Db, invitation_id: str, *, by: Principal) -> None:
+        """End a link that nobody has used. Idempotent. Raises NotFound; Invalid for a used one."""
+        row = cls.find(db, invitation_id, lock=True)
+        if row.accepted_at is not None:
+            raise Invalid("invite_id", "was accepted: deactivate the person instead.")
+        if row.deleted_at is None:
+            row.deleted_at = clock.now(db)
+            acts.record(db, by, "person.invitation_withdrawn", row.id, {"email": Text(row.email)})
+
+    @classmethod
+    def of_secret(cls, secret: str) -> "Invitation":
+        """Return the pending invitation of a link. Raises LinkUsed."""
+        workspace_id, invitation_id = _look_up(secret)
+        with transaction(workspace_id) as db:
+            row = cls.find(db, invitation_id)
+            if row.status(clock.now(db)) != "pending":
+                raise LinkUsed
+            return row
+
+    @classmethod
+    def accept(cls, db: Db, invitation_id: str, name: str, address: str | None) -> PersonPrincipal:
+        """Use up a link, and return the person who has entered the workspace by it. Raises LinkUsed.
+
+        A member's new link ends every earlier way to sign in.
+        """
+        row = cls.find(db, invitation_id, lock=True)
+        if row.status(clock.now(db)) != "pending":
+            raise LinkUsed
+        row.accepted_at = clock.now(db)
+        person_id = Person.of_email(db, row.email, name)
+        by = Principal("user", person_id, row.workspace_id, address=address)
+        if row.renews:
+            member = db.get(Member, row.workspace_id, person_id, lock=True)
+            if member is None or member.deactivated_at is not None:
+                raise LinkUsed
+            member.end_ways_in(db, by=by)
+        else:
+            groups = [group for group_id in sorted(row.group_ids) if (group := db.get(Group, group_id, lock=True))]
+            member = Member.give_role(db, person_id, cast("Role", row.role), by=by)
+            for group in groups:
+                Membership.insert(db, group.id, person_id, by=by)
+        acts.record(db, by, "person.link_used", row.id, {"user_id": person_id, "renewed": row.renews})
+        return replace(member.principal(db), address=address)
+
+
+def link_of(secret: str) -> str:
+    """Return the one-time link of an invitation."""
+    return f"{settings().public_url.rstrip('/')}/sign-in/link/{secret}"
+
+
+_PENDING = "accepted_at IS NULL AND deleted_at IS NULL AND expires_at > assent_now()"
+
+
+def _look_up(secret: str) -> tuple[str, str]:
+    """Return the workspace and the id of the invitation with this secret. Raises LinkUsed."""
+    with transaction() as db:
+        rows = db.rows(_FIND, digest=sha256(secret))
+    if not rows:
+        raise LinkUsed
+    [(invitation_id, workspace_id)] = rows
+    return workspace_id, invitation_id

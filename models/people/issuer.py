@@ -1,0 +1,148 @@
+"""Who vouches for people: issuers of OpenID Connect, and the authenticating proxy. The operator configures both.
+
+[{"name": "corp", "issuer_url": "https://login.example.com", "audiences": ["assent"],
+  "roles": [{"group": "assent-admins", "role": "admin"}, {"group": "eng-*", "role": "developer"}]}]
+"""
+
+import json
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
+
+from models.people.roles import ROLES, Role
+from models.settings import settings
+
+PROXY = "proxy"
+"""The name of the authenticating proxy, as the source of roles and groups."""
+Text = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+
+
+class Misconfigured(Exception):
+    """The settings of people do not hold together. The message names the setting, the fault and the remedy."""
+
+
+class GroupRole(BaseModel):
+    """The role of a group's people."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    group: Text
+    """A name, or a pattern such as `eng-*`."""
+    role: Role
+    workspace_id: str = Field("", pattern=r"^(wrkspc_\w+)?$")
+    """The workspace in which they have it; without, the source's own."""
+
+
+class Source(BaseModel):
+    """Whoever vouches for people, and the roles that follow from their groups."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")
+    roles: list[GroupRole] = Field(default_factory=list, max_length=200)
+    groups: list[Text] = Field(default_factory=list, max_length=200)
+    """Groups, by names or patterns, that approvals can name beside those in `roles`."""
+    workspace_id: str = Field("", pattern=r"^(wrkspc_\w+)?$")
+
+    def roles_of(self, names: Iterable[str]) -> dict[str, Role]:
+        """Return the strongest role that people in these groups have in each workspace, by the workspace's id."""
+        names, strongest = list(names), {}
+        for role in reversed(ROLES):
+            for entry in self.roles:
+                if entry.role == role and any(fnmatchcase(name, entry.group) for name in names):
+                    strongest[entry.workspace_id or self.workspace_id or settings().sign_in_workspace] = role
+        return strongest
+
+    def groups_of(self, names: Iterable[str]) -> set[str]:
+        """Return those of the groups that the configuration names."""
+        patterns = [*(entry.group for entry in self.roles), *self.groups]
+        return {name for name in names if len(name) <= 256 and any(fnmatchcase(name, pattern) for pattern in patterns)}
+
+
+class Issuer(Source):
+    """An issuer of OpenID Connect."""
+
+    issuer_url: str
+    audiences: list[Text] = Field(min_length=1, max_length=20)
+    """Accepted in the ID token's `aud`."""
+    client_id: str = ""
+    """Without, the first audience."""
+    groups_claim: Text = "groups"
+    trusts_emails: bool = False
+    """True for an issuer that sends no `email_verified` and lets nobody choose their own address."""
+    scopes: Text = "openid email profile"
+
+    @field_validator("name")
+    @classmethod
+    def _own_name(cls, value: str) -> str:
+        if value in {"direct", PROXY}:
+            raise ValueError(f"{value!r} is a name of Assent's own: choose another")
+        return value
+
+    @field_validator("issuer_url")
+    @classmethod
+    def _secure(cls, value: str) -> str:
+        parts = urlsplit(value)
+        is_local = parts.hostname in {"localhost", "127.0.0.1", "::1"}
+        if parts.scheme != "https" and not (parts.scheme == "http" and is_local):
+            raise ValueError("must begin with https://")
+        return value
+
+    @property
+    def client(self) -> str:
+        """The client's id at the issuer."""
+        return self.client_id or self.audiences[0]
+
+
+def issuers() -> dict[str, Issuer]:
+    """Return the configured issuers by name. Raises Misconfigured."""
+    entries: list[dict[str, Any]] = settings().issuers
+    if settings().issuers_file:
+        try:
+            read = json.loads(settings().issuers_file.read_text("utf-8"))  # type: ignore[union-attr]
+        except (OSError, ValueError) as error:
+            raise Misconfigured(f"ASSENT_ISSUERS_FILE: cannot be read as JSON: {error}") from None
+        entries = [*entries, *(read.get("issuers", []) if isinstance(read, dict) else read)]
+    configured = [_valid(Issuer, entry, "ASSENT_ISSUERS") for entry in entries]
+    if len({issuer.name for issuer in configured}) < len(configured):
+        raise Misconfigured("ASSENT_ISSUERS: two issuers have the same name: rename one")
+    return {issuer.name: issuer for issuer in configured}
+
+
+def proxy() -> Source | None:
+    """Return the authenticating proxy, None without one. Raises Misconfigured."""
+    if not settings().proxy_email_header:
+        return None
+    source: Source = _valid(Source, {"name": PROXY, "roles": settings().proxy_roles}, "ASSENT_PROXY_ROLES")
+    return source
+
+
+def check() -> None:
+    """Raise Misconfigured unless the settings of people hold together. A header that everybody may send names nobody."""
+    sources: list[Source] = list(issuers().values())
+    if (by_proxy := proxy()) is not None:
+        sources.append(by_proxy)
+        networks = settings().proxy_networks
+        if not networks:
+            raise Misconfigured("ASSENT_PROXY_EMAIL_HEADER is set, but ASSENT_TRUSTED_PROXIES is not: name the proxy's network")
+        if any(network.prefixlen == 0 for network in networks):
+            raise Misconfigured(
+                "ASSENT_TRUSTED_PROXIES names every address, but ASSENT_PROXY_EMAIL_HEADER trusts them: name the proxy's"
+            )
+    if settings().sign_in_workspace:
+        return
+    for source in sources:
+        if not source.workspace_id and any(not entry.workspace_id for entry in source.roles):
+            raise Misconfigured(f"{source.name}: its roles are of no workspace: set ASSENT_SIGN_IN_WORKSPACE to an id, wrkspc_...")
+
+
+def _valid(kind: type[Any], entry: Any, setting: str) -> Any:
+    try:
+        return kind.model_validate(entry)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise Misconfigured(f"{setting}: {where}: {first['msg'].removeprefix('Value error, ')}") from None

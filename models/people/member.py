@@ -1,0 +1,110 @@
+"""Members: the role of a person in a workspace, from the first acceptance on. A member is deactivated, never deleted."""
+
+from datetime import datetime
+from typing import cast
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit import acts
+from models.audit.principal import Principal
+from models.audit.text import Text
+from models.database import clock
+from models.database.rows import Db
+from models.database.tables import Base
+from models.errors import Invalid, NotFound
+from models.people.principal import PersonPrincipal, of_person
+from models.people.roles import Role
+from models.people.sign_in import SignIn
+
+DIRECT = "direct"
+"""The `source` of roles and groups that an admin gave. Any other source is the name of an issuer, or `proxy`."""
+_GROUPS = "SELECT group_id FROM membership WHERE workspace_id = %(workspace)s AND person_id = %(person)s"
+
+
+class Member(Base):
+    """What a person may do in a workspace."""
+
+    __tablename__ = "member"
+
+    workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"), primary_key=True)
+    person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"), primary_key=True)
+    role: Mapped[str]
+    """`admin`, `developer`, `approver` or `viewer`."""
+    source: Mapped[str] = mapped_column(default=DIRECT, server_default=DIRECT)
+    password_hash: Mapped[str | None]
+    """Argon2id, for signing in to this workspace."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    deactivated_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (sa.Index("member_of_person", "person_id"),)
+
+    @classmethod
+    def find(cls, db: Db, person_id: str, *, lock: bool = False) -> "Member":
+        """Return the active member of the transaction's workspace. Raises NotFound."""
+        row = db.get(cls, db.workspace_id, person_id, lock=lock)
+        if row is None or row.deactivated_at is not None:
+            raise NotFound("user", person_id)
+        return row
+
+    @classmethod
+    def give_role(cls, db: Db, person_id: str, role: Role, *, source: str = DIRECT, by: Principal) -> "Member":
+        """Give a person a role in the transaction's workspace. A deactivated member is active again. Idempotent."""
+        row = db.get(cls, db.workspace_id, person_id, lock=True)
+        if row is None:
+            now = clock.now(db)
+            row = cls(workspace_id=db.workspace_id, person_id=person_id, role=role, source=source, created_at=now)
+            db.insert(row)
+            acts.record(db, by, "person.added", person_id, {"role": role, "source": Text(source)})
+        elif row.deactivated_at is not None or (row.role, row.source) != (role, source):
+            change = {"from": row.role, "to": role, "source": Text(source), "was_deactivated": row.deactivated_at is not None}
+            acts.record(db, by, "person.role_changed", person_id, change)
+            row.role, row.source, row.deactivated_at = role, source, None
+        return row
+
+    @classmethod
+    def change_role(cls, db: Db, person_id: str, role: Role, *, by: Principal) -> "Member":
+        """Change the role of an active member. Idempotent. Raises NotFound; Invalid for a role that an issuer gives."""
+        row = cls.find(db, person_id, lock=True)
+        if row.role == role:
+            return row
+        if row.source != DIRECT:
+            raise Invalid("role", f"comes from {row.source} at each sign-in: change the person's groups there.")
+        if by.id == person_id:
+            raise Invalid("role", "nobody changes their own role: ask another admin.")
+        return cls.give_role(db, person_id, role, by=by)
+
+    @classmethod
+    def deactivate(cls, db: Db, person_id: str, *, by: Principal) -> None:
+        """End a member's sign-ins and every way to sign in to the workspace again, now. Idempotent. Raises NotFound."""
+        row = db.get(cls, db.workspace_id, person_id, lock=True)
+        if row is None:
+            raise NotFound("user", person_id)
+        if by.id == person_id:
+            raise Invalid("user_id", "nobody deactivates themselves: ask another admin.")
+        row.source = DIRECT  # no issuer brings the person back
+        row.end(db, by=by)
+
+    @classmethod
+    def lose_role(cls, db: Db, person_id: str, *, by: Principal) -> None:
+        """Deactivate a member whose issuer gives no role any more, until it gives one again."""
+        db.get_one(cls, db.workspace_id, person_id, lock=True).end(db, by=by)
+
+    def end(self, db: Db, *, by: Principal) -> None:
+        """Deactivate the member, whose row is locked. Idempotent."""
+        if self.deactivated_at is None:
+            self.deactivated_at = clock.now(db)
+            self.end_ways_in(db, by=by)
+            acts.record(db, by, "person.deactivated", self.person_id, {"role": self.role})
+
+    def end_ways_in(self, db: Db, *, by: Principal) -> None:
+        """Delete the member's passkeys and password, and end the sign-ins."""
+        self.password_hash = None
+        db.write("DELETE FROM passkey WHERE person_id = %(person)s", person=self.person_id)
+        SignIn.end_all(db, self.person_id, by=by)
+
+    def principal(self, db: Db) -> PersonPrincipal:
+        """Return the member as a principal, with the groups that they have now."""
+        groups = db.rows(_GROUPS, workspace=self.workspace_id, person=self.person_id)
+        group_ids = frozenset(group_id for (group_id,) in groups)
+        return of_person(self.person_id, self.workspace_id, cast("Role", self.role), group_ids)

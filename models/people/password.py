@@ -1,0 +1,66 @@
+"""Passwords of members, if the setting `passwords` allows them: Argon2id, per workspace."""
+
+import secrets
+from functools import cache
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from models.audit import acts
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Invalid
+from models.people import person
+from models.people.arrival import workspaces_of
+from models.people.member import Member
+from models.people.principal import PersonPrincipal
+
+SHORTEST, LONGEST = 12, 256
+_HASHER = PasswordHasher()
+
+
+@cache
+def _nobodys() -> str:
+    """Return a hash that no password fits, to be compared when there is no other."""
+    return _HASHER.hash(secrets.token_urlsafe())
+
+
+def hashed(password: str) -> str:
+    """Return the hash of a new password. It costs some 50 ms of CPU. Raises Invalid for one that is too short or too long."""
+    if not SHORTEST <= len(password) <= LONGEST:
+        raise Invalid("password", f"must have {SHORTEST} to {LONGEST} characters.")
+    return _HASHER.hash(password)
+
+
+def store(db: Db, person_id: str, password_hash: str | None, *, by: Principal) -> None:
+    """Give a member this password, or none."""
+    Member.find(db, person_id, lock=True).password_hash = password_hash
+    acts.record(db, by, "person.password_set" if password_hash else "person.password_removed", person_id, {})
+
+
+def candidates(email: str) -> list[tuple[PersonPrincipal | None, str]]:
+    """Return the members with this e-mail address that have a password, with their hashes.
+
+    Never empty: for an unknown address there is a hash that fits nothing, so that the comparison takes as long.
+    """
+    members: list[tuple[PersonPrincipal | None, str]] = []
+    try:
+        with transaction() as db:
+            person_id = person.find(db, email)
+    except Invalid:
+        person_id = None
+    for workspace_id in workspaces_of(person_id) if person_id else ():
+        with transaction(workspace_id) as db:
+            member = Member.find(db, str(person_id))
+            if member.password_hash:
+                members.append((member.principal(db), member.password_hash))
+    return members or [(None, _nobodys())]
+
+
+def fits(password_hash: str, password: str) -> bool:
+    """True if this is the password. It costs some 50 ms of CPU."""
+    try:
+        return _HASHER.verify(password_hash, password[: LONGEST + 1])
+    except (VerificationError, InvalidHashError):
+        return False

@@ -1,0 +1,29 @@
+"""A signed-in person as a principal: `user:user_...` in decisions and in the audit."""
+
+from dataclasses import dataclass
+
+from models.audit.principal import Principal
+from models.people.roles import SCOPES_OF, Role
+
+
+@dataclass(frozen=True)
+class PersonPrincipal(Principal):
+    """A person who is signed in to a workspace. An API key is never an instance of this class."""
+
+    role: Role = "viewer"
+    """In the workspace, as the database has it at this request."""
+    group_ids: frozenset[str] = frozenset()
+    """The person's groups in the workspace."""
+    sign_in_id: str = ""
+
+    @property
+    def person_id(self) -> str:
+        """The person's id, `user_...`."""
+        return self.id
+
+
+def of_person(
+    person_id: str, workspace_id: str, role: Role, group_ids: frozenset[str] = frozenset(), *, sign_in_id: str = ""
+) -> PersonPrincipal:
+    """Return the principal of a person with this role in this workspace."""
+    return PersonPrincipal("user", person_id, workspace_id, SCOPES_OF[role], None, role, group_ids, sign_in_id)

@@ -1,0 +1,33 @@
+"""The roles of people in a workspace, and the scopes that follow from each.
+
+| role | may |
+|---|---|
+| `admin` | manage people, keys, policy and audit; everything below |
+| `developer` | see all sessions, run agents, send messages; not decide |
+| `approver` | see and decide what is theirs |
+| `viewer` | see everything, change nothing |
+"""
+
+from typing import Literal
+
+Role = Literal["admin", "developer", "approver", "viewer"]
+ROLES: tuple[Role, ...] = ("admin", "developer", "approver", "viewer")
+"""From the strongest to the weakest."""
+
+OWN = "own"
+"""A scope that no API key has: read the approvals that are one's own to decide, and the sessions that they belong to."""
+
+SCOPES_OF: dict[str, frozenset[str]] = {
+    "admin": frozenset({"read", OWN, "agents", "sessions", "approvals", "reveal", "admin"}),
+    "developer": frozenset({"read", OWN, "agents", "sessions"}),
+    "approver": frozenset({OWN, "approvals"}),
+    "viewer": frozenset({"read", OWN}),
+}
+
+WireRole = Literal["admin", "developer", "user"]
+"""The role of a user as the SDK's `beta.organization` knows it."""
+
+
+def wire_role(role: str) -> WireRole:
+    """Return the wire's word for a role: approvers and viewers are users."""
+    return role if role in {"admin", "developer"} else "user"  # type: ignore[return-value]

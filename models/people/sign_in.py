@@ -1,0 +1,140 @@
+"""Sign-ins: a person's session in a browser. The cookie holds a secret, and the row the secret's SHA-256."""
+
+import secrets
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit import acts
+from models.audit.principal import Principal
+from models.database import clock, ids
+from models.database.rows import Db
+from models.database.tables import Base
+from models.database.transactions import transaction
+from models.errors import NotFound
+from models.people.principal import PersonPrincipal, of_person
+from models.pure.key_secret import sha256
+from models.settings import settings
+
+SEEN_SECONDS = 60
+"""How often a sign-in's use is written, at most."""
+KEPT = timedelta(days=30)
+"""How long an ended sign-in stays in the list of its owner."""
+_FIND = """
+    SELECT id, workspace_id, person_id, method, seen_at <= assent_now() - %(pause)s, role, group_ids
+    FROM assent_find_sign_in(%(digest)s)
+"""
+_SEEN = """
+    UPDATE sign_in SET seen_at = assent_now(), idle_until = assent_now() + %(idle)s WHERE id IN (
+        SELECT id FROM sign_in WHERE id = %(id)s AND ended_at IS NULL FOR NO KEY UPDATE SKIP LOCKED
+    )
+"""
+_OPEN = "ended_at IS NULL AND idle_until > assent_now() AND expires_at > assent_now()"
+
+
+class SignIn(Base):
+    """One browser in which a person is signed in to one workspace."""
+
+    __tablename__ = "sign_in"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    """`signin_...`"""
+    workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
+    person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"))
+    secret_sha256: Mapped[str] = mapped_column(unique=True)
+    method: Mapped[str]
+    """`link`, `passkey`, `password`, `proxy`, or `oidc:` and the issuer's name."""
+    address: Mapped[str | None]
+    """Of the client, at the sign-in."""
+    user_agent: Mapped[str | None]
+    """Likewise; at most 300 characters."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    seen_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    """Written at most once a minute."""
+    idle_until: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    """The end, unless a request comes before it."""
+    expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    """The end, whatever comes."""
+    ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (sa.Index("sign_in_of_person", "workspace_id", "person_id"),)
+
+    @classmethod
+    def start(
+        cls, db: Db, person: PersonPrincipal, method: str, *, address: str | None = None, user_agent: str | None = None
+    ) -> tuple["SignIn", str]:
+        """Sign a member in, and return the row and the secret for the cookie. The member's long ended sign-ins are deleted."""
+        now, secret = clock.now(db), secrets.token_urlsafe(32)
+        db.write("DELETE FROM sign_in WHERE person_id = %(person)s AND ended_at < %(then)s", person=person.id, then=now - KEPT)
+        db.write("DELETE FROM sign_in WHERE person_id = %(person)s AND expires_at < %(then)s", person=person.id, then=now - KEPT)
+        row = cls(
+            id=ids.new("signin"),
+            workspace_id=db.workspace_id,
+            person_id=person.id,
+            secret_sha256=sha256(secret),
+            method=method,
+            address=address,
+            user_agent=(user_agent or "")[:300] or None,
+            created_at=now,
+            seen_at=now,
+            idle_until=now + timedelta(seconds=settings().sign_in_idle_seconds),
+            expires_at=now + timedelta(seconds=settings().sign_in_seconds),
+        )
+        db.insert(row)
+        acts.record(db, replace(person, address=address), "person.signed_in", person.id, {"sign_in": row.id, "method": method})
+        return row, secret
+
+    @classmethod
+    def of_member(cls, db: Db, person_id: str) -> list["SignIn"]:
+        """Return a member's open sign-ins, the last used first."""
+        return db.find(cls, f"WHERE person_id = %(person)s AND {_OPEN} ORDER BY seen_at DESC, id", person=person_id)
+
+    @staticmethod
+    def method_of(db: Db, sign_in_id: str) -> str:
+        """Return how a person has signed in; empty for an unknown sign-in."""
+        return str(db.value("SELECT method FROM sign_in WHERE id = %(id)s", id=sign_in_id) or "")
+
+    @classmethod
+    def end(cls, db: Db, person_id: str, sign_in_id: str, *, by: Principal) -> None:
+        """End one sign-in of a member. Idempotent. Raises NotFound."""
+        row = db.get(cls, sign_in_id, lock=True)
+        if row is None or row.person_id != person_id:
+            raise NotFound("sign_in", sign_in_id)
+        if row.ended_at is None:
+            row.ended_at = clock.now(db)
+            acts.record(db, by, "person.signed_out", person_id, {"sign_in": row.id})
+
+    @classmethod
+    def end_all(cls, db: Db, person_id: str, *, by: Principal, but: str = "") -> int:
+        """End a member's sign-ins in the transaction's workspace, but one. Returns how many."""
+        now = clock.now(db)
+        locked = "WHERE person_id = %(person)s AND ended_at IS NULL AND id <> %(but)s ORDER BY id FOR NO KEY UPDATE"
+        rows = db.find(cls, locked, person=person_id, but=but)
+        for row in rows:
+            row.ended_at = now
+        if rows:
+            acts.record(db, by, "person.signed_out", person_id, {"sign_ins": [row.id for row in rows]})
+        return len(rows)
+
+
+@dataclass(frozen=True)
+class OpenSignIn:
+    """An open sign-in, looked up by the secret in its cookie."""
+
+    person: PersonPrincipal
+    method: str
+
+
+def find(secret: str) -> OpenSignIn | None:
+    """Return the open sign-in with this secret. Nothing is cached: role, groups and the sign-in are as they are now."""
+    with transaction() as db:
+        rows = db.rows(_FIND, digest=sha256(secret), pause=timedelta(seconds=SEEN_SECONDS))
+    if not rows:
+        return None
+    [(sign_in_id, workspace_id, person_id, method, is_due, role, group_ids)] = rows
+    if is_due:
+        with transaction(workspace_id) as db:
+            db.write(_SEEN, id=sign_in_id, idle=timedelta(seconds=settings().sign_in_idle_seconds))
+    return OpenSignIn(of_person(person_id, workspace_id, role, frozenset(group_ids), sign_in_id=sign_in_id), method)

@@ -1,0 +1,34 @@
+"""The events that webhooks can report, and which of them a session's own event causes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+SDK_EVENTS = (
+    *("session.created", "session.updated", "session.archived", "session.deleted"),
+    *("session.running", "session.idled", "session.requires_action"),
+    *("session.status_run_started", "session.status_idled", "session.status_rescheduled", "session.status_terminated"),
+    *("agent.created", "agent.updated", "agent.archived"),
+    *("environment.created", "environment.updated", "environment.archived", "environment.deleted"),
+)
+"""Events that the SDK's `client.beta.webhooks.unwrap` knows and Assent sends."""
+
+OWN_EVENTS = ("approval.requested", "approval.decided", "approval.expired", "approval.reminded", "approval.escalated")
+"""Events of Assent's own. An endpoint gets them only if it names them."""
+
+EVENTS = SDK_EVENTS + OWN_EVENTS
+
+_CAUSED = {
+    "session.status_running": ("session.running", "session.status_run_started"),
+    "session.status_idle": ("session.idled", "session.status_idled"),
+    "session.status_rescheduled": ("session.status_rescheduled",),
+    "session.status_terminated": ("session.status_terminated", "session.archived"),
+    "session.updated": ("session.updated",),
+} | {event: (event,) for event in OWN_EVENTS}
+
+
+def caused_by(kind: str, body: dict[str, Any], session_id: str) -> Iterator[tuple[str, str, str | None]]:
+    """Yield the webhook events that an event of a session causes: type, subject's id, and the session's id if it is another."""
+    for event in _CAUSED.get(kind, ()):
+        yield (event, body["approval_id"], session_id) if event in OWN_EVENTS else (event, session_id, None)
+    if kind == "session.status_idle" and body["stop_reason"]["type"] == "requires_action":
+        yield "session.requires_action", session_id, None

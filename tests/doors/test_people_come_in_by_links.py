@@ -1,0 +1,128 @@
+"""One-time links: the first way in, and the way back for whoever lost every other."""
+
+import threading
+
+import httpx
+import pytest
+from doors.served import Caller, bad, good
+from own_database import Clock
+from people import Visitor, acts_of, group, invited, member
+from rows.stage import Stage
+
+from models.database.transactions import transaction
+from models.people.passkey import Passkey
+from models.settings import settings
+
+
+def test_a_link_signs_its_person_in_with_the_role_and_groups_of_the_invitation(api: str, stage: Stage) -> None:
+    finance = group(stage)
+    link = invited(stage, "developer", group_ids=[finance])
+    with Visitor(api) as anna:
+        entered = anna.submit(link, name=" Anna  Lang ")
+        assert (entered.status_code, entered.headers["location"]) == (303, "/inbox/account?new=1")
+        page = anna.get("/inbox/account?new=1").text
+        assert "Anna Lang" in page
+        assert "anna@example.com, developer in Stage" in page
+        assert "Add a passkey now" in page
+    [added] = [principal for principal, action in acts_of(stage) if action == "person.added"]
+    assert added.startswith("user:user_")
+    assert [action for _, action in acts_of(stage)] == ["person.invited", "person.added", "person.link_used", "person.signed_in"]
+    assert acts_of(stage, "group.member") == [(added, "group.member_added")]
+
+
+def test_looking_at_a_link_uses_nothing_up_and_using_it_uses_it_up(api: str, stage: Stage) -> None:
+    link = invited(stage)
+    with Visitor(api) as preview, Visitor(api) as anna, Visitor(api) as mallory:
+        assert preview.get(link).status_code == 200
+        assert preview.head(link).status_code == 200
+        assert anna.submit(link, name="Anna").status_code == 303
+        again = mallory.get(link)
+        assert again.status_code == 409
+        assert "used before" in again.text
+        token = mallory.get("/sign-in")
+        assert token.status_code == 200
+        assert not mallory.signed_in()
+
+
+def test_of_two_who_use_a_link_at_once_one_comes_in(api: str, stage: Stage) -> None:
+    link = invited(stage)
+    statuses: list[int] = []
+
+    def use() -> None:
+        with Visitor(api) as somebody:
+            try:
+                statuses.append(somebody.submit(link, name="Anna").status_code)
+            except AssertionError:
+                statuses.append(409)  # the page says already that the link is used
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(statuses) == [303, 409, 409, 409]
+
+
+@pytest.mark.parametrize("link", ["/sign-in/link/x", "/sign-in/link/" + "a" * 43])
+def test_an_unknown_link_says_what_a_used_one_says(api: str, stage: Stage, link: str) -> None:
+    used = invited(stage)
+    with Visitor(api) as anna:
+        anna.submit(used, name="Anna")
+        assert anna.get(link).text == anna.get(used).text
+
+
+def test_a_link_is_good_for_some_time_and_can_be_withdrawn(api: str, stage: Stage, caller: Caller, clock: Clock) -> None:
+    link = invited(stage)
+    [invite] = good(caller.get("/v1/organizations/invites"))["data"]
+    with Visitor(api) as anna:
+        good(caller.delete(f"/v1/organizations/invites/{invite['id']}"))
+        assert anna.get(link).status_code == 409
+        link = invited(stage)
+        clock.advance(settings().invitation_seconds + 1)
+        assert anna.get(link).status_code == 409
+    [invite] = good(caller.get("/v1/organizations/invites", params={"statuses[]": "expired"}))["data"]
+    assert invite["status"] == "expired"
+
+
+def test_a_lost_passkey_is_replaced_by_a_new_link_that_ends_all_earlier_ways_in(api: str, stage: Stage, caller: Caller) -> None:
+    anna = member(stage, "viewer", email="anna@example.com")
+    with transaction(stage.workspace_id) as db:
+        by = anna.principal
+        Passkey.add(db, by.person_id, credential_id=b"lost", public_key=b"key", sign_count=0, name="Phone", by=by)
+    made = good(caller.post(f"/v1/organizations/users/{anna.person_id}/link"))
+    assert good(caller.get("/v1/organizations/invites"))["data"] == [], "it is no invitation"
+    link = httpx.URL(made["url"]).path
+    with anna.client(api) as before, Visitor(api) as browser:
+        assert before.get("/v1/sessions").status_code == 200, "an unused link ends nothing"
+        assert browser.submit(link).status_code == 303
+        assert "viewer in Stage" in browser.get("/inbox/account").text
+        assert before.get("/v1/sessions").status_code == 401
+    with transaction(stage.workspace_id) as db:
+        assert Passkey.of_member(db, anna.person_id) == []
+
+
+def test_a_link_of_a_deactivated_member_is_worth_nothing(api: str, stage: Stage, caller: Caller) -> None:
+    anna = member(stage, email="anna@example.com")
+    link = httpx.URL(good(caller.post(f"/v1/organizations/users/{anna.person_id}/link"))["url"]).path
+    with Visitor(api) as browser:
+        browser.get(link)
+        good(caller.delete(f"/v1/organizations/users/{anna.person_id}"))
+        assert browser.submit(link).status_code == 409
+        assert not browser.signed_in()
+
+
+def test_nobody_invites_to_more_than_they_may_do(api: str, stage: Stage) -> None:
+    from doors.served import key
+
+    with Caller(api, key(stage, "admin", "read")) as client:
+        good(client.post("/v1/organizations/invites", json={"email": "a@example.com", "workspace_role": "viewer"}))
+        for role in ("approver", "developer", "admin"):
+            body = {"email": "b@example.com", "workspace_role": role}
+            bad(client.post("/v1/organizations/invites", json=body), 403, "scope")
+
+
+def test_the_link_of_an_invitation_is_shown_once(stage: Stage, caller: Caller) -> None:
+    body, headers = {"email": "a@example.com"}, {"idempotency-key": "once"}
+    first, again = (good(caller.post("/v1/organizations/invites", json=body, headers=headers)) for _ in range(2))
+    assert first["url"].startswith("http://localhost:")
+    assert again == first | {"url": None}

@@ -1,0 +1,236 @@
+"""OpenID Connect against a provider in a process of its own: roles and groups follow the issuer's at each sign-in."""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from crashes.processes import wait_for
+from doors.served import served
+from people import Visitor, acts_of, member
+from rows.stage import Stage
+
+from models.database import ids
+from models.database.transactions import transaction
+from models.people import person
+
+WORKSPACE = "wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"
+SECRETS = json.dumps({"corp": "the client's secret"})
+ROLES = [
+    {"group": "assent-admins", "role": "admin"},
+    {"group": "eng-*", "role": "developer"},
+    {"group": "finance", "role": "approver"},
+]
+
+
+@pytest.fixture(scope="module")
+def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The issuer's URL."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    log = tmp_path_factory.mktemp("provider") / "log"
+    command = [sys.executable, "-m", "oidc_provider_mock", "--port", str(port), "--require-nonce", "true"]
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out)
+        url = f"http://127.0.0.1:{port}"
+        try:
+            wait_for("the provider answers", lambda: _answers(f"{url}/.well-known/openid-configuration"))
+            yield url
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def house(provider: str, database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server that trusts the provider."""
+    corp = {"name": "corp", "issuer_url": provider, "audiences": ["assent"], "roles": ROLES, "groups": ["book-club"]}
+    env = {"ASSENT_ISSUERS": json.dumps([corp]), "ASSENT_SIGN_IN_WORKSPACE": WORKSPACE, "ASSENT_ISSUER_SECRETS": SECRETS}
+    with served(tmp_path_factory.mktemp("issuers") / "log", ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND="0", **env) as url:
+        yield url.replace("127.0.0.1", "localhost")
+
+
+@pytest.fixture
+def stage(clean_database: object, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """The workspace that the server's settings name."""
+    monkeypatch.setattr(ids, "new", _new(ids.new))
+    return Stage()
+
+
+def _new(usual: Any) -> Any:
+    return lambda prefix: WORKSPACE if prefix == "wrkspc" else usual(prefix)
+
+
+def account(provider: str, subject: str = "anna-1", **claims: Any) -> None:
+    """What the provider knows of somebody."""
+    known = {"email": "anna@example.com", "email_verified": True, "name": "Anna Lang", "groups": []} | claims
+    httpx.put(f"{provider}/users/{subject}", json=known, trust_env=False).raise_for_status()
+
+
+def begin(browser: Visitor) -> str:
+    """Begin a sign-in; where the browser is sent."""
+    begun = browser.get("/sign-in/oidc/corp", params={"next": "/inbox/account"})
+    assert begun.status_code == 303, begun.text
+    return begun.headers["location"]
+
+
+def vouch(at: str, subject: str = "anna-1") -> str:
+    """Sign in at the provider; where it sends the browser back to."""
+    answer = httpx.post(at, data={"sub": subject}, trust_env=False)
+    assert answer.status_code == 302, answer.text
+    return answer.headers["location"]
+
+
+def enter(browser: Visitor, subject: str = "anna-1") -> httpx.Response:
+    """Sign in."""
+    return browser.get(vouch(begin(browser), subject), headers={"sec-fetch-site": "cross-site"})
+
+
+def row(stage: Stage, subject_email: str = "anna@example.com") -> tuple[Any, ...]:
+    """A person's role, its source, whether it has ended, and the names of their groups."""
+    with transaction(stage.workspace_id) as db:
+        person_id = person.find(db, subject_email)
+        [(role, source, ended)] = db.rows(
+            "SELECT role, source, deactivated_at IS NOT NULL FROM member WHERE person_id = %(id)s", id=person_id
+        )
+        groups = db.rows(
+            "SELECT name FROM person_group WHERE id IN (SELECT group_id FROM membership WHERE person_id = %(id)s) ORDER BY 1",
+            id=person_id,
+        )
+    return role, source, ended, [name for (name,) in groups]
+
+
+def test_whoever_has_a_group_with_a_role_comes_in_with_the_strongest(house: str, provider: str, stage: Stage) -> None:
+    account(provider, groups=["finance", "eng-web", "book-club", "everybody"])
+    with Visitor(house) as browser:
+        assert "Sign in with corp" in browser.get("/sign-in").text
+        entered = enter(browser)
+        assert (entered.status_code, entered.headers.get("location")) == (303, "/inbox/account"), entered.text
+        assert "Anna Lang" in browser.get("/inbox/account").text
+    assert row(stage) == ("developer", "corp", False, ["book-club", "eng-web", "finance"])
+    acts = [action for _, action in acts_of(stage, "")]
+    assert {"person.added", "group.created", "group.member_added", "person.signed_in"} <= set(acts)
+
+
+def test_groups_are_mapped_at_each_sign_in_and_without_one_nobody_comes_in(house: str, provider: str, stage: Stage) -> None:
+    account(provider, groups=["assent-admins"])
+    with Visitor(house) as browser:
+        enter(browser)
+        assert row(stage) == ("admin", "corp", False, ["assent-admins"])
+        account(provider, groups=["finance"])
+        enter(browser)
+        assert row(stage) == ("approver", "corp", False, ["finance"])
+        account(provider, groups=[])
+        refused = enter(browser)
+        assert refused.status_code == 400
+        assert "have no role" in refused.text
+        assert not browser.signed_in(), "the sign-ins of before have ended, too"
+        account(provider, groups=["finance"])
+        assert enter(browser).status_code == 303
+
+
+def test_whom_an_admin_deactivated_no_issuer_brings_back(house: str, provider: str, stage: Stage) -> None:
+    from models.audit.principal import system
+    from models.people.member import Member
+
+    account(provider, groups=["finance"])
+    with Visitor(house) as browser:
+        enter(browser)
+        with transaction(stage.workspace_id) as db:
+            Member.deactivate(db, str(person.find(db, "anna@example.com")), by=system("test", stage.workspace_id))
+        assert not browser.signed_in()
+        assert "have no role" in enter(browser).text
+
+
+def test_a_role_that_an_admin_gave_stays(house: str, provider: str, stage: Stage) -> None:
+    member(stage, "viewer", email="anna@example.com")
+    account(provider, groups=["assent-admins"])
+    with Visitor(house) as browser:
+        assert enter(browser).status_code == 303
+    assert row(stage)[:2] == ("viewer", "direct")
+
+
+def test_an_address_that_the_issuer_has_not_verified_names_nobody(house: str, provider: str, stage: Stage) -> None:
+    """Anybody could write anybody's address into their account."""
+    member(stage, "admin", email="anna@example.com")
+    account(provider, "mallory-1", email_verified=False, groups=["finance"])
+    with Visitor(house) as browser:
+        assert "not verified" in enter(browser, "mallory-1").text
+        assert not browser.signed_in()
+
+
+def test_an_account_is_known_by_its_subject_and_not_by_its_address(house: str, provider: str, stage: Stage) -> None:
+    account(provider, groups=["finance"])
+    with Visitor(house) as browser:
+        enter(browser)
+        account(provider, email="new-name@example.com", groups=["finance"])
+        enter(browser)
+        assert "anna@example.com" in browser.get("/inbox/account").text
+
+
+def test_what_one_browser_began_no_other_ends_and_nobody_twice(house: str, provider: str, stage: Stage) -> None:
+    account(provider, groups=["finance"])
+    with Visitor(house) as browser, Visitor(house) as mallory:
+        back = vouch(begin(browser))
+        begin(mallory)
+        assert mallory.get(back).status_code == 403, "the state is another's"
+        assert mallory.get(back).status_code == 403
+        state = parse_qs(urlsplit(back).query)["state"][0]
+        assert browser.get(back.replace(state, "x" * len(state))).status_code == 403
+        assert browser.get(back).status_code == 403, "it was ended by the false try"
+        back = vouch(begin(browser))
+        assert browser.get(back).status_code == 303
+        assert browser.get(back).status_code == 403
+        assert not mallory.signed_in()
+
+
+def test_the_request_has_pkce_state_and_nonce(house: str, stage: Stage) -> None:
+    with Visitor(house) as browser:
+        asked = parse_qs(urlsplit(begin(browser)).query)
+    assert asked["code_challenge_method"] == ["S256"]
+    assert {"code_challenge", "state", "nonce"} <= asked.keys()
+    assert asked["client_id"] == ["assent"]
+    assert asked["redirect_uri"][0].endswith("/sign-in/oidc/corp/callback")
+
+
+def test_a_refusal_of_the_issuer_is_said(house: str, stage: Stage) -> None:
+    with Visitor(house) as browser:
+        at = urlsplit(begin(browser))
+        state = parse_qs(at.query)["state"][0]
+        answer = browser.get("/sign-in/oidc/corp/callback", params={"error": "access_denied", "state": state})
+        assert answer.status_code == 403
+        assert "access_denied" in answer.text
+
+
+def test_an_unknown_issuer_is_not_found(house: str, stage: Stage) -> None:
+    with Visitor(house) as browser:
+        assert browser.get("/sign-in/oidc/other").status_code == 404
+
+
+def test_a_token_for_another_audience_is_refused(
+    provider: str, stage: Stage, redis_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The client's id is its own, and the audiences are somebody else's."""
+    corp = {"name": "corp", "issuer_url": provider, "audiences": ["another"], "client_id": "assent", "roles": ROLES}
+    env = {"ASSENT_ISSUERS": json.dumps([corp]), "ASSENT_SIGN_IN_WORKSPACE": WORKSPACE, "ASSENT_ISSUER_SECRETS": SECRETS}
+    account(provider, groups=["finance"])
+    with (
+        served(tmp_path_factory.mktemp("audience") / "log", **env) as url,
+        Visitor(url.replace("127.0.0.1", "localhost")) as browser,
+    ):
+        refused = enter(browser)
+        assert refused.status_code == 403
+        assert "does not vouch" in refused.text
+        assert not browser.signed_in()

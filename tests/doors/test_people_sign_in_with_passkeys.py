@@ -1,0 +1,106 @@
+"""Passkeys in a real browser with a virtual authenticator: the link once, the passkey from then on."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from doors.browser import watched
+from doors.served import Caller, good
+from people import Visitor, acts_of, invited
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+from rows.stage import Stage
+
+CTAP = {
+    "protocol": "ctap2",
+    "transport": "internal",
+    "hasResidentKey": True,
+    "hasUserVerification": True,
+    "isUserVerified": True,
+    "automaticPresenceSimulation": True,
+}
+
+
+@pytest.fixture
+def window(browser: Browser) -> Iterator[BrowserContext]:
+    """A window of its own."""
+    with browser.new_context() as found:
+        yield found
+
+
+@pytest.fixture
+def url(api: str) -> str:
+    """The public URL: no passkey works at an address."""
+    return f"http://localhost:{urlsplit(api).port}"
+
+
+def with_authenticator(window: BrowserContext, **more: bool) -> Page:
+    """A page in a browser whose device has an authenticator. Nothing may go wrong in it."""
+    page = window.new_page()
+    devtools = window.new_cdp_session(page)
+    devtools.send("WebAuthn.enable")
+    devtools.send("WebAuthn.addVirtualAuthenticator", {"options": CTAP | more})
+    return page
+
+
+def test_a_person_comes_in_by_link_adds_a_passkey_and_comes_back_by_it(window: BrowserContext, url: str, stage: Stage) -> None:
+    page = with_authenticator(window)
+    faults = watched(page)
+    page.goto(url + invited(stage))
+    page.get_by_label("Your name").fill("Anna")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Anna")).to_be_visible()
+    page.get_by_label("Name of the passkey").fill("Laptop")
+    page.get_by_role("button", name="Add a passkey").click()
+    expect(page.get_by_text("Laptop, added")).to_be_visible()
+    page.get_by_role("button", name="Sign out", exact=True).click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.goto(f"{url}/inbox/account")
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_role("heading", name="Anna")).to_be_visible()
+    expect(page.get_by_text("This browser, by passkey")).to_be_visible()
+    page.get_by_role("button", name="Remove Laptop").click()
+    expect(page.get_by_text("You have none.")).to_be_visible()
+    page.get_by_role("button", name="Sign out", exact=True).click()
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_role("alert")).to_contain_text("This passkey is not known here")
+    assert faults == []
+    ways = [action for _, action in acts_of(stage)]
+    assert [way for way in ways if "passkey" in way] == ["person.passkey_added", "person.passkey_removed"]
+
+
+def test_a_device_that_does_not_know_its_user_makes_no_passkey(window: BrowserContext, url: str, stage: Stage) -> None:
+    """A finder of a phone that needs no finger and no PIN is nobody."""
+    page = with_authenticator(window, hasUserVerification=False, isUserVerified=False)
+    page.goto(url + invited(stage))
+    page.get_by_label("Your name").fill("Anna")
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Add a passkey").click()
+    expect(page.locator(".problem")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("You have none.")).to_be_visible()
+
+
+def test_a_deactivated_person_s_passkey_opens_nothing(window: BrowserContext, url: str, stage: Stage, caller: Caller) -> None:
+    page = with_authenticator(window)
+    page.goto(url + invited(stage))
+    page.get_by_label("Your name").fill("Anna")
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Add a passkey").click()
+    expect(page.get_by_text("Passkey, added")).to_be_visible()
+    [user] = good(caller.get("/v1/organizations/users"))["data"]
+    good(caller.delete(f"/v1/organizations/users/{user['id']}"))
+    page.goto(f"{url}/inbox/account")
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.get_by_role("alert")).to_contain_text("This passkey is not known here")
+
+
+@pytest.mark.parametrize(
+    "credential", ["", "{}", "[]", "null", '{"id": 7}', '{"id": "AAAA"}', '{"id": "AAAA"' + " " * 20_000 + "}"]
+)
+def test_what_is_no_passkey_is_refused(api: str, stage: Stage, credential: str) -> None:
+    with Visitor(api) as browser:
+        assert browser.submit("/sign-in", "/sign-in/passkey", credential=credential).status_code == 403, "no ceremony was begun"
+        assert browser.submit("/sign-in", "/sign-in/passkey/options").json()["rpId"] == "localhost"
+        assert browser.submit("/sign-in", "/sign-in/passkey", credential=credential).status_code == 403
+        again = browser.submit("/sign-in", "/sign-in/passkey", credential=credential)
+        assert "Begin again" in again.text, "a challenge is good once"

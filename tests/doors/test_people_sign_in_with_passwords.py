@@ -1,0 +1,114 @@
+"""Passwords, where the operator allows them: limited attempts, and no word on which addresses are known."""
+
+import statistics
+import time
+from collections.abc import Iterator
+
+import pytest
+from doors.served import Caller, served
+from own_database import Clock
+from people import Somebody, Visitor, acts_of, member
+from rows.stage import Stage
+
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture(scope="module")
+def house(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server that allows passwords, and some attempts."""
+    env = {"ASSENT_PASSWORDS": "true", "ASSENT_SIGN_IN_ATTEMPTS_BURST": "12", "ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND": "0.01"}
+    env["ASSENT_TRUSTED_PROXIES"] = "127.0.0.1/32"
+    with served(tmp_path_factory.mktemp("passwords") / "log", **env) as url:
+        yield url
+
+
+@pytest.fixture
+def anna(house: str, stage: Stage) -> Somebody:
+    """A member with a password."""
+    found = member(stage, "approver", email="anna@example.com")
+    with found.client(house) as client:
+        assert client.post("/inbox/account/password", data={"password": PASSWORD}).status_code == 303
+    return found
+
+
+def visitor(house: str, address: str) -> Visitor:
+    """Somebody behind the proxy, whose address it tells."""
+    return Visitor(house, headers={"x-forwarded-for": address, "x-forwarded-proto": "https"})
+
+
+def enter(browser: Visitor, email: str, password: str) -> int:
+    """Try to sign in; the response's status."""
+    page = browser.get("/sign-in")
+    token = page.text.partition('name="csrf_token" value="')[2][:64]
+    form = {"csrf_token": token, "email": email, "password": password, "next": "/inbox"}
+    cookies = {"cookie": page.headers["set-cookie"].partition(";")[0]}
+    return browser.post("/sign-in/password", data=form, headers=cookies).status_code
+
+
+def test_a_person_signs_in_by_address_and_password(house: str, stage: Stage, anna: Somebody) -> None:
+    with visitor(house, "198.51.100.1") as browser:
+        assert enter(browser, " Anna@EXAMPLE.com", PASSWORD) == 303
+        assert enter(browser, "anna@example.com", PASSWORD + "!") == 403
+    assert acts_of(stage)[-1] == (f"user:{anna.person_id}", "person.signed_in")
+
+
+def test_an_unknown_address_gets_the_response_of_a_wrong_password_and_as_late(house: str, anna: Somebody) -> None:
+    took: dict[str, list[float]] = {"anna@example.com": [], "nobody@example.com": []}
+    for round_ in range(5):
+        for email, seconds in took.items():
+            with visitor(house, f"198.51.100.{10 + round_}") as browser:
+                begun = time.monotonic()
+                assert enter(browser, email, "wrong") == 403
+                seconds.append(time.monotonic() - begun)
+    known, unknown = (statistics.median(seconds) for seconds in took.values())
+    assert unknown > known / 2, "nobody's password is compared as well"
+
+
+def test_attempts_are_limited_by_address_and_by_account(house: str, anna: Somebody) -> None:
+    with visitor(house, "198.51.100.50") as browser:
+        statuses = [enter(browser, f"somebody-{n}@example.com", "wrong") for n in range(15)]
+        assert statuses[0] == 403
+        assert statuses[-1] == 429, "one client tries many accounts"
+    statuses = []
+    for n in range(15):
+        with visitor(house, f"203.0.113.{n}") as browser:
+            statuses.append(enter(browser, "ben@example.com", "wrong"))
+    assert statuses[0] == 403
+    assert statuses[-1] == 429, "many clients try one account"
+    with visitor(house, "198.51.100.51") as browser:
+        assert enter(browser, "anna@example.com", PASSWORD) == 303, "nobody else is locked out"
+
+
+def test_a_new_password_ends_all_other_sign_ins_and_needs_a_sign_in_of_now(
+    house: str, stage: Stage, anna: Somebody, clock: Clock
+) -> None:
+    phone = member(stage, "approver", email="anna@example.com")
+    with anna.client(house) as laptop, phone.client(house) as other:
+        assert laptop.post("/inbox/account/password", data={"password": "short"}).status_code == 400
+        assert laptop.post("/inbox/account/password", data={"password": PASSWORD * 2}).status_code == 303
+        assert other.get("/inbox/account").status_code == 303
+        clock.advance(3600)
+        assert laptop.post("/inbox/account/password", data={"password": ""}).status_code == 403
+        assert laptop.post("/inbox/account/passkeys/options").status_code == 403
+    with visitor(house, "198.51.100.2") as browser:
+        assert enter(browser, "anna@example.com", PASSWORD) == 403
+        assert enter(browser, "anna@example.com", PASSWORD * 2) == 303
+
+
+def test_a_password_is_stored_as_argon2id_and_is_nowhere_else(house: str, stage: Stage, anna: Somebody) -> None:
+    from models.database.transactions import transaction
+
+    with transaction(stage.workspace_id) as db:
+        [(stored,)] = db.rows("SELECT password_hash FROM member WHERE person_id = %(id)s", id=anna.person_id)
+        everything = str(db.rows("SELECT details FROM audit")) + str(db.rows("SELECT text FROM audit_text"))
+    assert stored.startswith("$argon2id$")
+    assert PASSWORD not in everything
+    assert stored not in everything
+
+
+def test_where_the_setting_is_off_no_password_opens_anything(api: str, stage: Stage, caller: Caller) -> None:
+    anna = member(stage)
+    with Visitor(api) as browser, anna.client(api) as client:
+        assert "password" not in browser.get("/sign-in").text.lower()
+        assert browser.submit("/sign-in", "/sign-in/password", email=anna.email, password="x").status_code == 403
+        assert client.post("/inbox/account/password", data={"password": PASSWORD}).status_code == 403

@@ -1,0 +1,62 @@
+"""A workspace whose events go to endpoints, and a receiver on loopback that may be reached."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from outbox.receiver import Receiver, receiving
+from rows.stage import Stage
+
+from models.database.transactions import transaction
+from models.outbox.delivery import Delivery
+from models.outbox.endpoint import Endpoint
+from models.pure.webhook_events import EVENTS
+from models.settings import settings
+from workers import deliver
+
+NewEndpoint = Callable[..., Endpoint]
+
+
+@pytest.fixture
+def stage(clean_database: object) -> Stage:
+    """An empty workspace, and the hands to play on it."""
+    return Stage()
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    """Somebody's HTTP server, at an address that the operator allows."""
+    monkeypatch.setenv("ASSENT_ALLOWED_PRIVATE_HOSTS", "127.0.0.1")
+    settings.cache_clear()
+    with receiving() as receiver:
+        yield receiver
+    settings.cache_clear()
+
+
+@pytest.fixture
+def new_endpoint(stage: Stage) -> NewEndpoint:
+    """Makes an endpoint: `new_endpoint(url, "session.created")`; of all events if none is named."""
+
+    def create(url: str = "https://example.com/hook", *events: str) -> Endpoint:
+        with transaction(stage.workspace_id) as db:
+            return Endpoint.create(db, stage.principal, url=url, enabled_events=events or EVENTS, name="", description="")
+
+    return create
+
+
+def deliveries(stage: Stage) -> list[Delivery]:
+    """The workspace's deliveries, oldest first."""
+    with transaction(stage.workspace_id) as db:
+        return db.find(Delivery, "ORDER BY id")
+
+
+def send_due(stage: Stage) -> None:
+    """Do what a worker does with a hint of each queued delivery."""
+    for delivery in deliveries(stage):
+        if delivery.status == "queued":
+            deliver.send(delivery.id, stage.workspace_id)
+
+
+def endpoint_now(stage: Stage, endpoint: Endpoint) -> Endpoint:
+    """The endpoint as it is now."""
+    with transaction(stage.workspace_id) as db:
+        return db.get_one(Endpoint, endpoint.id)

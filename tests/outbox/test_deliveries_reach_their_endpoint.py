@@ -1,0 +1,234 @@
+"""A delivery is a signed request that the SDK unwraps; it is tried again for three days, and never twice at once."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from anthropic import Anthropic
+from anthropic.types.beta import BetaWebhookEvent
+from outbox.conftest import NewEndpoint, deliveries, endpoint_now, send_due
+from outbox.receiver import Receiver
+from own_database import Clock
+from pydantic import TypeAdapter
+from rows.stage import Stage, call
+from standardwebhooks import Webhook
+
+from models.database.transactions import transaction
+from models.flow import due
+from models.outbox.delivery import AT_ONCE, PAUSES, Delivery
+from models.outbox.endpoint import ROTATION, Endpoint
+from models.pure.webhook_events import OWN_EVENTS, SDK_EVENTS
+from models.settings import settings
+from workers import deliver, sweeps
+
+
+def test_the_sdk_unwraps_each_of_its_events(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+    endpoint = new_endpoint(receiver.url, *SDK_EVENTS)
+    with transaction(stage.workspace_id) as db:
+        for event_type in SDK_EVENTS:
+            Delivery.test(db, endpoint, event_type)
+    send_due(stage)
+    client = Anthropic(api_key="none", webhook_key=endpoint.secret)
+    for request in receiver.requests:
+        event = client.beta.webhooks.unwrap(request.body, headers=request.headers)
+        TypeAdapter(BetaWebhookEvent).validate_json(request.body)
+        assert event.data.workspace_id == stage.workspace_id
+        assert event.data.organization_id.startswith("org_")
+        assert request.headers["webhook-id"] == event.id
+    assert [json.loads(request.body)["data"]["type"] for request in receiver.requests] == list(SDK_EVENTS)
+
+
+def test_our_own_events_name_the_approval_and_no_content(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+    endpoint = new_endpoint(receiver.url, *OWN_EVENTS)
+    session = stage.session()
+    stage.message(session)
+    stage.reply(session, call(command="echo hunter2"))
+    send_due(stage)
+    [request] = receiver.requests
+    payload = Webhook(endpoint.secret).verify(request.body, request.headers)
+    assert set(payload["data"]) == {"type", "id", "session_id", "organization_id", "workspace_id"}
+    assert payload["data"]["type"] == "approval.requested"
+    assert payload["data"]["session_id"] == session
+    [delivery] = deliveries(stage)
+    assert (delivery.status, delivery.attempts[0]["status"], delivery.attempts[0]["error"]) == ("done", 200, None)
+
+
+def test_it_is_tried_again_for_three_days_with_the_same_id_and_body(
+    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock
+) -> None:
+    endpoint = new_endpoint(receiver.url, "session.created")
+    stage.session()
+    receiver.status = 500
+    for pause in PAUSES:
+        send_due(stage)
+        [delivery] = deliveries(stage)
+        assert delivery.status == "queued"
+        before = len(receiver.requests)
+        clock.advance(pause.total_seconds() * 0.99)
+        send_due(stage)
+        assert len(receiver.requests) == before, "not before it is due"
+        clock.advance(pause.total_seconds() * 0.12)
+    send_due(stage)
+    [delivery] = deliveries(stage)
+    assert delivery.status == "failed"
+    assert len(receiver.requests) == len(PAUSES) + 1 == len(delivery.attempts)
+    assert {(request.headers["webhook-id"], request.body) for request in receiver.requests} == {
+        (delivery.event_id, receiver.requests[0].body)
+    }
+    assert timedelta(days=3) < delivery.ended_at - delivery.created_at < timedelta(days=4)  # type: ignore[operator]
+    now = endpoint_now(stage, endpoint)
+    assert now.state == "disabled"
+    assert now.disabled_reason == "No delivery succeeded for three days; the last attempt: The response was 500."
+
+
+def test_an_endpoint_that_says_gone_is_disabled_and_its_other_deliveries_are_cancelled(
+    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint
+) -> None:
+    endpoint = new_endpoint(receiver.url, "agent.created", "session.created")
+    stage.session()
+    receiver.status = 410
+    send_due(stage)
+    assert len(receiver.requests) == 1
+    assert [delivery.status for delivery in deliveries(stage)] == ["failed", "cancelled"]
+    assert endpoint_now(stage, endpoint).disabled_reason == "It answered 410 Gone."
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        ("https://127.0.0.1:1/hook", "Refused: the name resolves to an address that is not public"),
+        ("https://localhost:1/hook", "Refused: the name resolves to an address that is not public"),
+        ("https://169.254.169.254/latest", "Refused: the name resolves to an address that is not public"),
+        ("http://example.com/hook", "Refused: the URL must begin with https://"),
+    ],
+)
+def test_private_addresses_are_refused_unless_the_operator_names_them(
+    stage: Stage, new_endpoint: NewEndpoint, url: str, error: str
+) -> None:
+    new_endpoint(url, "session.created")
+    stage.session()
+    send_due(stage)
+    [delivery] = deliveries(stage)
+    assert delivery.attempts[0]["error"] == error
+
+
+def test_a_redirect_is_not_followed(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+    new_endpoint(receiver.url, "session.created")
+    stage.session()
+    receiver.status, receiver.location = 302, receiver.url
+    send_due(stage)
+    assert len(receiver.requests) == 1
+    [delivery] = deliveries(stage)
+    assert (delivery.status, delivery.attempts[0]["error"]) == ("queued", "Redirects are not followed.")
+
+
+def test_an_endpoint_that_does_not_answer_costs_one_time_limit(
+    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSENT_WEBHOOK_SECONDS", "0.2")
+    settings.cache_clear()
+    receiver.may_answer.clear()
+    new_endpoint(receiver.url, "session.created")
+    stage.session()
+    send_due(stage)
+    [delivery] = deliveries(stage)
+    assert delivery.attempts[0]["error"] == "No response within 0.2 s."
+
+
+def test_both_secrets_sign_during_a_rotation(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock) -> None:
+    endpoint = new_endpoint(receiver.url, "session.created")
+    with transaction(stage.workspace_id) as db:
+        db.get_one(Endpoint, endpoint.id, lock=True).regenerate_secret(db, stage.principal)
+    new = endpoint_now(stage, endpoint).secret
+    stage.session()
+    send_due(stage)
+    for secret in (endpoint.secret, new):
+        Webhook(secret).verify(receiver.requests[0].body, receiver.requests[0].headers)
+    clock.advance(ROTATION.total_seconds() + 1)
+    stage.session()
+    send_due(stage)
+    assert len(receiver.requests[1].headers["webhook-signature"].split()) == 1
+
+
+def test_a_doubled_hint_sends_nothing_twice(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+    new_endpoint(receiver.url, "session.created")
+    stage.session()
+    [delivery] = deliveries(stage)
+    for _ in range(3):
+        deliver.send(delivery.id, stage.workspace_id)
+    deliver.send("whdl_none", stage.workspace_id)
+    assert len(receiver.requests) == 1
+
+
+def test_a_slow_endpoint_leaves_workers_for_the_others(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+    new_endpoint(receiver.url, "session.created")
+    for _ in range(AT_ONCE + 1):
+        stage.session()
+    rows = deliveries(stage)
+    with transaction(stage.workspace_id) as db:
+        assert all(Delivery.claim(db, row.id) for row in rows[:AT_ONCE])
+    deliver.send(rows[-1].id, stage.workspace_id)
+    assert receiver.requests == []
+    assert deliveries(stage)[-1].status == "queued"
+
+
+def test_sweeps_send_again_what_was_not_heard_of_and_take_back_what_a_dead_worker_held(
+    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock
+) -> None:
+    new_endpoint(receiver.url, "session.created")
+    stage.session()
+    [delivery] = deliveries(stage)
+    assert due.delivery_hints() == []
+    clock.advance(settings().rehint_seconds + 1)
+    assert [hint.args for hint in due.delivery_hints()] == [(delivery.id, stage.workspace_id)]
+    with transaction(stage.workspace_id) as db:
+        assert Delivery.claim(db, delivery.id)
+    clock.advance(100)
+    sweeps.rescue()
+    [delivery] = deliveries(stage)
+    assert (delivery.status, delivery.attempt) == ("queued", 1)
+    assert delivery.attempts[0]["error"] == "The worker died."
+    clock.advance(10)
+    send_due(stage)
+    assert deliveries(stage)[0].status == "done"
+
+
+def test_a_zombie_s_answer_changes_nothing(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock) -> None:
+    new_endpoint(receiver.url, "session.created")
+    stage.session()
+    [delivery] = deliveries(stage)
+    receiver.may_answer.clear()
+    with ThreadPoolExecutor(1) as aside:
+        zombie = aside.submit(deliver.send, delivery.id, stage.workspace_id)
+        while not receiver.requests:
+            assert not zombie.done()
+        clock.advance(100)
+        sweeps.rescue()
+        clock.advance(10)
+        with transaction(stage.workspace_id) as db:
+            claimed = Delivery.claim(db, delivery.id)
+        receiver.may_answer.set()
+        zombie.result(30)
+    assert claimed
+    assert (deliveries(stage)[0].status, deliveries(stage)[0].fence) == ("running", 2)
+
+
+def test_what_ended_long_ago_is_forgotten(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock) -> None:
+    new_endpoint(receiver.url, "session.created")
+    stage.session()
+    send_due(stage)
+    clock.advance(settings().delivery_seconds - 60)
+    sweeps.forget_answers()
+    assert len(deliveries(stage)) == 1
+    clock.advance(120)
+    sweeps.forget_answers()
+    assert deliveries(stage) == []
+
+
+def test_the_payload_tells_when_it_happened(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+    new_endpoint(receiver.url, "session.created")
+    stage.session()
+    send_due(stage)
+    at = datetime.fromisoformat(json.loads(receiver.requests[0].body)["created_at"])
+    assert abs(at - datetime.now(UTC)) < timedelta(minutes=5)

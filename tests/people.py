@@ -1,0 +1,116 @@
+"""People in tests: a member of the stage's workspace, and HTTP clients and browsers in which a member is signed in.
+
+anna = member(stage, "approver", groups=["finance"])      anna.principal, anna.person_id
+with anna.client(api) as client:                          an httpx client with the cookie and the CSRF token
+    client.post("/v1/approvals/.../decision", json=...)
+anna.enter(context, api)                                  a Playwright context with the cookie
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from rows.stage import Stage
+
+from api.browser import TOKEN_HEADER, token_of
+from models.audit.principal import system
+from models.database import clock, ids
+from models.database.transactions import transaction
+from models.people.group import Group, Membership
+from models.people.invitation import Invitation
+from models.people.member import Member
+from models.people.person import Person
+from models.people.principal import PersonPrincipal
+from models.people.roles import Role
+from models.people.sign_in import SignIn
+
+
+@dataclass(frozen=True)
+class Somebody:
+    """A member who is signed in."""
+
+    principal: PersonPrincipal
+    email: str
+    secret: str
+    """Of the sign-in's cookie."""
+
+    @property
+    def person_id(self) -> str:
+        """`user_...`"""
+        return self.principal.person_id
+
+    def cookie(self, url: str) -> dict[str, str]:
+        """The cookie's name and value at a server on loopback."""
+        return {f"assent-{urlsplit(url).port}": self.secret}
+
+    def client(self, url: str, **more: Any) -> httpx.Client:
+        """An HTTP client of this person, whose requests are those of a page of ours."""
+        headers = {"origin": url, "sec-fetch-site": "same-origin", TOKEN_HEADER: token_of(self.secret)}
+        return httpx.Client(base_url=url, headers=headers, cookies=self.cookie(url), trust_env=False, timeout=20, **more)
+
+    def enter(self, context: Any, url: str) -> None:
+        """Sign in a Playwright context."""
+        [(name, value)] = self.cookie(url).items()
+        context.add_cookies([{"name": name, "value": value, "url": url, "httpOnly": True, "sameSite": "Lax"}])
+
+
+class Visitor(httpx.Client):
+    """Somebody's browser, without JavaScript: it keeps cookies, and sends forms with the token of the page that they are on."""
+
+    def __init__(self, url: str, **more: Any) -> None:
+        headers = {"origin": url, "sec-fetch-site": "same-origin"} | more.pop("headers", {})
+        super().__init__(base_url=url, headers=headers, trust_env=False, timeout=20, **more)
+
+    def submit(self, page: str, to: str = "", **fields: str) -> httpx.Response:
+        """Load a page, and send its form to `to`, or to the page's own address."""
+        shown = self.get(page)
+        assert shown.status_code == 200, shown.text
+        token = re.search(r'name="csrf_token" value="([0-9a-f]{64})"', shown.text)
+        assert token, shown.text
+        return self.post(to or page, data={"csrf_token": token[1]} | fields)
+
+    def signed_in(self) -> bool:
+        """True if the browser's cookie opens a page."""
+        return self.get("/inbox/account").status_code == 200
+
+
+def invited(stage: Stage, role: Role = "approver", email: str = "anna@example.com", **more: Any) -> str:
+    """The path of a one-time link."""
+    with transaction(stage.workspace_id) as db:
+        secret = Invitation.create(db, email, role, by=system("test", stage.workspace_id), **more)[1]
+    return f"/sign-in/link/{secret}"
+
+
+def acts_of(stage: Stage, prefix: str = "person.") -> list[tuple[str, str]]:
+    """Who did what to people, in order: principal and action."""
+    with transaction(stage.workspace_id) as db:
+        found = db.rows("SELECT principal, action FROM audit WHERE action LIKE %(like)s ORDER BY seq", like=f"{prefix}%")
+        return [(principal, action) for principal, action in found]
+
+
+def member(stage: Stage, role: Role = "approver", *, email: str = "", groups: Iterable[str] = ()) -> Somebody:
+    """A new member of the stage's workspace, signed in, in direct groups of these ids."""
+    by = system("test", stage.workspace_id)
+    email = email or f"{ids.new('p').lower()}@example.com"
+    with transaction(stage.workspace_id) as db:
+        person_id = Person.of_email(db, email)
+        row = Member.give_role(db, person_id, role, by=by)
+        for group_id in groups:
+            now = clock.now(db)
+            db.insert(Membership(group_id=group_id, person_id=person_id, workspace_id=stage.workspace_id, created_at=now))
+        principal = row.principal(db)
+        sign_in, secret = SignIn.start(db, principal, "link", address="127.0.0.1")
+    found = PersonPrincipal(**{**vars(principal), "sign_in_id": sign_in.id})
+    return Somebody(found, email, secret)
+
+
+def group(stage: Stage, name: str = "finance") -> str:
+    """The id of a new group of the stage's workspace."""
+    with transaction(stage.workspace_id) as db:
+        now = clock.now(db)
+        row = Group(id=ids.new("grp"), workspace_id=stage.workspace_id, name=name, created_at=now, updated_at=now)
+        db.insert(row)
+        return row.id

@@ -1,0 +1,21 @@
+"""Regular expressions of the model, compiled by RE2, which takes linear time for every expression."""
+
+from typing import Any
+
+from models.pure.regex import InvalidPattern, compile_re2
+from workers.tools.clean import escape_controls
+from workers.tools.errors import ToolError
+
+_CHARACTERS = 1_000
+_MEMORY_BYTES = 1 << 20
+
+
+def compiled(field: str, pattern: str) -> Any:
+    """The expression, for text or UTF-8 bytes. Errors: ToolError, which names the field."""
+    if len(pattern) > _CHARACTERS:
+        raise ToolError(f"{field}: has more than {_CHARACTERS} characters")
+    try:
+        return compile_re2(pattern, max_bytes=_MEMORY_BYTES, captures=False)
+    except InvalidPattern as error:
+        text = escape_controls(str(error))[:300]
+        raise ToolError(f"{field}: {text}; use RE2's syntax, which has no look-around and no back-references") from None
