@@ -2,6 +2,7 @@
 # make test   the tests                                          make check   format, lint, types, import contracts
 # make bench  the benchmarks, as ratios
 # make lock   renew the lock files after a change of pyproject.toml; ARGS=--upgrade selects the newest version of each package
+# make screenshots   pictures of the inbox, into docs/images
 # make sbom   dist/assent.cdx.json: the components of a release, in CycloneDX, from the lock file
 # Another Python: make PYTHON=python3.13 ...   Options for the tests: make test ARGS="-k approval"
 
@@ -11,7 +12,7 @@ CANDIDATES := $(PYTHON) python3.12 python3.11 python3.13 python3.14 python3 pyth
 
 LOCKED := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 
-.PHONY: setup run test check format bench lock sbom
+.PHONY: setup run test check format bench lock sbom screenshots
 
 setup: $(INSTALLED)
 
@@ -41,6 +42,10 @@ format: setup
 lock: setup
 	@$(BIN)/uv pip compile pyproject.toml $(LOCKED) --output-file requirements.lock $(ARGS)
 	@$(BIN)/uv pip compile pyproject.toml $(LOCKED) --all-extras --constraints requirements.lock --output-file requirements-dev.lock $(ARGS)
+
+# Pictures of the inbox for the documents, into docs/images.
+screenshots: setup
+	@$(BIN)/python -m pytest -n 0 tests/inbox/screenshots.py
 
 sbom: setup
 	@mkdir -p dist

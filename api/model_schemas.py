@@ -1,7 +1,7 @@
 """JSON Schemas of models, with the docstrings below their fields as descriptions.
 
-The source is read when the API's document is made. pydantic's `use_attribute_docstrings` reads it whenever a class is made, which costs
-each start of the API half a second of CPU.
+The source is read when the API's document is made. pydantic's `use_attribute_docstrings` reads it whenever a class is made, which
+costs each start of the API half a second of CPU.
 """
 
 import ast

@@ -137,6 +137,12 @@ System = Annotated[str, StringConstraints(max_length=100_000)]
 Message = Annotated[str, StringConstraints(max_length=10_000)]
 Id = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), Field(examples=["5f" * 32])]
+PersonName = Annotated[
+    str, StringConstraints(pattern=r"^user:user_[0-9A-Za-z]{1,100}$"), Field(examples=["user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
+]
+GroupName = Annotated[
+    str, StringConstraints(pattern=r"^group:grp_[0-9A-Za-z]{1,100}$"), Field(examples=["group:grp_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
+]
 YEAR = 366 * 86_400
 """The longest duration in a request, in seconds."""
 

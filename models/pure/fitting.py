@@ -20,7 +20,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
 from models.pure.regex import InvalidPattern, compile_schema_pattern
-from models.pure.visible import visible
+from models.pure.visible import visible_lines
 
 _ERRORS = 3
 _MESSAGE = 300
@@ -112,7 +112,7 @@ def _messages(error: ValidationError) -> list[str]:
 
 
 def _message(path: str, fault: str) -> str:
-    return visible(f"{path[:_MESSAGE]}: {fault[:_MESSAGE]}", lines=True)
+    return visible_lines(f"{path[:_MESSAGE]}: {fault[:_MESSAGE]}")
 
 
 def _keys(schema: object) -> set[str]:

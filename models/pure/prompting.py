@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from models.pure.visible import visible
+from models.pure.visible import visible_lines
 
 _FIELD = re.compile(r"\{(/?[\w.~/-]+)\}")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
@@ -52,12 +52,12 @@ def _pieces(template: str, name: str, arguments: dict[str, Any]) -> Iterator[tup
 
 def _start(text: str, longest: int) -> tuple[str, int]:
     """Return the start of a text that takes at most `longest` characters when shown, and how many of its characters that is."""
-    shown = visible(text[:longest], lines=True)
+    shown = visible_lines(text[:longest])
     if len(shown) <= longest:
         return shown, min(len(text), longest)
-    ends = list(accumulate(len(visible(character, lines=True)) for character in text[:longest]))
+    ends = list(accumulate(len(visible_lines(character)) for character in text[:longest]))
     kept = bisect_right(ends, longest)
-    return visible(text[:kept], lines=True), kept
+    return visible_lines(text[:kept]), kept
 
 
 def _left_out(characters: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from models.pure.fitting import misfit
 from models.pure.storable import is_deep, storable
-from models.pure.visible import visible
+from models.pure.visible import visible_lines
 from models.settings import settings
 from workers.tools.builtin.edit import EDIT
 from workers.tools.builtin.find import GLOB
@@ -76,9 +76,7 @@ def storable_question(result: ToolResult, limit: int) -> ToolResult:
     requests = storable(result.question.requests)
     if len(json.dumps(requests)) > limit or len(result.question.state or "") > limit:
         return text_result("its question to the user is too long to be shown", is_error=True)
-    visible_requests = {
-        key: {**request, "message": visible(str(request["message"]), lines=True)} for key, request in requests.items()
-    }
+    visible_requests = {key: {**request, "message": visible_lines(str(request["message"]))} for key, request in requests.items()}
     return replace(result, question=replace(result.question, requests=visible_requests))
 
 
