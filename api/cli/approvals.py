@@ -9,7 +9,8 @@ import click
 from api.cli.asking import ask, edited
 from api.cli.client import Approval, Inbox, with_inbox
 from api.cli.main import as_json
-from api.cli.showing import describe, outcome, tally, visible
+from api.cli.showing import describe, outcome, tally
+from models.pure.visible import visible
 
 WATCH_SECONDS = 1
 STATUSES = ("pending", "allowed", "denied", "expired", "cancelled", "answered", "all")

@@ -4,14 +4,13 @@ Characters that a terminal would interpret or hide (escapes, right-to-left marks
 """
 
 import hashlib
-import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
 import click
 import rfc8785
 
-from models.pure.prompting import BLANK
+from models.pure.visible import visible, visible_lines
 
 REACHES = {"once": "this call", "session": "for the rest of this session", "always": "in every session of this agent"}
 _TIMEOUTS = {
@@ -104,7 +103,7 @@ def grant_line(grant: dict[str, Any]) -> str:
 
 def narrate(event: dict[str, Any]) -> Iterator[str]:
     """Yield an event's lines for an observer. Most events have none."""
-    texts = [visible(b.get("text", ""), lines=True) for b in event.get("content") or [] if b.get("type") == "text"]
+    texts = [visible_lines(b.get("text", "")) for b in event.get("content") or [] if b.get("type") == "text"]
     match event["type"]:
         case "agent.message":
             yield from (f"agent: {text}" for text in texts)
@@ -126,14 +125,3 @@ def narrate(event: dict[str, Any]) -> Iterator[str]:
 def spelled(value: Any) -> str:
     """Return a JSON value as canonical JSON (RFC 8785), with every character visible."""
     return visible(rfc8785.dumps(value).decode())
-
-
-def visible(text: str, *, lines: bool = False) -> str:
-    """Return the text with every character that a terminal would interpret or hide as its code. `lines` keeps line ends."""
-    return "".join(c if _is_plain(c) or (lines and c == "\n") else f"<U+{ord(c):04X}>" for c in text)
-
-
-def _is_plain(character: str) -> bool:
-    # Controls, formats such as right-to-left marks, surrogates, private and unassigned ones, odd spaces, line separators, fillers.
-    category = unicodedata.category(character)
-    return character == " " or not (category[0] == "C" or category in {"Zl", "Zp", "Zs"} or ord(character) in BLANK)

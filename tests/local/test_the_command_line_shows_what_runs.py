@@ -15,7 +15,8 @@ from own_database import DatabaseUrls
 from api.cli.approvals import run
 from api.cli.client import Inbox
 from api.cli.main import main
-from api.cli.showing import describe, visible
+from api.cli.showing import describe
+from models.pure.visible import visible
 
 EVENTS = [
     {"type": "user.tool_confirmation"},
