@@ -5,11 +5,13 @@ Characters that a terminal would interpret or hide (escapes, right-to-left marks
 
 import hashlib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 import rfc8785
 
+from models.pure.relative_time import ago, left
 from models.pure.visible import visible, visible_lines
 
 REACHES = {"once": "this call", "session": "for the rest of this session", "always": "in every session of this agent"}
@@ -40,9 +42,9 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
         yield f"  hints     {spelled(hints)} (by the tool's server, not verified)"
     yield f"  rule      {visible(approval['rule'])}"
     yield f"  session   {visible(approval['session_id'])}"
-    yield f"  waiting   since {approval['created_at']}"
+    yield f"  asked     {since(approval['created_at'])}"
     then = _TIMEOUTS[approval["on_timeout"]] if approval["kind"] == "tool_call" else "then it is given up"
-    yield f"  deadline  {approval['expires_at']}, {then}"
+    yield f"  deadline  {until(approval['expires_at'])} ({approval['expires_at']}), {then}"
     yield from approvers(approval)
     for key, question in (approval.get("questions") or {}).items():
         yield f"  asks      {visible(key)}: {visible(question['message'])}"
@@ -73,8 +75,18 @@ def tally(approval: dict[str, Any]) -> str:
 def _known(attempt: dict[str, Any] | None) -> Iterator[str]:
     """Yield the known facts about an attempt whose outcome is unknown."""
     if attempt:
-        yield f"  attempt   {attempt['number']}, by {visible(attempt['worker'])}, since {attempt['started_at']}"
+        yield f"  attempt   {attempt['number']}, by {visible(attempt['worker'])}, began {since(attempt['started_at'])}"
         yield from (f"  printed   {visible(line)}" for line in attempt["output"].splitlines()[-20:])
+
+
+def since(time: str) -> str:
+    """Return how long ago the time of a row is, such as `31 minutes ago`."""
+    return ago(datetime.fromisoformat(time), datetime.now(UTC))
+
+
+def until(time: str) -> str:
+    """Return how much time is left until the time of a row, such as `23 hours left`."""
+    return left(datetime.fromisoformat(time), datetime.now(UTC))
 
 
 def outcome(approval: dict[str, Any]) -> Iterator[str]:

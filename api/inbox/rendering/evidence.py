@@ -54,9 +54,9 @@ def _edit(arguments: Arguments, look: Look | None, *, ours: bool) -> Evidence:
     path = visible_lines(arguments["file_path"])
     if look and "hunks" in look:
         return Evidence(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_looked(look))
-    found, _ = hunks(arguments["old_string"], arguments["new_string"])
+    result, _ = hunks(arguments["old_string"], arguments["new_string"])
     note = visible_lines(str(look["problem"])) if look and look.get("problem") else _NO_LOOK if ours else ""
-    return Evidence(path, rows=list(diff.rows(found, numbered=False)), rest=rest, note=note)
+    return Evidence(path, rows=list(diff.rows(result, numbered=False)), rest=rest, note=note)
 
 
 def _write(arguments: Arguments, look: Look | None, *, ours: bool) -> Evidence:

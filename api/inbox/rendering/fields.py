@@ -109,7 +109,7 @@ def read(form: Submitted, into: Sequence[Field]) -> Filled:
 
 def refilled(into: Sequence[Field], form: Submitted) -> list[Field]:
     """The fields with what a person typed into them, for a form that is shown again."""
-    found = []
+    result = []
     for one in into:
         typed = form.get(one.control)
         if one.kind in {"choice", "choices"}:
@@ -117,8 +117,8 @@ def refilled(into: Sequence[Field], form: Submitted) -> list[Field]:
                 one = replace(one, value=_read(form, one))  # noqa: PLW2901 - the same field, filled in
         elif typed is not None:
             one = replace(one, typed=typed.replace("\r\n", "\n"))  # noqa: PLW2901
-        found.append(one)
-    return found
+        result.append(one)
+    return result
 
 
 def loads(text: str) -> Any:

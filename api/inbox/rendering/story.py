@@ -59,10 +59,10 @@ def entry(seq: int, event: Mapping[str, Any], *, state: str = "", approval_id: s
     kind, id_ = event["type"], event["id"]
     if kind in _USES:
         words = STATES.get(state, "")
-        made = Entry(
+        new_entry = Entry(
             id_, seq, "call", "call", visible_lines(event["name"]) + (f": {words}" if words else ""), approval_id=approval_id
         )
-        return _coded(made, _input(event))
+        return _coded(new_entry, _input(event))
     if kind in _RESULTS:
         who = "error" if event.get("is_error") else "result"
         return _coded(Entry(id_, seq, who, who), texts(event.get("content") or ()))
@@ -112,10 +112,10 @@ _WORDS: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], str]]] = {
 
 
 def _input(event: Mapping[str, Any]) -> str:
-    given = event["input"]
-    if event["name"] == "bash" and set(given) == {"command"} and isinstance(given["command"], str):
-        return str(given["command"])
-    return pretty(given)
+    arguments = event["input"]
+    if event["name"] == "bash" and set(arguments) == {"command"} and isinstance(arguments["command"], str):
+        return str(arguments["command"])
+    return pretty(arguments)
 
 
 def _coded(entry_: Entry, code: str) -> Entry:

@@ -55,8 +55,8 @@ def _write(place: paths.Place, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _difference(before: bytes, after: bytes) -> dict[str, Any]:
-    found, left_out = hunks(_text(before), _text(after))
-    return {"hunks": found, "left_out": left_out}
+    result, left_out = hunks(_text(before), _text(after))
+    return {"hunks": result, "left_out": left_out}
 
 
 def _text(data: bytes) -> str:
