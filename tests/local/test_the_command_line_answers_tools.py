@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 from doors.served import Caller
-from local.test_the_command_line_decides import Assent, api, assent, caller, stage  # noqa: F401 - fixtures
+from local.test_the_command_line_decides import Assent, assent, caller, stage  # noqa: F401 - fixtures
 from rows.stage import Stage, call, entry
 
 from models.session.attempt import Attempt
+from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
 from models.workspace import toolset
 
@@ -50,7 +51,8 @@ def test_a_form_is_asked_field_by_field_and_a_page_is_named(assent: Assent, stag
     assert "https://pay.example/1" in shown
     said = stage.get(ToolCall, parked.id)
     content = {"email": "a@b.example", "size": "large", "count": 3, "express": False}
-    assert said.answers == {"who": {"action": "accept", "content": content}, "pay": {"action": "accept"}}
+    answers = stage.get(CallInput, parked.id).answers
+    assert answers == {"who": {"action": "accept", "content": content}, "pay": {"action": "accept"}}
     assert said.status == "queued"
 
 
@@ -59,7 +61,8 @@ def test_it_can_be_declined_denied_or_left(assent: Assent, stage: Stage, parked:
     assent("approvals", typed=f"9\n{typed}")
     said = stage.get(ToolCall, parked.id)
     assert said.status == status
-    assert said.answers == ({key: {"action": "decline"} for key in REQUESTS} if status == "queued" else None)
+    answers = stage.get(CallInput, parked.id).answers
+    assert answers == ({key: {"action": "decline"} for key in REQUESTS} if status == "queued" else None)
 
 
 def test_programs_answer_with_json(assent: Assent, caller: Caller, stage: Stage, parked: ToolCall) -> None:  # noqa: F811

@@ -98,9 +98,9 @@ def test_each_choice_does_what_it_says(
 @pytest.mark.parametrize(
     ("choice", "typed", "match", "covers"),
     [
-        ("2", "1\ny\n", "tool", "It covers every call of bash (beside a rule that denies or asks about commands: only"),
-        ("3", "2\ny\n", "exact", "It covers only this exact input of bash, in every session of this agent."),
-        ("2", "3\nbash(git *)\ny\n", "bash(git *)", "It covers every bash command that starts with `git`"),
+        ("2", "1\ny\n", "tool", "The grant covers every call of bash (beside a rule that denies or asks about commands: only"),
+        ("3", "2\ny\n", "exact", "The grant covers only this exact input of bash, in every session of this agent."),
+        ("2", "3\nbash(git *)\ny\n", "bash(git *)", "The grant covers every bash command that starts with `git`"),
     ],
 )
 def test_what_a_grant_covers_is_said_before_it_is_given(
@@ -129,7 +129,7 @@ def test_an_input_is_edited_in_the_editor(
     editor("said = said.replace('git status', 'git diff')")
     said = assent("approvals", typed="7\ny\nq\n")
     assert said.index('input instead  {"command":"git diff"}') < said.index("Run this instead?") < said.index("Decided.")
-    assert stage.get(ToolCall, waiting[0].id).input == {"command": "git diff"}
+    assert stage.get(CallInput, waiting[0].id).input == {"command": "git diff"}
 
 
 def test_an_edit_keeps_what_is_hidden(assent: Assent, caller: Caller, stage: Stage, editor: Callable[[str], None]) -> None:
@@ -205,7 +205,7 @@ def test_an_input_is_taken_from_a_file(assent: Assent, caller: Caller, stage: St
     assert assent(*words, typed="{", code=1).startswith("Error: <stdin> is not JSON")
     assert assent(*words, typed="[]", code=1).startswith("Error: updated_input: ")
     assert 'input instead  {"command":"ls"}' in assent(*words, typed='{"command": "ls"}')
-    assert stage.get(ToolCall, waiting[0].id).input == {"command": "ls"}
+    assert stage.get(CallInput, waiting[0].id).input == {"command": "ls"}
 
 
 @pytest.mark.parametrize(
