@@ -17,10 +17,12 @@ def create_app() -> "Flask":
         approvals,
         audit,
         client,
+        delegations,
         environments,
         errors,
         events,
         grants,
+        halt,
         health,
         inbox,
         limits,
@@ -63,6 +65,8 @@ def create_app() -> "Flask":
     app.register_blueprint(approvals.approvals)
     app.register_blueprint(audit.audit)
     app.register_blueprint(grants.grants)
+    app.register_blueprint(delegations.delegations)
+    app.register_blueprint(halt.halt)
     app.register_blueprint(api_keys.api_keys)
     app.register_blueprint(people.users)
     app.register_blueprint(people.invites)
@@ -72,6 +76,6 @@ def create_app() -> "Flask":
     app.register_blueprint(health.health)
     app.register_blueprint(metrics.metrics)
     app.register_blueprint(reference.reference)
-    app.register_blueprint(inbox.inbox)
+    inbox.install(app)
     signing_in.install(app)
     return app

@@ -5,6 +5,7 @@ from flask import Blueprint
 from api import loosening, wire
 from api.answers import agents as answers
 from api.answers.base import Page
+from api.approvers import check_agent_approvers
 from api.door import Json, reads, writes
 from api.paging import OPERATORS, Order, R, Wanted, page
 from api.requests.agents import AgentCreate, AgentList, AgentQuery, AgentUpdate, VersionList
@@ -14,6 +15,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid, NotFound
 from models.workspace.agent import Agent, AgentVersion
+from models.workspace.workspace import Workspace
 
 agents = Blueprint("agents", __name__, url_prefix="/v1/agents")
 
@@ -28,6 +30,7 @@ def create(db: Db, principal: Principal, body: AgentCreate) -> Json:
     fields = body.normal()
     loosening.check_agent(principal, body, None, fields)
     check_servers(db, fields, body.model_fields_set)
+    check_agent_approvers(db, fields, Workspace.policies(db), body.model_fields_set)
     return wire.agent(*Agent.create(db, principal, fields))
 
 
@@ -67,6 +70,7 @@ def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> Js
     loosening.check_agent(principal, body, agent.at(db).body, changes)
     version = agent.update(db, principal, changes, version=body.version)
     check_servers(db, version.body, body.model_fields_set)  # the new version, with the lists that the request leaves out
+    check_agent_approvers(db, version.body, Workspace.policies(db), body.model_fields_set)
     return wire.agent(agent, version)
 
 

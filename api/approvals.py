@@ -1,8 +1,10 @@
 """Routes of approvals: the inbox over all sessions, and the decision."""
 
+from collections.abc import Sequence
+
 from flask import Blueprint, Response
 
-from api import auth, wire
+from api import auth, queue, wire
 from api.answers import approvals as answers
 from api.answers.base import Page
 from api.bulk import NoneDecided, decide_all
@@ -18,6 +20,7 @@ from models.pure import policy
 from models.session.approval import Approval
 from models.session.grant import rule_for
 from models.session.session import Session
+from models.session.vote import Vote
 
 approvals = Blueprint("approvals", __name__, url_prefix="/v1/approvals")
 
@@ -25,32 +28,42 @@ OLDEST: Order[Approval] = Order("approvals", (Approval.created_at, Approval.id),
 
 
 @approvals.get("")
-@reads(ApprovalList, answer=Page[answers.Approval])
-def index(db: Db, _principal: Principal, query: ApprovalList) -> Json:
-    """List the workspace's approvals, oldest first by default."""
+@reads(ApprovalList, "read or own", answer=Page[answers.Approval])
+def index(db: Db, principal: Principal, query: ApprovalList) -> Json:
+    """List the workspace's approvals, oldest first by default.
+
+    With `for`, list the queue of a person: what waits for the person's vote, the oldest deadline first. A person whose role reads
+    only their own approvals always gets their queue.
+    """
     columns = ("status", "session_id", "agent_id", "tool", "kind")
-    wanted = Wanted(Approval).equal(**{column: getattr(query, column) for column in columns})
+    person = query.for_ or (None if "read" in principal.scopes else "me")
+    own = queue.waiting_for(db, queue.person_of(principal, person)) if person else None
+    wanted = (own or Wanted(Approval)).equal(**{column: getattr(query, column) for column in columns})
     if query.expires_before is not None:
         wanted = wanted.where("expires_at < %(before)s", before=query.expires_before)
-    order = OLDEST if query.order == "asc" else OLDEST.reversed()
+    order = queue.OLDEST_DEADLINE if own else OLDEST if query.order == "asc" else OLDEST.reversed()
     rows, after = page(db, wanted, order, query.limit, query.page)
-    grants = given(db, rows)
-    return {"data": [wire.approval(row, grants.get(row.id)) for row in rows], "next_page": after}
+    first = None
+    if own and rows:
+        first = 1 + (queue.before(db, wanted, rows[0]) if query.page else 0)
+    return {"data": _listed(db, rows, first), "next_page": after}
 
 
 @approvals.get("/<approval_id>")
-@reads(ApprovalShow, answer=answers.Approval)
+@reads(ApprovalShow, "read or own", answer=answers.Approval)
 def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) -> Json:
-    """Get an approval with its question, the input that was shown, and its decision.
+    """Get an approval with its question, the input that was shown, the votes so far, and its decision.
 
     `reveal` shows masked secrets. It needs the scope `reveal`, and is audited.
     """
     approval = _find(db, approval_id)
+    if "read" not in principal.scopes and not queue.is_own(db, principal, approval):
+        raise NotFound("approval", approval_id)
     if query.reveal:
         auth.require(principal, "reveal")
         session, approval = _locked(db, approval)
         session.note(principal, "approval.revealed", approval.id, input_sha256=approval.input_sha256)
-    return wire.approval(approval, given(db, [approval]).get(approval.id), reveal=query.reveal)
+    return _answer(db, approval, reveal=query.reveal)
 
 
 @approvals.post("/<approval_id>/decision")
@@ -62,7 +75,7 @@ def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -
     """
     session, approval = _locked(db, _find(db, approval_id))
     flow.decide(db, session, principal, approval, body.decision())
-    return _said(db, approval)
+    return _answer(db, approval)
 
 
 @approvals.post("/decisions")
@@ -74,11 +87,9 @@ def decide_several(db: Db, principal: Principal, body: DecisionsBody) -> Json:
     An error lists the outcome of each decision in `details`.
     """
     outcomes = decide_all(db, principal, body.decisions)
-    grants = given(db, [approval for approval, _ in outcomes])
-    data = [
-        {"approval_id": row.id, "outcome": outcome, "approval": wire.approval(row, grants.get(row.id))} for row, outcome in outcomes
-    ]
-    return {"data": data}
+    rows = [approval for approval, _ in outcomes]
+    bodies = zip(outcomes, _listed(db, rows), strict=True)
+    return {"data": [{"approval_id": row.id, "outcome": outcome, "approval": body} for (row, outcome), body in bodies]}
 
 
 @approvals.errorhandler(NoneDecided)
@@ -95,7 +106,7 @@ def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> 
     """
     session, approval = _locked(db, _find(db, approval_id))
     approval.extend(db, session, principal, body.seconds)
-    return _said(db, approval)
+    return _answer(db, approval)
 
 
 @approvals.post("/<approval_id>/preview")
@@ -128,5 +139,15 @@ def _locked(db: Db, found: Approval) -> tuple[Session, Approval]:
     return session, db.get_one(Approval, found.id, lock=True)
 
 
-def _said(db: Db, approval: Approval) -> Json:
-    return wire.approval(approval, given(db, [approval]).get(approval.id))
+def _answer(db: Db, approval: Approval, *, reveal: bool = False) -> Json:
+    votes = Vote.of(db, [approval.id])[approval.id]
+    return wire.approval(approval, given(db, [approval]).get(approval.id), votes, reveal=reveal)
+
+
+def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> list[Json]:
+    """The approvals with their grants and votes. `first` is the place of the first of them in a queue."""
+    grants, votes = given(db, rows), Vote.of(db, [row.id for row in rows])
+    return [
+        wire.approval(row, grants.get(row.id), votes[row.id], position=None if first is None else first + number)
+        for number, row in enumerate(rows)
+    ]

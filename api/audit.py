@@ -1,6 +1,6 @@
 """Routes of the audit: list, verify, export, erase. All of them need the scope `admin`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from itertools import islice
@@ -43,6 +43,13 @@ NEWEST: Order[Audit] = Order("audit", (Audit.at, Audit.chain, Audit.seq), lambda
 @reads(AuditList, SCOPE, answer=Page[answers.AuditAct])
 def index(db: Db, _principal: Principal, query: AuditList) -> Json:
     """List the acts in the workspace's audit, newest first."""
+    rows, after = listed(db, query)
+    texts = text.of(db, [(row.chain, row.seq) for row in rows])
+    return {"data": [_act(row, texts.get((row.chain, row.seq), {})) for row in rows], "next_page": after}
+
+
+def listed(db: Db, query: AuditList) -> tuple[Sequence[Audit], str | None]:
+    """A page of the acts that `query` asks for, and the cursor of the next page."""
     selection = Wanted(Audit).equal(
         chain=query.session_id, action=query.action, principal=query.principal, subject_id=query.subject_id
     )
@@ -57,8 +64,7 @@ def index(db: Db, _principal: Principal, query: AuditList) -> Json:
             break
     else:
         rows, after = page(db, selection, NEWEST, query.limit, query.page)
-    texts = text.of(db, [(row.chain, row.seq) for row in rows])
-    return {"data": [_act(row, texts.get((row.chain, row.seq), {})) for row in rows], "next_page": after}
+    return rows, after
 
 
 @audit.get("/head")
@@ -86,12 +92,13 @@ def verify() -> Response:
     principal = auth.authenticate()
     auth.require(principal, SCOPE)
     query = parsing.query(AuditVerify)
-    # The acts are read in transactions of their own.
-    items = _at_most(VERIFIED_AT_ONCE, verifying.walk(principal.workspace_id, query.session_id))
-    report = verifying.verify(
-        principal.workspace_id, items, seal_key.known(), only=query.session_id, signed_since=query.signed_since
-    )
-    return respond(dumps(_report(report)))
+    return respond(dumps(_report(verified(principal.workspace_id, query))))
+
+
+def verified(workspace_id: str, query: AuditVerify) -> Report:
+    """The report on the acts of a workspace, which are read in transactions of their own. Raises Invalid for too many acts."""
+    some = _at_most(VERIFIED_AT_ONCE, verifying.walk(workspace_id, query.session_id))
+    return verifying.verify(workspace_id, some, seal_key.known(), only=query.session_id, signed_since=query.signed_since)
 
 
 @audit.get("/export")

@@ -1,4 +1,4 @@
-"""Who asks, and whether they may."""
+"""Authenticates the principal of a request, and checks its scopes."""
 
 from dataclasses import replace
 
@@ -14,14 +14,14 @@ from models.pure.key_secret import well_formed
 from models.session.session import Session
 from models.workspace import key_lookup
 
-_ASK = "Send an API key as `x-api-key` or as `authorization: Bearer`; `assent keys create` makes one."
+_ASK = "Send an API key as `x-api-key` or as `authorization: Bearer`; `assent keys create` creates one."
 _WORKER = frozenset(
     {
         *("work.poll", "work.ack", "work.heartbeat", "work.stop"),
         *("sessions.show", "events.index", "events.stream", "events.send"),
     }
 )
-"""The routes that the SDK's `EnvironmentWorker` asks: all that a key opens that is bound to an environment."""
+"""The routes that the SDK's `EnvironmentWorker` uses. A key that is bound to an environment opens only these."""
 
 
 def authenticate() -> Principal:
@@ -30,19 +30,19 @@ def authenticate() -> Principal:
     Raises Denied (401 without either, 403 for another workspace or environment and for another site's page), NotFound (another
     environment's session), TooMany.
     """
-    found = secret()
-    if not found:
+    key = secret()
+    if not key:
         return _person()
     address = client.address()
     try:
-        principal = _known(found, address)
+        principal = _known(key, address)
     except key_lookup.AddressRefused:
         raise Denied(403, f"This API key may not be used from {address}: its `allowed_cidrs` do not name that address.") from None
     if principal is None:
-        raise Denied(401, f"This API key is not known here: mistyped, revoked, expired, switched off, or another server's. {_ASK}")
+        raise Denied(401, f"This API key is not known here: mistyped, revoked, expired, switched off, or of another server. {_ASK}")
     limits.take(principal)
-    wanted = request.headers.get("anthropic-workspace-id")
-    if wanted and wanted != principal.workspace_id:
+    workspace_id = request.headers.get("anthropic-workspace-id")
+    if workspace_id and workspace_id != principal.workspace_id:
         raise Denied(403, f"anthropic-workspace-id: this key belongs to workspace {principal.workspace_id}; leave it out.")
     if isinstance(principal, key_lookup.Bound):
         _keep_inside(principal, **(request.view_args or {}))
@@ -50,7 +50,7 @@ def authenticate() -> Principal:
 
 
 def _person() -> PersonPrincipal:
-    """Return the signed-in person. A change needs the proof that a page of ours sent it."""
+    """Return the signed-in person. A change needs a proof that a page of this server sent it."""
     person = browser.current_person()
     if person is None:
         raise Denied(401, _ASK)
@@ -63,25 +63,27 @@ def _person() -> PersonPrincipal:
 def require_person(principal: Principal) -> PersonPrincipal:
     """Return the principal as a person. Raises Denied (403) for an API key."""
     if not isinstance(principal, PersonPrincipal):
-        raise Denied(403, "An API key is no person: only a person who is signed in may do this. See docs/people.md.")
+        raise Denied(403, "An API key is not a person: only a person who is signed in may do this. See docs/people.md.")
     return principal
 
 
-def _known(given: str, address: str | None) -> Principal | None:
-    """The holder of this key. Raises TooMany, without a look-up, if too many unknown keys came from the client's address."""
-    if key_lookup.seen(given) or not well_formed(given):
-        return key_lookup.authenticate(given, address)
+def _known(key: str, address: str | None) -> Principal | None:
+    """Return the principal of this key. Raises TooMany, without a look-up, after too many unknown keys from this address."""
+    if key_lookup.seen(key) or not well_formed(key):
+        return key_lookup.authenticate(key, address)
     limits.take_guess(address)
-    principal = key_lookup.authenticate(given, address)
+    principal = key_lookup.authenticate(key, address)
     if principal is not None:
         limits.give_guess_back(address)
     return principal
 
 
 def _keep_inside(principal: key_lookup.Bound, environment_id: str = "", session_id: str = "", **_others: str) -> None:
-    """Let a bound key through to its own environment: its work, and its sessions."""
+    """Raise Denied or NotFound unless the request is about the bound key's own environment: its work, or its sessions."""
     if request.endpoint not in _WORKER or environment_id not in {"", principal.environment_id}:
-        raise Denied(403, f"This API key is bound to environment {principal.environment_id}, whose worker has no need of this.")
+        raise Denied(
+            403, f"This API key is bound to environment {principal.environment_id}, whose worker does not need this route."
+        )
     if not session_id:
         return
     parsing.check_ids({"session_id": session_id})
@@ -92,16 +94,16 @@ def _keep_inside(principal: key_lookup.Bound, environment_id: str = "", session_
 
 
 def require(principal: Principal, *scopes: str) -> None:
-    """Raise Denied (403) unless the principal has all of `scopes`; one that reads `a or b` is had with either."""
+    """Raise Denied (403) unless the principal has all of `scopes`. The text `a or b` stands for either scope."""
     missing = [scope for scope in scopes if principal.scopes.isdisjoint(scope.split(" or "))]
     if missing and isinstance(principal, PersonPrincipal):
         raise Denied(403, f"Your role, {principal.role}, does not allow this: it lacks the scope {missing[0]!r}. Ask an admin.")
     if missing:
-        raise Denied(403, f"This API key lacks the scope {missing[0]!r}; `assent keys create --scopes` makes one that has it.")
+        raise Denied(403, f"This API key lacks the scope {missing[0]!r}; `assent keys create --scopes` creates one that has it.")
 
 
 def secret() -> str:
-    """The API key that the request carries; empty if it has none."""
+    """Return the API key in the request's headers; empty without one."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and token.strip():
         return token.strip()

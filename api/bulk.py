@@ -10,20 +10,22 @@ from api.requests.approvals import BulkDecision
 from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
-from models.errors import Conflict, Invalid, NotFound, Refusal
+from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
 from models.session.approval import Approval, DeadlinePassed
 from models.session.session import Session
 
-Outcome = Literal["decided", "repeated"]
+Outcome = Literal["decided", "voted", "repeated"]
+
+_WOULD = {"decided": "would_decide", "voted": "would_vote"}
 
 
 class NoneDecided(Refusal):
     """One of several decisions was refused, so none is stored."""
 
-    def __init__(self, items: Sequence[BulkDecision], before: Sequence[Outcome], cause: NotFound | Conflict | Invalid) -> None:
+    def __init__(self, items: Sequence[BulkDecision], before: Sequence[Outcome], cause: Refusal) -> None:
         self.cause = cause
         refused = len(before)
-        outcomes = ["would_decide" if outcome == "decided" else "repeated" for outcome in before]
+        outcomes = [_WOULD.get(outcome, outcome) for outcome in before]
         outcomes += ["refused"] + ["not_tried"] * (len(items) - refused - 1)
         self.outcomes: list[dict[str, Any]] = [
             {"approval_id": item.approval_id, "outcome": outcome} for item, outcome in zip(items, outcomes, strict=True)
@@ -35,9 +37,8 @@ class NoneDecided(Refusal):
     def answer(self) -> Response:
         """Return the error's response. If a decision came too late, the expiry is written first, as for a single decision."""
         cause = flow.too_late(self.cause) if isinstance(self.cause, DeadlinePassed) else self.cause
-        status = 404 if isinstance(cause, NotFound) else 400 if isinstance(cause, Invalid) else 409
         winner = cause.winner if isinstance(cause, Conflict) else None
-        return errors.answer(status, str(self), winner=winner, details={"decisions": self.outcomes})
+        return errors.answer(errors.status_of(cause), str(self), winner=winner, details={"decisions": self.outcomes})
 
 
 def decide_all(db: Db, principal: Principal, items: Sequence[BulkDecision]) -> list[tuple[Approval, Outcome]]:
@@ -54,7 +55,8 @@ def decide_all(db: Db, principal: Principal, items: Sequence[BulkDecision]) -> l
                 raise NotFound("approval", item.approval_id)
             outcome: Outcome = "decided" if approval.status == "pending" else "repeated"
             flow.decide(db, sessions[approval.session_id], principal, approval, item.decision())
-        except (NotFound, Conflict, Invalid) as refusal:
+            outcome = "voted" if approval.status == "pending" else outcome
+        except (NotFound, Forbidden, Conflict, Invalid) as refusal:
             raise NoneDecided(items, [before for _, before in done], refusal) from refusal
         done.append((approval, outcome))
     return done

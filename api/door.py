@@ -1,11 +1,11 @@
-"""The door of every route: who asks, may they, what for; one transaction for the effect and its remembered answer.
+"""The door of every route: authenticates, authorises and validates a request, and opens one transaction for its effect and answer.
 
     @agents.post("/v1/agents")
     @writes(AgentCreate, "agents", answer=answers.Agent)
     def create(db: Db, principal: Principal, body: AgentCreate) -> Json: ...
 
-A handler gets the transaction, the principal, the validated request and the ids of the path, and returns the answer's
-body. It answers 200; whatever it raises becomes an error's answer and leaves nothing behind.
+A handler gets the transaction, the principal, the validated request and the ids of the path, and returns the answer's body. The
+status is 200. An exception becomes an error's answer, and rolls back.
 """
 
 import json
@@ -45,34 +45,34 @@ METRICS = "text/plain"
 
 @dataclass(frozen=True)
 class Door:
-    """What a route takes and answers: `api.openapi` makes the document from this."""
+    """A route's requests and answers. `api.openapi` generates the document from the doors."""
 
     answer: type[BaseModel] | None = None
     query: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
     scopes: tuple[str, ...] = ()
-    """What the key needs; none of them all, if that depends on the body."""
+    """The scopes that the key needs; empty if they depend on the body."""
     key: bool = True
-    """Whether a key is needed."""
+    """False if the route needs no key."""
     person: bool = False
-    """Whether only a signed-in person may ask: API keys are refused."""
+    """True if only signed-in people may use the route. API keys are refused."""
     media_type: str = JSON
     statuses: tuple[int, ...] = (200,)
-    """Those that carry `answer`."""
+    """Statuses with `answer` as their body."""
     errors: tuple[int, ...] = ()
-    """Beside those of every route of its kind."""
+    """Statuses of errors, in addition to those of every route of its kind."""
     headers: tuple[str, ...] = ()
-    """Of the request, beside those of every route."""
+    """Headers of the request, in addition to those of every route."""
     browsers_go_to: str = ""
-    """Where a request that prefers HTML is redirected with a 303."""
+    """The address to which a request that prefers HTML is redirected with a 303."""
 
 
 doors: dict[Callable[..., Any], Door] = {}
-"""The routes' doors, by the view that Flask knows."""
+"""The routes' doors, by Flask's view function."""
 
 
 def opens(door: Door) -> Callable[[View], View]:
-    """A route that is neither `reads` nor `writes`, for the document."""
+    """Declare the door of a route that neither `reads` nor `writes` declares."""
 
     def wrap(view: View) -> View:
         doors[view] = door
@@ -83,15 +83,15 @@ def opens(door: Door) -> Callable[[View], View]:
 
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 LOOK_AGAIN_SECONDS = 0.1
-"""While an answer to the same request is on its way to somebody."""
+"""Pause while the answer to an equal request may still be under way."""
 
 
 def reads(
     query: type[B], scope: str = "read", *, person: bool = False, answer: type[BaseModel] | None = None
 ) -> Callable[[Handler[B, P]], View]:
-    """A route that changes nothing; `query` is what its query string may hold, `answer` what it says.
+    """Declare a route that changes nothing. `query` is the model of its query string, `answer` of its answer.
 
-    With `person`, only for signed-in people: the handler's principal is a PersonPrincipal. An admin person has the scope `admin`.
+    `person` allows only signed-in people: the handler's principal is a PersonPrincipal. An admin person has the scope `admin`.
     """
 
     def wrap(handler: Handler[B, P]) -> View:
@@ -101,11 +101,11 @@ def reads(
             if person:
                 auth.require_person(principal)
             auth.require(principal, scope)
-            asked = parsing.query(query)
+            validated = parsing.query(query)
             parsing.check_ids(path_ids)
             with transaction(principal.workspace_id) as db:
-                said = dumps(handler(db, principal, asked, **path_ids))  # type: ignore[call-arg]
-            return respond(said)
+                payload = dumps(handler(db, principal, validated, **path_ids))  # type: ignore[call-arg]
+            return respond(payload)
 
         return opens(Door(answer, query=query, scopes=(scope,), person=person))(view)
 
@@ -121,10 +121,10 @@ def writes(
     answer: type[BaseModel] | None = None,
     shown_once: str = "",
 ) -> Callable[[Handler[B, P]], View]:
-    """A route that changes something. Needs all of `scopes`, and those that `also` says this very body needs.
+    """Declare a route that changes something. The key needs all of `scopes`, and the scopes that `also` returns for the body.
 
-    `person`: as in `reads`. `once`: who asks for the same twice means it once. `shown_once`: a field of the answer that is a
-    secret. It is not kept for retries, whose answer has null there.
+    `person`: as in `reads`. `once`: a repetition of the request is always a retry. `shown_once`: a field of the answer that is a
+    secret. It is not stored for retries, whose answer has null instead.
     """
 
     def wrap(handler: Handler[B, P]) -> View:
@@ -134,12 +134,12 @@ def writes(
             if person:
                 auth.require_person(principal)
             auth.require(principal, *scopes)
-            asked, raw = parsing.body(body)
+            validated, raw = parsing.body(body)
             if also:
-                auth.require(principal, *also(asked))
+                auth.require(principal, *also(validated))
             parsing.check_ids(path_ids)
             slip = _slip(principal, raw, once=once)
-            return _once(principal, slip, lambda db: handler(db, principal, asked, **path_ids), shown_once)  # type: ignore[call-arg]
+            return _once(principal, slip, lambda db: handler(db, principal, validated, **path_ids), shown_once)  # type: ignore[call-arg]
 
         return opens(Door(answer, body=body, scopes=scopes, person=person))(view)
 
@@ -147,39 +147,39 @@ def writes(
 
 
 def dumps(body: Json) -> str:
-    """The answer's text."""
+    """Return the answer's text."""
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def respond(said: str, **headers: str) -> Response:
-    """A 200 with this text."""
-    return Response(said, 200, mimetype="application/json", headers=headers)
+def respond(payload: str, **headers: str) -> Response:
+    """Return a 200 with this text as its body."""
+    return Response(payload, 200, mimetype="application/json", headers=headers)
 
 
 def _once(principal: Principal, slip: Slip | None, act: Callable[[Db], Json], shown_once: str = "") -> Response:
-    """The effect and its answer in one transaction, or the answer that was given before."""
+    """Make the effect and store its answer in one transaction, or return the stored answer of an equal request."""
     if slip is None:
         return respond(_act(principal, lambda db: dumps(act(db))))
     asked_at: datetime | None = None
 
-    def found_or_kept(db: Db) -> tuple[str, str, bool]:
-        if given := slip.find(db, asked_at):
-            return given.id, given.text, True
+    def replay_or_act(db: Db) -> tuple[str, str, bool]:
+        if stored := slip.find(db, asked_at):
+            return stored.id, stored.text, True
         answer = act(db)
-        said = dumps(answer)
-        kept = dumps(answer | {shown_once: None}) if shown_once else said
-        return slip.keep(db, principal, 200, kept), said, False
+        payload = dumps(answer)
+        without_secret = dumps(answer | {shown_once: None}) if shown_once else payload
+        return slip.keep(db, principal, 200, without_secret), payload, False
 
     while True:
         try:
-            answer_id, said, replayed = _act(principal, found_or_kept)
+            answer_id, payload, replayed = _act(principal, replay_or_act)
             break
         except OnItsWay as other:
             asked_at = other.asked_at
             time.sleep(LOOK_AGAIN_SECONDS)
             if arrival.hung_up():
                 raise Busy("Its client has hung up: the next try gets the answer.") from None
-    response = respond(said, **{"idempotent-replayed": "true"} if replayed else {})
+    response = respond(payload, **{"idempotent-replayed": "true"} if replayed else {})
     if slip.anew:
         arrival.watch(response, answer_id)
     return response
@@ -194,7 +194,7 @@ def _act(principal: Principal, act: Callable[[Db], A]) -> A:
 
 
 def _slip(principal: Principal, raw: bytes, *, once: bool) -> Slip | None:
-    """How this request would be known again. None for one that has no key and comes from no SDK: it cannot be."""
+    """Return the slip of this request. None without an idempotency key and without an SDK's retry count."""
     key = request.headers.get("idempotency-key")
     if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
         raise Invalid("Idempotency-Key", "must be 1 to 255 visible ASCII characters.")
@@ -202,5 +202,5 @@ def _slip(principal: Principal, raw: bytes, *, once: bool) -> Slip | None:
     if key is None and not count.isdecimal():
         return None
     retry = int(count[:6]) if count.isdecimal() else 0
-    asked = request.full_path if request.args.keys() - {"beta"} else request.path
-    return Slip.of(principal, request.method, asked, raw, key=key, retry=retry, once=once)
+    path = request.full_path if request.args.keys() - {"beta"} else request.path
+    return Slip.of(principal, request.method, path, raw, key=key, retry=retry, once=once)

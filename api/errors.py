@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException
 
 from models.database.rows import Stale
 from models.database.transactions import ERRORS, passes
-from models.errors import Busy, Conflict, NotFound, Outdated, Refusal
+from models.errors import Busy, Conflict, Forbidden, NotFound, Outdated, Refusal
 from models.settings import settings
 
 log = logging.getLogger("assent.api")
@@ -61,7 +61,7 @@ class WrongMediaType(Refusal):
     """The body is something other than JSON: 415."""
 
 
-_STATUSES: dict[type[Refusal], int] = {WrongMediaType: 415, NotFound: 404, Conflict: 409, Outdated: 412, Busy: 503}
+_STATUSES: dict[type[Refusal], int] = {WrongMediaType: 415, NotFound: 404, Forbidden: 403, Conflict: 409, Outdated: 412, Busy: 503}
 """Statuses of the refusals. All others are a 400."""
 
 

@@ -15,6 +15,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Invalid, NotFound
+from models.people.principal import PersonPrincipal
 from models.session.event import Event
 from models.session.session import Session
 
@@ -92,6 +93,8 @@ def opened(principal: Principal, session_id: str) -> Response:
     query = parsing.query(EventStream)
     connection = request.environ.get("gunicorn.socket")
     reader = Reader(session_id, principal.id, deltas=bool(query.event_deltas), connection=connection)
+    if isinstance(principal, PersonPrincipal):
+        reader.sign_in_id, reader.workspace_id = principal.sign_in_id, principal.workspace_id
     hub().register(reader)
     try:
         over = _take_position(principal, reader)

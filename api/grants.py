@@ -37,7 +37,7 @@ def index(db: Db, _principal: Principal, query: GrantList) -> Json:
     """List the workspace's grants, newest first."""
     selection = Wanted(Grant).equal(session_id=query.session_id, agent_id=query.agent_id, tool=query.tool)
     if query.live is not None:
-        selection = selection.where(_LIVE if query.live else f"NOT ({_LIVE})")
+        selection = selection.where(LIVE if query.live else f"NOT ({LIVE})")
     rows, after = page(db, selection, NEWEST, query.limit, query.page)
     now = clock.now(db)
     return {"data": [wire.grant(row, now) for row in rows], "next_page": after}
@@ -106,4 +106,4 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     return released
 
 
-_LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now()) AND (max_uses IS NULL OR uses < max_uses)"
+LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now()) AND (max_uses IS NULL OR uses < max_uses)"

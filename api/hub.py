@@ -18,6 +18,8 @@ import redis
 from api import limits
 from api.reader import Frame, Reader
 from models.database.transactions import ERRORS, transaction
+from models.people.sign_in import SignIn
+from models.session.approval import Approval
 from models.session.session import Session
 from models.settings import settings
 from models.workspace import key_lookup
@@ -183,16 +185,28 @@ def _cut_who_does_not_read(readers: list[Reader]) -> None:
 
 
 def _look_at_heads(readers: list[Reader]) -> None:
-    """Wake readers whose session has newer events, and end the streams of deleted sessions and revoked keys."""
-    sessions = list({reader.session_id for reader in readers})
-    keys = list({reader.key_id for reader in readers})
+    """Wake each reader that has something to read, and end the streams of deleted sessions, revoked keys and ended sign-ins."""
+    sessions = list({reader.session_id for reader in readers if not reader.is_page})
+    keys = list({reader.key_id for reader in readers if not reader.sign_in_id})
     with transaction() as db:
         heads = Session.heads(db, sessions)
-        good = key_lookup.good(db, keys)
+        good = set(key_lookup.good(db, keys))
+    marks: dict[str, str] = {}
+    for workspace_id in {reader.workspace_id for reader in readers if reader.sign_in_id}:
+        theirs = [reader for reader in readers if reader.workspace_id == workspace_id]
+        with transaction(workspace_id) as db:
+            good |= SignIn.still_open(db, {reader.sign_in_id for reader in theirs})
+            if any(reader.is_page for reader in theirs):
+                marks[workspace_id] = Approval.mark(db)
     for reader in readers:
-        reader.gone = reader.session_id not in heads
-        reader.refused = reader.key_id not in good
-        reader.look = reader.look or heads.get(reader.session_id, 0) > reader.seq
+        reader.refused = (reader.sign_in_id or reader.key_id) not in good
+        if reader.is_page:
+            mark = marks.get(reader.workspace_id, reader.mark)
+            reader.look = reader.look or reader.mark not in {"", mark}
+            reader.mark = mark
+        else:
+            reader.gone = reader.session_id not in heads
+            reader.look = reader.look or heads.get(reader.session_id, 0) > reader.seq
         if reader.gone or reader.refused or reader.look:
             reader.wake.set()
 

@@ -9,12 +9,13 @@ from typing import Any
 
 from flask import Flask
 from pydantic import BaseModel
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, models_json_schema
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from werkzeug.routing import Rule
 
 from api import errors, examples
 from api.answers.base import Error
 from api.door import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, METRICS, Door, doors, dumps
+from api.model_schemas import Schemas
 from api.parsing import ID
 
 Json = dict[str, Any]
@@ -68,14 +69,6 @@ _SECURITY = {
 }
 
 
-class _Schemas(GenerateJsonSchema):
-    """Schemas without titles for fields, which would repeat the names."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
-        """Return False."""
-        return False
-
-
 def document(app: Flask) -> Json:
     """Return the document of all routes of `app` that have a door. Generated once."""
     cached: Json | None = app.extensions.get("openapi")
@@ -120,7 +113,7 @@ def _schemas(all_doors: list[Door]) -> Json:
     for door in all_doors:
         models |= dict.fromkeys(model for model in (door.body, door.answer) if model)
     pairs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(model, "validation") for model in models]
-    _, generated = models_json_schema(pairs, ref_template="#/components/schemas/{model}", schema_generator=_Schemas)
+    _, generated = models_json_schema(pairs, ref_template="#/components/schemas/{model}", schema_generator=Schemas)
     schemas: Json = generated["$defs"]
     return schemas
 
@@ -162,7 +155,7 @@ def _parameters(rule: Rule, door: Door) -> Iterator[Json]:
             "example": examples.IDS[name],
         }
     if door.query:
-        schema = door.query.model_json_schema(by_alias=True, schema_generator=_Schemas)
+        schema = door.query.model_json_schema(by_alias=True, schema_generator=Schemas)
         for name, field in schema.get("properties", {}).items():
             if "enum" not in field or None not in field["enum"]:  # `Unsupported` fields are not listed
                 yield _query(name, field, name in schema.get("required", ()))

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from api.requests.base import EARLIEST, LATEST
 from models.database.rows import Db
+from models.database.tables import table_of
 from models.errors import Invalid
 
 R = TypeVar("R")
@@ -35,6 +36,16 @@ class Wanted(Generic[R]):
         """Return the selection limited to rows with these values. A value of None does not limit its column."""
         bound = {column: value for column, value in values.items() if value is not None}
         return Wanted(self.table, (*self.conditions, *(f"{column} = %({column})s" for column in bound)), self.values | bound)
+
+    def count(self, db: Db) -> int:
+        """How many rows there are."""
+        number: int = db.value(f"SELECT count(*) FROM {self._from}", **self.values)  # noqa: S608 - names of our own
+        return number
+
+    @property
+    def _from(self) -> str:
+        where = f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""
+        return f'"{table_of(self.table).name}"{where}'
 
     def select(self, db: Db, end: str, **values: Any) -> list[R]:
         """Return the rows. `end` is the SQL after the conditions."""

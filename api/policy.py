@@ -9,6 +9,7 @@ from flask import Blueprint
 from api import wire
 from api.agents import named
 from api.answers import policy as answers
+from api.approvers import check_workspace_approvers
 from api.door import Json, reads, writes
 from api.requests.base import NoQuery
 from api.requests.policy import PolicyExplain, PolicySimulate, PolicyUpdate
@@ -46,7 +47,9 @@ def update(db: Db, principal: Principal, body: PolicyUpdate) -> Json:
 
     The change applies to all calls from now on. A field that is left out is kept, and null clears a field.
     """
-    return _workspace(Workspace.change_policies(db, principal, body.changes()))
+    changes = body.changes()
+    check_workspace_approvers(db, changes.get("approval"))
+    return _workspace(Workspace.change_policies(db, principal, changes))
 
 
 @policy.post("/explain")

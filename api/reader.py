@@ -1,4 +1,4 @@
-"""Readers: one for each open stream, with the deltas that wait to be sent."""
+"""Readers: one for each open stream or page, with what waits to be sent on it."""
 
 import socket
 import struct
@@ -22,17 +22,25 @@ class Reader:
     """One open stream, as the hub knows it. `seq` is the stream's position, which only the stream changes."""
 
     session_id: str
+    """The session whose events are read or, for a page, the workspace whose approvals are watched."""
     key_id: str
+    """Of the API key or the person that reads."""
     seq: int = 0
     deltas: bool = False
     gone: bool = False
     """The session was deleted."""
     refused: bool = False
-    """The key was revoked."""
+    """The key was revoked, or the sign-in has ended."""
     overrun: bool = False
     """Deltas were dropped, so the previews that have begun cannot be continued."""
     look: bool = False
     """True if there may be events after `seq`."""
+    sign_in_id: str = ""
+    """Of a person: the sign-in that must stay open."""
+    workspace_id: str = ""
+    """Of a person: where the sign-in is."""
+    mark: str = ""
+    """Of a page: `Approval.mark` at the hub's last look."""
     connection: socket.socket | None = None
     """The connection to the client, if the server exposes it."""
     writing: float = 0
@@ -52,6 +60,11 @@ class Reader:
             self.frames.append(frame)
         if self.look or self.frames:
             self.wake.set()
+
+    @property
+    def is_page(self) -> bool:
+        """True for an open page, which watches a workspace."""
+        return self.session_id == self.workspace_id
 
     def hung_up(self) -> bool:
         """True if the client has closed its connection. False if the server does not expose the connection."""

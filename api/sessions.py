@@ -7,6 +7,7 @@ from flask import Blueprint
 from api import loosening, wire
 from api.agents import named, within
 from api.answers import sessions as answers
+from api.approvers import check_agent_approvers
 from api.door import Json, reads, writes
 from api.paging import Order, Wanted, both_ways
 from api.requests.base import NoQuery, Nothing
@@ -19,9 +20,11 @@ from models.database.rows import Db
 from models.errors import Invalid, NotFound
 from models.session.approval import Approval
 from models.session.session import Session
+from models.session.vote import Vote
 from models.settings import settings
 from models.workspace.agent import AgentVersion
 from models.workspace.environment import Environment
+from models.workspace.workspace import Workspace
 
 sessions = Blueprint("sessions", __name__, url_prefix="/v1/sessions")
 
@@ -39,6 +42,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
     overrides = body.agent.overrides()
     loosening.check_session(principal, body.agent, version.body, overrides)
     check_servers(db, version.snapshot(overrides), overrides, at="agent.")
+    check_agent_approvers(db, version.snapshot(overrides), Workspace.policies(db), overrides, at="agent.")
     environment = Environment.for_session(db, body.environment_id)
     session = flow.create(
         db,
@@ -51,6 +55,8 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
         metadata=body.metadata or {},
         max_turns=body.max_turns or version.body["max_turns"] or settings().max_turns,
         chat_approvals=bool(body.chat_approvals),
+        on_ask=body.on_ask or "inbox",
+        on_behalf_of=body.on_behalf_of,
     )
     if body.initial_events:
         flow.receive(db, session, principal, [plain(event) for event in body.initial_events])
@@ -88,6 +94,7 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
         loosening.check_session(principal, body.agent, session.configured(db), changes)
     flow.update(db, session, principal, changes)
     check_servers(db, session.agent(db), changes, at="agent.")
+    check_agent_approvers(db, session.agent(db), flow.policies(db, session), changes, at="agent.")
     return _answer(db, session)
 
 
@@ -147,8 +154,10 @@ def _waiting_on(db: Db, rows: Sequence[Session]) -> dict[str, list[Json]]:
         return {}
     by_session: dict[str, list[Json]] = {}
     pending = "WHERE session_id = ANY(%(sessions)s) AND status = 'pending' ORDER BY created_at, id"
-    for approval in db.find(Approval, pending, sessions=waiting):
-        by_session.setdefault(approval.session_id, []).append(wire.waiting(approval))
+    approvals = db.find(Approval, pending, sessions=waiting)
+    votes = Vote.of(db, [row.id for row in approvals])
+    for approval in approvals:
+        by_session.setdefault(approval.session_id, []).append(wire.waiting(approval, votes[approval.id]))
     return by_session
 
 

@@ -1,22 +1,27 @@
 """Rows in the API's form: payloads that pass the SDK's strict validation, with Assent's additional fields."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from models.database.rows import Db
+from models.people.delegation import Delegation
 from models.pure import masking, policy
 from models.pure.canonical import spelled
 from models.pure.key_secret import PREFIX
+from models.pure.quorum import Escalation
 from models.session import call_events
 from models.session.approval import Approval
 from models.session.event import Event
 from models.session.grant import Grant, rule_for
 from models.session.session import Session
+from models.session.vote import Vote
 from models.session.work import Work
 from models.workspace.agent import Agent, AgentVersion
 from models.workspace.api_key import ApiKey
 from models.workspace.environment import Environment
+from models.workspace.halt import Halt
 
 Json = dict[str, Any]
 
@@ -82,6 +87,8 @@ def session(db: Db, row: Session, waiting_on: list[Json]) -> Json:
         "metadata": row.metadata_,
         "max_turns": row.max_turns,
         "chat_approvals": row.chat_approvals,
+        "on_ask": row.on_ask,
+        "on_behalf_of": f"user:{row.on_behalf_of}" if row.on_behalf_of else None,
         "outcome_evaluations": [],
         "resources": [],
         "stats": {},
@@ -132,12 +139,14 @@ def heartbeat(row: Work, ttl: int, *, extended: bool) -> Json:
     }
 
 
-def waiting(row: Approval) -> Json:
+def waiting(row: Approval, votes: Sequence[Vote] = ()) -> Json:
     """One approval that a session waits for."""
     return {
         "approval_id": row.id,
         "tool_use_id": row.tool_call_id,
         "tool": row.tool,
+        **row.demands,
+        "votes": [_vote(vote) for vote in votes],
         "kind": row.kind,
         "since": time(row.created_at),
         "expires_at": time(row.expires_at),
@@ -153,8 +162,13 @@ def event(row: Event, *, whole: bool) -> Json:
     return {**body, "id": row.id, "type": row.type, "processed_at": time(row.processed_at)}
 
 
-def approval(row: Approval, given: Json | None = None, *, reveal: bool = False) -> Json:
-    """An approval: the question, what was shown, the answer, the grant that it gave. `reveal` leaves secrets unmasked."""
+def approval(
+    row: Approval, given: Json | None = None, votes: Sequence[Vote] = (), *, position: int | None = None, reveal: bool = False
+) -> Json:
+    """An approval: the question, what was shown, who may decide, the votes that stand, the answer, the grant that it gave.
+
+    `position` is its place in the queue that was asked for. `reveal` leaves secrets unmasked.
+    """
     masked = row.masked
     hidden = masked.paths and not reveal
     edited = row.decided_shown
@@ -184,6 +198,10 @@ def approval(row: Approval, given: Json | None = None, *, reveal: bool = False) 
         "created_at": time(row.created_at),
         "expires_at": time(row.expires_at),
         "on_timeout": row.on_timeout,
+        **row.demands,
+        "votes": [_vote(vote) for vote in votes],
+        "escalation": _escalation(row),
+        "queue_position": position,
         "remind_at": time(row.remind_at),
         "reminded_at": time(row.reminded_at),
         "decision": echoes.value(row.decision),
@@ -193,6 +211,53 @@ def approval(row: Approval, given: Json | None = None, *, reveal: bool = False) 
         "decided_at": time(row.decided_at),
         "event_id": row.event_id,
         "grant": given,
+    }
+
+
+def _vote(row: Vote) -> Json:
+    return row.summary | {"at": time(row.created_at)}
+
+
+def _escalation(row: Approval) -> Json | None:
+    """How far it was escalated, and to whom it goes next."""
+    if row.escalation is None:
+        return None
+    escalation = Escalation.of(row.escalation)
+    levels = [
+        {"approvers": [list(one) for one in quorum.approvers], "timeout_seconds": seconds}
+        for quorum, seconds in zip(escalation.quorums, escalation.seconds, strict=True)
+    ]
+    return {"level": row.level, "levels": levels, "then": escalation.then}
+
+
+def delegation(row: Delegation) -> Json:
+    """A delegation."""
+    return {
+        "id": row.id,
+        "type": "delegation",
+        "from": f"user:{row.from_person_id}",
+        "to": f"user:{row.to_person_id}",
+        "group": f"group:{row.group_id}" if row.group_id else None,
+        "starts_at": time(row.starts_at),
+        "ends_at": time(row.ends_at),
+        "created_at": time(row.created_at),
+        "created_by": row.created_by,
+        "ended_at": time(row.ended_at),
+        "ended_by": row.ended_by,
+    }
+
+
+def halt(row: Halt | None) -> Json:
+    """Whether the workspace is halted, with the halt that is open or was the last."""
+    return {
+        "type": "halt",
+        "halted": row is not None and row.ended_at is None,
+        "id": row.id if row else None,
+        "reason": row.reason if row else None,
+        "started_at": time(row.started_at) if row else None,
+        "started_by": row.started_by if row else None,
+        "ended_at": time(row.ended_at) if row else None,
+        "ended_by": row.ended_by if row else None,
     }
 
 

@@ -3,6 +3,7 @@
 Refusal
 ├── NotFound      no such row in this workspace                     404
 ├── Invalid       a field's value is wrong; names a valid one       400
+├── Forbidden     another principal must do this; names who may    403
 ├── Conflict      something else happened first; names it           409
 ├── Outdated      the caller does not know the row's latest state   412
 └── Busy          transient: no lock or no connection in time       503
@@ -28,6 +29,10 @@ class Invalid(Refusal):
     def __init__(self, field: str, message: str) -> None:
         self.field = field
         super().__init__(f"{field}: {message}" if field else message)
+
+
+class Forbidden(Refusal):
+    """The principal may not do this, whatever its scopes are. The message says who may."""
 
 
 class Conflict(Refusal):

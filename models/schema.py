@@ -6,6 +6,7 @@ from models.audit.text import AuditText
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
 from models.people.ceremony import Ceremony
+from models.people.delegation import Delegation
 from models.people.group import Group, Membership
 from models.people.invitation import Invitation
 from models.people.member import Member
@@ -18,6 +19,7 @@ from models.session.attempt import Attempt
 from models.session.call_input import CallInput
 from models.session.call_result import CallResult
 from models.session.event import Event
+from models.session.evidence import Evidence
 from models.session.grant import Grant
 from models.session.reply import Reply
 from models.session.session import Session
@@ -25,16 +27,21 @@ from models.session.stored_result import StoredResult
 from models.session.sweep_failure import SweepFailure
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
+from models.session.vote import Vote
 from models.session.work import Work
 from models.workspace.agent import Agent, AgentVersion
 from models.workspace.api_key import ApiKey
 from models.workspace.environment import Environment
+from models.workspace.halt import Halt
 from models.workspace.idempotency import Answer
 from models.workspace.toolset import Listing, Toolset
 from models.workspace.workspace import Workspace
 
-_OF_SESSIONS = (Session, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt, Approval, Event, Work, Grant)
-_OF_PEOPLE = (Organization, Person, Identity, Member, Group, Membership, Invitation, SignIn, Passkey, Ceremony)
+_OF_SESSIONS = (
+    *(Session, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
+    *(Approval, Vote, Evidence, Event, Work, Grant),
+)
+_OF_PEOPLE = (Organization, Person, Identity, Member, Group, Membership, Delegation, Invitation, SignIn, Passkey, Ceremony)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
 TABLES = (
     Workspace,
@@ -42,6 +49,7 @@ TABLES = (
     Agent,
     AgentVersion,
     Environment,
+    Halt,
     Toolset,
     Listing,
     *_OF_PEOPLE,

@@ -102,12 +102,12 @@ class Settings(BaseSettings):
     """How long an MCP server may take to start or be reached, and again to list its tools."""
     mcp_idle_seconds: float = 60
     """After this time without a call, an MCP server is disconnected; one that Assent started is ended."""
-    mcp_http: bool = False
-    """Allow http:// and private addresses in the URLs of MCP servers that clients name."""
     mcp_response_bytes: int = Field(20_000_000, ge=1)
     """The longest answer of an MCP server that is used, in bytes. Over HTTP no more is read."""
     toolsets: str = ""
     """Toolsets beside those of installed packages (entry points `assent.toolsets`): `module:attribute`, with spaces between."""
+    toolset_path: str = "."
+    """Folders of a team's code, which only the processes of toolsets have on their module path, with `:` between."""
     toolset_workspaces: dict[str, list[Annotated[str, Field(pattern=r"^wrkspc_\w+$")]]] = {}
     """The only workspaces that may use an `assent:NAME`, by its name, as JSON: `{"billing": ["wrkspc_..."]}`. To others, a limited
     toolset or MCP server does not exist. One that is not named here is for all."""

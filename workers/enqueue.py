@@ -28,12 +28,13 @@ _MOST_WAITING = 10_000
 """Most publications that wait for the thread. Further ones are dropped."""
 
 Notes = dict[str, dict[str, Any]]
-"""A small JSON note for each session, by its id."""
+"""A small JSON note by the id of a session, for the readers of its events, or of a workspace, for its open pages."""
 
 
 def send(box: Outbox) -> None:
-    """Publish the hints of a committed transaction, and the last seq to each session's readers."""
-    publish(box.hints, {session_id: {"seq": seq} for session_id, seq in box.sessions.items()})
+    """Publish what a transaction caused: hints, the last seq for each session's readers, a note for a workspace's open pages."""
+    notes: Notes = {session_id: {"seq": seq} for session_id, seq in box.sessions.items()}
+    publish(box.hints, notes | {workspace_id: {} for workspace_id in box.workspaces})
 
 
 def publish(hints: list[Hint], notes: Notes) -> bool:

@@ -14,6 +14,7 @@ BEAT: dict[str, dict[str, Any]] = {
     "expire calls without a client's result": {"task": "sweep.expire_calls", "schedule": _EVERY},
     "remind people of approvals": {"task": "sweep.remind_approvers", "schedule": _EVERY},
     "release calls that a new grant covers": {"task": "sweep.release_granted", "schedule": _EVERY},
+    "continue after a halt": {"task": "sweep.end_halts", "schedule": _EVERY},
     "seal the audit": {"task": "sweep.seal_audit", "schedule": settings().seal_seconds},
     "remove the files of deleted sessions": {"task": "tool.tidy", "schedule": _HOUR},
     "delete old idempotency records": {"task": "sweep.forget_answers", "schedule": _HOUR},

@@ -102,6 +102,21 @@ def _release_for(grant: due.NewGrant) -> None:
         flow.swept(grant.workspace_id, grant.id, to, over=grant.ripe and to is None)
 
 
+@app.task(name="sweep.end_halts")
+def end_halts() -> None:
+    """After a halt: give held calls to their clients, and move the deadlines that stood still."""
+    for session_id, workspace_id in _sessions(due.held_calls()):
+        with _alone("end_halts", session_id, workspace_id):
+            flow.resume(workspace_id, session_id)
+    for halt in due.ended_halts():
+        with _alone("end_halts", halt.id, halt.workspace_id):
+            stopped = due.stopped_by(halt)
+            for each in stopped:
+                flow.resume(each.workspace_id, each.session_id)
+            if not stopped:
+                flow.settled(halt.workspace_id, halt.id)
+
+
 _seals = seals.Sweep()
 
 

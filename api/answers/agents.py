@@ -65,20 +65,31 @@ class AutoPolicy(Answer):
 AnsweredPolicy = Annotated[AlwaysPolicy | AutoPolicy, Field(discriminator="type")]
 
 
+class AnsweredLevel(Answer):
+    """The people whom an approval goes to when its deadline has passed."""
+
+    approvers: list[str]
+    timeout_seconds: float
+
+
 class AnsweredDefaults(Answer):
-    """How people are asked, for fields that a tool's own `approval` leaves out."""
+    """How people are asked, for fields that a tool's own `approval` leaves out. Who must approve adds up over all levels."""
 
     timeout_seconds: float | None = None
-    on_timeout: Literal["deny", "end_run"] | None = None
+    on_timeout: Literal["deny", "end_run", "escalate"] | None = None
     remind_after_seconds: float | None = None
+    approvers: list[str] | None = None
+    """Who may decide: `user:ID` and `group:ID`."""
+    required_approvals: int | None = None
+    four_eyes: bool | None = None
+    escalate_to: list[AnsweredLevel] | None = None
+    then: Literal["deny", "end_run"] | None = None
 
 
-class AnsweredApproval(Answer):
+class AnsweredApproval(AnsweredDefaults):
     """How people are asked about a tool's calls."""
 
-    timeout_seconds: float | None = None
-    on_timeout: Literal["deny", "end_run", "allow"] | None = None
-    remind_after_seconds: float | None = None
+    on_timeout: Literal["deny", "end_run", "escalate", "allow"] | None = None  # type: ignore[assignment]
     prompt: str | None = None
 
 
@@ -87,6 +98,7 @@ class AnsweredDefault(Answer):
 
     enabled: bool
     permission_policy: AnsweredPolicy
+    approval: AnsweredDefaults | None = None
 
 
 class AnsweredConfig(Answer):

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from api.answers.base import AgentId, Answer, ApprovalId, EventId, GrantId, SessionId, Time
 from api.answers.grants import Grant
+from api.answers.votes import Escalated, Standing
 from api.requests.approvals import ApprovalKind
 from api.requests.base import Sha256
 from api.requests.blocks import Result
@@ -66,7 +67,7 @@ class UnknownAttempt(Answer):
     """The output up to the worker's last report."""
 
 
-class Approval(Answer):
+class Approval(Standing):
     """One question about one call."""
 
     id: ApprovalId
@@ -99,7 +100,10 @@ class Approval(Answer):
     covers: Covers | None
     created_at: Time
     expires_at: Time
-    on_timeout: Literal["deny", "end_run", "allow"]
+    on_timeout: Literal["deny", "end_run", "escalate", "allow"]
+    escalation: Escalated | None = Field(examples=[None])
+    queue_position: int | None = Field(examples=[None])
+    """The place in the queue of the person whom the query names by `for`, from 1."""
     remind_at: Time | None
     """The time of the reminder. Null if it was sent, or none is planned."""
     reminded_at: Time | None
@@ -120,7 +124,8 @@ class BulkDecided(Answer):
     """One of several decisions."""
 
     approval_id: ApprovalId
-    outcome: Literal["decided", "repeated"]
+    outcome: Literal["decided", "voted", "repeated"]
+    """`voted`: more people must approve before the approval is decided."""
     approval: Approval
 
 

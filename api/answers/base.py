@@ -32,7 +32,7 @@ Metadata = dict[str, str]
 class Answer(BaseModel):
     """A JSON object in an answer."""
 
-    model_config = ConfigDict(strict=True, frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(strict=True, frozen=True)
 
 
 class Page(Answer, Generic[T]):

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from api.answers.base import Answer, ApprovalId, EventId, GrantId, Text, Time
+from api.answers.votes import Standing
 from api.requests.approvals import ApprovalKind
 from api.requests.base import Sha256
 from api.requests.blocks import Result
@@ -39,7 +40,7 @@ class AutoEvaluation(Answer):
     evaluated_permission: Denial
 
 
-class PendingApproval(Answer):
+class PendingApproval(Standing):
     """The approval that the call waits for."""
 
     id: EventId
@@ -123,7 +124,7 @@ class ApprovalRequested(PendingApproval, Fact):
     tool: str
 
 
-class ApprovalClosed(Fact):
+class ApprovalClosed(Standing, Fact):
     """An approval was decided, expired or was cancelled."""
 
     type: Literal["approval.decided", "approval.expired", "approval.cancelled"]
@@ -133,7 +134,35 @@ class ApprovalClosed(Fact):
     decided_by: str
 
 
-class ApprovalExtended(Fact):
+class ApprovalVoted(Standing, Fact):
+    """A person voted. The approval is decided once enough people have allowed it, or one has denied it."""
+
+    type: Literal["approval.voted"]
+    approval_id: ApprovalId
+    tool_use_id: EventId
+    by: str
+    """Who voted."""
+    on_behalf_of: str | None
+    """The person who delegated the right to vote, if it was not the voter's own."""
+    result: Literal["allow", "deny"]
+    input_sha256: Sha256
+    """The hash of the input that the vote is for."""
+    at: Time
+
+
+class ApprovalEscalated(Standing, Fact):
+    """Nobody decided in time: the next people may decide, with a deadline of their own."""
+
+    type: Literal["approval.escalated"]
+    approval_id: ApprovalId
+    tool_use_id: EventId
+    tool: str
+    level: int
+    levels: int
+    expires_at: Time
+
+
+class ApprovalExtended(Standing, Fact):
     """The deadline of an approval was moved."""
 
     type: Literal["approval.extended"]
@@ -143,7 +172,7 @@ class ApprovalExtended(Fact):
     expires_at: Time
 
 
-class ApprovalReminded(Fact):
+class ApprovalReminded(Standing, Fact):
     """People are reminded of a pending approval."""
 
     type: Literal["approval.reminded"]

@@ -13,9 +13,11 @@ from api.answers.calls import (
     AgentToolResult,
     AgentToolUse,
     ApprovalClosed,
+    ApprovalEscalated,
     ApprovalExtended,
     ApprovalReminded,
     ApprovalRequested,
+    ApprovalVoted,
     Fact,
     GrantGiven,
     StoredConfirmation,
@@ -31,6 +33,8 @@ class StoredMessage(Fact):
 
     type: Literal["user.message"]
     content: list[Said]
+    on_behalf_of: str | None = None
+    """The person who wrote the message, or for whom the API key speaks."""
 
 
 class StoredInterrupt(Fact):
@@ -145,7 +149,7 @@ class RequestEnd(Fact):
 
 
 SentEvent = Annotated[
-    StoredMessage | StoredInterrupt | StoredConfirmation | StoredResult | StoredToolResult,
+    StoredMessage | StoredInterrupt | StoredConfirmation | StoredResult | StoredToolResult | ApprovalVoted,
     Field(discriminator="type"),
 ]
 AnyEvent = Annotated[
@@ -172,8 +176,10 @@ AnyEvent = Annotated[
     | RequestEnd
     | ApprovalRequested
     | ApprovalClosed
+    | ApprovalEscalated
     | ApprovalExtended
     | ApprovalReminded
+    | ApprovalVoted
     | GrantGiven,
     Field(discriminator="type"),
 ]

@@ -7,10 +7,11 @@ from pydantic import Field
 from api.answers.agents import SessionAgent
 from api.answers.base import Answer, ApprovalId, Empty, EnvironmentId, EventId, Metadata, Page, SessionId, Time
 from api.answers.events import StopReason
+from api.answers.votes import Standing
 from api.requests.approvals import ApprovalKind
 
 
-class Waiting(Answer):
+class Waiting(Standing):
     """One approval that a session waits for."""
 
     approval_id: ApprovalId
@@ -52,6 +53,9 @@ class Session(Answer):
     metadata: Metadata
     max_turns: int
     chat_approvals: bool
+    on_ask: Literal["inbox", "deny"] = Field(examples=["inbox"])
+    on_behalf_of: str | None = Field(examples=[None])
+    """The person for whom the session was created, such as `user:user_...`."""
     outcome_evaluations: Empty
     resources: Empty
     stats: Annotated[dict[str, int], Field(max_length=0)]

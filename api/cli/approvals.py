@@ -9,7 +9,7 @@ import click
 from api.cli.asking import ask, edited
 from api.cli.client import Approval, Inbox, with_inbox
 from api.cli.main import as_json
-from api.cli.showing import describe, outcome, visible
+from api.cli.showing import describe, outcome, tally, visible
 
 WATCH_SECONDS = 1
 STATUSES = ("pending", "allowed", "denied", "expired", "cancelled", "answered", "all")
@@ -45,11 +45,13 @@ def approvals_watch(inbox: Inbox) -> None:
 @click.option("--status", type=click.Choice(STATUSES), default="pending", show_default=True)
 @click.option("--session", "session_id", help="Only of this session.")
 @click.option("--tool", help="Only of this tool.")
+@click.option("--for", "for_", help="The queue of a person, user_...: what waits for the person's vote, the oldest deadline first.")
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many, oldest first.")
 @as_json
 @with_inbox
-def approvals_list(inbox: Inbox, status: str, limit: int, as_json: bool, **only: str | None) -> None:
+def approvals_list(inbox: Inbox, status: str, limit: int, as_json: bool, for_: str | None, **only: str | None) -> None:
     """List approvals, without deciding."""
+    only |= {"for": for_}
     rows = inbox.listed("/v1/approvals", most=limit, status=None if status == "all" else status, **only)
     if as_json:
         click.echo(json.dumps(rows, indent=1))
@@ -57,7 +59,9 @@ def approvals_list(inbox: Inbox, status: str, limit: int, as_json: bool, **only:
     for row in rows:
         prompt = visible(row["prompt"])
         cut = prompt if len(prompt) <= PROMPT else f"{prompt[:PROMPT]}..."
-        click.echo(f"{row['id']}  {row['status']}  since {row['created_at']}  until {row['expires_at']}  {cut}")
+        place = f"{row['queue_position']}. " if row["queue_position"] else ""
+        far = f"  {tally(row)}" if row["people_only"] else ""
+        click.echo(f"{place}{row['id']}  {row['status']}{far}  since {row['created_at']}  until {row['expires_at']}  {cut}")
     if not rows:
         click.echo("None.", err=True)
 

@@ -14,7 +14,12 @@ import rfc8785
 from models.pure.prompting import BLANK
 
 REACHES = {"once": "this call", "session": "for the rest of this session", "always": "in every session of this agent"}
-_TIMEOUTS = {"deny": "then it is not run", "end_run": "then the run ends", "allow": "then it is allowed"}
+_TIMEOUTS = {
+    "deny": "then it is not run",
+    "end_run": "then the run ends",
+    "escalate": "then others may decide, too",
+    "allow": "then it is allowed",
+}
 
 
 def describe(approval: dict[str, Any]) -> Iterator[str]:
@@ -39,10 +44,31 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
     yield f"  waiting   since {approval['created_at']}"
     then = _TIMEOUTS[approval["on_timeout"]] if approval["kind"] == "tool_call" else "then it is given up"
     yield f"  deadline  {approval['expires_at']}, {then}"
+    yield from approvers(approval)
     for key, question in (approval.get("questions") or {}).items():
         yield f"  asks      {visible(key)}: {visible(question['message'])}"
     yield from _known(approval.get("attempt"))
     yield ""
+
+
+def approvers(approval: dict[str, Any]) -> Iterator[str]:
+    """Who may decide, and the votes so far, in lines; nothing where one person or API key decides and nobody has voted."""
+    if approval["people_only"]:
+        sets = " and of ".join(visible(" or ".join(one)) for one in approval["approvers"])
+        who = f", each of {sets}" if sets else ""
+        but = f", not {visible(', '.join(approval['started_by']) or 'who started the run')}" if approval["four_eyes"] else ""
+        yield f"  approvers {tally(approval)}{who}{but}; they sign in and vote, and this API key cannot"
+    for vote in approval["votes"]:
+        right = f" for {visible(vote['on_behalf_of'])}" if vote["on_behalf_of"] else ""
+        yield f"  vote      {vote['result']}, by {visible(vote['by'])}{right}, at {vote['at']}"
+    if approval["decided_input"] is not None and approval["status"] == "pending":
+        yield f"  edited    {spelled(approval['decided_input'])}"
+
+
+def tally(approval: dict[str, Any]) -> str:
+    """How many of the approvals that are needed there are."""
+    allowed = sum(vote["result"] == "allow" for vote in approval["votes"])
+    return f"{allowed} of {approval['required_approvals']} approvals"
 
 
 def _known(attempt: dict[str, Any] | None) -> Iterator[str]:

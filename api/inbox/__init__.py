@@ -1,40 +1,31 @@
-"""The inbox as a page: plain files, which ask this API as any other client does. Nothing is decided by a route of its own."""
+"""The inbox: pages on which people decide. The server renders them, and every action is a plain form.
 
-from pathlib import Path
+    list      the queue: what waits for me, or for anybody; what was decided
+    card      one approval with the evidence to judge it
+    deciding  its answers, and the pages of an edit and of a grant
+    session   a session's conversation
+    grants  people  keys  audit  halt
 
-from flask import Blueprint, Response
+A page asks `door` who is signed in, reads rows, and gives them to a template. `rendering/` turns values into what templates print.
+`live` is the stream that tells open pages to look again.
+"""
 
-from api.door import HTML, Door, View, opens
+from typing import TYPE_CHECKING, Any
 
-inbox = Blueprint("inbox", __name__)
-
-_HERE = Path(__file__).parent
-_HEADERS = {
-    # No script but our files, nothing from elsewhere, and no text is ever taken for markup.
-    "content-security-policy": "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'unsafe-inline'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-cache",
-}
+if TYPE_CHECKING:
+    from flask import Flask
 
 
-_PAGE = (_HERE / "index.html").read_text("utf-8")
+def install(app: "Flask") -> None:
+    """Serve the pages."""
+    from api import pages
+    from api.inbox import audit, card, deciding, files, grants, halt, keys, live, people, session, template_language
+    from api.inbox import list as list_
+    from api.inbox.blueprint import inbox
 
-
-@inbox.get("/inbox")
-@opens(Door(key=False, media_type=HTML))
-def page() -> Response:
-    """Show the inbox, the page on which people decide approvals."""
-    return Response(_PAGE, mimetype=HTML, headers=_HEADERS)
-
-
-def _script(path: Path) -> View:
-    """A file of that page. As a part of it, it is not in the API's reference."""
-    text = path.read_text("utf-8")
-    return lambda: Response(text, mimetype="text/javascript", headers=_HEADERS)
-
-
-for script in sorted(_HERE.glob("*.js")):
-    inbox.add_url_rule(f"/inbox/{script.name}", script.stem, _script(script))
+    for module in (list_, card, deciding, session, grants, halt, keys, audit, people, live, files):
+        assert module, "its import adds its routes"
+    template_language.install(app)
+    app.register_blueprint(inbox)
+    views: dict[str, Any] = app.view_functions
+    pages.views.update(view for name, view in views.items() if name.startswith("inbox."))

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from api.requests.approval_settings import ApprovalDefaults
 from api.requests.base import (
     Body,
     Created,
@@ -18,7 +19,7 @@ from api.requests.base import (
     examples,
     not_null,
 )
-from api.requests.policy import ApprovalDefaults, Policy
+from api.requests.policy import Policy
 from api.requests.servers import McpServers, normal_servers
 from api.requests.tools import Tools, normal_tools
 

@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, field_validator
+from pydantic_core.core_schema import ValidationInfo
 
 from api.examples import IDS
 from api.requests.base import YEAR, Body, Id, Moment, Paged, Query, examples
@@ -29,6 +30,16 @@ class ApprovalList(Paged):
     kind: ApprovalKind | None = None
     expires_before: Moment | None = Field(None, alias="expires_at[lt]")
     order: Literal["asc", "desc"] = "asc"
+    for_: Annotated[str, StringConstraints(pattern="^(me|user_[0-9A-Za-z]{1,100})$")] | None = Field(None, alias="for")
+    """The queue of a person: `me`, or `user_...` with an API key. Pending approvals that wait for the person's vote, those with the
+    oldest deadline first, each with its `queue_position`."""
+
+    @field_validator("for_")
+    @classmethod
+    def _in_its_order(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value and (info.data.get("status", "pending") not in {None, "pending"} or info.data.get("order") == "desc"):
+            raise ValueError("a queue has pending approvals, the oldest deadline first: leave out status and order.")
+        return value
 
 
 class ApprovalShow(Query):

@@ -35,7 +35,7 @@ def examples(*bodies: dict[str, Any]) -> ConfigDict:
 class Body(BaseModel):
     """A JSON object. Types are strict: `"1"` is not an integer, `1` is not a boolean."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class Nothing(Body):
@@ -45,7 +45,7 @@ class Nothing(Body):
 class Query(BaseModel):
     """A query string. Its values are text, so numbers, booleans and dates are read from text."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
 
 
 class NoQuery(Query):
@@ -137,6 +137,12 @@ System = Annotated[str, StringConstraints(max_length=100_000)]
 Message = Annotated[str, StringConstraints(max_length=10_000)]
 Id = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), Field(examples=["5f" * 32])]
+PersonName = Annotated[
+    str, StringConstraints(pattern=r"^user:user_[0-9A-Za-z]{1,100}$"), Field(examples=["user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
+]
+GroupName = Annotated[
+    str, StringConstraints(pattern=r"^group:grp_[0-9A-Za-z]{1,100}$"), Field(examples=["group:grp_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
+]
 YEAR = 366 * 86_400
 """The longest duration in a request, in seconds."""
 

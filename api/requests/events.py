@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator
 
 from api.examples import IDS
-from api.requests.base import AtMost, Body, Id, Moment, Query, examples
+from api.requests.base import AtMost, Body, Id, Moment, PersonName, Query, examples
 from api.requests.blocks import Result, Said, says_something
 from api.requests.decisions import DecisionFields
 from models.errors import Invalid
@@ -19,6 +19,8 @@ class UserMessage(Body):
     content: Annotated[list[Said], Field(min_length=1, max_length=100), AfterValidator(says_something)]
     seen: Id | None = None
     """The last event that the user saw. If chat words decide, they do not decide approvals that are newer than this event."""
+    on_behalf_of: PersonName | None = None
+    """The person for whom the API key speaks. With four eyes this person may not decide what comes of the message."""
 
 
 class UserInterrupt(Body):

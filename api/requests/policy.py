@@ -1,4 +1,4 @@
-"""Permission policies, and how people are asked, as clients send them; and the bodies of the policy's own routes.
+"""Permission policies as clients send them, and the bodies of the policy's own routes.
 
 What a policy is, `models.pure.policy` says, and it alone reads one: the models of rules here are for the document only.
 """
@@ -8,12 +8,12 @@ import time
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StringConstraints, ValidationError, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StringConstraints, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
-from pydantic_core.core_schema import ValidationInfo
 
 from api.examples import IDS
-from api.requests.base import YEAR, Body, Id, Sha256, examples
+from api.requests.approval_settings import ApprovalDefaults
+from api.requests.base import Body, Id, Sha256, examples
 from models.pure import policy
 from models.pure.canonical import canonical
 from models.pure.policy import Effect
@@ -134,57 +134,6 @@ Policy = Annotated[
     PlainValidator(_policy, json_schema_input_type=Annotated[Always | Ruled, Field(discriminator="type")]),
 ]
 Rule = Annotated[dict[str, Any], PlainValidator(_rule, json_schema_input_type=PolicyRule)]
-
-
-def _known_end(value: Any) -> Any:
-    if value == "escalate":
-        raise ValueError("escalate is not supported yet; use deny or end_run.")
-    return value
-
-
-def _no_wide_allow(value: Any) -> Any:
-    if value == "allow":
-        raise ValueError("allow is taken only in a tool's own approval: name the tools whose calls may run though nobody answered.")
-    return value
-
-
-_Seconds = Annotated[float, Field(gt=0, le=YEAR)]
-
-
-class _Asking(Body):
-    """The times of a question."""
-
-    timeout_seconds: _Seconds | None = None
-    remind_after_seconds: _Seconds | None = None
-
-    @field_validator("remind_after_seconds")
-    @classmethod
-    def _in_time(cls, value: float | None, info: ValidationInfo) -> float | None:
-        limit = info.data.get("timeout_seconds")
-        if value is not None and limit is not None and value >= limit:
-            raise ValueError(f"must be less than timeout_seconds, {limit:g}, or nobody would be reminded.")
-        return value
-
-
-class ApprovalConfig(_Asking):
-    """How people are asked about a tool's calls, and what happens if nobody answers."""
-
-    on_timeout: Annotated[Literal["deny", "end_run", "allow"], BeforeValidator(_known_end)] | None = None
-    prompt: str | None = Field(None, min_length=1, max_length=2000)
-
-    def normal(self) -> dict[str, Any]:
-        """As it is stored."""
-        return self.model_dump()
-
-
-class ApprovalDefaults(_Asking):
-    """How people are asked where a tool's own `approval` says nothing."""
-
-    on_timeout: Annotated[Literal["deny", "end_run"], BeforeValidator(_known_end), BeforeValidator(_no_wide_allow)] | None = None
-
-    def normal(self) -> dict[str, Any]:
-        """As it is stored."""
-        return self.model_dump()
 
 
 class PolicyUpdate(Body):

@@ -6,9 +6,10 @@ from pydantic import BeforeValidator, Field
 
 from api.examples import IDS
 from api.requests.agents import MaxTurns, ModelParam
-from api.requests.base import AtMost, Body, Created, Id, Metadata, MetadataPatch, Paged, System, Unsupported, examples
+from api.requests.approval_settings import ApprovalDefaults
+from api.requests.base import AtMost, Body, Created, Id, Metadata, MetadataPatch, Paged, PersonName, System, Unsupported, examples
 from api.requests.events import UserMessage
-from api.requests.policy import ApprovalDefaults, Policy
+from api.requests.policy import Policy
 from api.requests.servers import McpServers, normal_servers
 from api.requests.tools import Tools, normal_tools
 
@@ -83,6 +84,10 @@ class SessionCreate(Body):
     initial_events: Annotated[list[UserMessage], AtMost("max_events_per_post")] | None = None
     max_turns: MaxTurns | None = None
     chat_approvals: bool | None = Field(None, description="Whether words such as `approve` in a message decide.")
+    on_ask: Literal["inbox", "deny"] | None = Field(
+        None, description="`deny`: nobody can approve, so what would be asked is denied at once. Left out: people are asked."
+    )
+    on_behalf_of: PersonName | None = Field(None, description="The person for whom the API key speaks in this session.")
     budget: Unsupported = None
     resources: Unsupported = None
     vault_ids: Unsupported = None

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from api.requests.approval_settings import ApprovalConfig
 from api.requests.base import YEAR, Body
-from api.requests.policy import ApprovalConfig, Policy
+from api.requests.policy import Policy
 from api.requests.schemas import InputSchema
 from api.requests.toolsets import MAX_TOOLS, ServerToolset, Toolset, twice
 from models.workspace.agent import TOOLSET

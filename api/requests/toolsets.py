@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from pydantic_core.core_schema import ValidationInfo
 
+from api.requests.approval_settings import ApprovalConfig, ApprovalDefaults
 from api.requests.base import Body
-from api.requests.policy import ApprovalConfig, Policy
+from api.requests.policy import Policy
 from models.pure.canonical import canonical
 from models.workspace.agent import BUILTIN_TOOLS, TOOLSET
 
@@ -44,6 +45,12 @@ class DefaultConfig(Body):
 
     enabled: bool | None = None
     permission_policy: Policy | None = None
+    approval: ApprovalDefaults | None = None
+
+    @property
+    def asking(self) -> dict[str, Any]:
+        """Its `approval` in normal form, as a field; nothing where it has none."""
+        return {"approval": self.approval.normal()} if self.approval else {}
 
 
 class ToolConfig(Body):
@@ -76,7 +83,7 @@ class Toolset(Body):
         configs = [{"type": c.name} | _config(c, enabled, default.permission_policy, unset=unset) for c in all_configs]
         return {
             "type": TOOLSET,
-            "default_config": {"enabled": enabled, "permission_policy": default.permission_policy or ASK},
+            "default_config": {"enabled": enabled, "permission_policy": default.permission_policy or ASK} | default.asking,
             "configs": configs,
         }
 
@@ -132,7 +139,8 @@ class ServerToolset(Body):
                 "enabled": enabled,
                 "permission_policy": own_policy or ASK,
                 "policy_from": "toolset" if own_policy else "default",
-            },
+            }
+            | default.asking,
             "configs": [_config(config, enabled, own_policy, unset=own_policy is None) for config in self.configs or []],
         }
 

@@ -27,6 +27,6 @@ def outside_url(url: str) -> str:
         raise ValueError("must have no user and no password: everybody who sees the agent would see them.")
     if not (numbered or _HOST.fullmatch(host)) or "%" in host or port == 0:
         raise ValueError(f"names no valid host: {parts.netloc[:80]!r}.")
-    if match[1] == "http" and not (settings().mcp_http or settings().private_hosts.have(host)):
+    if match[1] == "http" and not settings().private_hosts.have(host):
         raise ValueError("must be https://: anybody on the network could read and change http:// requests.")
     return url

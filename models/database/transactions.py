@@ -55,6 +55,8 @@ class Outbox:
     hints: list[Hint] = field(default_factory=list)
     sessions: dict[str, int] = field(default_factory=dict)
     """Last seq of each session with new events, for the readers of its stream."""
+    workspaces: set[str] = field(default_factory=set)
+    """Workspaces whose approvals changed, for the open pages of the inbox."""
 
 
 _pools: dict[tuple[int, Role], QueuePool] = {}

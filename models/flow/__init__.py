@@ -4,7 +4,11 @@
     messages      messages, interrupts, archive: what starts a run and what ends it
     turns         a turn's claim, checkpoint, retry and failure
     chat_words    decisions by chat words
-    decisions     decisions and deadlines
+    decisions     one decision per approval
+    votes         who may decide, and when enough people have; `approvers` says it in words
+    deadlines     what happens when nobody decides in time
+    escalations   the next people have it
+    speakers      who started a run, for four eyes
     questions     what people say to a tool that asks something
     explanations  which rule decides about a call, and why
     simulations   what a proposed rule would have done to past calls; `past_calls` finds them
@@ -14,6 +18,7 @@
     rejudging     the verdict on it then, by where its paths lead
     results       its result, its loss, and what it asks back
     next_step     what comes next, after any of these
+    halts         what a halt does to sessions: deadlines, and calls that were held
     hosted_work   work for the workers of self-hosted environments
     due           what the sweeps have to do now
 
@@ -22,8 +27,10 @@ A door or a task opens the transaction, locks, calls one of these, and commits.
 
 import models.schema  # noqa: F401 - foreign keys name tables that no verb touches
 from models.flow.claims import Hands, Taken, claim_call
-from models.flow.decisions import decide, expire_due, remind_due, too_late
+from models.flow.deadlines import expire_due, remind_due, too_late
+from models.flow.decisions import decide
 from models.flow.grants import policies, release_waiting, ruling, swept
+from models.flow.halts import resume, settled
 from models.flow.hosted_work import offer_work, stop_work
 from models.flow.lock import lock
 from models.flow.messages import archive, create, delete, receive
@@ -59,7 +66,9 @@ __all__ = [
     "remind_due",
     "rescue_call",
     "rescue_turn",
+    "resume",
     "ruling",
+    "settled",
     "stop_work",
     "swept",
     "too_late",

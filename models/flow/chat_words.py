@@ -6,8 +6,11 @@ from typing import Any
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid
+from models.flow.approvers import described
 from models.flow.decisions import decide
+from models.flow.grants import ruling
 from models.pure import chat, policy
+from models.pure.quorum import Quorum
 from models.session.approval import Approval
 from models.session.decision import Decision
 from models.session.event import Event
@@ -32,6 +35,8 @@ def take_word(db: Db, session: Session, principal: Principal, event: dict[str, A
         _ask_back(db, session, "This API key may send messages, but it may not decide: nothing was decided.")
     elif isinstance(about, str):
         _ask_back(db, session, about)
+    elif of_people := _of_people(db, session, about):
+        _ask_back(db, session, f"Words in a chat do not decide {of_people.tool}. {described(db, of_people)} Nothing was decided.")
     elif word.result == "allow" and len(about) > 1 and not word.all:
         tools = ", ".join(sorted({approval.tool for approval in about}))
         _ask_back(
@@ -63,6 +68,14 @@ def _about(db: Db, session: Session, waiting: list[Approval], seen: str | None) 
     if _stirred(db, session):
         return f"Something was asked or settled just now: look again, and repeat it after {QUIET_SECONDS} s. Nothing was decided."
     return waiting
+
+
+def _of_people(db: Db, session: Session, about: list[Approval]) -> Approval | None:
+    """The first of them that only people who sign in may decide."""
+    rules = ruling(db, session)
+    for approval in about:
+        approval.tighten(rules.quorum(approval.tool, approval.level))
+    return next((approval for approval in about if Quorum.of(approval.quorum).needs_people), None)
 
 
 def _stirred(db: Db, session: Session) -> bool:

@@ -7,9 +7,9 @@ from datetime import timedelta
 from psycopg.types.json import Jsonb
 
 from models.audit.principal import Principal, system
-from models.audit.text import Text
 from models.database.rows import Db
-from models.flow.grants import ask_instead, asking_of, granted_now, ruling
+from models.flow import votes
+from models.flow.grants import ask_instead, asking_of, granted_now, refuse, ruling
 from models.flow.next_step import carry_on
 from models.flow.rejudging import Places, Rejudged, Unresolved, judge_again
 from models.policy.ruling import Asking, Ruling
@@ -18,7 +18,6 @@ from models.pure.canonical import is_digest
 from models.pure.fitting import misfit
 from models.pure.masking import mask
 from models.pure.naming import OURS
-from models.pure.policy import Verdict
 from models.pure.shell import read
 from models.session.approval import Approval
 from models.session.call_input import CallInput
@@ -26,6 +25,7 @@ from models.session.call_result import CallResult
 from models.session.session import Session
 from models.session.stored_result import StoredResult
 from models.session.tool_call import CACHED, ToolCall, text
+from models.workspace.halt import is_halted
 from models.workspace.toolset import Entry, entry_of
 
 
@@ -72,24 +72,28 @@ class _Word:
             return self.approval.decided_by or ""
         return f"grant:{call.grants[0]}" if call.grants else "policy"
 
-    def stands(self, rules: Ruling, call: ToolCall, judged: Rejudged) -> bool:
-        """True if it holds although the policy asks now: a person's own decision, or a deadline that may still allow the call.
+    def stands(self, db: Db, rules: Ruling, call: ToolCall, judged: Rejudged) -> bool:
+        """True if it holds although the policy asks now: a decision by as many people as must approve now, or a deadline that may
+        still allow the call.
 
         Where the policy asks only as paths lead elsewhere than they say, the person must have been shown where they lead.
         """
         if self.approval is None or (judged.leads_to and judged.leads_to != self.approval.leads_to):
             return False
-        return self.approval.by_person or (self.approval.by_deadline and rules.lets_on_timeout(call.name, judged.verdict))
+        if self.approval.by_person:
+            return votes.still_allows(db, self.approval, rules.quorum(call.name, self.approval.level))
+        return self.approval.by_deadline and rules.lets_on_timeout(call.name, judged.verdict)
 
 
 def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | Unresolved | None:
     """Take a queued call, its attempt's row written. Unresolved: not yet, `hands` lacks what the worker has to find in the files.
 
-    None if it is not to be had, if this worker has not what it takes, or if it needs no worker: its result was cached. What is
+    None if it is not to be had, if the workspace is halted, if this worker has not what it takes, or if it needs no worker: its
+    result was cached. What is
     about to run must hash to what was judged and, if it was asked, to what was decided; otherwise it is refused for good.
     """
     call = db.get(ToolCall, call_id)
-    if call is None or call.session_id != session.id or call.status != "queued":
+    if call is None or call.session_id != session.id or call.status != "queued" or is_halted(db):
         return None
     lacking = _lacking(session, call, hands)
     if lacking != call.held_back:  # the same again would be a change to the unit of work
@@ -157,9 +161,9 @@ def _may_begin(db: Db, session: Session, rules: Ruling, call: ToolCall, entry: E
     """True if the call is still allowed and still fits its tool. If not, the call is settled or put to a person."""
     verdict, leads_to, call_input = judged.verdict, judged.leads_to, CallInput.of(db, call.id)
     if verdict.effect == "deny":
-        _refuse(db, session, call, verdict)
+        refuse(db, session, call, verdict.rule, words.denied_by_policy(verdict.rule))
         return False
-    stands = verdict.effect == "allow" or word.stands(rules, call, judged)
+    stands = verdict.effect == "allow" or word.stands(db, rules, call, judged)
     if not stands and (leads_to or not granted_now(db, session, rules, call)):
         ask_instead(db, session, call, _asking(rules, call, call_input, entry), rule=verdict.rule, leads_to=leads_to)
         return False
@@ -168,14 +172,6 @@ def _may_begin(db: Db, session: Session, rules: Ruling, call: ToolCall, entry: E
         ask_instead(db, session, call, _asking(rules, call, call_input, entry), input_schema=dict(entry["input_schema"]))
         return False
     return True
-
-
-def _refuse(db: Db, session: Session, call: ToolCall, verdict: Verdict) -> None:
-    session.note(_actor(session), "tool_call.denied", call.id, rule=Text(verdict.rule), input_sha256=call.input_sha256)
-    if call.attempt:
-        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
-    else:
-        call.settle(db, session, "refused", text(words.denied_by_policy(verdict.rule)), is_error=True)
 
 
 def _asking(rules: Ruling, call: ToolCall, call_input: CallInput, entry: Entry | None) -> Asking:

@@ -4,11 +4,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from models.audit.principal import Principal, system
+from models.audit.principal import Principal
 from models.database.rows import Db
-from models.database.transactions import transaction
 from models.errors import Conflict, Invalid
+from models.flow import votes
 from models.flow.grants import identity_of, ruling, verdict_on
+from models.flow.halts import overdue
 from models.flow.next_step import carry_on, stop
 from models.flow.questions import check_answers, named
 from models.pure import masking, words
@@ -17,27 +18,41 @@ from models.pure.fitting import misfit
 from models.session.approval import Approval, DeadlinePassed
 from models.session.call_input import CallInput
 from models.session.decision import Decision
-from models.session.grant import Grant
+from models.session.grant import Grant, rule_for
 from models.session.proposal import MAX_INPUT_BYTES
 from models.session.session import Session
 from models.session.tool_call import ToolCall, text
+from models.session.vote import Vote
 
 
 def decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> str:
     """One decision per approval: the first wins. Returns the id of the `user.tool_confirmation` that it is stored as.
 
-    The same decision again changes nothing and gets the same id. Raises Conflict for another one, or for a hash that is not
-    what would run; DeadlinePassed when it is late; Invalid for an answer that does not fit the question.
+    A person's decision is a vote. While votes are missing, nothing else happens, and the id is that of the vote's event. The same
+    decision again changes nothing and gets the same id. Raises Conflict for another one, or for a hash that is not what would run;
+    Forbidden for a principal that may not decide; DeadlinePassed when it is late; Invalid for an answer that does not fit the
+    question.
     """
     decision = named(approval, decision)
     if approval.status != "pending":
-        return _repeated(approval, decision)
-    if approval.expires_at <= session.now:
+        return _repeated(db, principal, approval, decision)
+    if overdue(db, session, [approval]):
         raise DeadlinePassed(approval)
+    approval.tighten(ruling(db, session).quorum(approval.tool, approval.level))
+    right = votes.right_to_decide(db, session, principal, approval, decision)
     _check(approval, decision)
     call = db.get_one(ToolCall, approval.tool_call_id)
+    if decision.updated_input is not None and approval.kind == "tool_call":
+        _take_edit(db, session, principal, approval, call, decision.updated_input)
+    if right is not None:
+        _check_vote(db, session, approval, call, decision)
+        agreed, event_id = votes.cast(db, session, principal, right, approval, decision)
+        if agreed is None:
+            return event_id
+        decision = agreed
     event_id = _way(approval, decision)(db, session, principal, approval, call, decision)
-    session.stream_behind(principal, next(event.seq for event in session.events if event.id == event_id))
+    if (seq := next((event.seq for event in session.events if event.id == event_id), None)) is not None:
+        session.stream_behind(principal, seq)
     if decision.interrupt:
         stop(db, session, principal, decision.deny_message)
     else:
@@ -45,62 +60,35 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
     return event_id
 
 
-def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
-    """Expire what is overdue in one session, in a transaction of its own. Returns how many; 0 if somebody else works on it."""
-    with transaction(workspace_id) as db:
-        session = Session.try_lock(db, session_id)
-        if session is None:
-            return 0
-        due = [a for a in Approval.pending(db, session_id) if a.expires_at <= session.now][:limit]
-        by = system("sweep.expire_approvals", workspace_id)
-        ends = any(approval.on_timeout == "end_run" for approval in due)
-        for approval in due:
-            _expire(db, session, by, approval, ends=ends)
-        if ends:
-            stop(db, session, by, "Nobody decided in time.")
-        elif due:
-            carry_on(db, session)
-        return len(due)
-
-
-def remind_due(workspace_id: str, session_id: str) -> int:
-    """Say of what waits in one session that it does, once each. Returns how many; 0 if somebody else works on it."""
-    with transaction(workspace_id) as db:
-        session = Session.try_lock(db, session_id)
-        if session is None:
-            return 0
-        waiting = [a for a in Approval.pending(db, session_id) if a.remind_at is not None and a.remind_at <= session.now]
-        for approval in waiting:
-            approval.remind(db, session, system("sweep.remind_approvers", workspace_id))
-        return len(waiting)
-
-
-def too_late(late: DeadlinePassed) -> Conflict:
-    """Let the deadline do what it does, there and then, whether or not a sweep has been by. What to tell who came late."""
-    expire_due(late.workspace_id, late.session_id)
-    with transaction(late.workspace_id) as db:
-        approval = db.get(Approval, late.approval_id)
-        return late if approval is None or approval.status == "pending" else _taken(approval)
-
-
-def _repeated(approval: Approval, decision: Decision) -> str:
-    seen = decision.expected_input_sha256 in {None, approval.input_sha256}
+def _repeated(db: Db, principal: Principal, approval: Approval, decision: Decision) -> str:
+    seen = decision.expected_input_sha256 in {None, approval.input_sha256, approval.runs}
     same = approval.decision == decision.said and approval.status not in {"expired", "cancelled"}
+    if not same and approval.by_person:  # a vote that another person's vote made the decision
+        cast = Vote.of(db, [approval.id])[approval.id]
+        same = any(vote.person_id == principal.id and vote.decision == decision.said for vote in cast)
     if same and seen and approval.by_person and approval.event_id:
         return approval.event_id
-    raise _taken(approval)
+    raise taken(approval)
 
 
-def _taken(approval: Approval) -> Conflict:
+def taken(approval: Approval) -> Conflict:
+    """The conflict that names the decision which holds."""
     winner = {"status": approval.status, "decision": approval.decision, "decided_by": approval.decided_by}
     return Conflict(f"Approval {approval.id} is already {approval.status}, by {approval.decided_by}.", winner)
 
 
 def _check(approval: Approval, decision: Decision) -> None:
-    if decision.expected_input_sha256 not in {None, approval.input_sha256}:
+    if decision.expected_input_sha256 not in {None, approval.runs}:
         raise Conflict(
-            f"expected_input_sha256 is not the hash of what would run, which is {approval.input_sha256}. Nothing was decided.",
-            {"input_sha256": approval.input_sha256},
+            f"expected_input_sha256 is not the hash of what would run, which is {approval.runs}. Nothing was decided.",
+            {"input_sha256": approval.runs},
+        )
+    blind = decision.expected_input_sha256 is None and decision.updated_input is None and decision.result == "allow"
+    if blind and approval.decided_sha256 is not None:
+        raise Conflict(
+            "Another voter has edited the input. Look at decided_input, then vote with the hash of what you saw as "
+            f"expected_input_sha256; it is {approval.runs} now. Nothing was decided.",
+            {"input_sha256": approval.runs},
         )
     decision.check()
     if approval.kind == "question":
@@ -133,7 +121,7 @@ def _way(approval: Approval, decision: Decision) -> Way:
         return _deny
     if decision.respond:
         return _answer
-    return _allow if decision.updated_input is None else _edit
+    return _allow if approval.decided_sha256 is None else _edit
 
 
 def _deny(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
@@ -150,19 +138,12 @@ def _deny(db: Db, session: Session, principal: Principal, approval: Approval, ca
 
 
 def _allow(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
-    rules = ruling(db, session)
-    call_input = CallInput.of(db, call.id)
-    verdict = verdict_on(rules, call, call_input)
-    if verdict.effect == "deny":
-        said = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
-        raise Conflict(said, {"rule": verdict.rule})
-    if approval.input_schema is not None and (fault := misfit(approval.input_schema, call_input.input)):
-        raise Invalid(
-            "result", f"the tool has changed, and this input no longer fits: allow it with updated_input, or deny. {fault}"
-        )
+    _check_runs(db, session, approval, call)
     if decision.scope != "once":
-        identity = identity_of(rules, session, call, call_input)
-        Grant.give(db, session, principal, approval, decision, identity)
+        cast = Vote.of(db, [approval.id])[approval.id]
+        voters = [[vote.person_id, vote.for_person_id] for vote in cast] or None
+        identity = identity_of(ruling(db, session), session, call, CallInput.of(db, call.id))
+        Grant.give(db, session, principal, approval, decision, identity, voters)
     event_id = approval.close(db, session, principal, "allowed", decision)
     call.release(db, session)
     return event_id
@@ -182,10 +163,8 @@ def _answer(db: Db, session: Session, principal: Principal, approval: Approval, 
 
 
 def _edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
-    edited, shown = _edited(db, session, approval, call, decision.updated_input or {})
-    if digest(edited) == call.input_sha256:  # to Python, 1 is True
-        return _allow(db, session, principal, approval, call, decision)
-    approval.edit(edited, shown)
+    _check_runs(db, session, approval, call)
+    edited, shown = json.loads(approval.decided_input or ""), approval.decided_shown or {}
     secrets = sorted({*(CallInput.of(db, call.id).secrets or ()), *masking.mask(edited, approval.input_schema).hidden})
     seen = call.announced and call.kind == "self_hosted"
     event_id = approval.close(db, session, principal, "allowed", decision, goes_on=not seen)
@@ -197,6 +176,42 @@ def _edit(db: Db, session: Session, principal: Principal, approval: Approval, ca
     return event_id
 
 
+def _take_edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, wanted: dict[str, Any]) -> None:
+    """Put another input in the place of the one that would run. Votes for that one are void."""
+    edited, shown = _edited(db, session, approval, call, wanted)
+    if digest(edited) == approval.runs:  # to Python, 1 is True
+        return
+    votes.void(db, session, principal, approval)
+    if digest(edited) == call.input_sha256:
+        approval.unedit()
+    else:
+        approval.edit(edited, shown)
+
+
+def _check_vote(db: Db, session: Session, approval: Approval, call: ToolCall, decision: Decision) -> None:
+    """Raise as the decision itself would, so that a vote which could not take effect is not counted."""
+    if decision.result != "allow" or approval.kind != "tool_call":
+        return
+    if decision.scope != "once":
+        rule_for(approval, decision.match)
+    if not decision.respond:
+        _check_runs(db, session, approval, call)
+
+
+def _check_runs(db: Db, session: Session, approval: Approval, call: ToolCall) -> None:
+    """Raise Conflict if a rule denies what would run by now, Invalid if it does not fit its tool any more."""
+    call_input = CallInput.of(db, call.id)
+    runs = json.loads(approval.decided_input) if approval.decided_input else call_input.input
+    verdict = verdict_on(ruling(db, session), call, call_input, instead=runs)
+    if verdict.effect == "deny":
+        message = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
+        raise Conflict(message, {"rule": verdict.rule})
+    if approval.input_schema is not None and (fault := misfit(approval.input_schema, runs)):
+        raise Invalid(
+            "result", f"the tool has changed, and this input no longer fits: allow it with updated_input, or deny. {fault}"
+        )
+
+
 def _edited(
     db: Db, session: Session, approval: Approval, call: ToolCall, wanted: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -206,10 +221,11 @@ def _edited(
     Raises Invalid if a marker is not where it was, the input does not fit the schema, or a rule denies it.
     """
     schema, call_input = approval.input_schema, CallInput.of(db, call.id)
+    before = json.loads(approval.decided_input) if approval.decided_input else call_input.input
     if len(json.dumps(wanted)) > MAX_INPUT_BYTES:
         raise Invalid("updated_input", f"is longer than {MAX_INPUT_BYTES} bytes.")
     try:
-        edited: dict[str, Any] = masking.restore(wanted, call_input.input, masking.mask(call_input.input, schema).shown)
+        edited: dict[str, Any] = masking.restore(wanted, before, approval.decided_shown or masking.mask(before, schema).shown)
         digest(edited)
     except (ValueError, RecursionError) as error:
         raise Invalid("updated_input", str(error)) from None
@@ -230,30 +246,3 @@ def _settle_unknown(db: Db, session: Session, principal: Principal, approval: Ap
     else:
         call.settle(db, session, "done", text(words.given_up(decision.deny_message)), is_error=True)
     return event_id
-
-
-def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends: bool) -> None:
-    """What the deadline does; it allows nothing if the run is to end."""
-    seconds = round((approval.expires_at - approval.created_at).total_seconds(), 3)
-    call = db.get_one(ToolCall, approval.tool_call_id)
-    if approval.kind == "tool_call" and approval.on_timeout == "allow" and not ends and _lets(db, session, approval, call):
-        approval.close(db, session, by, "allowed", Decision("allow"))
-        call.release(db, session)
-        return
-    approval.close(db, session, by, "expired", Decision("deny", deny_message=words.expired_note(seconds)))
-    if approval.kind == "question":
-        call.settle(db, session, "expired", text(words.question_expired(seconds)), is_error=True)
-    elif approval.kind == "unknown_outcome":
-        call.settle(db, session, "done", text(words.outcome_unknown()), is_error=True)
-    else:
-        call.settle(db, session, "expired", text(words.expired(seconds)), is_error=True)
-
-
-def _lets(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:
-    """Whether a deadline may still allow the call: the tool's own configuration says so by name, and no rule asks or denies."""
-    rules = ruling(db, session)
-    call_input = CallInput.of(db, call.id)
-    verdict = verdict_on(rules, call, call_input)
-    if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):
-        return False
-    return rules.lets_on_timeout(call.name, verdict)

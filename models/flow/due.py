@@ -8,7 +8,7 @@ says of one workspace.
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from models.database.clock import STARTED
 from models.database.transactions import Hint, transaction
@@ -17,6 +17,7 @@ from models.session.sweep_failure import steps_back
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.settings import settings
+from models.workspace.halt import Halt
 from models.workspace.toolset import missing
 
 BATCH = 500
@@ -66,12 +67,14 @@ def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH, *, queue: str 
         return [Hint(task, row, queue) for row in rows]
 
 
+_HALTED = "ARRAY(SELECT workspace_id::text FROM halt WHERE ended_at IS NULL)"
+"""The workspaces that are halted: nothing in them begins or expires."""
 _IN_QUEUE = {False: "queue IS NULL", True: "queue = %(queue)s"}
 """Two conditions, so that either goes by the index: of the tools' own queue, and of a named one."""
 # Half its age, without dividing an interval: as long ago as the hint came after it was due. A minute at most: a worker that could
 # not take it then may be able to now.
 _SILENT = f"""
-    due_at <= {STARTED} AND (hinted_at IS NULL OR (hinted_at < {STARTED} - %(rehint)s AND (
+    workspace_id <> ALL ({_HALTED}) AND due_at <= {STARTED} AND (hinted_at IS NULL OR (hinted_at < {STARTED} - %(rehint)s AND (
         {STARTED} - hinted_at > hinted_at - due_at OR hinted_at < {STARTED} - interval '{REHINT_AT_MOST_SECONDS} seconds'
     )))
     ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
@@ -109,6 +112,48 @@ def lapsed_deliveries(limit: int | None = None) -> list[Due]:
     """  # noqa: S608
     with transaction(role="system") as db:
         return [Due(*row) for row in db.rows(select, limit=limit or BATCH)]
+
+
+def held_calls(limit: int | None = None) -> list[Due]:
+    """Calls for clients that were allowed during a halt which is over."""
+    return _find("tool_call", "end_halts", "status = 'held'", "due_at", limit)
+
+
+@dataclass(frozen=True)
+class EndedHalt:
+    """A halt that is over, while deadlines may still have to be moved by it."""
+
+    id: str
+    workspace_id: str
+    ended_at: datetime
+
+
+def ended_halts(limit: int | None = None) -> list[EndedHalt]:
+    """Those, the oldest first."""
+    with transaction(role="system") as db:
+        return [EndedHalt(*row) for row in db.rows(_ENDED_HALTS, limit=limit or BATCH)]
+
+
+_ENDED_HALTS = f"""
+    SELECT id, workspace_id, ended_at FROM halt
+    WHERE ended_at IS NOT NULL AND settled_at IS NULL AND NOT {steps_back("end_halts", "halt.id")} ORDER BY ended_at LIMIT %(limit)s
+"""  # noqa: S608
+
+
+def stopped_by(halt: EndedHalt, limit: int | None = None) -> list[Due]:
+    """Sessions with a deadline that the halt has yet to move."""
+    values = {"workspace": halt.workspace_id, "ended": halt.ended_at, "limit": limit or BATCH}
+    with transaction(role="system") as db:
+        return [Due(session_id, session_id, halt.workspace_id) for (session_id,) in db.rows(_STOPPED_BY, **values)]
+
+
+_STOPPED_BY = """
+    SELECT session_id FROM approval WHERE workspace_id = %(workspace)s AND status = 'pending' AND deadline_from < %(ended)s
+    UNION
+    SELECT session_id FROM tool_call
+    WHERE workspace_id = %(workspace)s AND status = 'with_client' AND answer_by IS NOT NULL AND deadline_from < %(ended)s
+    LIMIT %(limit)s
+"""
 
 
 def lapsed(table: type[Turn] | type[ToolCall], limit: int | None = None) -> list[Due]:
@@ -192,7 +237,9 @@ def held_back(workspace_id: str) -> list[str]:
     first = "SELECT held_back FROM tool_call WHERE status = 'queued' AND held_back IS NOT NULL LIMIT %(limit)s"
     with transaction(workspace_id) as db:
         counted = Counter(reason for (reason,) in db.rows(first, limit=LOOKED_AT))
-    return [f"{count} tool call(s) wait: {reason}" for reason, count in counted.most_common(10)]
+        halt = Halt.current(db)
+    halted = [f"everything waits: the workspace is halted since {halt.started_at.isoformat()} by {halt.started_by}"] if halt else []
+    return halted + [f"{count} tool call(s) wait: {reason}" for reason, count in counted.most_common(10)]
 
 
 def without_a_worker(workspace_id: str) -> list[str]:
@@ -223,7 +270,8 @@ def _find(table: str, sweep: str, condition: str, due: str, limit: int | None) -
     failed just now."""
     found = f"""
         SELECT id, session_id, workspace_id FROM {table}
-        WHERE {condition} AND {due} <= {STARTED} AND NOT {steps_back(sweep, f"{table}.session_id")} ORDER BY {due} LIMIT %(limit)s
+        WHERE {condition} AND {due} <= {STARTED} AND workspace_id <> ALL ({_HALTED})
+        AND NOT {steps_back(sweep, f"{table}.session_id")} ORDER BY {due} LIMIT %(limit)s
     """  # noqa: S608 - names of our own
     with transaction(role="system") as db:
         return [Due(*row) for row in db.rows(found, limit=limit or BATCH)]

@@ -4,23 +4,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from models.audit.principal import Principal
+from models.audit.principal import Principal, system
+from models.audit.text import Text
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
+from models.flow import votes
 from models.flow.next_step import carry_on
 from models.policy.ruling import NOT_GIVEN, Asking, Ruling
 from models.pure import words
 from models.pure.fitting import misfit
 from models.pure.masking import Echoes, mask
 from models.pure.policy import Rule, Verdict
+from models.pure.quorum import Quorum
 from models.session.approval import Approval
 from models.session.call_input import CallInput
 from models.session.decision import Decision
 from models.session.grant import Grant
 from models.session.proposal import Proposal
 from models.session.session import Session
-from models.session.tool_call import ToolCall
+from models.session.tool_call import ToolCall, text
 from models.settings import settings
 from models.workspace.toolset import listed
 from models.workspace.workspace import Workspace
@@ -47,7 +50,7 @@ def judge(db: Db, session: Session, proposals: Sequence[Proposal]) -> list[Verdi
     verdicts = [rules.verdict(each.name, each.input) for each in proposals]
     if not any(each.effect == "ask" for each in verdicts):
         return verdicts
-    grants = _about(session, rules, Grant.to_use(db, session.id, {each.name for each in proposals}))
+    grants = counting(db, session, rules, Grant.to_use(db, session.id, {each.name for each in proposals}))
     for position, each in enumerate(proposals):
         if verdicts[position].effect == "ask" and each.problem is None:
             verdicts[position] = _granted(db, session, rules, grants, each.name, each.input)
@@ -62,7 +65,7 @@ def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int
             return None
         waiting = [a for a in Approval.pending(db, session_id) if a.kind == "tool_call" and a.expires_at > session.now]
         rules = ruling(db, session)
-        grants = _about(session, rules, Grant.to_use(db, session.id, {each.tool for each in waiting}))
+        grants = counting(db, session, rules, Grant.to_use(db, session.id, {each.tool for each in waiting}))
         released = 0
         for approval in waiting if grants else ():
             released += _release(db, session, rules, grants, approval)
@@ -86,7 +89,7 @@ def granted_now(db: Db, session: Session, rules: Ruling, call: ToolCall) -> bool
     call_input = CallInput.of(db, call.id)
     if identity_of(rules, session, call, call_input) != rules.identity(call.name, self_hosted=session.self_hosted):
         return False
-    grants = _about(session, rules, Grant.to_use(db, session.id, {call.name}))
+    grants = counting(db, session, rules, Grant.to_use(db, session.id, {call.name}))
     verdict = _granted(db, session, rules, grants, call.name, call_input.input)
     if verdict.effect == "allow":
         call.grants = [rule.id for rule in verdict.rules if rule.source == "grant"]
@@ -125,12 +128,19 @@ def ask_instead(
     """Ask a person about a queued call, whose earlier permission holds no longer.
 
     `asking` is used if nobody was asked before. `rule` is the rule that asks now. `input_schema` is the tool's present schema.
-    `leads_to` is where paths in the input lead, by JSON Pointer; the decision is bound to it.
+    `leads_to` is where paths in the input lead, by JSON Pointer; the decision is bound to it. In a session that denies what would
+    be asked, the call is refused.
     """
+    if session.on_ask == "deny":
+        refuse(db, session, call, words.unasked(rule or call.rule), words.cannot_approve())
+        return
     before = [approval for approval in Approval.of_call(db, call.id) if approval.kind == "tool_call"]
     call.ask_again(db, rule or call.rule)
-    approval = before[-1].again(db, session, call) if before else Approval.ask(db, session, call, asking)
-    call_input = CallInput.of(db, call.id)
+    rules, call_input = ruling(db, session), CallInput.of(db, call.id)
+    if before:
+        approval = before[-1].again(db, session, call, rules.quorum(call.name))
+    else:
+        approval = Approval.ask(db, session, call, replace(asking, **rules.approvers(call.name)))
     if input_schema is not None:
         call_input.secrets = sorted({*(call_input.secrets or ()), *mask(call_input.input, input_schema).hidden}) or None
         approval.input_schema, approval.prompt = input_schema, words.tool_changed(approval.prompt)
@@ -138,6 +148,17 @@ def ask_instead(
     echoes = Echoes(call_input.secrets or (), quoted=True)
     approval.prompt = words.leads_to(approval.prompt, [echoes.text(place) for place in (leads_to or {}).values()])
     approval.put(db, session, Principal("system", "tool.run", session.workspace_id))
+
+
+def refuse(db: Db, session: Session, call: ToolCall, rule: str, message: str) -> None:
+    """Settle a queued call that may not run. `message` is for the model, unless an earlier attempt has begun."""
+    session.note(
+        system("tool.run", session.workspace_id), "tool_call.denied", call.id, rule=Text(rule), input_sha256=call.input_sha256
+    )
+    if call.attempt:
+        call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
+    else:
+        call.settle(db, session, "refused", text(message), is_error=True)
 
 
 def _release(db: Db, session: Session, rules: Ruling, grants: list[Grant], approval: Approval) -> bool:
@@ -156,9 +177,16 @@ def _release(db: Db, session: Session, rules: Ruling, grants: list[Grant], appro
     return True
 
 
-def _about(session: Session, rules: Ruling, grants: list[Grant]) -> list[Grant]:
-    """Those that are about the very tools that this session has."""
-    return [g for g in grants if g.identity == rules.identity(g.tool, self_hosted=session.self_hosted)]
+def counting(db: Db, session: Session, rules: Ruling, grants: list[Grant]) -> list[Grant]:
+    """Those that are about the very tools that this session has, and were given by as many people as must approve now."""
+    about = [g for g in grants if g.identity == rules.identity(g.tool, self_hosted=session.self_hosted)]
+    return [g for g in about if _given_by_enough(db, session, rules.quorum(g.tool), g)]
+
+
+def _given_by_enough(db: Db, session: Session, quorum: Quorum, grant: Grant) -> bool:
+    if not quorum.needs_people:
+        return True
+    return votes.meets(db, quorum, [(voter, right) for voter, right in grant.voters or ()], session.speakers)
 
 
 def _granted(db: Db, session: Session, rules: Ruling, grants: list[Grant], tool: str, given: dict[str, object]) -> Verdict:

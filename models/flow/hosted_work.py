@@ -6,11 +6,13 @@ from models.errors import Conflict
 from models.session.session import Session
 from models.session.work import PAUSE_SECONDS, Work
 from models.settings import settings
+from models.workspace.halt import is_halted
 
 
 def offer_work(db: Db, principal: Principal, environment_id: str, worker: str, reclaim_seconds: float) -> Work | None:
-    """The longest waiting work of an environment, from now on this worker's; None if there is none."""
-    for work_id, session_id in Work.waiting(db, environment_id, reclaim_seconds):
+    """The longest waiting work of an environment, from now on this worker's; None if there is none, or the workspace is halted."""
+    waiting = Work.waiting(db, environment_id, reclaim_seconds)
+    for work_id, session_id in waiting if waiting and not is_halted(db) else ():
         session = Session.try_lock(db, session_id)
         if session is None:
             continue

@@ -7,23 +7,27 @@ from models.audit.principal import Principal
 from models.database import clock, ids
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
+from models.flow import speakers
 from models.flow.chat_words import take_word
 from models.flow.decisions import decide
 from models.flow.hosted_work import retire_work
 from models.flow.next_step import carry_on, stop
 from models.flow.questions import named
 from models.outbox.delivery import Caused, Delivery
+from models.session import confirmation
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.call_events import RESULTS
 from models.session.call_result import CallResult
 from models.session.decision import Decision
 from models.session.event import Event
+from models.session.evidence import Evidence
 from models.session.grant import Grant
 from models.session.session import NO_USAGE, Session
 from models.session.stored_result import StoredResult
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
+from models.session.vote import Vote
 from models.session.work import Work
 from models.workspace.agent import AgentVersion
 
@@ -49,9 +53,15 @@ def create(
     max_turns: int,
     self_hosted: bool = False,
     chat_approvals: bool = False,
+    on_ask: str = "inbox",
+    on_behalf_of: str | None = None,
 ) -> Session:
-    """A new, idle session of one version of an agent, some of whose fields it may have otherwise."""
+    """A new, idle session of one version of an agent, some of whose fields it may have otherwise.
+
+    `on_behalf_of` is the person for whom an API key acts. Raises Invalid if nobody is named and the agent's calls need four eyes.
+    """
     now = clock.now(db)
+    speaker = speakers.named(db, principal, on_behalf_of)
     session = Session(
         id=ids.new("sesn"),
         workspace_id=principal.workspace_id,
@@ -64,6 +74,9 @@ def create(
         metadata_=metadata,
         max_turns=max_turns,
         chat_approvals=chat_approvals,
+        on_ask=on_ask,
+        on_behalf_of=speaker,
+        speakers=[],
         status="idle",
         turn_number=0,
         turn_count=0,
@@ -77,7 +90,9 @@ def create(
         updated_at=now,
     )
     session.begin(db, now)
-    session.note(principal, "session.created", session.id, agent=version.agent_id, version=version.version)
+    speakers.check(db, session, speaker)
+    person = {"on_behalf_of": f"user:{speaker}"} if speaker else {}
+    session.note(principal, "session.created", session.id, agent=version.agent_id, version=version.version, **person)
     Delivery.cause(db, Caused("session.created", session.id))
     db.insert(session)
     return session
@@ -121,7 +136,7 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     _quiet(db, session, principal, "deleted")
     session.note(principal, "session.deleted", session.id)
     db.save()  # the calls and approvals that were just ended, before their rows go
-    for table in (Event, Attempt, Approval, StoredResult, ToolCall, Turn, Work, Grant):
+    for table in (Event, Attempt, Vote, Evidence, Approval, StoredResult, ToolCall, Turn, Work, Grant):
         db.write(f'DELETE FROM "{table.__tablename__}" WHERE session_id = %(session)s', session=session.id)  # noqa: S608 - our own names
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)
@@ -142,8 +157,9 @@ def _take_message(db: Db, session: Session, principal: Principal, event: dict[st
         return decided
     if session.unread >= MAX_UNREAD:
         raise Conflict(f"{MAX_UNREAD} messages of session {session.id} wait to be read already; wait until it has gone on.")
-    stored = session.emit(db, "user.message", {"content": event["content"]}, queued=True)
-    session.note(principal, "message.received", stored.id)
+    person = speakers.hear(db, session, principal, event.get("on_behalf_of"))
+    stored = session.emit(db, "user.message", {"content": event["content"], **person}, queued=True)
+    session.note(principal, "message.received", stored.id, **person)
     if session.status == "idle":
         session.stream_positions = {}  # of the previous run
         session.run_again(db)
@@ -170,7 +186,8 @@ def _take_confirmation(db: Db, session: Session, principal: Principal, event: di
             f"{call.id} was not asked about: its permission was {call.permission!r}, and it is {call.status}.",
         )
     decision = Decision(**_decision(event))
-    return _stored(db, session, decide(db, session, principal, _meant(asked, decision), decision))
+    approval = _meant(asked, decision)
+    return _stored(db, session, approval, decide(db, session, principal, approval, decision))
 
 
 def _decision(event: dict[str, Any]) -> dict[str, Any]:
@@ -241,9 +258,9 @@ def _call(db: Db, session: Session, field: str, call_id: str) -> ToolCall:
     return call
 
 
-def _stored(db: Db, session: Session, event_id: str) -> Event:
+def _stored(db: Db, session: Session, approval: Approval, event_id: str) -> Event:
     fresh = [event for event in session.events if event.id == event_id]
     if fresh:
         return fresh[0]
-    [stored] = db.find(Event, "WHERE session_id = %(session)s AND id = %(id)s", session=session.id, id=event_id)
-    return stored
+    stored = db.first(Event, "WHERE session_id = %(session)s AND id = %(id)s", session=session.id, id=event_id)
+    return stored or confirmation.unsent(approval)

@@ -73,7 +73,7 @@ def _stop_call(db: Db, session: Session, principal: Principal, call: ToolCall) -
                 approval.close(db, session, principal, "cancelled", Decision("deny", deny_message="The run was ended."))
     if call.status == "unknown":
         call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
-    elif call.status in {"asked", "queued", "with_client"}:
+    elif call.status in {"asked", "queued", "held", "with_client"}:
         say = words.cancelled_asking if asks else words.cancelled
         call.settle(db, session, "cancelled", text(say()), is_error=True)
     elif call.status == "running" and call.cancel_requested_at is None:

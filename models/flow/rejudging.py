@@ -12,7 +12,7 @@ from typing import Any
 from jsonpointer import set_pointer
 
 from models.database.rows import Db
-from models.flow.grants import verdict_on
+from models.flow.grants import counting, verdict_on
 from models.policy.ruling import Ruling
 from models.pure.policy import Verdict
 from models.pure.policy.conditions import look_up, pointer
@@ -49,7 +49,7 @@ class Rejudged:
 
 def judge_again(db: Db, session: Session, rules: Ruling, call: ToolCall, places: Places) -> Rejudged | Unresolved:
     """The verdict on a call that was allowed: since then a rule may be new, a grant may be gone, a link may lead elsewhere."""
-    grants = [grant.rule for grant in Grant.standing(db, session, call.grants or ())]
+    grants = [grant.rule for grant in counting(db, session, rules, Grant.standing(db, session, call.grants or ()))]
     call_input = CallInput.of(db, call.id)
     written = verdict_on(rules, call, call_input, grants)
     paths = _paths(call_input.input, rules.path_arguments(call.name, grants)) if call.workdir else {}

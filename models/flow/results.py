@@ -6,7 +6,8 @@ from typing import Any
 from models.audit.principal import Principal, system
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.flow.grants import asking_of
+from models.flow import halts
+from models.flow.grants import asking_of, ruling
 from models.flow.next_step import carry_on
 from models.policy.ruling import Asking
 from models.pure import words
@@ -98,7 +99,7 @@ def expire_calls(workspace_id: str, session_id: str) -> int:
         session = Session.try_lock(db, session_id)
         if session is None:
             return 0
-        silent = [call for call in ToolCall.of_turn(db, session) if call.status == "with_client" and _is_over(session, call)]
+        silent = halts.silent(db, session, ToolCall.of_turn(db, session))
         for call in silent:
             session.note(system("sweep.expire_calls", workspace_id), "tool_call.expired", call.id)
             call.settle(db, session, "expired", text(words.client_silent(call.answer_seconds or 0)), is_error=True)
@@ -107,18 +108,17 @@ def expire_calls(workspace_id: str, session_id: str) -> int:
         return len(silent)
 
 
-def _is_over(session: Session, call: ToolCall) -> bool:
-    return call.answer_by is not None and call.answer_by <= session.now
-
-
 def _ask_back(db: Db, session: Session, call: ToolCall, question: dict[str, Any]) -> None:
     session.note(_actor(session), "tool_call.asked_back", call.id, attempt=call.attempt)
+    if session.on_ask == "deny":
+        call.settle(db, session, "cancelled", text(words.cannot_answer()), is_error=True)
+        return
     call.park(db, session, question)
     approval = Approval.ask(
         db,
         session,
         call,
-        _asking(db, call, words.asks_back(call.tool or call.name, call.server)),
+        _asking(db, session, call, words.asks_back(call.tool or call.name, call.server)),
         kind="question",
         questions=question["requests"],
     )
@@ -128,15 +128,20 @@ def _ask_back(db: Db, session: Session, call: ToolCall, question: dict[str, Any]
 def _ask_what_became(db: Db, session: Session, call: ToolCall, why: str) -> None:
     told = Attempt.told(db, call.id, call.attempt)
     call.become_unknown(db, session)
+    if session.on_ask == "deny":
+        call.settle(db, session, "done", text(words.outcome_unknown()), is_error=True)
+        return
     prompt = f"Attempt {call.attempt} of this call, by {call.worker}, never reported its end: {why}. What became of it?"
-    approval = Approval.ask(db, session, call, _asking(db, call, prompt), kind="unknown_outcome", attempt_told=told)
+    asking = _asking(db, session, call, prompt)
+    approval = Approval.ask(db, session, call, asking, kind="unknown_outcome", attempt_told=told)
     approval.put(db, session, _actor(session))
 
 
-def _asking(db: Db, call: ToolCall, prompt: str) -> Asking:
-    """Another question about a call; the schema says which of its arguments are secret."""
+def _asking(db: Db, session: Session, call: ToolCall, prompt: str) -> Asking:
+    """Another question about a call, for the same people; the schema says which of its arguments are secret."""
     schema = asking_of(call, CallInput.of(db, call.id)).input_schema
-    return Asking(prompt, settings().approval_seconds, input_schema=schema)
+    quorum = ruling(db, session).quorum(call.name).kept
+    return Asking(prompt, settings().approval_seconds, input_schema=schema, quorum=quorum)
 
 
 def _actor(session: Session) -> Principal:

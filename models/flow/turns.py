@@ -1,5 +1,6 @@
 """A turn's claim, checkpoint, retry and failure."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +20,7 @@ from models.session.session import NO_USAGE, Session
 from models.session.tool_call import text
 from models.session.turn import Turn
 from models.settings import settings
+from models.workspace.halt import is_halted
 
 Messages = list[dict[str, Any]]
 
@@ -41,9 +43,9 @@ _TOLD = 2_000
 
 
 def claim_turn(db: Db, session: Session, turn_id: str, worker: str) -> Turn | None:
-    """Take a queued turn that is due. None if it is not to be had: claimed, cancelled, not due, or gone."""
+    """Take a queued turn that is due. None if it is not to be had: claimed, cancelled, not due, halted, or gone."""
     turn = db.get(Turn, turn_id)
-    if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now:
+    if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now or is_halted(db):
         return None
     session.run_again(db)
     turn.claim(db, session, worker)
@@ -172,8 +174,8 @@ def history(db: Db, session_id: str) -> Messages:
 def _edit(db: Db, session_id: str, edited: dict[str, Any]) -> str:
     """An edited input as the model is told it: without secrets, which a person may have put there, and not at great length."""
     shown = db.value(_EDITED_AS_SHOWN, session=session_id, sha256=digest(edited))
-    said = spelled(shown or {})
-    return said if len(said) <= _TOLD else f"{said[:_TOLD]}... ({len(said) - _TOLD} more characters)"
+    whole = spelled(shown or {})
+    return whole if len(whole) <= _TOLD else f"{whole[:_TOLD]}... ({len(whole) - _TOLD} more characters)"
 
 
 def _acceptable(content: list[dict[str, Any]], *, spoiled: bool) -> list[dict[str, Any]]:
@@ -208,16 +210,21 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
     if proposal.problem is not None or proposal.asking is None:
         _refuse(db, session, turn, position, proposal, proposal.problem or words.unknown_tool(proposal.name))
         return
+    unasked = verdict.effect == "ask" and session.on_ask == "deny"
+    if unasked:
+        verdict = replace(verdict, effect="deny", rule=words.unasked(verdict.rule))
     theirs = proposal.kind == "custom" or (proposal.kind == "builtin" and session.self_hosted)
-    allowed = "with_client" if theirs else "queued"
-    status = {"allow": allowed, "ask": "asked", "deny": "denied"}[verdict.effect]
+    status = {"allow": "queued", "ask": "asked", "deny": "denied"}[verdict.effect]
+    if theirs and status == "queued":
+        status = "held" if is_halted(db) else "with_client"
     call = proposal.call(db, session, turn, position, verdict, status)
     if status == "denied":
-        call.born_settled(db, session, text(words.denied_by_policy(verdict.rule)))
+        message = words.cannot_approve() if unasked else words.denied_by_policy(verdict.rule)
+        call.born_settled(db, session, text(message))
         call.put(db, session)
         return
     approval = Approval.ask(db, session, call, proposal.asking) if status == "asked" else None
-    if not (call.kind == "custom" and approval):
+    if status != "held" and not (call.kind == "custom" and approval):
         call.announce(db, session, approval.told if approval else None)
     call.put(db, session)
     if approval:

@@ -13,6 +13,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Invalid, NotFound
+from models.people.delegation import Delegation
 from models.people.principal import PersonPrincipal, of_person
 from models.people.roles import Role
 from models.people.sign_in import SignIn
@@ -95,6 +96,7 @@ class Member(Base):
         if self.deactivated_at is None:
             self.deactivated_at = clock.now(db)
             self.end_ways_in(db, by=by)
+            Delegation.end_all(db, self.person_id, by=by)
             acts.record(db, by, "person.deactivated", self.person_id, {"role": self.role})
 
     def end_ways_in(self, db: Db, *, by: Principal) -> None:

@@ -1,6 +1,7 @@
 """Sign-ins: a person's session in a browser. The cookie holds a secret, and the row the secret's SHA-256."""
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -32,6 +33,12 @@ _SEEN = """
     )
 """
 _OPEN = "ended_at IS NULL AND idle_until > assent_now() AND expires_at > assent_now()"
+_STILL_OPEN = f"""
+    SELECT id FROM sign_in WHERE id = ANY(%(ids)s) AND {_OPEN} AND EXISTS (
+        SELECT FROM member WHERE member.workspace_id = sign_in.workspace_id AND member.person_id = sign_in.person_id
+            AND deactivated_at IS NULL
+    )
+"""  # noqa: S608 - our own names
 
 
 class SignIn(Base):
@@ -95,6 +102,11 @@ class SignIn(Base):
     def method_of(db: Db, sign_in_id: str) -> str:
         """Return how a person has signed in; empty for an unknown sign-in."""
         return str(db.value("SELECT method FROM sign_in WHERE id = %(id)s", id=sign_in_id) or "")
+
+    @classmethod
+    def still_open(cls, db: Db, sign_in_ids: Iterable[str]) -> set[str]:
+        """Return those of the workspace's sign-ins that are open now, of people who are still active."""
+        return {id_ for (id_,) in db.rows(_STILL_OPEN, ids=sorted(sign_in_ids))}
 
     @classmethod
     def end(cls, db: Db, person_id: str, sign_in_id: str, *, by: Principal) -> None:

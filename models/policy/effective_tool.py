@@ -1,7 +1,7 @@
 """The tools that an agent really has: what its body names, with what its MCP servers are known to have."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from models.pure.naming import OURS, full_name
@@ -25,7 +25,9 @@ class EffectiveTool:
     input_schema: dict[str, Any] | None
     """JSON Schema of an object; None for built-in tools."""
     approval: Mapping[str, Any]
-    """How people are asked: APPROVAL, or nothing."""
+    """How people are asked: the tool's own APPROVAL, or nothing."""
+    toolset_approval: Mapping[str, Any] = field(default_factory=dict)
+    """How people are asked: its toolset's APPROVAL, or nothing."""
     server: str | None = None
     """The agent's name for its MCP server."""
     address: str | None = None
@@ -48,10 +50,11 @@ def _tools_of(entry: Mapping[str, Any], listed: Mapping[str, Listed]) -> Iterato
         found = listed.get(entry["mcp_server_name"])
         yield from _served(entry, found) if found else ()
     else:
-        yield from (_tool(config, "builtin") for config in entry["configs"] if config["enabled"])
+        default = entry["default_config"].get("approval") or {}
+        yield from (_tool(config, "builtin", default) for config in entry["configs"] if config["enabled"])
 
 
-def _tool(entry: Mapping[str, Any], kind: Kind) -> EffectiveTool:
+def _tool(entry: Mapping[str, Any], kind: Kind, toolset_approval: Mapping[str, Any] | None = None) -> EffectiveTool:
     return EffectiveTool(
         name=entry["name"],
         kind=kind,
@@ -59,6 +62,7 @@ def _tool(entry: Mapping[str, Any], kind: Kind) -> EffectiveTool:
         description=entry.get("description"),
         input_schema=entry.get("input_schema"),
         approval=entry.get("approval") or {},
+        toolset_approval=toolset_approval or {},
         answer_seconds=entry.get("result_timeout_seconds"),
     )
 
@@ -67,8 +71,9 @@ def _served(toolset: Mapping[str, Any], listed: Listed) -> Iterator[EffectiveToo
     """The tools of an MCP server. Those that its toolset does not name are as its default has them."""
     server = toolset["mcp_server_name"]
     named = {config["name"]: config for config in toolset["configs"]}
+    default = toolset["default_config"]
     for entry in listed.tools:
-        config = named.get(entry["name"], toolset["default_config"])
+        config = named.get(entry["name"], default)
         if config["enabled"]:
             yield EffectiveTool(
                 name=full_name(server, entry["name"]),
@@ -76,7 +81,8 @@ def _served(toolset: Mapping[str, Any], listed: Listed) -> Iterator[EffectiveToo
                 policy=_policy(config),
                 description=entry["description"],
                 input_schema=entry["input_schema"],
-                approval=config.get("approval") or {},
+                approval={} if config is default else config.get("approval") or {},
+                toolset_approval=default.get("approval") or {},
                 server=server,
                 address=listed.address,
                 entry=entry,

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Literal
 
+from models.policy.approval_levels import approval_levels
 from models.policy.effective_tool import EffectiveTool, effective_tools
 from models.pure import git_writes, policy, prompting
 from models.pure.canonical import digest
@@ -25,10 +26,11 @@ from models.pure.naming import OURS
 from models.pure.policy import Effect, Policy, Rule, Rulebook, Verdict
 from models.pure.policy.globs import tool_glob
 from models.pure.policy.rules import FILE_PATHS
+from models.pure.quorum import Escalation, Quorum, combined
 from models.settings import settings
 from models.workspace.toolset import Listed
 
-OnTimeout = Literal["deny", "end_run", "allow"]
+OnTimeout = Literal["deny", "end_run", "escalate", "allow"]
 
 NOT_GIVEN = Verdict("deny", "not a tool of this agent")
 
@@ -49,6 +51,10 @@ class Asking:
     """Of the tool that they are asked about, as `Ruling.identity` has it."""
     annotations: dict[str, Any] | None = None
     """What the tool's own side says of what it does, for people to weigh: MCP's `readOnlyHint` and the like."""
+    quorum: dict[str, Any] | None = None
+    """Who must approve: `Quorum.kept`."""
+    escalation: dict[str, Any] | None = None
+    """With `on_timeout` escalate: `Escalation.kept`."""
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -68,6 +74,8 @@ class _Tool:
     prompt: str | None
     """The template of its own configuration."""
     timeouts: dict[str, Any]
+    quorum: Quorum
+    escalation: Escalation | None
 
     @property
     def is_free(self) -> bool:
@@ -93,6 +101,8 @@ class Ruling:
     ) -> None:
         over = [_read(agent.get("permission_policy"), "*", "agent"), _read(workspace.get("policy"), "*", "workspace")]
         approvals = [level.get("approval") or {} for level in (workspace, agent)]
+        self.four_eyes = any(level.get("four_eyes") for _, levels in approval_levels(agent, workspace) for level in levels)
+        """Whether calls of some tool need four eyes, also of tools that are not listed yet."""
         self._tools = {tool.name: _ready(tool, over, approvals, default) for tool in effective_tools(agent, listed)}
         self.git_doubt: str | None = None
         """Why no command of git is surely read; None if they are read as all others."""
@@ -168,7 +178,7 @@ class Ruling:
     def lets_on_timeout(self, tool: str, verdict: Verdict) -> bool:
         """True if a passed deadline allows a call with this verdict: the tool's own configuration says so, and no rule asks."""
         found = self._tools.get(tool)
-        configured = found is not None and found.timeouts.get("on_timeout") == "allow"
+        configured = found is not None and found.timeouts.get("on_timeout") == "allow" and not found.quorum.needs_people
         return configured and (verdict.effect == "allow" or (verdict.effect == "ask" and not verdict.rules))
 
     def asking(self, tool: str, shown: dict[str, Any], entry: Mapping[str, Any]) -> Asking:
@@ -185,7 +195,23 @@ class Ruling:
             input_schema=schema,
             annotations=entry.get("annotations") or None,
             identity=self.identity(tool, self_hosted=False),
+            **self.approvers(tool),
         )
+
+    def quorum(self, tool: str, level: int = 0) -> Quorum:
+        """Who must approve a call of the tool. `level`: how often its approval was escalated."""
+        configured = self._tools.get(tool)
+        if configured is None:
+            return Quorum()
+        steps = configured.escalation.quorums if configured.escalation else ()
+        return (configured.quorum, *steps)[min(level, len(steps))]
+
+    def approvers(self, tool: str) -> dict[str, Any]:
+        """The fields `quorum` and `escalation` of an `Asking` about the tool."""
+        configured = self._tools.get(tool)
+        if configured is None:
+            return {"quorum": None, "escalation": None}
+        return {"quorum": configured.quorum.kept, "escalation": configured.escalation.kept if configured.escalation else None}
 
 
 def _guards(tool: str, path: str) -> Verdict:
@@ -205,12 +231,13 @@ def _ready(tool: EffectiveTool, over: list[Policy | None], approvals: list[Mappi
     levels = (own, *over, declared)
     rules = tuple(rule for level in levels if level for rule in level.rules if tool_glob(rule.match.tool)(tool.name))
     default, words = _default(tool, own, [*over, declared], last)
-    said: dict[str, Any] = {}
-    for level in approvals:
+    timeouts: dict[str, Any] = {}
+    for level in (*approvals, tool.toolset_approval):
         # Only a tool's own configuration can have a deadline allow: it says so by name.
-        said |= {key: value for key, value in level.items() if value is not None and value != "allow"}
-    said |= {key: value for key, value in tool.approval.items() if value is not None}
-    return _Tool(rules, _identity(tool), tool.address, default, words, tool.approval.get("prompt"), said)
+        timeouts |= {key: value for key, value in level.items() if value is not None and value != "allow"}
+    timeouts |= {key: value for key, value in tool.approval.items() if value is not None}
+    quorum, escalation = combined([*approvals, tool.toolset_approval, tool.approval])
+    return _Tool(rules, _identity(tool), tool.address, default, words, tool.approval.get("prompt"), timeouts, quorum, escalation)
 
 
 def _identity(tool: EffectiveTool) -> str:

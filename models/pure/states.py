@@ -23,6 +23,7 @@ TURN = {
 TOOL_CALL = {
     "asked": "An approval is pending, before the call runs or as its tool asks back; left by a decision, grant, expiry or end.",
     "queued": "Allowed, for a worker to claim. The claim evaluates the policy again: asked if it now asks, done at once if cached.",
+    "held": "Allowed for the client to run while the workspace is halted; the end of the halt gives it to the client.",
     "with_client": "Allowed, for the client to run; left by its result, its deadline or a cancellation.",
     "running": "A worker holds the lease; the attempt row was committed before the effect.",
     "unknown": "The call began and its end was never reported; a person settles it.",
@@ -86,8 +87,9 @@ TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
         "cancelled": frozenset(),
     },
     "tool_call": {
-        "asked": frozenset({"queued", "with_client", "answered", "replaced", "denied", "expired", "cancelled"}),
+        "asked": frozenset({"queued", "held", "with_client", "answered", "replaced", "denied", "expired", "cancelled"}),
         "queued": frozenset({"running", "asked", "done", "cancelled", "refused"}),
+        "held": frozenset({"with_client", "cancelled"}),
         "with_client": frozenset({"done", "expired", "cancelled"}),
         "running": frozenset({"done", "asked", "queued", "unknown", "cancelled"}),
         "unknown": frozenset({"done", "queued", "cancelled"}),

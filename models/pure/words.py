@@ -20,6 +20,27 @@ def denied_by_policy(rule: str) -> str:
     return f"This tool call is not permitted here ({rule}). It was not run. Do not repeat it; take another way."
 
 
+def unasked(rule: str) -> str:
+    """The rule of a call that was denied because the session's client cannot approve."""
+    return f"{rule}; the session denies what would be asked (on_ask)"
+
+
+def cannot_approve() -> str:
+    """A rule asks, and the session says that its client cannot approve."""
+    return (
+        "This tool call needs a person's approval, and nobody can approve calls in this session. It was not run. "
+        "Do not repeat it; take another way, or end and say what needs approval."
+    )
+
+
+def cannot_answer() -> str:
+    """A tool asked back, and the session says that its client cannot answer."""
+    return (
+        "This tool call asked the user something before it could go on, and nobody can answer in this session. It was not carried "
+        "through. Do not repeat it; take another way, or end and say what is needed."
+    )
+
+
 def expired(seconds: float) -> str:
     """Nobody answered before the deadline."""
     return (

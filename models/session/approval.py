@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit.principal import Principal
@@ -13,14 +13,19 @@ from models.audit.text import Text
 from models.database import ids
 from models.database.rows import Db, Query, select
 from models.database.tables import Base
+from models.database.transactions import outbox
 from models.errors import Conflict
 from models.policy.ruling import Asking
 from models.pure import masking
 from models.pure.canonical import digest, spelled
+from models.pure.quorum import Quorum
+from models.session import confirmation
 from models.session.call_input import CallInput
 from models.session.decision import Decision
+from models.session.evidence import SHOWN_WITH_FILES, look_hint
 from models.session.session import Session
 from models.session.tool_call import ToolCall
+from models.session.vote import Vote
 
 _PENDING = "status = 'pending'"
 
@@ -66,8 +71,18 @@ class Approval(Base):
     """Of kind `unknown_outcome`: what is known of the attempt, `{"number", "worker", "started_at", "output"}`."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    deadline_from: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True), server_default=sa.func.now())
+    """When the present deadline began to run: halts that ended later move it."""
     on_timeout: Mapped[str] = mapped_column(default="deny")
-    """What the deadline does: `deny`, `end_run` or `allow`."""
+    """What the deadline does: `deny`, `end_run`, `escalate` or `allow`."""
+    quorum: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """Who must approve: `Quorum.kept`. Null: one person or API key."""
+    escalation: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """With `on_timeout` escalate: `Escalation.kept`."""
+    level: Mapped[int] = mapped_column(default=0, server_default="0")
+    """How often it was escalated."""
+    started_by: Mapped[list[str]] = mapped_column(ARRAY(sa.Text), server_default="{}")
+    """The session's `speakers` when it was asked: with four eyes they may not decide."""
     remind_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """When people are to be reminded; None once they were, or are not to be."""
     reminded_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
@@ -90,6 +105,7 @@ class Approval(Base):
         sa.Index("approval_to_remind", "remind_at", postgresql_where=sa.text(f"{_PENDING} AND remind_at IS NOT NULL")),
         sa.Index("approval_waiting_of_agent", "agent_id", "tool", postgresql_where=sa.text(f"{_PENDING} AND kind = 'tool_call'")),
         sa.Index("approval_inbox", "workspace_id", "created_at", "id"),
+        sa.Index("approval_queue", "workspace_id", "expires_at", "id", postgresql_where=sa.text(_PENDING)),
     )
 
     @classmethod
@@ -116,17 +132,37 @@ class Approval(Base):
             **told,
             created_at=session.now,
             expires_at=session.now + timedelta(seconds=asking.seconds),
+            deadline_from=session.now,
             on_timeout=asking.on_timeout,
+            quorum=asking.quorum,
+            escalation=asking.escalation,
+            level=0,
+            started_by=list(session.speakers),
             remind_at=session.now + timedelta(seconds=remind) if remind and remind < asking.seconds else None,
         )
 
-    def again(self, db: Db, session: Session, call: ToolCall) -> "Approval":
-        """The same question once more, with as much time and the same reminder."""
+    def again(self, db: Db, session: Session, call: ToolCall, quorum: Quorum) -> "Approval":
+        """The same question once more, with as much time and the same reminder. `quorum` holds as well as the one before."""
         seconds = (self.expires_at - self.created_at).total_seconds()
         at = self.remind_at or self.reminded_at
         remind = (at - self.created_at).total_seconds() if at else None
-        asking = Asking(self.prompt, seconds, self.on_timeout, remind, self.input_schema, annotations=self.annotations)  # type: ignore[arg-type]  # a column
+        asking = Asking(
+            self.prompt,
+            seconds,
+            self.on_timeout,  # type: ignore[arg-type]  # a column
+            remind,
+            self.input_schema,
+            annotations=self.annotations,
+            quorum=Quorum.of(self.quorum).and_also(quorum).kept,
+            escalation=self.escalation,
+        )
         return Approval.ask(db, session, call, asking)
+
+    def tighten(self, quorum: Quorum) -> None:
+        """Have a quorum hold as well, which was configured since it was asked."""
+        tightened = Quorum.of(self.quorum).and_also(quorum).kept
+        if tightened != self.quorum:
+            self.quorum = tightened
 
     @classmethod
     def of_call(cls, db: Db, call_id: str) -> list["Approval"]:
@@ -148,6 +184,11 @@ class Approval(Base):
         of = "WHERE session_id = %(session)s AND status = 'pending' ORDER BY created_at, id"
         return db.find(cls, of, session=session_id)
 
+    @classmethod
+    def mark(cls, db: Db) -> str:
+        """A text that changes when an approval of the workspace is added, or one of those that are due next is decided or moved."""
+        return str(db.value(_MARK))
+
     @property
     def told(self) -> dict[str, Any]:
         """What the call's event says of it."""
@@ -158,7 +199,25 @@ class Approval(Base):
             "input_sha256": self.input_sha256,
             "prompt": self.prompt,
             "rule": self.rule,
+            **self.demands,
+            "votes": [],
         } | ({"annotations": self.annotations} if self.annotations else {})
+
+    @property
+    def demands(self) -> dict[str, Any]:
+        """Who may decide, as events and answers say it."""
+        quorum = Quorum.of(self.quorum)
+        return {
+            "required_approvals": quorum.required,
+            "approvers": [list(one) for one in quorum.approvers],
+            "four_eyes": quorum.four_eyes,
+            "people_only": quorum.needs_people,
+            "started_by": [f"user:{person_id}" for person_id in self.started_by],
+        }
+
+    def standing(self, db: Db) -> dict[str, Any]:
+        """Who may decide, and the votes so far."""
+        return self.demands | {"votes": [vote.summary for vote in Vote.of(db, [self.id])[self.id]]}
 
     @property
     def masked(self) -> masking.Masked:
@@ -192,6 +251,10 @@ class Approval(Base):
         decided = masking.mask(json.loads(self.decided_input), self.input_schema).hidden if self.decided_input else ()
         return masking.Echoes([*self.masked.hidden, *decided])
 
+    def unedit(self) -> None:
+        """A person put the proposed input back."""
+        self.decided_input = self.decided_sha256 = self.decided_shown = None
+
     def edit(self, edited: dict[str, Any], shown: dict[str, Any]) -> None:
         """A person put another input in the place of the proposed one; `shown` has its secrets masked."""
         self.decided_input, self.decided_sha256, self.decided_shown = spelled(edited), digest(edited), shown
@@ -208,11 +271,12 @@ class Approval(Base):
                 f"seconds: the deadline is {self.expires_at.isoformat()}, which is later already.",
                 {"expires_at": self.expires_at.isoformat()},
             )
-        self.expires_at = until
+        self.expires_at, self.deadline_from = until, session.now
         session.emit(
             db,
             "approval.extended",
-            {"approval_id": self.id, "tool_use_id": self.tool_call_id, "by": str(principal)} | {"expires_at": until.isoformat()},
+            {"approval_id": self.id, "tool_use_id": self.tool_call_id, "by": str(principal)}
+            | {"expires_at": until.isoformat(), **self.standing(db)},
         )
         session.note(principal, "approval.extended", self.id, expires_at=until.isoformat())
 
@@ -224,6 +288,7 @@ class Approval(Base):
             "tool_use_id": self.tool_call_id,
             "tool": self.tool,
             "expires_at": self.expires_at.isoformat(),
+            **self.standing(db),
         }
         session.emit(db, "approval.reminded", told)
         session.note(principal, "approval.reminded", self.id)
@@ -231,6 +296,8 @@ class Approval(Base):
     def put(self, db: Db, session: Session, principal: Principal) -> None:
         """Insert it and say that it was asked: an event for who asks for approvals, and the audit."""
         db.insert(self)
+        if self.kind == "tool_call" and self.tool in SHOWN_WITH_FILES:
+            outbox(db).hints.append(look_hint(self.id, self.session_id, self.workspace_id))
         told = {"approval_id" if name == "id" else name: value for name, value in self.told.items()}
         session.emit(db, "approval.requested", told | {"tool_use_id": self.tool_call_id, "tool": self.tool})
         session.note(
@@ -250,17 +317,11 @@ class Approval(Base):
 
         `goes_on`: whether an allowed call runs as its event has it. If not, runners are told to drop it.
         """
-        result = decision.result or ("deny" if decision.outcome == "give_up" else "allow")
-        result = result if goes_on else "deny"
-        body: dict[str, Any] = {
-            "tool_use_id": self.tool_call_id,
-            "result": result,
-            "approval_id": self.id,
-            "decided_by": str(principal),
-        }
-        body |= {k: v for k, v in decision.said.items() if k not in {"result", "content", "respond"}}
         echoes = self.echoes if decision.deny_message else masking.Echoes(())
-        event_id = session.emit(db, "user.tool_confirmation", echoes.value(body)).id
+        event_id = ids.new("sevt")
+        if not (goes_on and confirmation.is_withheld(db, self, decision)):
+            body = confirmation.body(self, decision.said, str(principal), goes_on=goes_on)
+            session.emit(db, confirmation.CONFIRMATION, body, id=event_id)
         db.move(
             self,
             status,
@@ -278,8 +339,19 @@ class Approval(Base):
             "tool_use_id": self.tool_call_id,
             "status": status,
             "decided_by": str(principal),
+            **(self.standing(db) if self.quorum or principal.kind == "user" else self.demands | {"votes": []}),
         }
         session.emit(db, f"approval.{kind}", told)
         hashes = {"input_sha256": self.input_sha256} | ({"decided_sha256": self.decided_sha256} if self.decided_sha256 else {})
         session.note(principal, f"approval.{kind}", self.id, status=status, **hashes, **echoes.value(decision.noted))
         return event_id
+
+
+_MARK = """
+    SELECT concat(
+        (SELECT id FROM approval ORDER BY created_at DESC, id DESC LIMIT 1), ' ',
+        (SELECT bit_xor(hashtextextended(id || expires_at, 0)) FROM (
+            SELECT id, expires_at FROM approval WHERE status = 'pending' ORDER BY expires_at, id LIMIT 500
+        ) next)
+    )
+"""

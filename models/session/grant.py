@@ -50,6 +50,8 @@ class Grant(Base):
     covers: Mapped[str]
     """The same in words for people."""
     given_by: Mapped[str]
+    voters: Mapped[list[list[str]] | None] = mapped_column(JSONB(none_as_null=True))
+    """Who voted for it, each with the person whose right was used. Null: an API key gave it alone."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     max_uses: Mapped[int | None]
@@ -70,7 +72,16 @@ class Grant(Base):
     )
 
     @classmethod
-    def give(cls, db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision, identity: str) -> "Grant":
+    def give(
+        cls,
+        db: Db,
+        session: Session,
+        principal: Principal,
+        approval: Approval,
+        decision: Decision,
+        identity: str,
+        voters: list[list[str]] | None = None,
+    ) -> "Grant":
         """The grant that a decision asks for. Raises Invalid if its match is none, Conflict if there are too many."""
         rule = rule_for(approval, decision.match)
         always = decision.scope == "always"
@@ -92,6 +103,7 @@ class Grant(Base):
             match=policy.spelled_rule(rule)["match"],
             covers=policy.covers(rule),
             given_by=str(principal),
+            voters=voters,
             created_at=session.now,
             expires_at=session.now + timedelta(seconds=seconds) if seconds else None,
             max_uses=decision.max_uses,

@@ -93,6 +93,5 @@ class Proposal:
         if status == "queued":
             outbox(db).hints.append(call.hint)
         elif status == "with_client":
-            call.answer_by = call.until(session)
-            call.mark_session(db, session)
+            call.begin_with_client(db, session)
         return call

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit import acts
@@ -48,6 +48,12 @@ class Session(Base):
     metadata_: Mapped[dict[str, str]] = mapped_column("metadata", JSONB(none_as_null=True))
     max_turns: Mapped[int]
     chat_approvals: Mapped[bool] = mapped_column(default=False)
+    on_ask: Mapped[str] = mapped_column(default="inbox", server_default="inbox")
+    """What becomes of a call that a policy asks about: `inbox`, people are asked; `deny`, the call is denied at once."""
+    on_behalf_of: Mapped[str | None]
+    """The person for whom the session was created."""
+    speakers: Mapped[list[str]] = mapped_column(ARRAY(sa.Text), server_default="{}")
+    """The people who started the present run, or sent a message to it: with four eyes they may not decide its calls."""
     status: Mapped[str] = mapped_column(default="idle")
     stop_reason: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """The last `session.status_idle`'s."""
@@ -150,6 +156,8 @@ class Session(Base):
         self.unread += int(queued)
         self.updated_at = self.now
         outbox(db).sessions[self.id] = self.last_seq
+        if kind.startswith("approval."):
+            outbox(db).workspaces.add(self.workspace_id)
         return event
 
     def stream_behind(self, principal: Principal, seq: int) -> None:

@@ -24,6 +24,7 @@ from models.session.call_input import CallInput
 from models.session.call_result import CallResult
 from models.session.session import Session
 from models.settings import settings
+from models.workspace.halt import is_halted
 from models.workspace.toolset import OF_SESSION
 
 CACHED = "cache IS NOT NULL AND status = 'done'"
@@ -81,6 +82,8 @@ class ToolCall(Base):
     """How long its client may take for it."""
     answer_by: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """When it is given up on, since it is with the client."""
+    deadline_from: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When `answer_by` began to run: halts that ended later move it."""
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     held_back: Mapped[str | None]
@@ -95,6 +98,7 @@ class ToolCall(Base):
         sa.Index("tool_call_of_session", "session_id", "turn_id", "position"),
         sa.Index("tool_call_queued", "queue", "due_at", postgresql_where=sa.text("status = 'queued'")),
         sa.Index("tool_call_with_client", "answer_by", postgresql_where=sa.text(_WITH_CLIENT)),
+        sa.Index("tool_call_held", "workspace_id", postgresql_where=sa.text("status = 'held'")),
         sa.Index("tool_call_leased", "lease_until", postgresql_where=sa.text("status = 'running'")),
         sa.Index("tool_call_cached", "workspace_id", "input_sha256", "settled_at", postgresql_where=sa.text(CACHED)),
     )
@@ -143,16 +147,26 @@ class ToolCall(Base):
         session.emit(db, kind, body | ({"approval": approval} if approval else {}), id=self.id)
 
     def release(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changes: Any) -> None:
-        """Send an allowed call to the workers' queue, or to the client. `changes` are columns; `shown` is as for `announce`."""
+        """Send an allowed call to the workers' queue, or to the client. `changes` are columns; `shown` is as for `announce`.
+
+        While the workspace is halted, a client's call is held.
+        """
+        if self.kind in OF_CLIENT and is_halted(db):
+            db.move(self, "held", **changes)
+            return
         if self.kind in OF_CLIENT:
-            db.move(self, "with_client", answer_by=self.until(session), **changes)
-            self.mark_session(db, session)
-            self.announce(db, session, shown=shown)
+            self.deliver(db, session, shown, **changes)
             return
         if self.status == "running":
             self.end_attempt(db, session, "lost")
         db.move(self, "queued", due_at=session.now, hinted_at=session.now, lease_until=None, **changes)
         outbox(db).hints.append(self.hint)
+
+    def deliver(self, db: Db, session: Session, shown: dict[str, Any] | None = None, **changes: Any) -> None:
+        """Send the call to the client, whose time begins now. The parameters are those of `release`."""
+        db.move(self, "with_client", answer_by=self.until(session), deadline_from=session.now, **changes)
+        self.mark_session(db, session)
+        self.announce(db, session, shown=shown)
 
     def ask_again(self, db: Db, rule: str) -> None:
         """Require a person: the earlier permission holds no longer, and `rule` says why."""
@@ -175,16 +189,21 @@ class ToolCall(Base):
             id=ids.new("sevt"),
             input_sha256=digest(edited),
             permission="allow",
-            status="with_client",
-            answer_by=self.until(session),
+            status="held",
             due_at=session.now,
             created_at=session.now,
             **{name: getattr(self, name) for name in _OF_TWINS},
         )
         twin.put_input(db, input=edited, proposed_input=proposed, shown_input=shown, secrets=secrets or None)
-        twin.announce(db, session)
+        if not is_halted(db):
+            twin.begin_with_client(db, session)
+            twin.announce(db, session)
         twin.put(db, session)
-        twin.mark_session(db, session)
+
+    def begin_with_client(self, db: Db, session: Session) -> None:
+        """Send a call that is not inserted yet to the client at once."""
+        self.status, self.answer_by, self.deadline_from = "with_client", self.until(session), session.now
+        self.mark_session(db, session)
 
     def claim(self, db: Db, session: Session, worker: str, *, idempotent: bool) -> None:
         """Take the lease and commit the attempt's row before the effect. `idempotent`: whether the tool still is."""

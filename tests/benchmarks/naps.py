@@ -2,7 +2,7 @@
 
 import time
 
-from workers.tools.python.toolset import Toolset
+from assent import Toolset
 
 naps = Toolset("naps")
 

@@ -23,6 +23,8 @@ WRITES = {
     "release_waiting": "a grant lets calls go that waited",
     "swept": "a sweep has done with a grant",
     "remind_due": "people are reminded",
+    "resume": "a session goes on after a halt",
+    "settled": "every deadline is moved by a halt",
     "seal": "what the audit's chains have grown by is sealed",
     "forget_answers": "answers that are too old for any retry are deleted",
     "receive": "a client's events are stored",

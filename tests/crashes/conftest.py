@@ -92,7 +92,7 @@ def worker_env(
         "ASSENT_BACKOFF_SECONDS": "0.02",
         "ASSENT_MODEL_ATTEMPTS": "2",
         "ASSENT_HEARTBEAT_SECONDS": "0.5",
-        "ASSENT_MCP_HTTP": "true",
+        "ASSENT_ALLOWED_PRIVATE_HOSTS": "127.0.0.1 localhost",
         "ASSENT_TOOLSETS": TOOLSET,
         "ASSENT_TEST_EFFECTS": str(crash_folder / "effects"),
         "ASSENT_TEST_CRASHES": str(crash_folder / "armed"),

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from workers.tools.python.toolset import Context, Toolset
+from assent import Context, Toolset
 
 How = Literal["well", "wait before", "wait after", "segfault", "killed", "until told", "stubborn"]
 """What a call does beside its effect.

@@ -170,6 +170,7 @@ def sweep_here() -> None:
     sweeps.expire_calls()
     sweeps.remind_approvers()
     sweeps.release_granted()
+    sweeps.end_halts()
     sweeps.dispatch()
 
 

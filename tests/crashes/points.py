@@ -62,14 +62,35 @@ def _loaded(model: str, provider_for: Callable[[str], Any] = providers.provider_
 for _verb in ("claim_turn", "checkpoint", "fail_turn", "finish_call", "lose_call", "expire_due", "receive"):
     setattr(flow, _verb, name(_verb)(getattr(flow, _verb)))
 flow.claim_call = _claimed
-for _verb in ("rescue_turn", "rescue_call", "expire_calls", "release_waiting", "swept", "remind_due", "offer_work"):
+for _verb in (
+    "rescue_turn",
+    "rescue_call",
+    "expire_calls",
+    "release_waiting",
+    "swept",
+    "remind_due",
+    "resume",
+    "settled",
+    "offer_work",
+):
     setattr(flow, _verb, name(_verb)(getattr(flow, _verb)))
 for _verb in ("renew", "look"):
     setattr(lease, _verb, name(READS)(getattr(lease, _verb)))
 # The last thing that a writing request does in its transaction; verbs within it have names of their own, which end here.
 Slip.keep = name("answer")(Slip.keep)  # type: ignore[method-assign]
 Attempt.say = staticmethod(name("tell")(Attempt.say))  # type: ignore[method-assign]
-for _verb in ("queues", "lapsed", "overdue_approvals", "unanswered_calls", "approvals_to_remind", "new_grants", "waiting_for"):
+for _verb in (
+    "queues",
+    "lapsed",
+    "overdue_approvals",
+    "unanswered_calls",
+    "approvals_to_remind",
+    "new_grants",
+    "waiting_for",
+    "held_calls",
+    "ended_halts",
+    "stopped_by",
+):
     setattr(due, _verb, name(READS)(getattr(due, _verb)))
 due.hints = _hints
 due.forget_answers = name("forget_answers")(due.forget_answers)

@@ -8,9 +8,12 @@ from crashes.journey import EFFECT, Journey, approval_seconds, send_task
 from rows.stage import say
 
 from models.database import transactions
+from models.database.transactions import transaction
 from models.errors import Invalid
+from models.session.approval import Approval
+from models.workspace.halt import Halt
 
-SWEEPS = ("rescue", "expire_approvals", "expire_calls", "remind_approvers", "release_granted", "dispatch")
+SWEEPS = ("rescue", "expire_approvals", "expire_calls", "remind_approvers", "release_granted", "end_halts", "dispatch")
 
 
 @pytest.mark.parametrize("boundary", of("dispatch_turns"))
@@ -130,6 +133,23 @@ def test_a_reminder_may_die_too(journey: Journey, boundary: str) -> None:
     journey.decide(result="allow")
     seen = journey.until_idle()
     assert len(seen.of("approval.reminded")) == 1
+
+
+@pytest.mark.parametrize("boundary", [*of("resume"), *of("settled")])
+def test_an_end_of_a_halt_may_die_too(journey: Journey, boundary: str) -> None:
+    """R22: the deadline moves once, by the whole halt, and the held call reaches its client once."""
+    journey.begin(bash="always_ask", custom=("lookup",)).say(EFFECT, 'call lookup {"n": 1}', "then", "say Done.")
+    approval = journey.until_asked()
+    before = approval.expires_at
+    with transaction(journey.stage.workspace_id) as db:
+        halt = Halt.start(db, journey.stage.principal, None)
+    journey.clock.advance(100)
+    with transaction(journey.stage.workspace_id) as db:
+        ended = Halt.end(db, journey.stage.principal)
+    assert ended
+    crash_in_sweep(journey, boundary)
+    journey.until(lambda _seen: journey.stage.get(Halt, halt.id).settled_at is not None)
+    assert journey.stage.get(Approval, approval.id).expires_at - before == ended.length
 
 
 def crash_in_sweep(journey: Journey, boundary: str) -> None:

@@ -1,13 +1,12 @@
 """The API in a process of its own, a workspace per test, and hands on both sides of it."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from anthropic import Anthropic
-from doors.browser import Inbox, chromium
+from doors.browser import chromium
 from doors.served import Caller, key
-from doors.waiting import approval_of, asked
+from doors.waiting import asked
 from playwright.sync_api import Browser
 from rows.stage import Stage
 
@@ -46,27 +45,3 @@ def browser() -> Iterator[Browser]:
     """Chromium; for a module, as nothing else can have an event loop meanwhile."""
     with chromium() as found:
         yield found
-
-
-@pytest.fixture
-def inbox(browser: Browser, api: str) -> Iterator[Inbox]:
-    """The page, in a window of its own, with nobody signed in. Nothing may go wrong in it."""
-    with browser.new_context() as window:
-        found = Inbox(window.new_page(), api)
-        yield found
-        assert found.faults == []
-
-
-@pytest.fixture
-def person(inbox: Inbox, caller: Caller) -> Inbox:
-    """The same, with somebody signed in who may do everything."""
-    inbox.enter(caller.headers["x-api-key"])
-    return inbox
-
-
-@pytest.fixture
-def shown(person: Inbox, caller: Caller, waiting: ToolCall) -> dict[str, Any]:
-    """The approval of the call that waits, open on the page."""
-    approval = approval_of(caller, waiting)
-    person.open(approval["id"])
-    return approval

@@ -23,19 +23,18 @@ from models.workspace.idempotency import Answer
 HOUSE = Path(__file__).parents[2]
 
 MODEL = "claude-opus-5-5"
-SCRIPTS = {f"/inbox/{script.name}" for script in (HOUSE / "api/inbox").glob("*.js")}
 PARTS = {f"/docs/{name}" for name in ("docs.js", "swagger-ui-bundle.js", "swagger-ui.css")}
 """The files of the page `/docs`."""
-KEYLESS = {"/", "/healthz", "/readyz", "/openapi.json", "/docs", "/inbox"} | SCRIPTS | PARTS
+KEYLESS = {"/", "/healthz", "/readyz", "/openapi.json", "/docs"} | PARTS
 """Routes without a key: they tell of no workspace."""
 FIRST, RETRY = ({"x-stainless-retry-count": tried} for tried in "01")
 """Headers of an SDK's tries."""
 
 
 @contextmanager
-def served(log: Path, **env: str) -> Iterator[str]:
-    """The API's address, once it answers."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+def served(log: Path, port: int = 0, **env: str) -> Iterator[str]:
+    """The API's address, once it answers. `port`: 0 for any that is free."""
+    with socket.create_server(("127.0.0.1", port)) as taken:
         port = taken.getsockname()[1]
     command = [sys.executable, "-m", "gunicorn", "api:create_app()", "--config", "python:api.serving"]
     command += ["--bind", f"127.0.0.1:{port}", "--graceful-timeout", "1", "--no-control-socket"]

@@ -54,7 +54,7 @@ def test_an_address_that_cannot_be_is_refused(caller: Caller, said: str, words: 
 
 def test_plain_http_is_for_who_said_so(stage: Stage, database_urls: object, redis_url: str, tmp_path: Path) -> None:
     plain = {"type": "url", "name": "local", "url": "http://127.0.0.1:8080/mcp"}
-    with served(tmp_path / "log", ASSENT_MCP_HTTP="true") as at, Caller(at, key(stage)) as caller:
+    with served(tmp_path / "log", ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost") as at, Caller(at, key(stage)) as caller:
         assert caller.agent(mcp_servers=[plain])["mcp_servers"] == [plain]
         bad(caller.post("/v1/agents", json=BASE | url("http://me:secret@example.org")), 400, "mcp_servers.1.url: ", "no password")
 

@@ -67,10 +67,10 @@ def test_to_others_it_is_as_one_that_does_not_exist(api: str, stage: Stage, limi
         plain = stranger.agent()
         override = {"type": "agent_with_overrides", "id": plain["id"], "mcp_servers": SERVERS, "tools": TOOLS}
         asked = {"agent": override, "environment_id": stranger.environment_id()}
-        bad(stranger.post("/v1/sessions", json=asked), 400, "assent:orders is not known here")
+        bad(stranger.post("/v1/sessions", json=asked), 400, "assent:orders is unknown here")
         session = stranger.session(plain)
         changed = {"agent": {"mcp_servers": SERVERS, "tools": TOOLS}}
-        bad(stranger.post(f"/v1/sessions/{session['id']}", json=changed), 400, "assent:orders is not known here")
+        bad(stranger.post(f"/v1/sessions/{session['id']}", json=changed), 400, "assent:orders is unknown here")
         good(agent(stranger, "other"))
 
 

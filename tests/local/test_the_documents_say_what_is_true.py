@@ -154,14 +154,15 @@ def test_each_json_is_taken_by_its_reader(snippet: Snippet, tmp_path: Path, monk
 
 @pytest.mark.parametrize("snippet", TOOLSETS, ids=str)
 def test_each_toolset_is_declared_as_the_example_s(snippet: Snippet) -> None:
-    from workers.toolsets import orders
+    from examples import orders
+    from workers.tools.python.runner.tools import RunnableTool
 
     names: dict[str, Any] = {"__name__": "documents"}
     exec(snippet.text, names)
-    shown, real = (each.tools["refund"] for each in (names["orders"], orders.orders))
+    shown, real = (RunnableTool("orders", each.tools["refund"]).entry for each in (names["orders"], orders.orders))
     for name in ("effect", "idempotent", "policy", "prompt"):
-        assert getattr(shown, name) == getattr(real, name)
-    assert shown.input_schema["properties"].keys() <= real.input_schema["properties"].keys()
+        assert shown[name] == real[name]
+    assert shown["input_schema"]["properties"].keys() <= real["input_schema"]["properties"].keys()
 
 
 @pytest.mark.parametrize(("page", "match"), inline(r"assent ([a-z].*)"), ids=lambda value: getattr(value, "string", value))

@@ -157,7 +157,7 @@ def test_a_server_that_does_not_answer_is_unreachable(liar: Liar, set_environmen
 
 
 def test_an_address_shows_no_secret(liar: Liar, set_environment: Callable[..., None]) -> None:
-    set_environment(ASSENT_MCP_HTTP="true")
+    set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost")
     for method in ("server/discover", "initialize"):
         liar.answers[method] = lambda request: request.plain(401)
     url = f"{liar.url}?key=hunter2"

@@ -69,7 +69,7 @@ def test_a_listener_hears_that_tools_changed(caller: Caller) -> None:
 
 
 def test_a_listener_hears_the_url_that_a_client_named(modern: Caller, set_environment: Callable[..., None]) -> None:
-    set_environment(ASSENT_MCP_HTTP="true")
+    set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost")
     heard: list[str] = []
     url = str(modern.server.url)
     wait_for(lambda: Caller(Server(url, url), heard.append).call("grow") and url in heard)

@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from mcp_servers.conftest import Caller, text
 from mcp_servers.lying import Liar, Request
 
-from models.settings import settings
 from workers.guarded_http import GuardedTransport, Refused, check_url, is_public
 from workers.tools.mcp.calling import Unreachable
 from workers.tools.mcp.listing import listing
@@ -84,20 +83,6 @@ def test_one_public_address_does_not_excuse_another(liar: Liar, monkeypatch: pyt
     assert "an address that is not public" in why_not(f"https://two.example:{liar.port}/mcp")
 
 
-def test_a_second_answer_of_the_name_server_changes_nothing(liar: Liar, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DNS rebinding: the name is public when it is checked, and private from then on."""
-    answers = iter(["192.88.98.1"])
-
-    def rebind(host: str, port: int, *_: object, **__: object) -> list[object]:
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers, "127.0.0.1"), port))]
-
-    monkeypatch.setattr(socket, "getaddrinfo", rebind)
-    monkeypatch.setenv("ASSENT_MCP_CONNECT_SECONDS", "0.2")
-    settings.cache_clear()
-    why_not(f"https://rebinding.example:{liar.port}/mcp")
-    assert liar.heard == []
-
-
 def test_a_connection_serves_one_host() -> None:
     """The pool knows addresses, and another host's certificate would not be checked."""
 
@@ -112,7 +97,7 @@ def test_a_connection_serves_one_host() -> None:
 
 
 def test_it_follows_no_redirect(liar: Liar, set_environment: Callable[..., None]) -> None:
-    set_environment(ASSENT_MCP_HTTP="true")
+    set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost")
     liar.on_call(lambda request: request.plain(307, location="/elsewhere"))
     result = Caller(client(liar.url)).call("act")
     assert result.is_error
@@ -129,13 +114,13 @@ def test_it_takes_no_proxy_and_no_password_from_the_environment(
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
-    set_environment(ASSENT_MCP_HTTP="true")
+    set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost")
     assert [entry["name"] for entry in listing(client(liar.url))] == ["act"]
     assert all("authorization" not in {name.lower() for name in headers} for *_, headers in liar.heard)
 
 
 def test_it_takes_no_compressed_answer(liar: Liar, set_environment: Callable[..., None]) -> None:
-    set_environment(ASSENT_MCP_HTTP="true")
+    set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost")
 
     def bomb(request: Request) -> None:
         request.plain(200, b"\x1f\x8b", content_type="application/json", content_encoding="gzip")
@@ -182,7 +167,7 @@ def test_tls_is_for_the_name_though_the_connection_is_to_an_address(
     is_good: bool,
 ) -> None:
     with Liar(context=certificate(name)) as liar:
-        set_environment(ASSENT_MCP_HTTP="true", SSL_CERT_FILE=tmp_path / "cert.pem")
+        set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost", SSL_CERT_FILE=tmp_path / "cert.pem")
         url = f"https://localhost:{liar.port}/mcp"
         if is_good:
             assert [entry["name"] for entry in listing(client(url))] == ["act"]
@@ -191,10 +176,29 @@ def test_tls_is_for_the_name_though_the_connection_is_to_an_address(
             assert liar.heard == []
 
 
+def test_a_second_answer_of_the_name_server_changes_nothing(
+    certificate: Callable[[str], ssl.SSLContext],
+    set_environment: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """DNS rebinding: the name is public when it is checked, and private from then on."""
+    answers = iter(["192.88.98.1"])
+
+    def rebind(_host: str, port: int, *_: object, **__: object) -> list[object]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers, "127.0.0.1"), port))]
+
+    with Liar(context=certificate("rebinding.example")) as liar:
+        set_environment(ASSENT_MCP_CONNECT_SECONDS="0.5", SSL_CERT_FILE=tmp_path / "cert.pem")
+        monkeypatch.setattr(socket, "getaddrinfo", rebind)
+        why_not(f"https://rebinding.example:{liar.port}/mcp")
+        assert liar.heard == []
+
+
 def test_a_certificate_of_nobody_is_not_good(
     certificate: Callable[[str], ssl.SSLContext], set_environment: Callable[..., None]
 ) -> None:
-    set_environment(ASSENT_MCP_HTTP="true")
+    set_environment(ASSENT_ALLOWED_PRIVATE_HOSTS="127.0.0.1 localhost")
     with Liar(context=certificate("localhost")) as liar:
         result = Caller(client(f"https://localhost:{liar.port}/mcp")).call("act")
     assert "the certificate is not valid (self-signed certificate)" in text(result)

@@ -145,7 +145,7 @@ def test_every_write_comes_after_the_lock_of_its_session(stage: Stage, hasty: No
             (late if id(connection) in locked else early).append(statement)
 
     def exchanging(connection: Connection, statements: Sequence[Statement]) -> list[Any]:
-        for statement, _ in statements if connection.info.user == "assent_app" else ():
+        for statement in (each.sql for each in statements) if connection.info.user == "assent_app" else ():
             executing(connection, statement)
         return exchange(connection, statements)
 

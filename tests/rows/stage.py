@@ -87,6 +87,8 @@ class Stage:
         agent_policy: dict[str, Any] | None = None,
         agent_approval: dict[str, Any] | None = None,
         chat_approvals: bool = False,
+        on_ask: str = "inbox",
+        on_behalf_of: str | None = None,
         of_agent: str | None = None,
         policy_from: str = "tool",
         servers: dict[str, str] | None = None,
@@ -139,6 +141,8 @@ class Stage:
                 metadata={},
                 max_turns=max_turns,
                 chat_approvals=chat_approvals,
+                on_ask=on_ask,
+                on_behalf_of=on_behalf_of,
             )
             return session.id
 

@@ -78,7 +78,9 @@ def test_a_passed_deadline_never_allows_what_fits_its_tool_no_more(stage: Stage,
     toolset.announce({"orders": [entry("refund")]})
     session = stage.session(servers={"shop": "assent:orders"})
     said = {"timeout_seconds": 60, "on_timeout": "allow"}
-    stage.change_agent(session, lambda agent: agent["tools"][-1]["default_config"].update(approval=said))
+    ask = {"permission_policy": {"type": "always_ask"}, "policy_from": "default"}
+    config = {"name": "refund", "enabled": True, **ask, "approval": said}
+    stage.change_agent(session, lambda agent: agent["tools"][-1].update(configs=[config]))
     stage.message(session)
     [found] = stage.reply(session, call("mcp__shop__refund", n=1))
     clock.advance(61)

@@ -4,6 +4,7 @@ import asyncio
 import enum
 import json
 import logging
+import re
 import threading
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -15,11 +16,13 @@ import pytest
 from looking import text
 from pydantic import BaseModel, Field
 
+from assent import Cache, Context, Document, Image, ToolError, Toolset
 from models.pure.fitting import misfit
 from models.pure.masking import mask
 from workers.tools import registry
-from workers.tools.python import running
-from workers.tools.python.toolset import TRIES, Cache, Context, Document, Image, ToolError, Toolset
+from workers.tools.kinds import Tool, ToolResult
+from workers.tools.python import checking, child, running
+from workers.tools.python.runner.tools import TRIES, RunnableTool
 
 
 class Colour(enum.Enum):
@@ -47,13 +50,23 @@ def shop():
 
 @pytest.fixture
 def declared(shop):
-    """Declares a function as a tool that reads, and gives the tool."""
+    """Declares a function as a tool that reads, and gives the tool, whose calls run in this process."""
 
     def declare(function, **options):
         assert shop.tool(**{"effect": "read", **options})(function) is function
-        return shop.tools[function.__name__]
+        return in_this_process(RunnableTool(shop.name, shop.tools[function.__name__]))
 
     return declare
+
+
+def in_this_process(runnable):
+    """A listed tool as the worker has it, without a process of its own."""
+    assert checking.fault(runnable.entry) is None
+
+    def run(context, fields):
+        return ToolResult(**runnable.run(child._call_of(context), fields, context.cancelled))
+
+    return Tool.of_entry(runnable.entry, run)
 
 
 def test_its_signature_is_its_schema(declared):
@@ -278,14 +291,14 @@ def test_images_and_documents_are_blocks_of_their_own(declared, context):
 
 
 @pytest.mark.parametrize("value", [b"bytes", object(), {"a": object()}, {"a": b"\xff"}])
-def test_what_cannot_be_told_is_an_error_that_says_that_it_ran(declared, context, value):
+def test_a_value_without_json_is_an_error_that_says_that_the_function_ran(declared, context, value):
     def give() -> Any:
         "Give."
         return value
 
     result = declared(give).run(context(), {})
     assert result.is_error
-    assert "it ran to its end, but what it returned" in text(result)
+    assert "it ran to its end, but its return value" in text(result)
 
 
 def test_a_tool_error_is_told_in_its_words(declared, context):
@@ -309,7 +322,7 @@ def test_masked_parameters_are_shown_to_nobody(declared):
 @pytest.fixture
 def flaky(declared, monkeypatch):
     """A tool that fails with the given errors, one by one, then succeeds; and the ids of its calls."""
-    monkeypatch.setattr("workers.tools.python.toolset._WAIT_SECONDS", 0.001)
+    monkeypatch.setattr("workers.tools.python.runner.tools.WAIT_SECONDS", 0.001)
 
     def make(*errors, retry_on=(ConnectionError,)):
         ids, left = [], list(errors)
@@ -370,7 +383,7 @@ def test_what_reads_is_idempotent_unless_it_says_otherwise(shop):
 
         plain.__name__ = name
         shop.tool(**options)(plain)
-    assert [tool.idempotent for tool in shop.tools.values()] == [True, False, False]
+    assert [declaration.idempotent for declaration in shop.tools.values()] == [True, False, False]
 
 
 def test_all_that_is_declared_is_described_and_read_back(declared):
@@ -476,44 +489,68 @@ WRONG = {"effect": "deny"}
 @pytest.mark.parametrize(
     ("function", "options", "says"),
     [
+        (lambda: None, {}, "its name cannot be a tool's"),
+        (good, {"effect": "delete"}, "good: unknown effect 'delete'; use 'read' or 'write'"),
+        (good, {"seconds": 0}, "good: seconds is 0; use a number above 0"),
+        (good, {"seconds": float("nan")}, "good: seconds is nan; use a number above 0"),
+        (good, {"cache": 60}, r"good: cache is no Cache; write Cache\(seconds\)"),
+        (good, {"effect": "write", "cache": Cache(60)}, "good: cache hides that .* leave it out"),
+        (good, {"effect": "write", "retry_on": (OSError,)}, "good: retry_on calls the function again; write idempotent=True"),
+        (good, {"retry_on": [OSError]}, "good: retry_on must be a tuple of exceptions"),
+        (good, {"retry_on": (KeyboardInterrupt,)}, "good: retry_on must be a tuple of exceptions"),
+        (good, {"masked": "a"}, "good: masked is a text; write a tuple"),
+        (good, {"queue": "no such"}, "good: queue 'no such': use up to 64"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None) or "-".join(value if isinstance(value, dict) else ()) or "",
+)
+def test_a_wrong_declaration_is_refused_where_it_stands_with_a_remedy(shop, function, options, says):
+    with pytest.raises(ValueError, match=says):
+        shop.tool(**{"effect": "read", **options})(function)
+    assert shop.tools == {}
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "says"),
+    [
         (later, {}, "later: is async; write it with plain def"),
         (many, {}, "many, parameter a: a model cannot fill .*; name each parameter"),
         (named, {}, "named, parameter a: a model cannot fill"),
         (untyped, {}, "untyped, parameter a: has no type; annotate it, as in a: str"),
         (positional, {}, "positional, parameter a: is positional-only.*; remove the /"),
-        (unspeakable, {}, "unspeakable, parameter a: its type cannot be said in JSON Schema.*; take plain types"),
-        (unknown, {}, "unknown: its annotations name 'Nowhere'.*; import it there"),
+        (unspeakable, {}, "unspeakable, parameter a: its type has no JSON Schema.*; use plain types"),
+        (unknown, {}, "unknown: its annotations name 'Nowhere'.*; import the name there"),
         (in_field, {}, "in_field, parameter a: Field is its default; write a: Annotated"),
-        (looking_round, {}, r"looking_round: the pattern '\(\?=a\)b' has look-around.*; write it without"),
         (generator, {}, "generator: is a generator; return a list"),
-        (silent, {}, "silent: has no docstring; say in it what the tool does"),
+        (silent, {}, "silent: has no docstring; describe the tool in one"),
         (misdocumented, {}, "misdocumented: its docstring's Args names 'b', which is none of its parameters; they are: a"),
         (raw, {}, "raw: a model cannot read bytes; return an Image or a Document"),
-        (Point, {}, "Point: is no plain function; decorate one made by def"),
-        (lambda: None, {}, "has no docstring"),
-        (good, {"effect": "delete"}, "good: effect 'delete' is none; use 'read' or 'write'"),
-        (good, {"seconds": 0}, "good: seconds is 0; use a number above 0"),
-        (good, {"seconds": float("nan")}, "good: seconds is nan; use a number above 0"),
-        (good, {"cache": 60}, r"good: cache is no Cache; write Cache\(seconds\)"),
-        (good, {"effect": "write", "cache": Cache(60)}, "good: cache: a kept result .* leave it out"),
-        (good, {"effect": "write", "retry_on": (OSError,)}, "good: retry_on calls the function again, so say idempotent=True"),
-        (good, {"retry_on": [OSError]}, "good: retry_on must be a tuple of exceptions"),
-        (good, {"retry_on": (KeyboardInterrupt,)}, "good: retry_on must be a tuple of exceptions"),
+        (Point, {}, "Point: is no plain function; decorate a function made by def"),
         (good, {"masked": ("b",)}, "good: masked names 'b', which is none of its parameters; they are: a"),
-        (good, {"masked": "a"}, "good: masked is a text; write a tuple"),
         (good, {"prompt": "Do {b.c}"}, "good: prompt names 'b', which is none of its parameters"),
-        (good, {"queue": "no such"}, "good: queue 'no such': use up to 64"),
-        (good, {"policy": "always"}, "good: policy: type: unknown policy 'always'; use always_allow"),
-        (good, {"policy": {"type": "rules", "default": "ask", "rules": [WRONG]}}, "good: policy: rules.0.match: must be"),
-        (good, {"policy": {"type": "rules", "default": "ask", "rules": [RULE]}}, "good: policy names 'b', which is none"),
-        (good, {"policy": {"type": "rules", "default": "ask", "rules": [OTHER]}}, "good: policy: a rule is about 'bash'; match"),
     ],
     ids=lambda value: getattr(value, "__name__", None) or "-".join(value if isinstance(value, dict) else ()) or "",
 )
-def test_a_wrong_declaration_is_refused_with_a_remedy(shop, function, options, says):
+def test_a_signature_that_no_model_can_fill_is_refused_at_the_listing(shop, function, options, says):
+    shop.tool(effect="read", **options)(function)
     with pytest.raises((ValueError, TypeError), match=says):
-        shop.tool(**{"effect": "read", **options})(function)
-    assert shop.tools == {}
+        RunnableTool(shop.name, next(iter(shop.tools.values())))
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "says"),
+    [
+        (looking_round, {}, r"the pattern '\(\?=a\)b' has look-around.*; write it without"),
+        (good, {"policy": "always"}, "policy: type: unknown policy 'always'; use always_allow"),
+        (good, {"policy": {"type": "rules", "default": "ask", "rules": [WRONG]}}, "policy: rules.0.match: must be"),
+        (good, {"policy": {"type": "rules", "default": "ask", "rules": [RULE]}}, "policy names 'b', which is none"),
+        (good, {"policy": {"type": "rules", "default": "ask", "rules": [OTHER]}}, "policy: a rule is about 'bash'; match"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None) or "-".join(value if isinstance(value, dict) else ()) or "",
+)
+def test_a_policy_and_a_pattern_are_checked_by_the_worker(shop, function, options, says):
+    shop.tool(effect="read", **options)(function)
+    fault = checking.fault(RunnableTool(shop.name, next(iter(shop.tools.values()))).entry)
+    assert re.match(says, fault)
 
 
 def test_a_name_is_taken_once_and_can_be_a_tools_name(shop):

@@ -159,16 +159,21 @@ def test_a_worker_that_dies_takes_along_what_is_frozen_with_its_keeper(files: Pa
     assert not (files / "effects").exists()
 
 
-def test_a_sentinel_that_was_killed_is_replaced_at_the_next_call(call, mark: str) -> None:
+@pytest.mark.parametrize("by", ["call", "heartbeat"])
+def test_a_sentinel_that_was_killed_is_replaced_at_the_next_call_or_heartbeat(call, by: str, holds_until) -> None:
     def sentinels() -> list[int]:
-        return [one for one in alive("/sentinel.") if guarding.mark() in psutil.Process(one).cmdline()]
+        return [one for one in alive("/sentinel.") if ours in psutil.Process(one).cmdline()]
 
     call("bash", command="true")
+    ours = guarding.mark()
     [first] = sentinels()
     os.kill(first, signal.SIGKILL)
     until(lambda: first not in alive("/sentinel."))
-    call("bash", command="true")
-    [second] = sentinels()
+    if by == "call":
+        call("bash", command="true")
+    else:
+        holds_until(lease_clock.now() + 60)
+    [second] = until(sentinels)
     assert second != first
 
 

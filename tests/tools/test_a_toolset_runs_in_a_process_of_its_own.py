@@ -294,7 +294,7 @@ def test_whatever_ends_it_leaves_the_outcome_unknown_and_the_next_call_well(kit,
 )
 def test_odd_ends_are_ends(kit, how, says):
     result = kit("fail", how=how)
-    assert text(result) == (says or "it ran to its end, but what it returned is too long (40000090 bytes)")
+    assert text(result) == (says or "it ran to its end, but its return value is too long (40000082 bytes)")
     assert result.is_error is (how == "too long")
     assert who(kit)
     running.end_idle()  # it may have no outputs any more
@@ -444,7 +444,7 @@ def test_a_toolset_that_there_is_not_is_told(kit):
 def test_the_command_line_says_that_nobody_knows(kit):
     done = CliRunner().invoke(main, ["tools", "call", "kit.fail", '{"how": "os._exit"}', "--yes"])
     assert done.exit_code == 2
-    assert "nobody knows what became of it: its process ended before it did (exit code 0)" in done.output
+    assert "the outcome is unknown: its process ended before it did (exit code 0)" in done.output
 
 
 WORKER = """
@@ -467,7 +467,7 @@ def test_all_is_dead_after_the_workers_death(described, mark, holding):
         try:
             worker.stdin.write(json.dumps({"mark": mark, "holding": holding}))
             worker.stdin.close()
-            until(lambda: len(alive(mark)) == 2, 30)
+            until(lambda: len(alive(mark)) == 2, 60)
             below = psutil.Process(worker.pid).children(recursive=True)
             assert len(below) >= 4
         finally:

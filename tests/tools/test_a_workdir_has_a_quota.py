@@ -10,7 +10,8 @@ from models.settings import settings
 from workers.tools import workdir
 from workers.tools.sandbox import quota
 
-LIMIT = 2_000_000
+LIMIT = 500 * 4096
+"""Whole blocks, so that a file of this size takes no more room on the disk."""
 
 
 @pytest.fixture(autouse=True)

@@ -88,25 +88,31 @@ def test_grep_is_bounded_and_says_so(call, files):
     assert "searched only in their first 2000 bytes" in text(call("grep", pattern="z"))
 
 
-@pytest.mark.parametrize("pattern", ["(", "*", "(?P<", "a{99999999999}"])
+@pytest.mark.parametrize("pattern", ["(", "*", "(?P<", "a{1001}", "(?=a)", "((x{1000}){1000}){1000}", "\ud800"])
 def test_a_wrong_pattern_is_told(call, files, pattern):
     result = call("grep", pattern=pattern)
     assert result.is_error
-    assert "pattern" in text(result)
+    assert "pattern: " in text(result)
 
 
-@pytest.mark.parametrize("pattern", ["(x+x+)+y", "((x{1000}){1000}){1000}"])
-def test_a_catastrophic_pattern_ends_at_the_time_limit(call, files, pattern):
+def test_a_pattern_that_would_backtrack_for_ever_is_searched_in_linear_time(call, files):
     (files / "a").write_text("x" * 1_900)
-    (files / "0").write_text("(found before)")
-    begun = time.monotonic()
-    said = text(call("grep", seconds=1, pattern=pattern))
-    assert "timed out after 1 s; narrow" in said or said == "no matches"
-    assert time.monotonic() - begun < 3
+    assert text(call("grep", seconds=5, pattern="(x+x+)+y")) == "no matches"
 
 
-def test_grep_stops_when_cancelled(call, files):
-    (files / "a").write_text("x" * 1_900)
+@pytest.fixture
+def long_file(files):
+    """Searching it takes seconds; its first line matches."""
+    (files / "a").write_text("found before\n" + "x\n" * 5_000_000)
+
+
+def test_grep_ends_at_its_time_limit_with_what_it_has_found(call, long_file):
+    result = call("grep", seconds=0.2, pattern="before")
+    assert result.is_error
+    assert text(result) == "a:1:found before\n\ntimed out after 0.2 s; narrow the pattern or the path"
+
+
+def test_grep_stops_when_cancelled(call, long_file):
     cancelled = threading.Event()
     threading.Timer(0.2, cancelled.set).start()
-    assert "cancelled" in text(call("grep", seconds=60, cancelled=cancelled, pattern="(x+x+)+y"))
+    assert "cancelled; narrow" in text(call("grep", seconds=60, cancelled=cancelled, pattern="before"))

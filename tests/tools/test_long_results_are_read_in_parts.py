@@ -173,8 +173,8 @@ def test_a_search_goes_on_where_it_stopped(read):
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"call_id": "c2"}, "c2: has no result that was kept"),
-        ({"call_id": "\0" + "x" * 9_000}, "has no result that was kept"),
+        ({"call_id": "c2"}, "c2: has no stored result"),
+        ({"call_id": "\0" + "x" * 9_000}, "has no stored result"),
         ({"start": 5}, "has only 2 lines"),
         ({"search": "("}, "search: missing )"),
         ({"search": "x" * 1_001}, "search: has more than 1000 characters"),
@@ -251,7 +251,7 @@ def test_an_image_is_what_its_bytes_say():
         (image(b"<svg/>", "image/svg+xml"), "its bytes are none of image/png"),
         (image("n/t base64!"), "not valid base64"),
         (image(b"MZ", "application/pdf", "document"), "its bytes are none of application/pdf"),
-        ({"type": "image", "source": {"type": "url", "url": "http://169.254.169.254/"}}, "only what comes in base64"),
+        ({"type": "image", "source": {"type": "url", "url": "http://169.254.169.254/"}}, "only base64 data"),
         ({"type": "image"}, "only text, images and documents"),
         ({"type": "audio\u202e", "data": "x"}, "only text, images and documents"),
         ({}, "only text, images and documents"),

@@ -87,7 +87,7 @@ def start_worker(code, command):
 def worker(stubborn, mark, each_shell):
     """A process of its own in the middle of a shell call."""
     process = start_worker(WORKER, stubborn)
-    until(lambda: len(alive(mark)) >= 2)
+    until(lambda: len(alive(mark)) >= 2, 40)  # the worker imports for seconds where many tests run at once
     yield process
     process.kill()
     process.wait()

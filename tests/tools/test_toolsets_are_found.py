@@ -1,6 +1,7 @@
 """Which toolsets a worker has: installed packages' and the setting's. What would not go well is left out, with a sentence."""
 
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -18,8 +19,6 @@ GOOD = """
         "Look. Closely."
         return "seen"
 """
-TRACE = "\n    import pathlib\n    pathlib.Path({file!r}).touch()\n"
-INSTEAD = "rename it, or run these tools as an MCP server on stdio, in a Python of their own (ASSENT_MCP_CONFIG)"
 
 
 @pytest.fixture
@@ -29,13 +28,6 @@ def house(tmp_path, monkeypatch):
     yield House(tmp_path / "theirs", monkeypatch)
     running.end_idle()
     settings.cache_clear()
-
-
-@pytest.fixture
-def traced(tmp_path):
-    """Code that leaves a trace when it is imported, and whether it has."""
-    file = tmp_path / "imported"
-    return TRACE.format(file=str(file)), file.exists
 
 
 def good(name):
@@ -72,71 +64,94 @@ def test_one_that_is_named_twice_is_found_once(house):
     assert running.describe()[1] == []
 
 
-def test_ours_are_found_by_the_setting(house):
-    house.name("workers.toolsets.orders:orders")
+def test_the_example_is_found_by_the_setting(house):
+    house.name("examples.orders:orders")
     found, problems = running.describe()
     assert problems == []
     assert [entry["name"] for entry in found["orders"]] == ["find_orders", "get_order", "refund", "send_letter"]
 
 
+LIKE_OURS = """
+    from {name}.core import WORDS
+    desk = Toolset("desk")
+
+    @desk.tool(effect="read")
+    def look() -> str:
+        "Look."
+        return WORDS
+"""
+LOADED = """
+    import sys
+    desk = Toolset("desk")
+
+    @desk.tool(effect="read")
+    def loaded() -> list[str]:
+        "The modules of Assent in this process."
+        files = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items()}
+        return sorted(name for name, file in files.items() if file.startswith("HOME") and "site-packages" not in file)
+"""
+
+
+@pytest.fixture
+def beside(tmp_path, monkeypatch):
+    """A team's folder that is on the module path of toolsets' processes alone."""
+    monkeypatch.delenv("ASSENT_TOOLSETS", raising=False)
+    monkeypatch.setenv("ASSENT_TOOLSET_PATH", str(tmp_path / "theirs"))
+    yield House(tmp_path / "theirs", monkeypatch)
+    running.end_idle()
+    settings.cache_clear()
+
+
+def look(context):
+    """The text of the toolset's tool, called as a worker does."""
+    found, problems = running.describe()
+    assert problems == []
+    return running.toolset_tool("desk", found["desk"][0]).run(context(), {}).content
+
+
+@pytest.mark.parametrize("packaged", [True, False], ids=["package", "folder-without-init"])
 @pytest.mark.parametrize("name", ["api", "deploy", "models", "workers"])
-def test_a_package_with_a_module_of_our_names_is_refused_before_it_is_imported(house, traced, name):
-    code, was_imported = traced
-    house.write("team.tools", code + good("desk"))
-    house.write(f"{name}.__init__", code)
+def test_a_team_s_packages_may_have_the_names_of_ours(beside, context, name, packaged):
+    if packaged:
+        beside.write(f"{name}.__init__", "")
+    beside.write(f"{name}.core", "WORDS = __name__")
+    beside.write(f"{name}.tools", LIKE_OURS.format(name=name))
+    beside.name(f"{name}.tools:desk")
+    assert look(context) == [{"type": "text", "text": f"{name}.core"}]
+
+
+@pytest.mark.parametrize("name", ["api", "deploy", "models", "workers"])
+def test_so_may_the_modules_of_an_installed_package(house, context, name):
+    house.write(f"{name}.core", "WORDS = __name__")
+    house.write("team.tools", LIKE_OURS.format(name=name))
     house.install("team-tools", "team.tools:desk")
-    taken = f"the distribution team-tools has a module {name!r} at the top, which is a name of Assent's; {INSTEAD}"
-    assert_refused(f"team.tools:desk (distribution team-tools 1.0): {taken}")
-    assert not was_imported()
+    assert look(context) == [{"type": "text", "text": f"{name}.core"}]
 
 
-def test_so_is_one_whose_toolset_is_in_such_a_module(house, traced):
-    code, was_imported = traced
-    house.write("models.tools", code + good("desk"))
-    house.install("team-tools", "models.tools:desk")
-    assert_refused("models.tools:desk (distribution team-tools 1.0): the distribution team-tools has a module 'models'")
-    assert not was_imported()
+def test_an_installed_package_is_also_found_in_the_folder_of_toolsets(beside, context):
+    beside.write("models.core", "WORDS = 'theirs'")
+    beside.write("models.tools", LIKE_OURS.format(name="models"))
+    beside.install("team-tools", "models.tools:desk")
+    assert look(context) == [{"type": "text", "text": "theirs"}]
 
 
-def test_so_is_one_that_needs_such_a_package(house, traced):
-    code, was_imported = traced
-    house.write("team.tools", code + good("desk"))
-    house.write("models.__init__", code)
-    house.install("team-core", "", top="models")
-    house.install("team-tools", "team.tools:desk", top="team", requires="Team.Core>=1; python_version>'3'")
-    assert_refused("the distribution team-core has a module 'models' at the top")
-    assert not was_imported()
+def test_only_one_module_and_private_ones_of_ours_are_loaded_there(beside, context):
+    beside.write("models.tools", LOADED.replace("HOME", str(Path.cwd())))
+    beside.name("models.tools:desk")
+    found, problems = running.describe()
+    assert problems == []
+    loaded = running.toolset_tool("desk", found["desk"][0]).run(context(), {}).structured["result"]
+    private = [name for name in loaded if name.startswith("_assent_runner")]
+    assert private
+    assert set(loaded) - set(private) == {"__main__", "assent"}
 
 
-def test_so_is_one_that_is_linked_to_such_a_folder(house, traced, tmp_path):
-    code, was_imported = traced
-    linked = House(tmp_path / "linked", house.patch)
-    linked.write("models.__init__", code)
-    linked.write("team.tools", code + good("desk"))
-    house.folder.mkdir()
-    (house.folder / "team.pth").write_text(f"{linked.folder}\n")
-    house.install("team-tools", "team.tools:desk")
-    house.patch.syspath_prepend(str(house.folder))
-    assert_refused("the distribution team-tools has a module 'models' at the top")
-    assert not was_imported()
-
-
-def test_so_is_a_module_of_the_setting_beside_such_a_one(house, traced):
-    code, was_imported = traced
-    house.write("team.tools", code + good("desk"))
-    house.write("models", code)
-    house.name("team.tools:desk")
-    beside = f"beside it, in {house.folder}, is a module 'models', which is a name of Assent's; {INSTEAD}"
-    assert_refused(f"team.tools:desk (ASSENT_TOOLSETS): {beside}")
-    assert not was_imported()
-
-
-def test_so_is_a_module_that_bears_one_of_our_names(house, traced):
-    code, was_imported = traced
-    house.write("models.tools", code + good("desk"))
-    house.name("models.tools:desk")
-    assert_refused("models.tools:desk (ASSENT_TOOLSETS): the name 'models' is Assent's, which has no module 'models.tools'")
-    assert not was_imported()
+def test_ours_are_out_of_reach_there(beside):
+    beside.write("tools", "import workers.tools")
+    beside.name("tools:desk")
+    assert running.describe()[1][0].startswith(
+        "tools:desk (ASSENT_TOOLSETS): cannot be imported (ModuleNotFoundError: No module named 'workers') at"
+    )
 
 
 def test_two_of_one_name_are_both_refused(house):
@@ -194,14 +209,6 @@ def test_what_is_no_place_is_told(house, spec):
     assert running.describe() == ({}, [f"{spec} (ASSENT_TOOLSETS): is no place of a toolset; write module:attribute"])
 
 
-def test_a_module_of_ours_that_is_hidden_is_told(house):
-    house.write("deploy", "")
-    house.patch.delitem(sys.modules, "deploy", raising=False)
-    told = running.describe()[1]
-    hidden = f"the module 'deploy' of Assent is hidden by {house.folder / 'deploy.py'}; take its folder out of PYTHONPATH"
-    assert told == [hidden]
-
-
 def test_the_list_shows_what_is_there_and_what_is_not(house):
     house.write("fine", good("shelf"))
     house.name("bad:desk", "fine:shelf")
@@ -210,9 +217,3 @@ def test_the_list_shows_what_is_there_and_what_is_not(house):
     assert "shelf  (assent:shelf)\n  look  reads, asked: Look\n" in done.output
     assert "builtin\n  bash  writes, at most once, asked: Run a command in bash" in done.output
     assert "not used: bad:desk (ASSENT_TOOLSETS): cannot be imported (ModuleNotFoundError: No module named 'bad')" in done.output
-
-
-def assert_refused(sentence):
-    found, problems = running.describe()
-    assert found == {}
-    assert any(sentence in problem for problem in problems), problems

@@ -13,7 +13,7 @@ from models.settings import settings
 from workers.tools.kinds import ToolContext, ToolResult
 from workers.tools.python import running
 
-HEAD = "from workers.tools.python.toolset import Cache, Context, Document, Image, ToolError, Toolset\n"
+HEAD = "from assent import Cache, Context, Document, Image, ToolError, Toolset\n"
 
 
 @dataclass

@@ -9,10 +9,10 @@ import psycopg
 import pytest
 from own_database import DatabaseUrls
 
+from examples import orders
 from models.settings import settings
 from workers.tools.kinds import ToolContext, ToolResult
 from workers.tools.python import running
-from workers.toolsets import orders
 
 
 class Shop:
@@ -43,7 +43,7 @@ def shop_url(database_urls: DatabaseUrls) -> Iterator[str]:
     """The database, named in the environment; the shop's schema is removed at the end."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ORDERS_DATABASE_URL", database_urls.admin)
-        patch.setenv("ASSENT_TOOLSETS", "workers.toolsets.orders:orders")
+        patch.setenv("ASSENT_TOOLSETS", "examples.orders:orders")
         yield database_urls.admin
     running.end_idle()
     with psycopg.connect(database_urls.admin) as db:

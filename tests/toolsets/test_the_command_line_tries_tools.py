@@ -80,5 +80,5 @@ def test_what_works_on_files_is_told_where(assent, tmp_path):
     (tmp_path / "files" / "a.txt").write_text("hello")
     words = ["call", "builtin.read", '{"file_path": "a.txt"}']
     refused = assent(*words)
-    assert (refused.exit_code, "say --workdir DIR" in refused.output) == (1, True)
+    assert (refused.exit_code, "add --workdir DIR" in refused.output) == (1, True)
     assert assent(*words, "--workdir", str(tmp_path)).stdout == "hello\n"

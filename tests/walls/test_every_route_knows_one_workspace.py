@@ -28,6 +28,11 @@ def bodies(world: World) -> dict[str, Any]:
         "POST /v1/approvals/<approval_id>/extend": {"seconds": 100_000},
         "POST /v1/approvals/<approval_id>/preview": {"scope": "session"},
         "POST /v1/approvals/decisions": {"decisions": [{"approval_id": world.ids["approval_id"], "result": "allow"}]},
+        "POST /v1/delegations": {
+            "from": f"user:{world.anna.person_id}",
+            "to": f"user:{world.dora.person_id}",
+            "ends_at": "2999-01-01T00:00:00Z",
+        },
         "POST /v1/organizations/api_keys": {"name": "New"},
         "POST /v1/organizations/api_keys/<api_key_id>": {"name": "Renamed"},
         "POST /v1/organizations/api_keys/<api_key_id>/rotate": {"overlap_seconds": 60},

@@ -14,11 +14,12 @@ NOT_CONTENT = {
     "workspace": {"name", "audit_seq"},
     "session": {"audit_seq"},
     "turn": {"due_at", "hinted_at", "lease_until", "ended_at"},
-    "tool_call": {"due_at", "hinted_at", "lease_until", "queue", "answer_by"},
-    "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind"},
+    "tool_call": {"due_at", "hinted_at", "lease_until", "queue", "answer_by", "deadline_from"},
+    "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind", "deadline_from"},
     "approval_grant": {"agent_id", "tool", "created_at", "revoked_at", "swept_to", "swept_at"},
     "answer": {"expires_at"},
     "delivery": {"due_at", "hinted_at", "lease_until", "ended_at"},
+    "halt": {"ended_at", "settled_at"},
     "audit": {"chain", "seq", "at"},
     "sealed": {"chain", "seq"},
     "sweep_failure": {"sweep", "subject_id", "failures", "not_before"},
@@ -55,7 +56,7 @@ def insert(db: "psycopg.Connection[Any]", table: str, row: Row) -> None:
     """Insert a row as it is."""
     names = sql.SQL(", ").join(map(sql.Identifier, row))
     arrays, texts = (
-        {"scopes", "allowed_cidrs", "group_ids", "enabled_events"},
+        {"scopes", "allowed_cidrs", "group_ids", "enabled_events", "speakers", "started_by"},
         {"match"},
     )  # every other list is JSON, and this text too
     values = [

@@ -1,5 +1,6 @@
 """A tenant with a row in every table, and its hands on every route."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -9,6 +10,7 @@ from flask.testing import FlaskClient
 from people import group, member
 from psycopg import sql
 from rows.stage import Stage, call
+from rows.test_several_people_must_agree import ask, vote
 from werkzeug.test import TestResponse
 
 from models.audit import seals, signer
@@ -16,6 +18,7 @@ from models.database.tables import Base
 from models.database.transactions import transaction
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
+from models.people.delegation import Delegation
 from models.people.invitation import Invitation
 from models.people.passkey import Passkey
 from models.session import sweep_failure
@@ -70,6 +73,7 @@ class World:
         sweep_failure.step_back("rescue", self.session_id, self.workspace_id)
         self._people()
         self._webhooks()
+        self._votes()
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
     def _people(self) -> None:
@@ -93,6 +97,19 @@ class World:
             db.move(delivery, "running", fence=1)
             db.move(delivery, "failed", ended_at=delivery.created_at)
             self.ids |= {"webhook_id": endpoint.id, "delivery_id": delivery.id}
+
+    def _votes(self) -> None:
+        """A vote, a delegation, and a halt that is over."""
+        self.dora = member(self.stage)
+        until = datetime.now(UTC) + timedelta(days=1)
+        with transaction(self.workspace_id) as db:
+            people = {"from_person_id": self.anna.person_id, "to_person_id": self.dora.person_id}
+            delegation = Delegation.give(db, self.anna.principal, **people, group_id=None, starts_at=None, ends_at=until)
+            self.ids["delegation_id"] = delegation.id
+        approval = ask(self.stage, self.stage.session(approval={"required_approvals": 2}))
+        vote(self.stage, self.anna, approval)
+        for method in ("POST", "DELETE"):
+            assert self.ask(method, "/v1/halt", {}).status_code == 200
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> TestResponse:
         """One request with this tenant's key, which may do everything."""

@@ -16,8 +16,8 @@ from doors.served import key, served
 from own_database import Cleaner, DatabaseUrls
 from rows.stage import Stage
 
+from examples import orders
 from models.session.approval import Approval
-from workers.toolsets import orders
 
 BEAT = [sys.executable, "-m", "celery", "-A", "workers", "beat", "--scheduler", "celery.beat:Scheduler"]
 ALLOW = {"type": "always_allow"}
@@ -66,9 +66,9 @@ def house(
             "ASSENT_SHELL": "bare",
             "ASSENT_ENVIRONMENT": "development",
             "ASSENT_WORKDIR_ROOT": str(folder / "workdirs"),
-            "ASSENT_TOOLSETS": "workers.toolsets.orders:orders",
+            "ASSENT_TOOLSETS": "examples.orders:orders",
             "ASSENT_MCP_CONFIG": str(config),
-            "ASSENT_MCP_HTTP": "true",
+            "ASSENT_ALLOWED_PRIVATE_HOSTS": "127.0.0.1 localhost",
             "ASSENT_STREAM_POLL_SECONDS": "0.2",
             "ASSENT_BACKOFF_SECONDS": "0.02",
             "ASSENT_MODEL_ATTEMPTS": "3",

@@ -1,4 +1,4 @@
-"""Makes results safe to store and to show: no NUL, nothing invisible, nothing longer than the setting."""
+"""Makes results safe to store and to show: without NUL and invisible characters, and no longer than the setting."""
 
 import re
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 from workers.tools import media
 
 LINE_CHARACTERS = 2_000
-"""A longer line counts as several where lines of a kept result are numbered."""
+"""A longer line of a stored result counts as several lines."""
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but \t and \n
     "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # marks that turn or break lines of text
-    "\ud800-\udfff"  # half characters, which UTF-8 and Postgres refuse
-    "\U000e0000-\U000e007f]"  # tags: text that only a model sees
+    "\ud800-\udfff"  # lone surrogates, which UTF-8 and Postgres refuse
+    "\U000e0000-\U000e007f]"  # tags: text that only a model reads
 )
-# A table, since a call for each of ten million characters takes many seconds.
-_SPELT = {
+# A table, because a function call for each of ten million characters takes many seconds.
+_ESCAPES = {
     code: f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
     for code in (*range(0xA0), 0x61C, *range(0x2000, 0x2070), *range(0xD800, 0xE000), *range(0xE0000, 0xE0080))
     if _UNSEEN.match(chr(code))
@@ -22,18 +22,18 @@ _SPELT = {
 _BLOCKS = 100
 _NOTE_BYTES = 64
 _HINT_BYTES = 80
-"""What the hint takes besides the id."""
+"""Length of the hint without the id."""
 
 
 def decode(data: bytes) -> str:
-    """UTF-8 to text; each invalid byte becomes U+FFFD."""
+    """Text from UTF-8; each invalid byte becomes U+FFFD."""
     return data.decode("utf-8", errors="replace")
 
 
 def visible(text: str) -> str:
-    r"""The text with what would not be seen written out (`\x1b`, `\u202e`). `\r\n` becomes `\n`."""
+    r"""The text with invisible characters as escapes (`\x1b`, `\u202e`). `\r\n` becomes `\n`."""
     text = text.replace("\r\n", "\n")
-    return text.translate(_SPELT) if _UNSEEN.search(text) else text
+    return text.translate(_ESCAPES) if _UNSEEN.search(text) else text
 
 
 def first(text: str, size: int) -> str:
@@ -47,7 +47,7 @@ def last(text: str, size: int) -> str:
 
 
 def join_ends(head: str, tail: str, total: int, limit: int, hint: str = "", hint_bytes: int = 0) -> str:
-    """Head and tail of a text of `total` bytes in at most `limit` bytes, with a line between that counts the rest."""
+    """Head and tail of a text of `total` bytes in at most `limit` bytes, with a line between them that counts the rest."""
     room = max(limit - _NOTE_BYTES - hint_bytes, 0)
     head, tail = first(head, room - room // 2), last(tail, room // 2)
     left_out = total - len(head.encode()) - len(tail.encode())
@@ -55,28 +55,28 @@ def join_ends(head: str, tail: str, total: int, limit: int, hint: str = "", hint
 
 
 def shorten(text: str, limit: int) -> str:
-    """The text, or if it is longer than `limit` bytes its head and its tail."""
+    """The text, or its head and tail if the text is longer than `limit` bytes."""
     size = len(text.encode())
     return text if size <= limit else join_ends(text, text, size, limit)
 
 
 def shares(sizes: list[int], limit: int) -> list[int]:
-    """How many bytes each of several texts gets of `limit`: the small ones all they need, the rest equal parts."""
-    given = [0] * len(sizes)
+    """Divide `limit` bytes among texts: short texts get all their bytes, the others equal parts."""
+    parts = [0] * len(sizes)
     order = sorted(range(len(sizes)), key=lambda i: sizes[i])
     for done, i in enumerate(order):
-        given[i] = min(sizes[i], limit // (len(sizes) - done))
-        limit -= given[i]
-    return given
+        parts[i] = min(sizes[i], limit // (len(sizes) - done))
+        limit -= parts[i]
+    return parts
 
 
 def bounded(
     content: list[dict[str, Any]], limit: int, whole_limit: int, call_id: str | None = None
 ) -> tuple[list[dict[str, Any]], bytes | None]:
-    """Content blocks for the model, their text made visible and cut to `limit` bytes in all; never empty: models refuse that.
+    """Content blocks for the model, with visible text of at most `limit` bytes in all; never empty, as models refuse no content.
 
-    And where something was cut: all of the text, itself cut to `whole_limit` bytes, to be kept. With a `call_id` each cut says
-    how `read_result` reads it.
+    If text was cut, the second value is the whole text, of at most `whole_limit` bytes, to be stored. With a `call_id` each cut
+    tells the model how to read on with `read_result`.
     """
     if len(content) > _BLOCKS:
         left_out = len(content) - _BLOCKS
@@ -99,14 +99,14 @@ def bounded(
 
 
 def _hint(whole: str, before: int, text: str, share: int, whole_limit: int, call_id: str) -> str:
-    """How to read on where the text, which stands in the whole behind `before` characters, is cut to its share."""
+    """How to read on after the cut of a text that begins at character `before` of the whole."""
     room = max(share - _NOTE_BYTES - _HINT_BYTES - len(call_id), 0)
     seen = before + len(first(text, room - room // 2))
-    if len(whole[:seen].encode()) > whole_limit // 2 - _NOTE_BYTES:  # there the whole is cut itself
+    if len(whole[:seen].encode()) > whole_limit // 2 - _NOTE_BYTES:  # the stored text is cut there, too
         return f'; read_result with call_id "{call_id}" reads them'
     return f'; read_result with call_id "{call_id}" and start {lines_in(whole[:seen])} reads on'
 
 
 def lines_in(text: str) -> int:
-    """How many lines a text begins, a long one counted as several."""
+    """The number of lines; a long line counts as several."""
     return sum(max(-(-len(line) // LINE_CHARACTERS), 1) for line in text.split("\n"))

@@ -1,7 +1,7 @@
-"""`assent tools`: for who writes toolsets. It needs no server, and runs what a worker would run as a worker would run it.
+"""`assent tools`: for authors of toolsets. It needs no server, and runs a tool in the same way as a worker.
 
-The console script is of `api`, which must not know tools: it names this file by text (`api.cli.main.ELSEWHERE`), and nothing that
-serves requests ever loads it. What it needs is imported when a command runs, so that the other commands start at once.
+The console script belongs to `api`, which must not import tools: it names this file by text (`api.cli.main.ELSEWHERE`). Modules
+are imported when a command runs, so that the other commands start at once.
 """
 
 import getpass
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 BUILTIN = "builtin"
 UNKNOWN_EXIT = 2
-"""Exit status where nobody knows whether the call had its effect; 1 is any error."""
+"""Exit status of a call with an unknown outcome; 1 is any error."""
 
 as_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
 
 
 @click.group()
 def tools() -> None:
-    """Toolsets of Python functions: list, look at, try out."""
+    """Toolsets of Python functions: list, show, call."""
 
 
 @tools.command("list")
 @as_json
 def tools_list(as_json: bool) -> None:
-    """List the tools that a worker with this environment has, and what keeps others from being used."""
-    found, problems = _all()
+    """List the tools of a worker with this environment, and the reasons why other toolsets cannot be used."""
+    toolsets, problems = _all()
     if as_json:
-        click.echo(json.dumps({"toolsets": found, "problems": problems}, indent=1))
+        click.echo(json.dumps({"toolsets": toolsets, "problems": problems}, indent=1))
     else:
-        for name, entries in found.items():
+        for name, entries in toolsets.items():
             click.echo(name if name == BUILTIN else f"{name}  (assent:{name})")
             for entry in entries:
                 click.echo(f"  {entry['name']}  {_effect(entry)}, {_policy(name, entry)}: {_first(entry['description'])}")
@@ -49,46 +49,46 @@ def tools_list(as_json: bool) -> None:
 @tools.command("show")
 @click.argument("tool", metavar="TOOLSET.TOOL")
 def tools_show(tool: str) -> None:
-    """Show all that a tool declares, as JSON."""
+    """Show a tool's declaration as JSON."""
     click.echo(json.dumps(_entry(tool), indent=1, ensure_ascii=False))
 
 
 @tools.command("call")
 @click.argument("tool", metavar="TOOLSET.TOOL")
-@click.argument("given", metavar="JSON", default="{}")
-@click.option("--call-id", help="The idempotency key; a new one unless said.")
+@click.argument("text", metavar="JSON", default="{}")
+@click.option("--call-id", help="The idempotency key; default: a new one.")
 @click.option("--workdir", type=click.Path(file_okay=False, path_type=Path), help="A session's folder; its files are in DIR/files.")
 @click.option("--yes", is_flag=True, help="Do not ask, though the tool writes.")
 @as_json
-def tools_call(tool: str, given: str, call_id: str | None, workdir: Path | None, yes: bool, as_json: bool) -> None:
-    """Run a tool here, in a runner of its own. No policy is asked: you are the person."""
+def tools_call(tool: str, text: str, call_id: str | None, workdir: Path | None, yes: bool, as_json: bool) -> None:
+    """Run a tool here, in a process of its own. No policy applies: you decide."""
     from models.pure.masking import mask
     from models.pure.prompting import fill
     from workers.tools.errors import OutcomeUnknown, ToolError
     from workers.tools.python import running
 
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
-    found = _tool(tool)
-    input = _input(found, given)  # noqa: A001 - the wire's word
-    if found.workdir and workdir is None:
-        raise click.ClickException(f"{tool} works on a session's files: say --workdir DIR")
-    if found.effect == "write" and not yes:
-        shown = mask(input, found.input_schema).shown
-        click.echo(fill(found.prompt or "Run {tool}", found.name, shown), err=True)
+    known = _tool(tool)
+    input = _input(known, text)  # noqa: A001 - the wire's word
+    if known.workdir and workdir is None:
+        raise click.ClickException(f"{tool} works on a session's files: add --workdir DIR")
+    if known.effect == "write" and not yes:
+        shown = mask(input, known.input_schema).shown
+        click.echo(fill(known.prompt or "Run {tool}", known.name, shown), err=True)
         click.confirm(f"{tool} {json.dumps(shown, ensure_ascii=False)}: it writes. Run it?", abort=True, err=True)
     with tempfile.TemporaryDirectory() as nowhere:
-        context = _context(found, call_id, workdir or Path(nowhere))
+        context = _context(known, call_id, workdir or Path(nowhere))
         try:
-            result = found.run(context, input)
+            result = known.run(context, input)
         except OutcomeUnknown as unknown:
-            click.echo(f"nobody knows what became of it: {unknown}", err=True)
+            click.echo(f"the outcome is unknown: {unknown}", err=True)
             sys.exit(UNKNOWN_EXIT)
         except ToolError as error:
-            raise click.ClickException(f"{found.name}: {error}") from error
+            raise click.ClickException(f"{known.name}: {error}") from error
         finally:
             running.end_idle()
-            for stream, text in _printed(tool, context).items():
-                click.echo(f"{stream}: {text}", err=True)
+            for stream, output in _printed(tool, context).items():
+                click.echo(f"{stream}: {output}", err=True)
     _show(result, as_json)
     sys.exit(1 if result.is_error else 0)
 
@@ -96,25 +96,25 @@ def tools_call(tool: str, given: str, call_id: str | None, workdir: Path | None,
 def _all() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
     from workers.tools.python import running
 
-    found, problems = running.describe()
-    return {name: [tool.described for tool in tools] for name, tools in _house().items()} | found, problems
+    toolsets, problems = running.describe()
+    return {name: [tool.described for tool in tools] for name, tools in _house().items()} | toolsets, problems
 
 
 def _house() -> "dict[str, list[Tool]]":
-    """What comes with every worker, and runs in the worker itself."""
+    """The tools of every worker, which run in the worker itself."""
     from workers.tools import registry, sources
 
     return {BUILTIN: registry.listing(), **{name: list(tools) for name, tools in sources.OF_THE_HOUSE.items()}}
 
 
 def _entry(tool: str) -> dict[str, Any]:
-    found, problems = _all()
+    toolsets, problems = _all()
     toolset, _, name = tool.partition(".")
-    entry = next((entry for entry in found.get(toolset, []) if entry["name"] == name), None)
+    entry = next((entry for entry in toolsets.get(toolset, []) if entry["name"] == name), None)
     if entry is None:
-        known = [f"{toolset}.{entry['name']}" for toolset, entries in found.items() for entry in entries]
-        said = "".join(f"\nnot used: {problem}" for problem in problems)
-        raise click.ClickException(f"there is no tool {tool!r}; there are {', '.join(known)}{said}")
+        known = [f"{toolset}.{entry['name']}" for toolset, entries in toolsets.items() for entry in entries]
+        unused = "".join(f"\nnot used: {problem}" for problem in problems)
+        raise click.ClickException(f"there is no tool {tool!r}; there are {', '.join(known)}{unused}")
     return entry
 
 
@@ -124,19 +124,19 @@ def _tool(tool: str) -> "Tool":
     toolset, _, name = tool.partition(".")
     if known := next((known for known in _house().get(toolset, []) if known.name == name), None):
         return known
-    return running.toolset_tool(toolset, _entry(tool), told=lambda traceback: click.echo(traceback, err=True))
+    return running.toolset_tool(toolset, _entry(tool), receive=lambda traceback: click.echo(traceback, err=True))
 
 
-def _input(tool: "Tool", given: str) -> dict[str, Any]:
+def _input(tool: "Tool", text: str) -> dict[str, Any]:
     from models.pure.fitting import misfit
 
     try:
-        found = json.loads(given)
+        fields = json.loads(text)
     except ValueError as error:
         raise click.ClickException(f"the input is no JSON: {error}") from error
-    if problem := misfit(tool.input_schema, found):
+    if problem := misfit(tool.input_schema, fields):
         raise click.ClickException(problem)
-    return dict(found)
+    return dict(fields)
 
 
 def _context(tool: "Tool", call_id: str | None, root: Path) -> "ToolContext":
@@ -155,14 +155,14 @@ def _context(tool: "Tool", call_id: str | None, root: Path) -> "ToolContext":
 
 
 def _printed(tool: str, context: "ToolContext") -> dict[str, str]:
-    """What the tool printed, unless that is its result."""
+    """The tool's output, unless the output is its result."""
     return {} if tool.partition(".")[0] in _house() else context.output.texts()
 
 
 def _show(result: "ToolResult", as_json: bool) -> None:
     if as_json:
-        said = {"content": result.content, "structured": result.structured, "is_error": result.is_error}
-        click.echo(json.dumps(said, indent=1, ensure_ascii=False))
+        fields = {"content": result.content, "structured": result.structured, "is_error": result.is_error}
+        click.echo(json.dumps(fields, indent=1, ensure_ascii=False))
         return
     for block in result.content:
         click.echo(block["text"] if block["type"] == "text" else f"({block['type']}, {block['source']['media_type']})")
@@ -182,11 +182,11 @@ def _effect(entry: dict[str, Any]) -> str:
 
 
 def _policy(toolset: str, entry: dict[str, Any]) -> str:
-    """What holds unless an agent or a workspace says otherwise."""
+    """The tool's own policy in a few words."""
     from models.settings import settings
 
-    done = {"allow": "allowed", "ask": "asked", "deny": "denied"}
+    outcomes = {"allow": "allowed", "ask": "asked", "deny": "denied"}
     policy = entry["policy"] or {"type": f"always_{settings().default_permission if toolset == BUILTIN else 'ask'}"}
     if "default" in policy:
-        return f"{len(policy.get('rules', []))} rules, else {done[policy['default']]}"
-    return f"{done[policy['type'].removeprefix('always_')]}"
+        return f"{len(policy.get('rules', []))} rules, else {outcomes[policy['default']]}"
+    return f"{outcomes[policy['type'].removeprefix('always_')]}"

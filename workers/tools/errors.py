@@ -1,12 +1,11 @@
-"""How a tool says no, and what nobody can say."""
+"""Errors of tools. `ToolError` is also what a team's functions raise."""
 
+from assent import ToolError
 
-class ToolError(Exception):
-    """The tool says no, in plain words for the model. Its effect has ended or never began."""
-
+__all__ = ["LAPSED", "OutcomeUnknown", "ToolError"]
 
 LAPSED = "its worker did not renew its lease in time, so that others may have the call by now"
 
 
 class OutcomeUnknown(Exception):
-    """Nobody can prove that the call's effect has ended. A person must settle it."""
+    """It is unknown whether the call's effect has ended. A person must settle the call."""

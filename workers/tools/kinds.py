@@ -1,4 +1,4 @@
-"""What a tool is, what it is given and what it gives back."""
+"""A tool, the context of its calls, and their results."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from assent import Cache
 from models.settings import settings
 from workers.tools.errors import LAPSED, ToolError
 from workers.tools.output import OutputSoFar
@@ -15,17 +16,17 @@ from workers.tools.sandbox import lease_clock
 
 @dataclass(frozen=True)
 class Question:
-    """What a tool must be told before it can go on: the call is put to a person, and comes again with the answers."""
+    """Questions that a person must answer before the call can go on. The call then runs again with the answers."""
 
     requests: dict[str, dict[str, Any]]
     """By key: `{"message": str, "schema": {...}}`, a JSON Schema of the form; or `{"message": str, "url": str}`, a page."""
     state: str | None
-    """Opaque; comes back with the answers."""
+    """Opaque; returned with the answers."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What people said to a `Question`."""
+    """People's answers to a `Question`."""
 
     by_key: dict[str, dict[str, Any]]
     """`{"action": "accept" | "decline" | "cancel", "content": {...}?}`."""
@@ -34,95 +35,87 @@ class Answers:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """Content blocks as the Messages API has them: `text`, `image`, `document`."""
+    """Content blocks in the format of the Messages API: `text`, `image`, `document`."""
 
     content: list[dict[str, Any]]
     is_error: bool = False
     structured: dict[str, Any] | None = None
-    """The same as data, where the tool gives any."""
+    """The same as data, if the tool returns data."""
     question: Question | None = None
-    """Set: there is no result yet."""
+    """If set, there is no result yet."""
     whole: bytes | None = None
-    """The whole text, where `content` has only its ends."""
+    """The whole text, if `content` has only its head and tail."""
 
 
 @dataclass
 class ToolContext:
-    """What one call is given. `seconds` is its time limit, counted from when it runs."""
+    """The context of one call. `seconds` is its time limit, from the moment it runs."""
 
     call_id: str
     """The idempotency key: the same for every attempt at this call."""
     session_id: str
     root: Path
-    """The session's own folder, from `workdir.session_root`."""
+    """The session's own folder (`workdir.session_root`)."""
     seconds: float
     workspace_id: str = ""
     principal: str = ""
-    """Who let it run: `api_key:...` or `person:...` who decided, `grant:...`, or `policy`."""
+    """Who allowed the call: `api_key:...` or `person:...` who decided, `grant:...`, or `policy`."""
     attempt: int = 1
     answers: Answers | None = None
-    """To the question that an earlier attempt ended in."""
+    """Answers to the question of an earlier attempt."""
     stored: Callable[[str], bytes | None] = lambda _call_id: None
-    """The whole result of an earlier call of this session, where it was too long for the model; None if there is none."""
+    """The stored result of an earlier call of this session that was too long for the model; None if there is none."""
     judged: "Mapping[str, str | ToolError]" = field(default_factory=dict)
-    """Where paths of the input led when the call was judged: `paths.Judged`. There, and nowhere else, they may lead now."""
+    """The targets of the input's paths when the policy judged the call (`paths.Judged`). The paths must still lead there."""
     cancelled: threading.Event = field(default_factory=threading.Event)
-    """Set by the worker, from any thread, to have the tool end early."""
+    """The worker sets it, from any thread, to cancel the call."""
     output: OutputSoFar = field(default_factory=OutputSoFar)
-    """What the tool has printed until now; may be read from any thread while it runs."""
+    """The output of the tool so far. Any thread may read it while the tool runs."""
 
     def require_lease(self) -> None:
-        """Look at the lease, right before an effect begins. Errors: ToolError if it has run out, as in a worker that was frozen."""
+        """Check the lease right before an effect. Errors: ToolError if the lease has ended, as in a worker that was frozen."""
         if lease_clock.lapsed():
             raise ToolError(f"not done: {LAPSED}")
 
     @property
     def workdir(self) -> Path:
-        """The session's files: all that the file tools can reach."""
+        """The session's files. File tools reach nothing else."""
         return self.root / "files"
 
     @property
     def state(self) -> Path:
-        """What tools remember between calls; no tool lets the model see it."""
+        """State of tools between calls. The model cannot read it."""
         return self.root / "state"
 
 
 @dataclass(frozen=True)
-class Cache:
-    """How long, and for whom, a result answers the same call again."""
-
-    seconds: float
-    scope: Literal["session", "workspace"] = "session"
-
-
-@dataclass(frozen=True)
 class Tool:
-    """One tool, declared once. `run` gets input that fits `input_schema`, which allows no further fields."""
+    """One tool. `run` gets input that fits `input_schema`, which allows no further fields."""
 
     name: str
     description: str
     input_schema: dict[str, Any]
     effect: Literal["read", "write"]
     idempotent: bool
-    """True if a second run under the same key and input leaves things as one run does."""
+    """True if a second run with the same key and input changes nothing more."""
     seconds: float | None
     """Time limit; None: the setting `tool_seconds`."""
     prompt: str
-    """What a person is asked, a template over the input's fields."""
+    """The question for a person: a template with the input's fields."""
     run: Callable[[ToolContext, dict[str, Any]], ToolResult]
     cache: Cache | None = None
     policy: Mapping[str, Any] | None = None
-    """What holds where no agent and no workspace says anything; None: ask."""
+    """The policy where neither the agent nor the workspace has one; None: ask."""
     queue: str | None = None
-    """Which workers run it; None: those that have its toolset."""
+    """The Celery queue of the workers that run it; None: all workers that have its toolset."""
     workdir: bool = True
-    """Whether it works on the session's files, and so only where these are."""
+    """True if it works on the session's files, and so needs a worker that has them."""
     annotations: Mapping[str, Any] = field(default_factory=dict)
-    """What MCP calls so (`readOnlyHint` and the like): shown to people."""
+    """MCP's annotations (`readOnlyHint` and the like), shown to people."""
 
     @classmethod
     def of_entry(cls, entry: Mapping[str, Any], run: Callable[[ToolContext, dict[str, Any]], ToolResult]) -> "Tool":
-        """The tool that was `described` so, here or elsewhere, carried out by `run`."""
+        """The tool of an entry (`described`) from this or another worker. `run` runs its calls."""
         cache = entry.get("cache")
         return cls(
             name=entry["name"],
@@ -142,12 +135,12 @@ class Tool:
 
     @property
     def time_limit(self) -> float:
-        """Seconds that one call may take."""
+        """Time limit of one call, in seconds."""
         return settings().tool_seconds if self.seconds is None else self.seconds
 
     @cached_property
     def described(self) -> dict[str, Any]:
-        """Itself as JSON, for those that give it to a model but do not run it: an entry of `models.workspace.toolset`."""
+        """The tool as JSON, for processes that show it to a model but do not run it: an entry of `models.workspace.toolset`."""
         return {
             "name": self.name,
             "description": self.description,
@@ -165,5 +158,5 @@ class Tool:
 
 
 def text_result(*texts: str, is_error: bool = False) -> ToolResult:
-    """A result of one text block for each text."""
+    """A result with one text block for each text."""
     return ToolResult([{"type": "text", "text": text} for text in texts], is_error)

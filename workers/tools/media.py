@@ -1,10 +1,10 @@
-"""Images and documents in results: checked, since a model that is sent one that it cannot read refuses the whole history."""
+"""Checks images and documents in results: a model refuses the whole history if it cannot read one of them."""
 
 import base64
 import binascii
 from typing import Any
 
-_MARKS = {  # how the bytes of each kind begin, and at which place
+_MARKS = {  # offset and first bytes of each kind
     "image/png": (0, (b"\x89PNG\r\n\x1a\n",)),
     "image/jpeg": (0, (b"\xff\xd8\xff",)),
     "image/gif": (0, (b"GIF87a", b"GIF89a")),
@@ -13,23 +13,23 @@ _MARKS = {  # how the bytes of each kind begin, and at which place
 _PDF = "application/pdf"
 _IMAGE_BYTES, _DOCUMENT_BYTES = 5_000_000, 10_000_000
 _ALL_BYTES = 20_000_000
-"""All in base64, as they are sent."""
+"""All sizes are of the base64 text."""
 _PIECES = 20
 
 Block = dict[str, Any]
 
 
 def checked(content: list[Block]) -> list[Block]:
-    """The blocks, with nothing in them but what the Messages API knows. What cannot be shown is a text that says so."""
-    found, pieces, size = [], 0, 0
+    """The blocks with only the fields of the Messages API. A block that a model cannot read becomes a text that says so."""
+    blocks, pieces, size = [], 0, 0
     for block in content:
-        made = _checked(block)
-        if made["type"] != "text":
-            pieces, size = pieces + 1, size + len(made["source"]["data"])
+        readable = _checked(block)
+        if readable["type"] != "text":
+            pieces, size = pieces + 1, size + len(readable["source"]["data"])
             if pieces > _PIECES or size > _ALL_BYTES:
-                made = _text(f"[{_named(block)} left out: more than {_PIECES}, or than {_ALL_BYTES} bytes, in one result]")
-        found.append(made)
-    return found
+                readable = _text(f"[{_named(block)} left out: more than {_PIECES}, or than {_ALL_BYTES} bytes, in one result]")
+        blocks.append(readable)
+    return blocks
 
 
 def _checked(block: Block) -> Block:
@@ -41,7 +41,7 @@ def _checked(block: Block) -> Block:
     if kind == "document" and source.get("type") == "text":
         return _text(str(source.get("data", "")))
     if source.get("type") != "base64":
-        return _text(f"[{_named(block)} left out: only what comes in base64 can be shown]")
+        return _text(f"[{_named(block)} left out: only base64 data can be shown]")
     return _in_base64(str(kind), source, _named(block))
 
 
@@ -62,7 +62,7 @@ def _in_base64(kind: str, source: Block, name: str) -> Block:
 
 
 def _media_type(kind: str, raw: bytes) -> str | None:
-    """By the bytes: what a tool says of them may be wrong."""
+    """The kind by the first bytes: a tool's own statement may be wrong."""
     if kind == "document":
         return _PDF if b"%PDF-" in raw[:1024] else None
     return next((name for name, (at, marks) in _MARKS.items() if raw[at : at + 8].startswith(marks)), None)

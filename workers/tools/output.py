@@ -1,4 +1,4 @@
-"""What a process has printed until now, in bounded memory."""
+"""The output of a process so far, in bounded memory."""
 
 import threading
 
@@ -7,7 +7,7 @@ from workers.tools import clean
 
 
 class Clip:
-    """Head and tail of a stream of bytes. Holds at most about 1.5 times `limit` bytes, however much is added."""
+    """Head and tail of a stream of bytes, in at most about 1.5 times `limit` bytes of memory."""
 
     def __init__(self, limit: int) -> None:
         self._half = max(limit // 2, 1)
@@ -26,11 +26,11 @@ class Clip:
             del self._tail[: -self._half]
 
     def text(self, limit: int) -> str:
-        """Of what was kept, made visible, head and tail in at most `limit` bytes, with a line that counts what was left out."""
+        """Head and tail as visible text in at most `limit` bytes, with a line that counts the bytes left out."""
         kept = len(self._head) + len(self._tail)
         if self.total == kept <= limit:
             return clean.shorten(clean.visible(clean.decode(bytes(self._head + self._tail))), limit)
-        # Each cut may have gone through a character: its halves are dropped, not shown as invalid.
+        # A cut may split a character: both halves are dropped, not shown as invalid.
         whole = self._head + self._tail if self.total == kept else None
         head = _whole_end(bytes((whole or self._head)[:limit]))
         tail = bytes((whole or self._tail)[-limit:]).lstrip(bytes(range(0x80, 0xC0)))
@@ -38,7 +38,7 @@ class Clip:
 
 
 def _whole_end(data: bytes) -> bytes:
-    """The bytes without a character at the end that is only begun."""
+    """The bytes without an incomplete character at the end."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
         if byte >= 0xC0:
@@ -53,7 +53,7 @@ class OutputSoFar:
     """Standard output and standard error of a running tool. One thread adds, any thread reads."""
 
     def __init__(self, limit: int | None = None, whole_limit: int | None = None) -> None:
-        """Limits in bytes: of what is shown, and of what is kept."""
+        """Limits in bytes: of the shown text, and of the stored text."""
         self._limit = settings().tool_output_bytes if limit is None else limit
         self._whole_limit = max(settings().tool_result_bytes if whole_limit is None else whole_limit, self._limit)
         self._lock = threading.Lock()
@@ -65,21 +65,21 @@ class OutputSoFar:
             self._streams[stream].add(data)
 
     def texts(self, reserve: int = 0) -> dict[str, str]:
-        """`stdout` and `stderr`, each only if something was printed, together in what is shown, less `reserve` bytes."""
+        """`stdout` and `stderr`, without empty ones, together within the shown limit less `reserve` bytes."""
         return self._texts(self._limit, self._limit - reserve)
 
     def whole(self) -> dict[str, str]:
-        """The same, as much as was kept."""
+        """The same within the limit of the stored text."""
         return self._texts(self._whole_limit, self._whole_limit)
 
     def _texts(self, limit: int, together: int) -> dict[str, str]:
         with self._lock:
             clips = {name: clip for name, clip in self._streams.items() if clip.total}
-            # Written out, a byte can take four: what fits is known only from the text.
-            found = {name: clip.text(limit) for name, clip in clips.items()}
-            sizes = [len(text.encode()) for text in found.values()]
-            given = clean.shares(sizes, max(together, 0))
+            # An escape can take four bytes for one: only the text itself has its size.
+            texts = {name: clip.text(limit) for name, clip in clips.items()}
+            sizes = [len(text.encode()) for text in texts.values()]
+            parts = clean.shares(sizes, max(together, 0))
             return {
                 name: text if size <= share else clips[name].text(share)
-                for (name, text), size, share in zip(found.items(), sizes, given, strict=True)
+                for (name, text), size, share in zip(texts.items(), sizes, parts, strict=True)
             }

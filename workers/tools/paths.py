@@ -1,7 +1,7 @@
 """Paths that cannot leave the workdir.
 
-Every component is opened from the folder before it and never through a link, so that a link swapped in between
-check and use meets an error instead of being followed. Links are followed here, by hand, while they stay inside.
+Each component is opened from the folder before it, without following links. So a link that appears between check and use is an
+error and is not followed. This module follows links itself, as long as they stay inside.
 """
 
 import contextlib
@@ -24,12 +24,12 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 @dataclass(frozen=True)
 class Place:
-    """A name in a folder that is held open. `name` was no link when it was looked at; `.` is the folder itself."""
+    """A name in an open folder. `name` was no link when it was checked; `.` is the folder itself."""
 
     folder: int
     name: str
     shown: str
-    """The path as it was asked for, safe to show."""
+    """The path in the input, safe to show."""
 
     def kind(self) -> int | None:
         """The mode from lstat, None if nothing is there."""
@@ -40,14 +40,14 @@ class Place:
 
 
 Judged = Mapping[str, "str | ToolError"]
-"""Where paths led when their call was judged, by their text, as `resolve` says; or why they led nowhere."""
+"""By path: the result of `resolve` when the policy judged the call, or the error."""
 
 
 @contextlib.contextmanager
 def located(workdir: Path, path: str, judged: Judged | None = None, *, make_folders: bool = False) -> Iterator[Place]:
-    """Where a path leads, relative or absolute. Errors: ToolError if it leads outside, or nowhere before its last name.
+    """The place of a path, relative or absolute. Errors: ToolError if the path leads outside, or a folder of it is missing.
 
-    A path in `judged` must still lead where it led then: no link is followed any more. Also turns every OSError of the block into a
+    A path in `judged` must still lead to the same place: no link is followed any more. Every OSError of the block becomes a
     ToolError that names the path.
     """
     shown = visible(path[:200])
@@ -62,7 +62,7 @@ def located(workdir: Path, path: str, judged: Judged | None = None, *, make_fold
 
 
 def resolve(workdir: Path, path: str) -> str:
-    """Where a path leads: relative to the workdir, without links. What is not there yet is no link. Errors: ToolError."""
+    """The target of a path: relative to the workdir, without links. A missing name is no link. Errors: ToolError."""
     shown = visible(path[:200])
     with contextlib.ExitStack() as stack, _as_tool_error(shown):
         walk = _Walk(workdir, shown)
@@ -77,8 +77,8 @@ def resolve(workdir: Path, path: str) -> str:
 
 
 def open_file(place: Place) -> int:
-    """A file descriptor to read a regular file; anything else is refused before it is opened."""
-    # Before, since opening some devices has effects; and after, on what was opened.
+    """A file descriptor to read a regular file. Refuses anything else before it opens it."""
+    # Check before, because opening some devices has effects, and after, on the open file.
     _require_file(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False).st_mode, place.shown)
     fd = os.open(place.name, _READ, dir_fd=place.folder)
     try:
@@ -102,7 +102,7 @@ def _require_file(mode: int, shown: str) -> None:
 
 
 class _Walk:
-    """The folders from the workdir down to where we are, all held open."""
+    """The folders from the workdir down to the current one, all open."""
 
     def __init__(self, workdir: Path, shown: str, *, follows: bool = True) -> None:
         self._workdir = workdir
@@ -111,9 +111,9 @@ class _Walk:
         self._links = 0
         self._open = [os.open(workdir, _FOLDER)]
         self.names: list[str] = []
-        """Of the folders below the workdir."""
+        """Names of the folders below the workdir."""
         self.todo: deque[str] = deque()
-        """The names that are still to go, the present one first."""
+        """The remaining names, the current one first."""
 
     @property
     def here(self) -> int:
@@ -153,7 +153,7 @@ class _Walk:
         self.names.pop()
 
     def follow(self, target: str) -> list[str]:
-        """The components to go on with after a link."""
+        """The components that replace a link."""
         self._links += 1
         if self._links > _LINKS:
             raise ToolError(f"{self._shown}: too many symbolic links")
@@ -187,7 +187,7 @@ def _components(workdir: Path, path: str, shown: str) -> list[str]:
 
 
 def _link(name: str, folder: int) -> str | None:
-    """What a link says, None for what is no link or is not there."""
+    """The target of a link; None if there is no link."""
     try:
         return os.readlink(name, dir_fd=folder)
     except OSError:

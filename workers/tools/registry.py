@@ -32,7 +32,7 @@ _tools: dict[str, Tool] = {}
 
 
 def register(tool: Tool) -> Tool:
-    """Make a tool known. Errors: ValueError for a name that is taken or malformed, or a schema that is not closed."""
+    """Register a tool. Errors: ValueError for a taken or malformed name, or a schema that is not closed."""
     if not _NAME.fullmatch(tool.name):
         raise ValueError(f"tool name {tool.name!r}: use 1 to 64 letters, digits, _ and -")
     if tool.name in _tools:
@@ -44,24 +44,24 @@ def register(tool: Tool) -> Tool:
 
 
 def look_up(name: str) -> Tool | None:
-    """The tool of that name, if there is one."""
+    """The tool of a name, None if there is none."""
     return _tools.get(name)
 
 
 def listing() -> list[Tool]:
-    """All tools, in the order in which they were registered."""
+    """All tools, in the order of registration."""
     return list(_tools.values())
 
 
 def execute(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResult:  # noqa: A002 - the wire's word
-    """Run one call. Whatever the tool says, errors included, comes back as a clean and bounded result.
+    """Run one call. Returns a clean and bounded result, also for errors of the tool.
 
-    Errors: OutcomeUnknown, and only that. The caller has committed the attempt; nothing here is retried.
+    Errors: OutcomeUnknown alone. The caller has committed the attempt; this function retries nothing.
     """
     limits = settings()
     result = _run(tool, context, input)
     if result.question:
-        return _asked(result, limits.tool_output_bytes)
+        return _storable_question(result, limits.tool_output_bytes)
     content, whole = bounded(result.content, limits.tool_output_bytes, limits.tool_result_bytes, context.call_id)
     structured = None if is_deep(result.structured) else storable(result.structured)
     if structured is not None and len(json.dumps(structured)) > limits.tool_output_bytes:
@@ -69,14 +69,14 @@ def execute(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResu
     return replace(result, content=content, whole=whole, structured=structured)
 
 
-def _asked(result: ToolResult, limit: int) -> ToolResult:
-    """What a tool asks, safe to store and to show; one that asks at too great length is not put to anybody."""
-    assert result.question, "it asks something"
+def _storable_question(result: ToolResult, limit: int) -> ToolResult:
+    """The question of a tool, safe to store and to show; an error for a question that is too long."""
+    assert result.question
     requests = storable(result.question.requests)
     if len(json.dumps(requests)) > limit or len(result.question.state or "") > limit:
-        return text_result("it asked the user something, at greater length than anybody can be shown", is_error=True)
-    said = {key: {**asked, "message": visible(str(asked["message"]))} for key, asked in requests.items()}
-    return replace(result, question=replace(result.question, requests=said))
+        return text_result("its question to the user is too long to be shown", is_error=True)
+    visible_requests = {key: {**request, "message": visible(str(request["message"]))} for key, request in requests.items()}
+    return replace(result, question=replace(result.question, requests=visible_requests))
 
 
 def _run(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResult:  # noqa: A002
@@ -91,8 +91,8 @@ def _run(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResult:
         raise
     except ToolError as error:
         return text_result(f"{tool.name}: {error}", is_error=True)
-    except Exception as error:  # noqa: BLE001 - a tool's mistake is a result for the model, not a crash of the worker
-        # The message may hold the call's input, which is nobody's business in a log.
+    except Exception as error:  # noqa: BLE001 - a tool's failure is a result for the model, not a crash of the worker
+        # The message may hold the call's input, which no log may show.
         log.error("tool %s failed inside, call %s: %s", tool.name, context.call_id, type(error).__name__)
         return text_result(f"{tool.name}: failed inside ({type(error).__name__})", is_error=True)
 

@@ -1,4 +1,4 @@
-"""Where a call's tool comes from: built in, a Python toolset of the operator's, an MCP server of theirs or of the client's."""
+"""Finds the tool of a call: built in, in a Python toolset or MCP server of the operator, or in an MCP server of the client."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -16,14 +16,14 @@ from workers.tools.python import running
 log = logging.getLogger(__name__)
 
 OF_THE_HOUSE: dict[str, tuple[Tool, ...]] = {"git": GIT_TOOLS, "session": (READ_RESULT,)}
-"""Toolsets that every tools worker has."""
+"""Toolsets of every tools worker."""
 
 Entry = Mapping[str, Any]
 _listeners: list[Callable[[str], None]] = []
 
 
 def find(name: str, address: str | None, tool: str | None, entry: Entry | None) -> Tool | None:
-    """The tool of a call: by `name` if it is built in, else by its toolset's `address` and its own name, as `entry` has it."""
+    """The tool of a call: by `name` if built in, else by its toolset's `address` and its name there, described by `entry`."""
     if address is None or tool is None:
         return registry.look_up(name)
     if not address.startswith(OURS):
@@ -37,15 +37,15 @@ def find(name: str, address: str | None, tool: str | None, entry: Entry | None) 
 
 
 def has(address: str) -> bool:
-    """Whether this worker has what is behind an `assent:` address."""
+    """True if this worker has the toolset or MCP server of an `assent:` address."""
     toolset = address.removeprefix(OURS)
     return toolset in OF_THE_HOUSE or toolset in described()[0] or toolset in _servers()
 
 
 def serves(address: str | None, workspace_id: str) -> bool:
-    """Whether a workspace may use what is behind an address, by this worker's own settings.
+    """True if this worker's settings let a workspace use an address.
 
-    The database hides a limited toolset from other workspaces, as the last worker announced it; this one may know better.
+    The database hides a limited toolset from other workspaces by the last announcement; this worker's settings may be newer.
     """
     if address is None or not address.startswith(OURS):
         return True
@@ -54,7 +54,7 @@ def serves(address: str | None, workspace_id: str) -> bool:
 
 
 def entry_of(address: str | None, tool: str) -> Entry | None:
-    """The entry of a tool that is built in (no address) or of a toolset that this worker has; None for tools of MCP servers."""
+    """The entry of a built-in tool (no address) or of a toolset of this worker; None for tools of MCP servers."""
     if address is None:
         builtin = registry.look_up(tool)
         return builtin.described if builtin else None
@@ -67,47 +67,47 @@ def entry_of(address: str | None, tool: str) -> Entry | None:
 
 @cache
 def described() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    """The Python toolsets of this worker, by name, and what is wrong with those that it should have."""
+    """The Python toolsets of this worker, by name, and a sentence for each toolset that cannot be used."""
     return running.describe()
 
 
 def listen(changed: Callable[[str], None]) -> None:
-    """Have `changed` called, in a thread of its own, with the address of an MCP server that says that its tools changed."""
+    """Call `changed` in a thread of its own with the address of an MCP server whose tools changed."""
     _listeners[:] = [changed]
 
 
 def listed_anew(address: str) -> list[dict[str, Any]] | None:
-    """What an MCP server of the operator's has now; None if it does not say."""
+    """The current tools of an MCP server of the operator; None if the server does not answer."""
     toolset = address.removeprefix(OURS)
-    found = _listing(_servers()[toolset]) if toolset in _servers() else None
-    return None if found is None else [_queued(toolset, entry) for entry in found]
+    entries = _listing(_servers()[toolset]) if toolset in _servers() else None
+    return None if entries is None else [_queued(toolset, entry) for entry in entries]
 
 
 def at_hand() -> dict[str, list[dict[str, Any]]]:
-    """What this worker announces without asking anybody, each tool with the queue of those that can run it."""
+    """The toolsets that this worker announces without network, each tool with the queue of its workers."""
     house = {name: [tool.described for tool in tools] for name, tools in OF_THE_HOUSE.items()}
     python = {name: [_queued(name, entry) for entry in tools] for name, tools in described()[0].items()}
     return house | python
 
 
 def listed() -> dict[str, list[dict[str, Any]]]:
-    """The same of MCP servers, which are asked now. Those that are away are left out."""
+    """The current tools of the MCP servers, without servers that do not answer."""
     return {name: [_queued(name, entry) for entry in tools] for name, tools in _listed().items()}
 
 
 def queues() -> list[str]:
-    """The queues of the toolsets that this worker has; those that a tool names otherwise are its starter's to name."""
+    """The queues of this worker's toolsets. A tool's own `queue` must be in the worker's command line."""
     return [queue_of(name) for name in (*described()[0], *_servers())]
 
 
 def preload() -> None:
-    """Load what the operator's MCP servers take, before the pool's processes are forked: two seconds for each of them else."""
+    """Import the MCP client before the pool forks, if there are MCP servers. Otherwise each process would import it for 2 s."""
     if _servers():
         from workers.tools.mcp import calling  # noqa: F401
 
 
 def queue_of(toolset: str) -> str:
-    """Where the calls of a toolset wait for workers that have it."""
+    """The Celery queue of a toolset."""
     return f"tools.{toolset}"
 
 
@@ -116,14 +116,14 @@ def _queued(toolset: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _servers() -> Mapping[str, Any]:
-    from workers.tools.mcp import servers  # loads slowly, and most workers have no MCP servers
+    from workers.tools.mcp import servers  # a slow import, and most workers have no MCP servers
 
     return servers.configured()
 
 
 def _listed() -> dict[str, list[dict[str, Any]]]:
-    found = {name: _listing(server) for name, server in _servers().items()}
-    return {name: tools for name, tools in found.items() if tools is not None}
+    entries = {name: _listing(server) for name, server in _servers().items()}
+    return {name: tools for name, tools in entries.items() if tools is not None}
 
 
 def _listing(server: Any) -> list[dict[str, Any]] | None:
@@ -134,7 +134,7 @@ def _listing(server: Any) -> list[dict[str, Any]] | None:
         return listing(server)
     except Unreachable as away:
         log.warning("MCP server %s: %s", server.name, away.message)
-    except Exception as error:  # noqa: BLE001 - the others have their tools all the same
+    except Exception as error:  # noqa: BLE001 - the other servers still have their tools
         log.error("MCP server %s: its tools cannot be used (%s)", server.name, type(error).__name__)
     return None
 

@@ -1,4 +1,4 @@
-"""The folders of sessions, and which storage they are on."""
+"""The folders of sessions, and the id of their storage."""
 
 import contextlib
 import os
@@ -17,9 +17,9 @@ _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
 def storage_id(root: Path) -> str:
-    """The id of the storage behind a workdir root, made if there is none. All who ask at once get the same.
+    """The id of the storage of a workdir root, created if there is none. Concurrent callers get the same id.
 
-    Errors: OSError if the root cannot be made, read or written.
+    Errors: OSError if the root cannot be created, read or written.
     """
     final = root / _STORAGE
     if not final.exists():
@@ -29,7 +29,7 @@ def storage_id(root: Path) -> str:
 
 
 def _offer_id(final: Path) -> None:
-    # A folder with something in it replaces none that has something in it: the first rename wins, on every file system.
+    # A rename cannot replace a folder that is not empty: the first rename wins, on every file system.
     offer = final.with_name(f"{_STORAGE}-{secrets.token_hex(8)}")
     offer.mkdir(mode=0o700)
     (offer / "id").write_text(f"stor_{secrets.token_hex(16)}\n")
@@ -42,9 +42,9 @@ def _offer_id(final: Path) -> None:
 
 
 def session_root(session_id: str) -> Path:
-    """The session's own folder, with `files/` (what tools see) and `state/` in it, all for this user only.
+    """The session's own folder, with `files/` (for tools) and `state/`, all for this user alone.
 
-    Errors: ValueError for what is no session id; OSError.
+    Errors: ValueError for a malformed session id; OSError.
     """
     root = _place(session_id)
     for folder in (root, root / "files", root / "state"):
@@ -53,12 +53,12 @@ def session_root(session_id: str) -> Path:
 
 
 def remove(session_id: str) -> None:
-    """Delete the session's folder with all that is in it. Does nothing if there is none. Errors: OSError if it cannot."""
+    """Delete the session's folder with its content. Idempotent. Errors: OSError."""
     root = _place(session_id)
     with contextlib.suppress(OSError, RecursionError):
         shutil.rmtree(root)
     if root.exists():
-        # What a shell command closed (`chmod 0`), or nested deeper than Python can go.
+        # A shell command may have closed folders (`chmod 0`), or nested them deeper than Python can go.
         subprocess.run(["chmod", "-R", "u+rwx", str(root)], stderr=subprocess.DEVNULL, check=False)  # noqa: S603, S607
         subprocess.run(["rm", "-rf", "--", str(root)], stderr=subprocess.DEVNULL, check=False)  # noqa: S603, S607
     if root.exists():
@@ -66,7 +66,7 @@ def remove(session_id: str) -> None:
 
 
 def full(files: Path, size: int = 0) -> str | None:
-    """A sentence if that folder of a session has no room for so many bytes more, or its disk has not; None if there is room."""
+    """None if a session's folder and its disk have room for `size` more bytes, else a sentence."""
     limits = settings()
     use = quota.used(str(files), limits.workdir_bytes, limits.workdir_files)
     if problem := use.problem(limits.workdir_bytes, limits.workdir_files):
@@ -77,12 +77,12 @@ def full(files: Path, size: int = 0) -> str | None:
 
 
 def sessions(limit: int) -> list[str]:
-    """The ids of sessions that have a folder here, in any order; at most `limit`, not always the same ones."""
+    """At most `limit` ids of sessions with a folder here, chosen at random."""
     try:
-        found = [entry.name for entry in os.scandir(settings().workdir_root) if _SESSION.fullmatch(entry.name)]
+        names = [entry.name for entry in os.scandir(settings().workdir_root) if _SESSION.fullmatch(entry.name)]
     except FileNotFoundError:
         return []
-    return random.sample(found, min(limit, len(found)))
+    return random.sample(names, min(limit, len(names)))
 
 
 def _place(session_id: str) -> Path:

@@ -1,6 +1,7 @@
 """`edit`: exact replacement of text in a file."""
 
 import os
+from dataclasses import dataclass
 from typing import Any
 
 from workers.tools import paths
@@ -9,30 +10,46 @@ from workers.tools.errors import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 
 
-def _edit(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
+@dataclass(frozen=True)
+class Change:
+    """What an edit makes of a file."""
+
+    before: bytes
+    after: bytes
+    mode: int
+    count: int
+    """Replacements."""
+
+
+def change(place: paths.Place, fields: dict[str, Any]) -> Change:
+    """Return what the edit would make of the file as it is. Raises ToolError if the edit does not fit the file."""
     old, new = encode(fields["old_string"], "old_string"), encode(fields["new_string"], "new_string")
     if not old or old == new:
         raise ToolError("old_string must not be empty" if not old else "old_string and new_string are the same")
-    everywhere = bool(fields.get("replace_all"))
+    data, mode = _content(place)
+    if _all_crlf(data):
+        old, new = _to_crlf(old), _to_crlf(new)
+    # Bytes, not text: other parts of the file need not be UTF-8.
+    count = data.count(old)
+    if count == 0:
+        raise ToolError(f"{place.shown}: old_string does not occur in the file; nothing was changed")
+    if count > 1 and not fields.get("replace_all"):
+        raise ToolError(
+            f"{place.shown}: old_string occurs {count} times; nothing was changed. "
+            "Give more of the text around it, or set replace_all"
+        )
+    changed = data.replace(old, new)
+    if len(changed) > FILE_BYTES:
+        raise ToolError(f"{place.shown}: would have {len(changed)} bytes, more than the {FILE_BYTES} allowed")
+    return Change(data, changed, mode, count)
+
+
+def _edit(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     with only_writer(context), paths.located(context.workdir, fields["file_path"], context.judged) as place:
-        data, mode = _content(place)
-        if _all_crlf(data):
-            old, new = _to_crlf(old), _to_crlf(new)
-        # Bytes, not text: what is not UTF-8 elsewhere in the file stays as it is.
-        count = data.count(old)
-        if count == 0:
-            raise ToolError(f"{place.shown}: old_string does not occur in it; nothing was changed")
-        if count > 1 and not everywhere:
-            raise ToolError(
-                f"{place.shown}: old_string occurs {count} times; nothing was changed. "
-                "Give more of the text around it, or set replace_all"
-            )
-        changed = data.replace(old, new)
-        if len(changed) > FILE_BYTES:
-            raise ToolError(f"{place.shown}: would have {len(changed)} bytes, more than the {FILE_BYTES} allowed")
-        require_room(context, len(changed))
-        replace(context, place, changed, mode)
-    return text_result(f"edited {place.shown}: {count} replacement{'s' if count > 1 else ''}")
+        changed = change(place, fields)
+        require_room(context, len(changed.after))
+        replace(context, place, changed.after, changed.mode)
+    return text_result(f"edited {place.shown}: {changed.count} replacement{'s' if changed.count > 1 else ''}")
 
 
 def _content(place: paths.Place) -> tuple[bytes, int]:

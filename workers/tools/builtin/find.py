@@ -22,7 +22,7 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 
 Pattern = list[str]
 States = frozenset[tuple[int, int]]
-"""Which patterns have matched how many of their components."""
+"""Pairs of a pattern's number and how many of its components have matched."""
 
 
 def _glob(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
@@ -30,27 +30,27 @@ def _glob(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     with paths.located(context.workdir, fields.get("path") or ".", context.judged) as place:
         folder = paths.open_folder(place)
         try:
-            found, whole = _search(context, folder, patterns)
+            matches, is_complete = _search(context, folder, patterns)
         finally:
             os.close(folder)
-    # Newest first, and by name where that does not decide, so that the answer is the same each time.
-    found.sort(key=lambda match: (-match[0], match[1]))
+    # Newest first, then by name, so that the result is the same each time.
+    matches.sort(key=lambda match: (-match[0], match[1]))
     above = "" if place.shown == "." else place.shown.rstrip("/") + "/"
-    # A name may hold line ends, and must not pass for several.
-    lines = [above + name.replace("\n", "\\n") for _, name in found[:_SHOWN]] or ["no matches"]
-    if len(found) > _SHOWN:
-        lines.append(f"[... {len(found) - _SHOWN} more matches; narrow the pattern ...]")
-    if not whole:
+    # A name may hold line ends, and must not pass for several names.
+    lines = [above + name.replace("\n", "\\n") for _, name in matches[:_SHOWN]] or ["no matches"]
+    if len(matches) > _SHOWN:
+        lines.append(f"[... {len(matches) - _SHOWN} more matches; narrow the pattern ...]")
+    if not is_complete:
         lines.append(f"[... only {_ENTRIES} files were looked at; give a path ...]")
     return text_result("\n".join(lines))
 
 
 def _search(context: ToolContext, folder: int, patterns: list[Pattern]) -> tuple[list[tuple[float, str]], bool]:
-    """Time of change and name of each match below the folder, and whether all was looked at.
+    """Time of change and name of each match below the folder, and whether the search saw every file.
 
     Links are listed, never followed.
     """
-    found: list[tuple[float, str]] = []
+    matches: list[tuple[float, str]] = []
     deadline = time.monotonic() + context.seconds
     at: dict[str, States] = {".": _ahead(patterns, {(n, 0) for n in range(len(patterns))})}
     seen = 0
@@ -62,20 +62,20 @@ def _search(context: ToolContext, folder: int, patterns: list[Pattern]) -> tuple
         for name in folders + files:
             seen += 1
             if seen > _ENTRIES:
-                return found, False
+                return matches, False
             after = _step(patterns, states, name)
             if not after or name.startswith(TEMPORARY):
                 continue
             full = os.path.normpath(f"{path}/{name}")
             if any(done == len(patterns[n]) for n, done in after):
-                with contextlib.suppress(OSError):  # gone meanwhile
+                with contextlib.suppress(OSError):  # the file is gone
                     status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-                    found.append((status.st_mtime, full + "/" * stat.S_ISDIR(status.st_mode)))
+                    matches.append((status.st_mtime, full + "/" * stat.S_ISDIR(status.st_mode)))
             if any(done < len(patterns[n]) for n, done in after):
                 down.add(name)
                 at[f"{path}/{name}"] = after
         folders[:] = [name for name in folders if name in down] if path.count("/") < DEEP else []
-    return found, True
+    return matches, True
 
 
 def _step(patterns: list[Pattern], states: States, name: str) -> States:
@@ -83,17 +83,17 @@ def _step(patterns: list[Pattern], states: States, name: str) -> States:
     for n, done in states:
         if done == len(patterns[n]):
             continue
-        wanted = patterns[n][done]
-        if wanted == "**":
-            # `.git` is entered only by a pattern that names it.
+        component = patterns[n][done]
+        if component == "**":
+            # Only a pattern that names `.git` enters it.
             after |= set() if name == ".git" else {(n, done)}
-        elif fnmatch.fnmatchcase(name, wanted) and (name != ".git" or ".git" in wanted):
+        elif fnmatch.fnmatchcase(name, component) and (name != ".git" or ".git" in component):
             after.add((n, done + 1))
     return _ahead(patterns, after)
 
 
 def _ahead(patterns: list[Pattern], states: set[tuple[int, int]]) -> States:
-    """With what follows where `**` stands for nothing."""
+    """The states, with those that follow where `**` stands for no folder."""
     todo = list(states)
     while todo:
         n, done = todo.pop()
@@ -107,13 +107,13 @@ def _patterns(text: str) -> list[Pattern]:
     """The pattern's alternatives, each as its components."""
     if len(text) > _PATTERN:
         raise ToolError(f"pattern: has more than {_PATTERN} characters")
-    found: list[Pattern] = []
+    alternatives: list[Pattern] = []
     todo = [text]
     while todo:
         pattern = todo.pop()
         if braces := _BRACES.search(pattern):
             todo += [pattern[: braces.start()] + part + pattern[braces.end() :] for part in braces[1].split(",")]
-            if len(todo) + len(found) > _ALTERNATIVES:
+            if len(todo) + len(alternatives) > _ALTERNATIVES:
                 raise ToolError(f"pattern: has more than {_ALTERNATIVES} alternatives")
             continue
         parts = [part for part in pattern.split("/") if part not in ("", ".")]
@@ -121,15 +121,15 @@ def _patterns(text: str) -> list[Pattern]:
             raise ToolError("pattern: must be relative and without `..`; use path to search elsewhere")
         if not parts:
             raise ToolError("pattern: must not be empty")
-        found.append(parts)
-    return found
+        alternatives.append(parts)
+    return alternatives
 
 
 GLOB = Tool(
     name="glob",
     description=(
         "List files and directories whose path matches a pattern, newest first. `*` and `?` match within a name, `**` "
-        "any number of directories, `{a,b}` alternatives. `.git` is passed over unless the pattern names it."
+        "any number of directories, `{a,b}` alternatives. `.git` is skipped unless the pattern names it."
     ),
     input_schema={
         "type": "object",
@@ -137,7 +137,7 @@ GLOB = Tool(
             "pattern": {"type": "string", "description": "For example `**/*.py`; relative to path."},
             "path": {
                 "type": ["string", "null"],
-                "description": "The directory to search in. Without it the working directory.",
+                "description": "The directory to search in. Default: the working directory.",
             },
         },
         "required": ["pattern"],

@@ -1,7 +1,7 @@
-"""Whether git could run a program that some repository in a session's files names.
+"""Checks whether git could run a program that a repository in a session's files names.
 
-Known tools and commands that write such files are asked. Others write whatever they like (`tar xf`, a script, `git clone`), so a
-worker looks at the files themselves right before git runs. Only settings that are known to run nothing pass.
+Policies ask about known tools and commands that write such files. Other programs can write any file (`tar xf`, a script, `git
+clone`), so a worker checks the files right before git runs. Only settings that are known to run no program pass.
 """
 
 import os
@@ -17,7 +17,7 @@ _BYTES = 200_000
 """A longer configuration is not read."""
 _SECTION = re.compile(r'\[([A-Za-z0-9-]+)(?: "([^"\\\x00-\x1f]*)")?\]')
 _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9-]*)(?:\s*=.*[^\\]|\s*=)?")
-"""A line with a value that does not go on in the next line."""
+"""A line whose value does not continue in the next line."""
 _HARMLESS = re.compile(
     r"advice\..*|author\.(name|email)|branch\..*|color\..*|column\..*|committer\.(name|email)|feature\..*|index\..*|pack\..*"
     r"|core\.(abbrev|autocrlf|bare|checkstat|commentchar|compression|eol|filemode|ignorecase|logallrefupdates|longpaths)"
@@ -32,48 +32,48 @@ _HARMLESS = re.compile(
     r"|submodule\.(active|recurse)|submodule\..*\.(active|branch|fetchrecursesubmodules|ignore|path|url)"
     r"|user\.(name|email|signingkey|useconfigonly)"
 )
-"""Settings that name no program and no further file of settings, in small letters."""
+"""Settings that name no program and no other file of settings, in lower case."""
 _OVERRIDDEN = frozenset(key.lower() for key in OVERRIDDEN)
 
 
 def may_run_programs(files: Path, command: str) -> bool:
-    """True if the command line runs git, and what a repository in the files says could make git run a program."""
+    """True if the command line runs git, and a repository's configuration in the files could make git run a program."""
     line = read(command)
     if line.doubt or not line.runs("git"):
         return False
-    # Git drops our settings where it starts itself in another local repository to push there.
+    # Git drops the overriding settings when it starts itself in another local repository to push there.
     overridden = _OVERRIDDEN if not any("push" in words for words in line.commands) else frozenset[str]()
     try:
         return not all(_is_harmless(folder, overridden) for folder in _directories(files))
-    except _Unseen:
+    except _Unreadable:
         return True
 
 
-class _Unseen(Exception):
-    """Something cannot be looked at."""
+class _Unreadable(Exception):
+    """A file or folder cannot be checked."""
 
 
 def _directories(files: Path) -> Iterator[Path]:
-    """The git directories that a command in some folder of the files would find. Errors: _Unseen."""
+    """The git directories that a command in any folder of the files would use. Errors: _Unreadable."""
     left = settings().workdir_files
-    for at, folders, others in os.walk(files, onerror=_cannot_see):
+    for at, folders, others in os.walk(files, onerror=_unreadable):
         left -= len(folders) + len(others)
         if left < 0:
-            raise _Unseen
+            raise _Unreadable
         for name in [name for name in (*folders, *others) if name.casefold() == ".git"]:
             place = Path(at, name)
             if place.is_symlink():
-                raise _Unseen
+                raise _Unreadable
             if name in others:
                 yield _linked(files, place)
             else:
-                folders.remove(name)  # objects need no look
+                folders.remove(name)  # objects need no check
                 yield place
                 yield from _modules(place / "modules")
 
 
 def _modules(folder: Path) -> Iterator[Path]:
-    """The git directories of submodules, which may lie in folders of folders."""
+    """The git directories of submodules, at any depth."""
     for at, folders, others in os.walk(folder):
         if any(name.casefold() == "head" for name in others):
             yield Path(at)
@@ -81,54 +81,54 @@ def _modules(folder: Path) -> Iterator[Path]:
 
 
 def _linked(files: Path, place: Path) -> Path:
-    """Where a `.git` file leads: to a place within the files."""
-    found = re.fullmatch(r"gitdir: ([^\x00\n]+)\n?", _text(place))
-    if not found:
-        raise _Unseen
-    target = (place.parent / found[1]).resolve()
+    """The target of a `.git` file, inside the files. Errors: _Unreadable."""
+    link = re.fullmatch(r"gitdir: ([^\x00\n]+)\n?", _text(place))
+    if not link:
+        raise _Unreadable
+    target = (place.parent / link[1]).resolve()
     if not target.is_relative_to(files.resolve()):
-        raise _Unseen
+        raise _Unreadable
     return target
 
 
 def _is_harmless(folder: Path, overridden: frozenset[str]) -> bool:
     shared = folder / "commondir"
     if os.path.lexists(shared):
-        # A worktree's: its configuration is the one two folders above, of a directory that is looked at by itself.
+        # A worktree uses the configuration two folders above.
         if _text(shared) != "../..\n" or folder.parent.name != "worktrees":
             return False
         if not _is_harmless(folder.parent.parent, overridden):
             return False
     texts = [_text(folder / name) for name in ("config", "config.worktree") if os.path.lexists(folder / name)]
-    return all(_says_nothing(text, overridden) for text in texts)
+    return all(_is_harmless_text(text, overridden) for text in texts)
 
 
-def _says_nothing(text: str, overridden: frozenset[str]) -> bool:
-    """True if every line is plain, and its setting harmless or overridden."""
+def _is_harmless_text(text: str, overridden: frozenset[str]) -> bool:
+    """True if every line is plain and its setting harmless or overridden."""
     section = ""
     for line in (raw.strip() for raw in text.split("\n")):
         if not line or line[0] in "#;":
             continue
-        if found := _SECTION.fullmatch(line):
-            section = f"{found[1]}.{found[2]}" if found[2] is not None else found[1]
+        if header := _SECTION.fullmatch(line):
+            section = f"{header[1]}.{header[2]}" if header[2] is not None else header[1]
             continue
-        found = _SETTING.fullmatch(line)
-        key = f"{section}.{found[1]}".lower() if found else ""
+        setting = _SETTING.fullmatch(line)
+        key = f"{section}.{setting[1]}".lower() if setting else ""
         if not section or not (_HARMLESS.fullmatch(key) or key in overridden):
             return False
     return True
 
 
 def _text(place: Path) -> str:
-    """A file's text. Errors: _Unseen if it is no plain, short file of UTF-8."""
+    """A file's text. Errors: _Unreadable unless it is a regular, short file in UTF-8."""
     try:
         if place.is_symlink() or not place.is_file() or place.stat().st_size > _BYTES:
-            raise _Unseen
+            raise _Unreadable
         return place.read_text()
     except (OSError, UnicodeDecodeError):
-        raise _Unseen from None
+        raise _Unreadable from None
 
 
-def _cannot_see(error: OSError) -> None:
+def _unreadable(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError):
-        raise _Unseen
+        raise _Unreadable

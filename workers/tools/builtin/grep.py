@@ -1,57 +1,124 @@
-"""`grep`: lines that match a regular expression."""
+"""`grep`: lines that match a regular expression. RE2 takes linear time for every expression, so the search runs in the worker."""
 
-import contextlib
-import fcntl
-import marshal
 import os
 import stat
-from pathlib import Path
+import time
+from collections.abc import Iterator
 from typing import Any
 
 from workers.tools import paths
-from workers.tools.builtin import searcher
-from workers.tools.builtin.searcher import ORDER_FD
-from workers.tools.errors import LAPSED, ToolError
+from workers.tools.builtin.patterns import compiled
+from workers.tools.builtin.write import TEMPORARY
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
-from workers.tools.sandbox.interpreter import compiled, environment, python
-from workers.tools.sandbox.leash import Command, run_kept
+from workers.tools.sandbox.quota import DEEP
 
-_SEARCHER = compiled(searcher.__file__)
-_LIMITS = {"RLIMIT_CORE": 0, "RLIMIT_AS": 1 << 30}
-"""Memory too: a pattern of nested counts takes gigabytes to compile."""
+_FILES = 50_000
+_MATCHES = 1_000
+_LINE_BYTES = 2_000
+_SNIFF_BYTES = 8_192
+_SKIPPED = (".git", "node_modules")
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class _OutOfTime(Exception):
+    """The call's time limit has passed, or somebody cancelled the call."""
 
 
 def _grep(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
-    with paths.located(context.workdir, fields.get("path") or ".", context.judged) as place, contextlib.ExitStack() as stack:
-        folder = stat.S_ISDIR(place.kind() or 0)
-        found = paths.open_folder(place) if folder else paths.open_file(place)
-        stack.callback(os.close, found)
-        # Above the numbers at which the keeper puts things.
-        start = fcntl.fcntl(found, fcntl.F_DUPFD_CLOEXEC, 300)
-        stack.callback(os.close, start)
-        command = Command(
-            argv=python(_SEARCHER),
-            env=environment(),
-            cwd=Path("/"),
-            limits=_LIMITS,
-            files={ORDER_FD: marshal.dumps((fields["pattern"], place.shown, start))},
-            fds=(start,),
-        )
-        ended = run_kept(command, context.seconds, context.cancelled, context.output)
-    texts = context.output.whole()
-    if ended.how != "exited":
-        why = {"timeout": f"timed out after {context.seconds:g} s", "lapsed": f"ended: {LAPSED}"}.get(ended.how, "cancelled")
-        return text_result(*texts.values(), f"{why}; narrow the pattern or the path", is_error=True)
-    if ended.code != 0:
-        raise ToolError(texts.get("stderr", "").strip() or f"the search failed with code {ended.code}")
-    return text_result(texts.get("stdout", "").rstrip("\n") or "no matches")
+    search = _Search(context, compiled("pattern", fields["pattern"]))
+    with paths.located(context.workdir, fields.get("path") or ".", context.judged) as place:
+        is_folder = stat.S_ISDIR(place.kind() or 0)
+        start = paths.open_folder(place) if is_folder else paths.open_file(place)
+        try:
+            notes = list(search.below(place.shown, start) if is_folder else search.inside(place.shown, os.dup(start)))
+        except _OutOfTime as error:
+            return text_result(*context.output.whole().values(), f"{error}; narrow the pattern or the path", is_error=True)
+        finally:
+            os.close(start)
+    notes += [f"[... {search.long_lines} lines were searched only in their first {_LINE_BYTES} bytes ...]"] * (
+        search.long_lines > 0
+    )
+    matches = context.output.whole().get("stdout", "")
+    return text_result((matches + "\n".join(notes)).rstrip("\n") or "no matches")
+
+
+class _Search:
+    """One search. Matches go to the call's output as they are found, so that a time limit loses none of them."""
+
+    def __init__(self, context: ToolContext, pattern: Any) -> None:
+        self._context = context
+        self._pattern = pattern
+        self._deadline = time.monotonic() + context.seconds
+        self._matches = 0
+        self.long_lines = 0
+
+    def below(self, shown: str, start: int) -> Iterator[str]:
+        """Search the files below an open folder, through no link. Yields notes for the model. Errors: _OutOfTime."""
+        files = 0
+        for path, folders, names, folder in os.fwalk(".", dir_fd=start):
+            folders[:] = sorted(name for name in folders if name not in _SKIPPED) if path.count("/") < DEEP else []
+            for name in sorted(names):
+                files += 1
+                if files > _FILES:
+                    yield f"[... only {_FILES} files were searched; give a path ...]"
+                    return
+                if (fd := _open(name, folder)) is None:
+                    continue
+                # A name may hold line ends, and must not pass for several names.
+                for note in self.inside(os.path.normpath(f"{shown}/{path}/{name}").replace("\n", "\\n"), fd):
+                    yield note
+                    return
+
+    def inside(self, shown: str, fd: int) -> Iterator[str]:
+        """Search one open file and close it. Yields a note once there are too many matches. Errors: _OutOfTime."""
+        with os.fdopen(fd, "rb") as file:
+            for number, line in self._lines(file):
+                if self._pattern.search(line) is None:
+                    continue
+                self._matches += 1
+                if self._matches > _MATCHES:
+                    yield f"[... more than {_MATCHES} matches; narrow the pattern or the path ...]"
+                    return
+                self._context.output.add("stdout", f"{shown}:{number}:".encode(errors="replace") + line + b"\n")
+
+    def _lines(self, file: Any) -> Iterator[tuple[int, bytes]]:
+        """Number and beginning of each line of a text file; nothing of a binary file."""
+        if b"\0" in file.peek(_SNIFF_BYTES)[:_SNIFF_BYTES]:
+            return
+        number, at_start = 0, True
+        while piece := file.readline(_LINE_BYTES):
+            self._check_time()
+            ended = piece.endswith(b"\n")
+            if at_start:
+                number += 1
+                self.long_lines += not ended and len(piece) == _LINE_BYTES
+                yield number, piece.rstrip(b"\r\n")
+            at_start = ended
+
+    def _check_time(self) -> None:
+        if self._context.cancelled.is_set():
+            raise _OutOfTime("cancelled")
+        if time.monotonic() > self._deadline:
+            raise _OutOfTime(f"timed out after {self._context.seconds:g} s")
+
+
+def _open(name: str, folder: int) -> int | None:
+    """A descriptor of a regular file; None for anything else, and for half-written files."""
+    try:
+        fd = os.open(name, _READ, dir_fd=folder)
+    except OSError:
+        return None
+    if stat.S_ISREG(os.fstat(fd).st_mode) and not name.startswith(TEMPORARY):
+        return fd
+    os.close(fd)
+    return None
 
 
 GREP = Tool(
     name="grep",
     description=(
-        "Search the text of files for a regular expression (Python's syntax), line by line. Returns path:line:text for "
-        "each match. Binary files, `.git` and `node_modules` are passed over."
+        "Search the text of files for a regular expression (RE2 syntax: no look-around, no back-references), line by line. "
+        "Returns path:line:text for each match. Binary files, `.git` and `node_modules` are skipped."
     ),
     input_schema={
         "type": "object",
@@ -59,7 +126,7 @@ GREP = Tool(
             "pattern": {"type": "string", "description": "The regular expression to search for."},
             "path": {
                 "type": ["string", "null"],
-                "description": "The file or directory to search in. Without it the working directory.",
+                "description": "The file or directory to search in. Default: the working directory.",
             },
         },
         "required": ["pattern"],

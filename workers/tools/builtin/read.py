@@ -25,7 +25,7 @@ def _read(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
             data = _lines(file, *map(int, fields["view_range"]), shown=place.shown)
         elif _size(file) > (limit := settings().tool_output_bytes):
             raise ToolError(
-                f"{place.shown}: has {_size(file)} bytes, more than the {limit} that are read at once; "
+                f"{place.shown}: has {_size(file)} bytes, more than the {limit} that one call reads; "
                 "give view_range, for example [1, 500]"
             )
         else:
@@ -39,20 +39,20 @@ def _size(file: BinaryIO) -> int:
 
 
 def _lines(file: BinaryIO, start: int, end: int, *, shown: str) -> bytes:
-    """Lines start to end, both counted from 1 and included; an end below 1 is the file's end."""
+    """Lines `start` to `end`, both counted from 1 and included. An end below 1 means the end of the file."""
     start = max(start, 1)
     if 1 <= end < start:
         raise ToolError(f"view_range [{start}, {end}]: the end is before the start")
     limit = settings().tool_output_bytes
-    line, kept, fresh = 1, bytearray(), True
+    line, kept, at_start = 1, bytearray(), True
     while (end < 1 or line <= end) and (piece := file.readline(_PIECE)):
         if line >= start:
             kept += piece
         if len(kept) > limit:
             raise ToolError(f"{shown}: view_range [{start}, {end}] has more than {limit} bytes; ask for less")
-        fresh = piece.endswith(b"\n")
-        line += fresh
-    last = line - 1 if fresh else line
+        at_start = piece.endswith(b"\n")
+        line += at_start
+    last = line - 1 if at_start else line
     if last < start:
         raise ToolError(f"{shown}: has only {last} lines")
     return bytes(kept)
@@ -77,7 +77,7 @@ READ = Tool(
                 "minItems": 2,
                 "maxItems": 2,
                 "description": "First and last line to return, counted from 1. A last line of 0 or less means "
-                "the end of the file. Without it the whole file is returned.",
+                "the end of the file. Default: the whole file.",
             },
         },
         "required": ["file_path"],

@@ -1,20 +1,18 @@
-"""`read_result`: what was too long for the model, in parts."""
+"""`read_result`: a result that was too long for the model, in parts."""
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import re2
-
 from models.settings import settings
+from workers.tools.builtin.patterns import compiled
 from workers.tools.clean import LINE_CHARACTERS, decode, lines_in, visible
 from workers.tools.errors import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 
 _RESERVE_BYTES = 500
-"""Of what the model sees, for what is not the result's own text."""
-_PATTERN = 1_000
+"""Bytes of the model's part that are not the result's own text."""
 _CHUNK = 65_536
 
 
@@ -23,17 +21,17 @@ def _read_result(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     data = context.stored(call_id)
     if data is None:
         raise ToolError(
-            f"{visible(call_id[:200])}: has no result that was kept. Only one that was too long is: "
-            "take call_id from the line that says how many bytes were left out"
+            f"{visible(call_id[:200])}: has no stored result. Only results that were too long are stored: "
+            "take call_id from the line that counts the bytes that were left out"
         )
     start = max(int(fields.get("start") or 1), 1)
     if pattern := fields.get("search"):
-        return text_result(_found(context, decode(data), start, pattern))
+        return text_result(_matching(context, decode(data), start, pattern))
     return text_result(_part(context, decode(data), start))
 
 
 def _part(context: ToolContext, text: str, start: int) -> str:
-    """Lines from `start` on, as many as may be shown."""
+    """As many lines from `start` on as may be shown."""
     shown: list[str] = []
     left, end, total = settings().tool_output_bytes - _RESERVE_BYTES, 0, 0
     for before, chunk, count in _chunks(context, text):
@@ -54,16 +52,16 @@ def _part(context: ToolContext, text: str, start: int) -> str:
     return f"[lines {start} to {end or total} of {total}]\n" + "\n".join(shown) + more
 
 
-def _found(context: ToolContext, text: str, start: int, pattern: str) -> str:
+def _matching(context: ToolContext, text: str, start: int, pattern: str) -> str:
     """The lines from `start` on that match, with their numbers."""
-    matches = _compiled(pattern)
-    # To tell at once that no line of many matches. Where the ends of a line are not those of the text, this cannot tell.
-    may = None if "\\" in pattern or "(?" in pattern else _compiled(f"(?m:{pattern})")
+    matches = compiled("search", pattern).search
+    # Skips chunks without a match. Only for expressions that mean the same in a line and in many lines.
+    may_match = None if "\\" in pattern or "(?" in pattern else compiled("search", f"(?m:{pattern})").search
     shown: list[str] = []
     left, total = settings().tool_output_bytes - _RESERVE_BYTES, 0
     for before, chunk, count in _chunks(context, text):
         total = before + count
-        if total < start or (may and count <= chunk.count("\n") + 1 and not may(chunk)):
+        if total < start or (may_match and count <= chunk.count("\n") + 1 and not may_match(chunk)):
             continue
         for number, line in _numbered(chunk, before):
             if number < start or not matches(line):
@@ -76,7 +74,7 @@ def _found(context: ToolContext, text: str, start: int, pattern: str) -> str:
 
 
 def _chunks(context: ToolContext, text: str) -> Iterator[tuple[int, str, int]]:
-    """The text in parts of whole lines: how many lines are before it, the part, how many it has."""
+    """The text in chunks of whole lines: the number of lines before, the chunk, and its number of lines."""
     deadline = time.monotonic() + context.seconds
     at, before, end = 0, 0, len(text.removesuffix("\n"))
     while at <= end:
@@ -91,45 +89,31 @@ def _chunks(context: ToolContext, text: str) -> Iterator[tuple[int, str, int]]:
 
 
 def _numbered(chunk: str, before: int) -> Iterator[tuple[int, str]]:
-    """Its lines, a long one as several."""
+    """The lines of a chunk with their numbers; a long line counts as several."""
     number = itertools.count(before + 1)
     for line in chunk.split("\n"):
         for at in range(0, max(len(line), 1), LINE_CHARACTERS):
             yield next(number), line[at : at + LINE_CHARACTERS]
 
 
-def _compiled(pattern: str) -> Callable[[str], object]:
-    if len(pattern) > _PATTERN:
-        raise ToolError(f"search: has more than {_PATTERN} characters")
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        compiled = re2.compile(pattern, options)
-    except (re2.error, UnicodeEncodeError) as error:
-        said = error.args[0] if error.args else ""
-        raise ToolError(f"search: {visible(decode(said) if isinstance(said, bytes) else str(said))[:300]}") from None
-    search: Callable[[str], object] = compiled.search
-    return search
-
-
 READ_RESULT = Tool(
     name="read_result",
     description=(
-        "Read a tool result of which the middle was left out because it was too long. Returns its lines from `start` on, "
-        "or with `search` only those that match, with their numbers. A line of more than "
+        "Read a tool result whose middle was left out because the result was too long. Returns its lines from `start` on, "
+        "or with `search` only the lines that match, with their numbers. A line of more than "
         f"{LINE_CHARACTERS} characters counts as several."
     ),
     input_schema={
         "type": "object",
         "properties": {
-            "call_id": {"type": "string", "description": "As the line says that counts what was left out."},
+            "call_id": {"type": "string", "description": "The call_id in the line that counts the bytes that were left out."},
             "start": {
                 "type": ["integer", "null"],
                 "description": "The first line to return, counted from 1.",
             },
             "search": {
                 "type": ["string", "null"],
-                "description": "A regular expression (RE2's syntax); lines that it matches somewhere are returned.",
+                "description": "A regular expression (RE2's syntax). Lines with a match are returned.",
             },
         },
         "required": ["call_id"],

@@ -1,4 +1,4 @@
-"""`bash`: a new process for each call, in the directory where the last one ended."""
+"""`bash`: a new process for each call, in the directory where the last call ended."""
 
 import contextlib
 import os
@@ -26,19 +26,19 @@ _ENVIRONMENT = {
     "CURL_HOME": bubblewrap.CURL_HOME,
     "WGETRC": "/dev/null",
 }
-"""All that a command gets besides HOME and the variables for git."""
+"""A command's environment, beside HOME and the variables for git."""
 
-# Wherever the command ends (at its end, by `exit`, by `set -e`), the shell says in which directory it is. A command
-# that replaces itself by `exec`, or exits under an EXIT trap of its own, leaves the directory as it was.
-# When it is told to end, it lets what it waits for end first, and then goes on to nothing.
-# All on one line, so that the command's first line is the shell's first, too.
+# However the command ends (at its end, by `exit`, by `set -e`), the shell writes its directory. A command that replaces
+# the shell by `exec`, or has an EXIT trap of its own, does not change the directory of the next call.
+# After SIGTERM the shell waits for its child and then exits.
+# All on one line, so that line numbers in error messages are the command's own.
 _NO_GROWTH = "ulimit -f 0; "
-_TELL = f'printf "\\0" >&{DIRECTORY_FD}; builtin pwd -P >&{DIRECTORY_FD}'
+_WRITE_DIRECTORY = f'printf "\\0" >&{DIRECTORY_FD}; builtin pwd -P >&{DIRECTORY_FD}'
 _SCRIPT = (
-    f"exec </dev/null; trap '{{ set +x; }} 2>/dev/null; {_TELL}' EXIT; "
+    f"exec </dev/null; trap '{{ set +x; }} 2>/dev/null; {_WRITE_DIRECTORY}' EXIT; "
     "trap '{ set +x; trap \"\" TERM; wait; exit 143; } 2>/dev/null' TERM; "
     f'__command="$(</dev/fd/{_COMMAND_FD})"; exec {_COMMAND_FD}<&-; eval "$__command"; '
-    f'{{ __status=$?; set +x; {_TELL}; }} 2>/dev/null; exit "${{__status:-1}}"'
+    f'{{ __status=$?; set +x; {_WRITE_DIRECTORY}; }} 2>/dev/null; exit "${{__status:-1}}"'
 )
 
 
@@ -58,8 +58,8 @@ def _bash(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
         script = text.encode()
     except UnicodeEncodeError:
         raise ToolError("command: is not valid Unicode") from None
-    wished = int(fields.get("timeout_ms") or 0) / 1000
-    seconds = min(wished, context.seconds) if wished > 0 else context.seconds
+    timeout = int(fields.get("timeout_ms") or 0) / 1000
+    seconds = min(timeout, context.seconds) if timeout > 0 else context.seconds
     walls, full = walls_of(context.workdir)
     script_limits = (_NO_GROWTH if full else "") + bubblewrap.process_limit()
     argv = [bubblewrap.bash(), "--noprofile", "--norc", "-c", script_limits + _SCRIPT, "bash"]
@@ -70,7 +70,7 @@ def _bash(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
 
 
 def confined(context: ToolContext, argv: list[str], cwd: Path, walls: Walls, files: dict[int, bytes]) -> Command:
-    """A command in the session's folder, behind the walls that the settings want. `shell_ready` has said that they stand."""
+    """A command in the session's folder, inside the sandbox of the current settings. Call `shell_ready` first."""
     limits = settings()
     sandboxed = limits.shell == "bubblewrap"
     if sandboxed:
@@ -85,7 +85,7 @@ def confined(context: ToolContext, argv: list[str], cwd: Path, walls: Walls, fil
             "HOME": str(context.workdir),
         },
         cwd=Path("/") if sandboxed else cwd,
-        # Per process, in bytes where it is a size. NPROC counts all processes of the user, and none of root's.
+        # Per process, sizes in bytes. NPROC counts all processes of the user, and none for root.
         limits={
             "RLIMIT_CORE": 0,
             "RLIMIT_NOFILE": 4096,
@@ -94,7 +94,7 @@ def confined(context: ToolContext, argv: list[str], cwd: Path, walls: Walls, fil
             "RLIMIT_DATA": limits.shell_memory_bytes,
         },
         files=files,
-        # An old bubblewrap is a set-user-id program, and takes privileges away by itself.
+        # An old bubblewrap is a set-user-id program, and drops privileges by itself.
         no_new_privileges=not sandboxed,
         grace=limits.shell_grace_seconds,
         tell_itself=not sandboxed,
@@ -103,7 +103,7 @@ def confined(context: ToolContext, argv: list[str], cwd: Path, walls: Walls, fil
 
 
 def walls_of(files: Path) -> tuple[Walls, bool]:
-    """What a command may use in that folder, and whether this is full: then no file may grow, but it can be cleared."""
+    """The limits of a command in a folder, and True if the folder is full: then files may be removed, but not grow."""
     limits = settings()
     use = quota.used(str(files), 10 * limits.workdir_bytes, 10 * limits.workdir_files)
     full = use.problem(limits.workdir_bytes, limits.workdir_files) or quota.disk_problem(str(files), limits.workdir_free_bytes)
@@ -121,7 +121,7 @@ def walls_of(files: Path) -> tuple[Walls, bool]:
 
 
 def _result(context: ToolContext, ended: Ended, seconds: float, moved: str | None) -> ToolResult:
-    """Standard output and standard error each in a block of its own, then how it ended. An error unless the code is 0."""
+    """Standard output and standard error, each in its own block, then how the command ended. An error unless the code is 0."""
     texts = [f"{stream}:\n{text}" for stream, text in context.output.whole().items()]
     if ended.how == "timeout":
         texts.append(f"timed out after {seconds:g} s; its processes were killed")
@@ -130,7 +130,7 @@ def _result(context: ToolContext, ended: Ended, seconds: float, moved: str | Non
     elif ended.how == "lapsed":
         texts.append(f"ended: {LAPSED}; its processes were killed")
     elif ended.how == "over":
-        texts.append(f"ended: {ended.why}; its processes were killed")
+        texts.append(f"ended: {ended.problem}; its processes were killed")
     else:
         texts.append(f"exit code: {ended.code}" + (f"\ndirectory: {moved}" if moved else ""))
     if problem := workdir.full(context.workdir):
@@ -139,7 +139,7 @@ def _result(context: ToolContext, ended: Ended, seconds: float, moved: str | Non
 
 
 def _directory(context: ToolContext) -> Path:
-    """Where the last call ended, if that is still a directory in the workdir; else the workdir."""
+    """The directory where the last call ended, if it is still in the workdir; else the workdir."""
     try:
         kept = Path(os.fsdecode((context.state / "directory").read_bytes()))
     except FileNotFoundError:
@@ -151,17 +151,17 @@ def _inside(context: ToolContext, directory: Path) -> bool:
     try:
         real = directory.resolve()
         inside = real == directory and real.is_relative_to(context.workdir.resolve()) and real.is_dir()
-        return inside and real.stat().st_mode & 0o100 != 0  # a closed one would keep every later call from starting
-    except (OSError, RuntimeError):  # the shell may say any path, such as one of links in a circle
+        return inside and real.stat().st_mode & 0o100 != 0  # no later call could start in a closed directory
+    except (OSError, RuntimeError):  # the shell may write any path, such as a circle of links
         return False
 
 
 def _remember(context: ToolContext, directory: str | None) -> str | None:
-    """Keep where the next call starts; of calls at the same time the last to end wins. What changed, to be told."""
+    """Store the directory for the next call; of concurrent calls the last one wins. Returns the directory if it changed."""
     kept = context.workdir if directory is None or not _inside(context, Path(directory)) else Path(directory)
     before = _directory(context)
     temporary = context.state / f"directory-{secrets.token_hex(8)}"
-    with contextlib.suppress(OSError):  # a full disk must not hide what the command did
+    with contextlib.suppress(OSError):  # a full disk must not hide the command's result
         temporary.write_bytes(os.fsencode(kept))
         temporary.replace(context.state / "directory")
     return None if kept == before else str(kept)
@@ -170,9 +170,9 @@ def _remember(context: ToolContext, directory: str | None) -> str | None:
 BASH = Tool(
     name="bash",
     description=(
-        "Run a command in bash. Each call is a new shell that starts in the directory where the last one ended; "
-        "variables, functions and jobs do not outlive it, and processes left in the background are killed when it "
-        "ends. Standard input is empty. Standard output, standard error and the exit code come back separately."
+        "Run a command in bash. Each call is a new shell that starts in the directory where the last call ended. "
+        "Variables, functions and jobs do not outlive a call, and background processes are killed when it ends. "
+        "Standard input is empty. Standard output, standard error and the exit code are returned separately."
     ),
     input_schema={
         "type": "object",
@@ -182,7 +182,7 @@ BASH = Tool(
             "timeout_ms": {
                 "type": ["integer", "null"],
                 "minimum": 0,
-                "description": "Time limit in milliseconds, if shorter than the one that applies anyway.",
+                "description": "Time limit in milliseconds, if shorter than the tool's own limit.",
             },
         },
         "additionalProperties": False,

@@ -1,4 +1,4 @@
-"""`write`: a whole file, and how files are replaced."""
+"""`write`: a whole file. Also replaces files for `edit`."""
 
 import contextlib
 import fcntl
@@ -15,7 +15,7 @@ from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 
 FILE_BYTES = 10_000_000
 TEMPORARY = ".assent-"
-"""How the names of half-written files begin. A worker that dies may leave one; searches pass over them."""
+"""Beginning of the names of half-written files. A worker that dies may leave one; searches skip them."""
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -35,7 +35,7 @@ def _write(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
 
 
 def encode(text: str, field: str) -> bytes:
-    """UTF-8. Errors: ToolError for half characters, and for more than a file may hold."""
+    """The text as UTF-8. Errors: ToolError for lone surrogates and for too many bytes."""
     try:
         data = text.encode()
     except UnicodeEncodeError:
@@ -46,13 +46,13 @@ def encode(text: str, field: str) -> bytes:
 
 
 def require_room(context: ToolContext, size: int) -> None:
-    """Errors: ToolError if the session may not have so many bytes more."""
+    """Errors: ToolError if the session has no room for so many bytes."""
     if problem := workdir.full(context.workdir, size):
         raise ToolError(f"{problem}; nothing was changed")
 
 
 def replace(context: ToolContext, place: paths.Place, data: bytes, mode: int) -> None:
-    """Put a file in its place in one move: others see the old or the new, never a part."""
+    """Replace a file in one move: readers see the old or the new content, never a part."""
     temporary = f"{TEMPORARY}{secrets.token_hex(8)}.tmp"
     fd = os.open(temporary, _NEW_FILE, 0o600, dir_fd=place.folder)
     try:
@@ -71,9 +71,9 @@ def replace(context: ToolContext, place: paths.Place, data: bytes, mode: int) ->
 
 @contextlib.contextmanager
 def only_writer(context: ToolContext) -> Iterator[None]:
-    """Alone among the session's writes and edits, of all workers: calls of one turn run at the same time.
+    """Hold the session's lock for writes and edits, over all workers: calls of one turn run at the same time.
 
-    Errors: ToolError if the lock is not free within the call's time limit, or the call is cancelled.
+    Errors: ToolError if the lock is not free within the call's time limit, or after a cancel.
     """
     deadline = time.monotonic() + context.seconds
     with (context.state / "files.lock").open("wb") as lock:

@@ -33,8 +33,7 @@ def http_client(link: Link) -> httpx2.AsyncClient:
 class _NotingTransport(httpx2.AsyncBaseTransport):
     def __init__(self, link: Link) -> None:
         self._link = link
-        private = link.server.ours or settings().mcp_http
-        self._inner = GuardedTransport(private=private, max_bytes=settings().mcp_response_bytes)
+        self._inner = GuardedTransport(private=link.server.ours, max_bytes=settings().mcp_response_bytes)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         message = _object(request.content) if request.method == "POST" else {}

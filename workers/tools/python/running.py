@@ -1,7 +1,7 @@
-"""Toolsets for a worker: what there is, and how a call of one is run. No function of a toolset ever runs in the worker itself.
+"""Toolsets for a worker: the listing, and the run of a call. No function of a toolset ever runs in the worker itself.
 
-Each process of a worker keeps one runner per toolset (one more for each further thread that calls it at the same time), from its
-first call until it was idle for `child.IDLE_SECONDS`. A runner that a call had to be torn out of is replaced.
+Each process of a worker keeps one process per toolset, and one more for each further thread that calls it at the same time. They
+start with the first call and end after `child.IDLE_SECONDS` without one, or with a call whose outcome is unknown.
 """
 
 import logging
@@ -11,9 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from workers.tools.errors import OutcomeUnknown, ToolError
+from workers.tools.errors import LAPSED, OutcomeUnknown, ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
-from workers.tools.python import discovery
+from workers.tools.python import checking, discovery
 from workers.tools.python.child import Child, NotBegun, Unusable
 from workers.tools.python.discovery import Place
 
@@ -21,25 +21,24 @@ __all__ = ["describe", "end_idle", "toolset_tool"]
 
 log = logging.getLogger(__name__)
 
-Told = Callable[[str], None]
+ReceivesTraceback = Callable[[str], None]
 
 _SAME = ("input_schema", "effect", "idempotent", "policy", "workdir")
-"""Of an entry, what must not have changed since somebody decided by it."""
+"""Fields of an entry that must not have changed since somebody decided by the entry."""
 _idle: defaultdict[str, deque[Child]] = defaultdict(deque)
-"""By toolset, the runners that run nothing. Threads take and give back without a lock: one step each."""
+"""By toolset, the processes that run no call. Threads take and return them without a lock: each is one step."""
 _places: dict[str, Place] = {}
-"""By toolset, where the last `describe` found it."""
+"""By toolset, its place at the last `describe`."""
 
 
 def describe() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
-    """What this worker's toolsets have, by name (`Tool.described`), and a sentence for each that cannot be used.
+    """The entries of this worker's toolsets, by name (`Tool.described`), and a sentence for each toolset that cannot be used.
 
-    Each is imported in a runner of its own, all at the same time, which ends with this.
+    Each toolset is imported in a process of its own, all at the same time.
     """
     places, problems = discovery.places()
+    listed: defaultdict[str, list[tuple[Place, list[dict[str, Any]]]]] = defaultdict(list)
     started: list[tuple[Place, Child]] = []
-    found: dict[str, tuple[Place, list[dict[str, Any]]]] = {}
-    twice: dict[str, list[Place]] = defaultdict(list)
     for place in places:
         try:
             started.append((place, Child(place)))
@@ -47,60 +46,72 @@ def describe() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
             problems.append(f"{place}: {error}")
     for place, child in started:
         try:
-            ready = child.hello()
-            child.close()
+            name, entries = _listing(child)
         except Unusable as error:
             problems.append(f"{place}: {error}")
-            continue
-        twice[ready["name"]].append(place)
-        found[ready["name"]] = place, ready["tools"]
-    for name, all_of_it in twice.items():
-        if len(all_of_it) > 1:
-            del found[name]
-            problems.append(f"{' and '.join(map(str, all_of_it))}: both are called {name!r}, and neither is used; rename one")
-    _places.update({name: place for name, (place, _) in found.items()})
-    for gone in _places.keys() - found.keys():
-        del _places[gone]
-    return {name: entries for name, (_, entries) in found.items()}, problems
+        else:
+            listed[name].append((place, entries))
+    for name, same_name in listed.items():
+        if len(same_name) > 1:
+            both = " and ".join(str(place) for place, _ in same_name)
+            problems.append(f"{both}: both are called {name!r}, and neither is used; rename one")
+    usable = {name: same_name[0] for name, same_name in listed.items() if len(same_name) == 1}
+    _places.clear()
+    _places.update({name: place for name, (place, _) in usable.items()})
+    return {name: entries for name, (_, entries) in usable.items()}, problems
 
 
-def toolset_tool(toolset_name: str, entry: dict[str, Any], told: Told | None = None) -> Tool:
-    """The tool that `describe` (here or in another worker) gave this entry for. `told` gets the traceback of a failure."""
-    return Tool.of_entry(entry, partial(_run, toolset_name, entry, told))
+def toolset_tool(toolset_name: str, entry: dict[str, Any], receive: ReceivesTraceback | None = None) -> Tool:
+    """The tool of an entry from `describe`, here or in another worker. `receive` gets the traceback of a failure."""
+    return Tool.of_entry(entry, partial(_run, toolset_name, entry, receive))
 
 
 def end_idle() -> None:
-    """End the runners that run nothing."""
-    for kept in list(_idle.values()):
-        while kept:
-            kept.pop().close()
+    """End the processes that run no call."""
+    for children in list(_idle.values()):
+        while children:
+            children.pop().close()
 
 
-def _run(toolset: str, entry: dict[str, Any], told: Told | None, context: ToolContext, given: dict[str, Any]) -> ToolResult:
+def _listing(child: Child) -> tuple[str, list[dict[str, Any]]]:
+    """Name and entries of a toolset. Ends the process. Errors: Unusable."""
+    ready = child.hello()
+    child.close()
+    for entry in ready["tools"]:
+        if fault := checking.fault(entry):
+            raise Unusable(f"{entry['name']}: {fault}")
+    return ready["name"], ready["tools"]
+
+
+def _run(
+    toolset: str, entry: dict[str, Any], receive: ReceivesTraceback | None, context: ToolContext, fields: dict[str, Any]
+) -> ToolResult:
     name = entry["name"]
     try:
-        end = _call(toolset, entry, context, given)
+        end = _call(toolset, entry, context, fields)
     except OutcomeUnknown as unknown:
         log.error("tool %s of toolset %s, call %s: %s", name, toolset, context.call_id, unknown)
         raise
-    if "says" in end:
-        raise ToolError(end["says"])
+    if "refused" in end:
+        raise ToolError(end["refused"])
+    if "lapsed" in end:
+        raise ToolError(f"not begun: {LAPSED}")
     if "failed" in end:
-        # The traceback may hold the call's input, which is nobody's business in a log.
+        # A traceback may hold the call's input, which no log may show.
         log.error("tool %s of toolset %s failed inside, call %s: %s", name, toolset, context.call_id, end["failed"])
-        if told:
-            told(end["traceback"])
+        if receive:
+            receive(end["traceback"])
         return text_result(f"{name}: failed inside ({end['failed']})", is_error=True)
     return ToolResult(**end["returned"])
 
 
-def _call(toolset: str, entry: dict[str, Any], context: ToolContext, given: dict[str, Any]) -> dict[str, Any]:
-    """The end of one call. A runner that ended by itself between two calls is replaced, once."""
+def _call(toolset: str, entry: dict[str, Any], context: ToolContext, fields: dict[str, Any]) -> dict[str, Any]:
+    """The end of one call. A process that ended by itself between two calls is replaced, once."""
     for last in (False, True):
         try:
             child = _take(toolset, context)
             _refuse_changed(toolset, entry, child)
-            end = child.call(entry["name"], given, context)
+            end = child.call(entry["name"], fields, context)
         except NotBegun:
             if context.cancelled.is_set():
                 raise ToolError("cancelled before it began") from None
@@ -114,14 +125,14 @@ def _call(toolset: str, entry: dict[str, Any], context: ToolContext, given: dict
 
 
 def _take(toolset: str, context: ToolContext) -> Child:
-    """A runner that nobody else uses. Errors: ToolError, NotBegun."""
+    """A process that runs no other call. Errors: ToolError, NotBegun."""
     if context.cancelled.is_set():
         raise NotBegun
-    kept = _idle[toolset]
-    while kept:
+    children = _idle[toolset]
+    while children:
         try:
-            child = kept.pop()
-        except IndexError:  # another thread was quicker
+            child = children.pop()
+        except IndexError:  # another thread was faster
             break
         if child.usable:
             return child
@@ -140,12 +151,12 @@ def _take(toolset: str, context: ToolContext) -> Child:
 
 
 def _refuse_changed(toolset: str, entry: dict[str, Any], child: Child) -> None:
-    """What runs must be what was described, and so what was judged and shown."""
+    """The code that runs must be the code that was listed, and so judged and shown. Errors: ToolError."""
     now = child.tools.get(entry["name"])
     if now is None or any(entry.get(key) != now[key] for key in _SAME):
         child.close()
-        what = "has changed" if now else "is gone"
-        raise ToolError(f"its code {what} since the worker listed it; whoever runs the worker of {toolset} must start it again")
+        change = "has changed" if now else "is gone"
+        raise ToolError(f"its code {change} since the worker listed it; whoever runs the worker of {toolset} must start it again")
 
 
-os.register_at_fork(after_in_child=_idle.clear)  # they are the other process's
+os.register_at_fork(after_in_child=_idle.clear)  # the processes are the parent's

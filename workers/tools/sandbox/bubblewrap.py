@@ -1,4 +1,4 @@
-"""bubblewrap around a shell: no network unless set, no other process, nothing to see or write but the session's files."""
+"""bubblewrap around a shell: no network unless the settings allow it, no other processes, no files but the session's."""
 
 import functools
 import os
@@ -20,23 +20,23 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebr
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = (
     "alternatives", "ca-certificates", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime",
-    # Never the folders above: a worker that is root could read the keys next to the certificates.
+    # Never the folders above: root could read the keys next to the certificates.
     "pki/ca-trust", "pki/tls/cert.pem", "pki/tls/certs", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf",
 )  # fmt: skip
 _ETC_NETWORK = ("gai.conf", "nsswitch.conf", "protocols", "resolv.conf", "services")
 _STRICT = ("--unshare-user", "--disable-userns")
-"""bubblewrap 0.8 and later: nothing inside may make namespaces of its own."""
+"""bubblewrap 0.8 and later: the sandbox cannot make namespaces of its own."""
 _SIZED = "--size"
-"""bubblewrap 0.7 and later; before, a watch ends what puts too much into its `/tmp`."""
+"""bubblewrap 0.7 and later. Before, the keeper kills a command that fills its `/tmp`."""
 _PROBE_SECONDS = 10
 CURL_HOME = "/etc/assent-curl"
-"""Holds an empty `.curlrc`, which curl then reads in the place of the session's."""
+"""Holds an empty `.curlrc`, which curl reads instead of the session's."""
 _PASSWD, _GROUP, _HOSTS, _FILTER, _GIT, _CURLRC = 248, 247, 246, 245, 244, 243
-"""Descriptors by which bubblewrap is given what stands in for files of /etc."""
+"""Descriptors from which bubblewrap reads replacements for files of /etc."""
 
 
 def shell_ready() -> str | None:
-    """None if shell calls can run here as the settings want them, else a sentence why not. Asked once per process."""
+    """None if shell calls can run here under the current settings, else the reason in a sentence. Probes once per process."""
     if program("bash") is None:
         return "The shell tool cannot run: bash is not installed."
     if settings().shell == "bare":
@@ -56,22 +56,22 @@ _BARE_IN_PRODUCTION = (
 
 
 def bash() -> str:
-    """The absolute path of bash; `shell_ready` has said that there is one."""
+    """The absolute path of bash. Call `shell_ready` first."""
     return program("bash") or "/bin/bash"
 
 
 def wrapped(argv: list[str], root: Path, cwd: Path) -> tuple[list[str], dict[int, bytes]]:
-    """The command inside a sandbox that holds `root/files` at its own path, and the files that this needs.
+    """The command inside a sandbox with `root/files` at its own path, and the contents of the descriptors that it reads.
 
-    All that is next to the session, its own `state/` included, is hidden.
+    The sandbox hides everything else beside the session's files, also the session's own `state/`.
     """
     return _arguments(argv, root, cwd, _options() or ()), _files(root)
 
 
 def process_limit() -> str:
-    """Words for the shell that limit its processes, where the kernel counts those of a sandbox by themselves.
+    """A shell statement that limits its processes, where the kernel counts each sandbox by itself. Root has no such limit.
 
-    Twice what the watch allows, so that it is the watch that ends the command, and says why. Root has no such limit.
+    The limit is twice the keeper's, so that the keeper ends the command first and tells the reason.
     """
     kernel = tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
     if settings().shell != "bubblewrap" or os.uname().sysname != "Linux" or kernel < (5, 14):
@@ -109,8 +109,8 @@ def _arguments(argv: list[str], root: Path, cwd: Path, options: tuple[str, ...])
     stands_in = ((_PASSWD, "/etc/passwd"), (_GROUP, "/etc/group"), (_HOSTS, "/etc/hosts"), (_GIT, git.SYSTEM_FILE))
     for fd, place in (*stands_in, (_CURLRC, f"{CURL_HOME}/.curlrc")):
         words += ["--ro-bind-data", str(fd), place]
-    # A worker that is root stays the owner of all in /proc inside, and bubblewrap leaves much of it writable. The
-    # folders that bubblewrap makes are in memory, where no quota counts: only those with a size may be written.
+    # Inside, root still owns all of /proc, and bubblewrap leaves much of /proc writable. The folders that bubblewrap
+    # makes are in memory, where no quota counts: only folders with a size may be written.
     words += ["--remount-ro", "/proc", *size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev", *size, "--tmpfs", "/tmp"]  # noqa: S108
     files = str(root / "files")
     # The empty folder first: the sessions may lie below a folder that is bound above.
@@ -119,13 +119,13 @@ def _arguments(argv: list[str], root: Path, cwd: Path, options: tuple[str, ...])
 
 
 def program(name: str) -> str | None:
-    """The absolute path of a program as commands find it, None if there is none."""
+    """The absolute path of a program on the commands' PATH, None if there is none."""
     return shutil.which(name, path=PATH)
 
 
 @functools.cache
 def _options() -> tuple[str, ...] | None:
-    """The strictest options under which bubblewrap works on this machine; None if under none."""
+    """The strictest options under which bubblewrap works on this machine; None if bubblewrap does not work."""
     if program("bwrap") is None:
         return None
     with tempfile.TemporaryDirectory() as folder:

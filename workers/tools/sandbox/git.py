@@ -1,15 +1,15 @@
-"""What git is told in every command of a session, so that no repository's own configuration runs a program.
+"""Git's settings in every command of a session, so that no repository's own configuration runs a program.
 
-`GIT_CONFIG_COUNT` beats the configuration of a repository, for all settings that have one fixed name. Git drops it where it
-starts itself in another local repository (`git push ../other`), so the sandbox also has `SYSTEM_FILE`, which stays. Settings
-with a name in the middle (`filter.NAME.clean`, `alias.NAME`) and `diff.external` cannot be overridden: `harmless` says which
-settings of a repository run nothing.
+`GIT_CONFIG_COUNT` overrides the configuration of a repository, for all settings with one fixed name. Git drops the variable when
+git starts itself in another local repository (`git push ../other`), so the sandbox also has `SYSTEM_FILE`. Settings with a name in
+the middle (`filter.NAME.clean`, `alias.NAME`) and `diff.external` cannot be overridden: `git_look` lists the settings that run
+nothing.
 """
 
 from pathlib import Path
 
 SYSTEM_FILE = "/etc/assent-git"
-"""Inside the sandbox: `system_file`, as the configuration of the whole system."""
+"""Inside the sandbox: the path of git's configuration of the system."""
 
 OVERRIDDEN = {
     "core.alternateRefsCommand": "true",
@@ -32,7 +32,7 @@ OVERRIDDEN = {
     "protocol.ext.allow": "never",
     "sequence.editor": ":",
 }
-"""Settings that name programs or folders of programs, with values that run nothing of the repository's."""
+"""Settings that name programs or folders of programs, with values that run no program of the repository."""
 
 _VARIABLES = {
     "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",  # never `ext::`, which is a command
@@ -53,7 +53,7 @@ _VARIABLES = {
 
 
 def environment(workdir: Path, *, sandboxed: bool) -> dict[str, str]:
-    """The variables for git in a session's files. Without a sandbox there is no system file."""
+    """Git's environment variables for a session. Without a sandbox there is no system file."""
     pairs = _settings(workdir)
     variables = {**_VARIABLES, "GIT_CONFIG_COUNT": str(len(pairs))}
     for number, (key, value) in enumerate(pairs):
@@ -67,8 +67,8 @@ def system_file(workdir: Path) -> bytes:
 
 
 def _settings(workdir: Path) -> list[tuple[str, str]]:
-    # The owner of the workdir's files says nothing about their author, so their owner need not be the worker's user.
-    # `/*` at the end is known to git 2.46 and later; before, a repository in a subfolder must belong to the worker's user.
+    # The files' owner need not be the worker's user: the owner says nothing about the author.
+    # Git 2.46 and later know `/*` at the end; before, a repository in a subfolder must belong to the worker's user.
     real = str(workdir.resolve())
     safe = [("safe.directory", ""), ("safe.directory", real), ("safe.directory", f"{real}/*")]
     return [*OVERRIDDEN.items(), ("safe.bareRepository", "explicit"), *safe]

@@ -1,5 +1,6 @@
-"""The worker's side of the sentinel: one for each process that starts tools, told of each renewal of its leases."""
+"""The worker's side of the sentinel: starts one for each process that runs tools, and sends it each new end of the leases."""
 
+import contextlib
 import errno
 import os
 import secrets
@@ -18,7 +19,7 @@ class _Guard:
 
     def __init__(self) -> None:
         self.mark = f"assent-{secrets.token_hex(8)}"
-        """Stays the same if the sentinel has to be started again: keepers have it in their command lines."""
+        """The same for each sentinel of this process: keepers have the mark in their command lines."""
         self._pipe: int | None = None
         self._lock = threading.Lock()
 
@@ -31,9 +32,11 @@ class _Guard:
                 self._write(lease_clock.until())
 
     def renew(self, until: float) -> None:
-        """Tell the sentinel until when the leases hold."""
-        with self._lock:
-            self._write(until)
+        """Send the sentinel the new end of the leases. Starts another sentinel if somebody killed it."""
+        with self._lock, contextlib.suppress(OSError):  # the next call tries again
+            if self._pipe is not None and not self._write(until):
+                self._start()
+                self._write(until)
 
     def forget(self) -> None:
         """In a fork: leave the sentinel to the process that started it."""
@@ -46,7 +49,7 @@ class _Guard:
             return False
         try:
             os.write(self._pipe, lease_clock.renewed(until))
-        except BlockingIOError:  # a stopped sentinel: the heartbeat must not wait for it
+        except BlockingIOError:  # the sentinel is stopped: the heartbeat must not wait
             return True
         except BrokenPipeError:
             os.close(self._pipe)
@@ -54,11 +57,11 @@ class _Guard:
         return self._pipe is not None
 
     def _start(self) -> None:
-        theirs, ours = os.pipe()
+        sentinel_end, worker_end = os.pipe()
         try:
-            started = subprocess.run(  # noqa: S603 - our own program; it forks and leaves at once
+            started = subprocess.run(  # noqa: S603 - Assent's own program, which forks and exits at once
                 python(_SENTINEL, self.mark),
-                stdin=theirs,
+                stdin=sentinel_end,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=environment(),
@@ -69,21 +72,21 @@ class _Guard:
             if started.returncode:
                 raise OSError(errno.EAGAIN, "the sentinel could not be started")
         except BaseException:
-            os.close(ours)
+            os.close(worker_end)
             raise
         finally:
-            os.close(theirs)
-        os.set_blocking(ours, False)
-        self._pipe = ours
+            os.close(sentinel_end)
+        os.set_blocking(worker_end, False)
+        self._pipe = worker_end
 
 
 _guard = _Guard()
 
 
 def mark() -> str:
-    """The argument by which the sentinel of this process knows keepers and launchers. Starts the sentinel unless it runs.
+    """The argument by which this process's sentinel finds keepers and launchers. Starts the sentinel unless it runs.
 
-    Errors: OSError. Only Linux has a /proc in which a sentinel could find processes; elsewhere there is none.
+    Errors: OSError. There is a sentinel only on Linux, whose /proc lists the processes.
     """
     if sys.platform == "linux":
         _guard.ensure()

@@ -1,4 +1,4 @@
-"""How a small Python program of ours is started: quickly, and knowing nothing of this process."""
+"""Starts small Python programs of Assent quickly, and without anything from this process's environment."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from importlib.util import cache_from_source
 from pathlib import Path
 
 _LOADER = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Where some Pythons, GitHub's among them, find themselves."""
+"""Some Pythons, such as GitHub's, need these to find their own library."""
 
 
 def python(*words: str) -> list[str]:
@@ -15,11 +15,11 @@ def python(*words: str) -> list[str]:
 
 
 def compiled(module_file: str) -> str:
-    """The path by which to run a module that this process has imported: compiled if that is kept, which saves 5 ms."""
+    """The path of a module of this process, to be run as a program: of its bytecode if there is any, which saves 5 ms."""
     cached = cache_from_source(module_file)
     return cached if Path(cached).exists() else module_file
 
 
 def environment() -> dict[str, str]:
-    """All of the environment that such a program gets."""
+    """The whole environment of such a program."""
     return {name: os.environ[name] for name in _LOADER if name in os.environ}

@@ -1,19 +1,19 @@
-"""Holds one command on a leash: a program of its own, run by path as `python -I -S keeper.py REPORT_FD MARK`.
+"""Keeps one command: a program of its own, run by path as `python -I -S keeper.py REPORT_FD MARK`.
 
-It starts the command in a new session and ends everything that came of it, however deep or detached, when the
-command exits, when its time is over, when it runs into a wall, when the worker says so, when the worker is gone, and
-when the worker does not renew its lease in time, frozen as it may be.
+It keeps the promise that nothing of a call outlives the call: the keeper kills every descendant of its command, however deep or
+detached, when the command exits, its time is over, it exceeds a limit, the worker cancels it, or the worker dies. bubblewrap's PID
+namespace alone would not do: it counts no disk space or memory, and holds neither toolsets nor `ASSENT_SHELL=bare`. Control groups
+could count, but most containers may not make any. The sentinel (`sentinel.py`) finds keepers by MARK and enforces the lease.
 
-Standard input is the leash: first the order (8 bytes of length, then marshal: both ends are the same Python), later
-what `lease_clock.Lease` hears: a cancel, or a renewed lease. End of file means that the worker is dead. Standard output
-and error are the command's. REPORT_FD gets one byte before the command is started, its pid in 10 digits after, and at
-the end, once nothing is alive that could be killed, marshal of `(ended, wait status, left alive, directory)`. Without
-that end nobody knows. By MARK the worker's sentinel (`sentinel.py`) knows this process.
+Standard input comes from the worker: the order (8 bytes of length, then marshal: both ends are the same Python), then one byte to
+cancel. End of file means that the worker is dead. Standard output and error belong to the command. REPORT_FD gets one byte before
+the start of the command, its pid in 10 digits after the start, and at the end, when no descendant is alive, marshal of `(ended,
+wait status, left alive, directory)`. Without this end the outcome is unknown.
 """
 
 from __future__ import annotations
 
-import ctypes  # few imports, and none but the standard library: this starts with every shell call
+import ctypes  # few imports, of the standard library alone: a keeper starts with every shell call
 import marshal
 import os
 import resource
@@ -22,115 +22,105 @@ import signal
 import sys
 import time
 
-TYPE_CHECKING = False  # importing typing takes longer than all the rest
-if TYPE_CHECKING:
+TYPE_CHECKING = False  # the import of typing takes longer than all others
+if TYPE_CHECKING or __package__:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-if TYPE_CHECKING or __package__:
     from workers.tools.sandbox import lease_clock, processes, watch
 else:
-    # As the last place, so that nothing there stands in for the standard library.
+    # At the end of the path, so that no file there hides a module of the standard library.
     sys.path.append(os.path.dirname(__file__).removesuffix("/__pycache__"))  # noqa: PTH120 - pathlib is slow to import
     import lease_clock
     import processes
     import watch
 
 SET_PDEATHSIG, SET_DUMPABLE, SET_SUBREAPER, SET_NO_NEW_PRIVS = 1, 4, 36, 38
-ORPHANS_SECONDS = 0.25
-"""How often processes whose parents died are collected while the command runs."""
-LOOK_SECONDS = 0.1
-"""How often what a command uses is looked at."""
+ORPHANS_SECONDS = 0.25  # pause between two collections of dead orphans while the command runs
+LOOK_SECONDS = 0.1  # pause between two looks at the resources of the command
 END_SECONDS = 5.0
 """How long killed processes may take to vanish before they count as left alive."""
 DIRECTORY_FD = 250
-"""Where the command writes its last directory, behind a NUL; the last one counts."""
+"""The command writes its last directory here, behind a NUL; the last one counts."""
 
-statuses: dict[int, int] = {}  # by pid, of the command once it is collected
+statuses: dict[int, int] = {}  # wait status of the command by its pid, after its collection
 
 
 def main() -> None:
     report = int(sys.argv[1])
     os.set_inheritable(report, False)
-    for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # the worker decides when it is over
+    for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # only the worker ends a keeper
         signal.signal(ignored, signal.SIG_IGN)
     order = read_order()
-    # Orphans below become children of this process, so that none is out of reach.
-    if order is None or not prctl(SET_SUBREAPER, 1):
+    # Orphaned descendants become children of this process, so that the keeper reaches each of them.
+    if order is None or not prctl(SET_SUBREAPER, 1) or lease_clock.now() >= order["until"]:
         return
-    lease = lease_clock.Lease(0, order["until"])
-    if lease.lapsed:
-        return
-    prctl(SET_DUMPABLE, 0)  # the command, being the same user, must not write the report by way of /proc
-    directory_end, command_end = os.pipe()
+    prctl(SET_DUMPABLE, 0)  # the command has the same user, and must not write the report through /proc
     if order.get("walls"):
         quietly(hurry, 0)
+    directory_end, command_end = os.pipe()
     os.write(report, b"s")
-    command = start(order, command_end, lease)
+    command = start(order, command_end)
     ended = "orphaned"
     try:
         nothing = os.open("/dev/null", os.O_WRONLY)
-        for fd in (1, 2, command_end):  # left to the command: their end of file says that nobody holds them any more
+        for fd in (1, 2, command_end):  # only the command holds them: end of file means that all of it has ended
             os.dup2(nothing, fd)
         os.write(report, b"%10d" % command)
         walls = watch.Watch(order["walls"]) if order.get("walls") else None
-        ended = look_after(command, time.monotonic() + order["seconds"], walls, lease)
+        ended = look_after(command, time.monotonic() + order["seconds"], walls)
         if ended in ("timeout", "cancelled") and (grace := order.get("grace")):
             tell(command, order["tell_itself"])
-            again = look_after(command, time.monotonic() + grace, walls, lease)
-            ended = again if again in ("orphaned", "lapsed") else ended
+            ended = "orphaned" if look_after(command, time.monotonic() + grace, walls) == "orphaned" else ended
     finally:
         status, left = end_all(command)
-    if ended == "exited" and status == signal.SIGKILL and lease_clock.now() >= lease.until:
-        ended = "lapsed"  # the sentinel was faster
     if ended != "orphaned":
         os.write(report, marshal.dumps((ended, status, left, read_directory(directory_end))))
 
 
 def hurry(pid: int) -> None:
-    """Have it run before all others, which only root may: for root's processes the kernel knows no limit in number.
+    """Give a process real-time priority, so that a fork bomb cannot starve the keeper. Its children get normal priority.
 
-    A command that forks without end would else starve who is to end it. What it forks itself runs as others do.
+    Only root may, and only root needs it: the kernel limits the number of other users' processes.
     """
     os.sched_setscheduler(pid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
 def prctl(option: int, value: int) -> bool:
-    """Linux's prctl, and whether it worked. Elsewhere nothing, and only the command's own process group is ended."""
+    """Linux's prctl; True if it worked. A no-op on other systems, where a keeper ends the command's process group alone."""
     numbers = [ctypes.c_ulong(number) for number in (value, 0, 0, 0)]
     return sys.platform != "linux" or bool(ctypes.CDLL(None).prctl(option, *numbers) == 0)
 
 
 def read_order() -> dict[str, Any] | None:
-    """What the worker wants run; None if the worker died while saying it."""
+    """The worker's order; None if the worker died before its end."""
     size, data = int.from_bytes(os.read(0, 8), "big"), b""
     while len(data) < size:
         piece = os.read(0, size - len(data))
         if not piece:
             return None
         data += piece
-    order: dict[str, Any] | None = marshal.loads(data) if size else None  # noqa: S302 - from the worker, our parent
-    return order
+    return dict(marshal.loads(data)) if size else None  # noqa: S302 - from the worker, the parent
 
 
-def start(order: dict[str, Any], directory: int, lease: lease_clock.Lease) -> int:
-    """Fork and execute the command; its pid. A command that cannot be started exits with 127 and says why."""
+def start(order: dict[str, Any], directory: int) -> int:
+    """Fork and execute the command; its pid. A command that cannot be started exits with 127 and the reason on stderr."""
     pid = os.fork()
     if pid == 0:
         try:
-            become(order, directory, lease)
-        except BaseException as error:  # noqa: BLE001 - this is the child: it must never return
+            become(order, directory)
+        except BaseException as error:  # noqa: BLE001 - the child must never return
             os.write(2, f"cannot start {order['argv'][0]}: {error}\n".encode())
         os._exit(127)
     return pid
 
 
-def become(order: dict[str, Any], directory: int, lease: lease_clock.Lease) -> NoReturn:
-    """In the child: leave the keeper's ways behind and become the command."""
+def become(order: dict[str, Any], directory: int) -> NoReturn:
+    """In the child: undo the keeper's settings and become the command."""
     prctl(SET_DUMPABLE, 1)
     prctl(SET_PDEATHSIG, signal.SIGKILL)
     if order["no_new_privileges"]:
-        prctl(SET_NO_NEW_PRIVS, 1)  # nothing below can become another user, whom we could not kill
+        prctl(SET_NO_NEW_PRIVS, 1)  # no descendant can become another user, whom the keeper could not kill
     os.setsid()
     os.umask(0o022)
     give_files(order["files"])  # before a limit can refuse them
@@ -141,22 +131,22 @@ def become(order: dict[str, Any], directory: int, lease: lease_clock.Lease) -> N
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     os.dup2(directory, DIRECTORY_FD)
-    # An empty pipe, not /dev/null: whoever owns /dev/null could change its mode by the descriptor.
+    # An empty pipe, not /dev/null: the owner of /dev/null could change its mode through the descriptor.
     nothing, other_end = os.pipe()
     os.close(other_end)
     os.dup2(nothing, 0)
     for fd in order["fds"]:
         os.set_inheritable(fd, True)
-    # A machine out of memory shall kill the command, not the worker.
+    # If the machine runs out of memory, the kernel kills the command before the worker.
     quietly(lambda: os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), b"1000"))
     os.chdir(order["cwd"])
-    if lease.lapsed:
-        raise TimeoutError("the lease of its worker has run out")
-    os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - no shell between is what we want
+    if lease_clock.now() >= order["until"]:
+        raise TimeoutError("the lease of its worker has ended")
+    os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - without a shell on purpose
 
 
 def give_files(files: dict[int, bytes]) -> None:
-    """Each text as an open, nameless file at the descriptor of that number."""
+    """Open each text as a nameless file at the descriptor of its number."""
     for fd, data in files.items():
         if hasattr(os, "memfd_create"):
             file = os.memfd_create("input")
@@ -165,44 +155,41 @@ def give_files(files: dict[int, bytes]) -> None:
 
             file, path = tempfile.mkstemp()
             os.unlink(path)  # noqa: PTH108 - pathlib is slow to import
-        view = memoryview(data)
-        while view:
-            view = view[os.write(file, view) :]
+        with open(file, "wb", closefd=False) as stream:
+            stream.write(data)
         os.lseek(file, 0, os.SEEK_SET)
         os.dup2(file, fd)
 
 
-def look_after(command: int, deadline: float, walls: watch.Watch | None, lease: lease_clock.Lease) -> str:
-    """Wait until the command has to end, and say why: exited, timeout, cancelled, orphaned, lapsed, or `over:` and a sentence."""
+def look_after(command: int, deadline: float, walls: watch.Watch | None) -> str:
+    """Wait until the command has to end. Returns exited, timeout, cancelled, orphaned, or `over:` and a sentence."""
     try:
-        wanted, pause = [0, os.pidfd_open(command)], LOOK_SECONDS if walls else ORPHANS_SECONDS
+        sources, pause = [0, os.pidfd_open(command)], LOOK_SECONDS if walls else ORPHANS_SECONDS
     except (AttributeError, OSError):  # macOS, an old kernel
-        wanted, pause = [0], 0.01
+        sources, pause = [0], 0.01
     while True:
         left = deadline - time.monotonic()
-        ready = select.select(wanted, [], [], max(min(left, pause, lease.until - lease_clock.now()), 0))[0]
+        ready = select.select(sources, [], [], max(min(left, pause), 0))[0]
         if has_exited(command):
             return "exited"
-        if 0 in ready and (said := lease.hear()):
-            return said
-        if lease.lapsed:
-            return "lapsed"
+        if 0 in ready:
+            return "cancelled" if os.read(0, 1) else "orphaned"
         if left <= 0:
             return "timeout"
-        if walls and (why := walls.problem()):
-            return f"over:{why}"
+        if walls and (problem := walls.problem()):
+            return f"over:{problem}"
 
 
 def tell(command: int, itself: bool) -> None:
-    """Ask all of it to end (SIGTERM). `itself`: the command too, which is not asked where it only holds a sandbox."""
+    """Send SIGTERM to all descendants. `itself`: to the command too, unless the command only holds a sandbox."""
     for pid, parent in processes.descendants(os.getpid()):
         if itself or pid != command:
             quietly(processes.send, pid, parent, signal.SIGTERM)
 
 
 def has_exited(command: int) -> bool:
-    """Collect the orphans that are dead; whether the command is. It stays uncollected, so that its pid stays its own."""
-    if not hasattr(os, "waitid"):  # macOS before Python 3.13, where there are no orphans to collect
+    """Collect dead orphans. True if the command is dead, which stays uncollected, so that its pid is not used again."""
+    if not hasattr(os, "waitid"):  # macOS before Python 3.13, without orphans to collect
         statuses.update([] if command in statuses else [os.waitpid(command, os.WNOHANG)])
         return command in statuses
     while dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -213,20 +200,20 @@ def has_exited(command: int) -> bool:
 
 
 def end_all(command: int) -> tuple[int | None, int]:
-    """Kill until nothing is left. The command's wait status, and how many processes would not die.
+    """Kill until no descendant is left. The command's wait status, and the number of processes that do not die.
 
-    That a subreaper has no child proves that it has no descendant: an orphan becomes its child at once.
+    A subreaper without a child has no descendant: an orphan becomes its child at once.
     """
-    for pid in (command, *processes.children(command)):  # a sandbox's first process must run to die, and all die with it
+    for pid in (command, *processes.children(command)):  # a sandbox's first process must run to die, and all others die with it
         quietly(hurry, pid)
-    quietly(os.killpg, command, signal.SIGKILL)  # in one stroke, faster than any of the group can fork
-    quietly(os.kill, command, signal.SIGKILL)  # it may not lead its group yet
+    quietly(os.killpg, command, signal.SIGKILL)  # the whole group at once, so that no member can fork
+    quietly(os.kill, command, signal.SIGKILL)  # the command may not lead its group yet
     pause, deadline = 0.001, time.monotonic() + END_SECONDS
     while True:
         try:
-            while (found := os.waitpid(-1, os.WNOHANG))[0]:
-                if found[0] == command:
-                    statuses[command] = found[1]
+            while (collected := os.waitpid(-1, os.WNOHANG))[0]:
+                if collected[0] == command:
+                    statuses[command] = collected[1]
         except ChildProcessError:
             return statuses.get(command), 0
         alive = processes.descendants(os.getpid())
@@ -239,7 +226,7 @@ def end_all(command: int) -> tuple[int | None, int]:
 
 
 def quietly(act: Callable[..., object], *arguments: object) -> None:
-    """Do it if it can be done: not if the process is gone or not ours to kill, or the kernel too old."""
+    """Call a function and ignore its failure: the process is gone, another user's, or the kernel too old."""
     try:  # noqa: SIM105 - contextlib is slow to import
         act(*arguments)
     except (AttributeError, OSError):
@@ -247,17 +234,16 @@ def quietly(act: Callable[..., object], *arguments: object) -> None:
 
 
 def read_directory(fd: int) -> bytes:
-    """What the command wrote last, b"" for nothing."""
+    """The last directory that the command wrote, b"" for none."""
     os.set_blocking(fd, False)
     try:
-        data = os.read(fd, 65_536)  # no pipe holds more
+        return os.read(fd, 65_536).rpartition(b"\0")[2].removesuffix(b"\n")  # a pipe holds no more
     except BlockingIOError:
         return b""
-    return data.rpartition(b"\0")[2].removesuffix(b"\n")
 
 
 if __name__ == "__main__":
     try:
         main()
     finally:
-        os._exit(0)  # the interpreter's own farewell takes as long as its start
+        os._exit(0)  # the interpreter's normal exit takes as long as its start

@@ -1,7 +1,7 @@
-"""Until when the leases of this process hold, by this machine's clock.
+"""The end of this process's leases, by this machine's clock.
 
-The heartbeat moves the time on with each renewal. Whatever begins an effect looks at it right before, and the programs that keep
-a tool's processes are told it: they end these when it passes, even if the worker is frozen. These programs load this module, too.
+Each heartbeat moves the end. Code checks it right before an effect. The sentinel receives each new end and kills the tools'
+processes when it passes, even if the worker is frozen. Keepers and the sentinel load this module, too.
 """
 
 from __future__ import annotations
@@ -18,46 +18,46 @@ if TYPE_CHECKING:
 _TIME = struct.Struct("=d")
 
 _until = math.inf
-"""In a process without a heartbeat, such as the command line, there are no leases that could run out."""
+"""A process without a heartbeat, such as the command line, has no leases that could end."""
 
 
-def _nobody(_until: float) -> None:
-    """Nobody has to be told."""
+def _no_listener(_until: float) -> None:
+    """No sentinel runs."""
 
 
-_tell: Callable[[float], object] = _nobody
+_tell: Callable[[float], object] = _no_listener
 
 
 def now() -> float:
-    """Seconds by a clock that all processes of this machine share and nobody sets; where there is one, it counts suspension."""
+    """Seconds by a monotonic clock that all processes of this machine share. On Linux it also counts suspension."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 def extend(until: float) -> None:
-    """The leases hold until then."""
+    """Move the end of the leases."""
     global _until  # noqa: PLW0603 - one heartbeat per process
     _until = until
     _tell(until)
 
 
 def tell(teller: Callable[[float], object]) -> None:
-    """Have `teller` called with each new end of the leases, in this process and not in its forks."""
+    """Call `teller` with each new end of the leases, in this process and not in its forks."""
     global _tell  # noqa: PLW0603 - one sentinel per process
     _tell = teller
 
 
 def until() -> float:
-    """When the leases run out unless they are renewed."""
+    """The end of the leases, unless a heartbeat moves it."""
     return _until
 
 
 def lapsed() -> bool:
-    """True if the leases have run out: others may work on their rows by now."""
+    """True if the leases have ended: other workers may run the same calls."""
     return now() >= _until
 
 
 class Lease:
-    """The leases of the worker, as one of its keepers knows them: by what comes through a pipe, at whose end is the worker."""
+    """The worker's leases as a keeper knows them: by messages in a pipe from the worker."""
 
     def __init__(self, pipe: int, until: float) -> None:
         self._pipe = pipe
@@ -65,26 +65,26 @@ class Lease:
 
     @property
     def lapsed(self) -> bool:
-        """True if they have run out: another worker may run the same calls by now."""
+        """True if the leases have ended: another worker may run the same calls."""
         return now() >= self.until
 
     def hear(self) -> str | None:
-        """Take one message: `cancelled`, `orphaned` if the worker is dead, or None for a renewed lease."""
-        said = os.read(self._pipe, 1)
-        if said == b"l":
+        """Read one message: `cancelled`, `orphaned` if the worker is dead, or None for a renewed lease."""
+        kind = os.read(self._pipe, 1)
+        if kind == b"l":
             (self.until,) = _TIME.unpack(os.read(self._pipe, _TIME.size))
             return None
-        return "cancelled" if said else "orphaned"
+        return "cancelled" if kind else "orphaned"
 
 
 def renewed(until: float) -> bytes:
-    """The message for keepers that the leases hold until then; `math.inf`: there are none."""
+    """The message for keepers with the new end of the leases; `math.inf` for no leases."""
     return b"l" + _TIME.pack(until)
 
 
 def _forget() -> None:
-    """In a fork: the leases and the sentinel are the parent's."""
-    tell(_nobody)
+    """In a fork: the leases and the sentinel belong to the parent."""
+    tell(_no_listener)
     extend(math.inf)
 
 

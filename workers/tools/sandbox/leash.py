@@ -1,6 +1,6 @@
-"""The worker's side of the keeper: have it run a command, or end it, and know how it ended.
+"""The worker's side of the keeper: starts a keeper with a command, ends it, and reads how the command ended.
 
-`run_kept` runs one to its end; `program` keeps one running.
+`run_kept` runs a command to its end; `program` keeps a command running.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from workers.tools.errors import LAPSED, OutcomeUnknown, ToolError
 from workers.tools.output import OutputSoFar
@@ -25,16 +25,16 @@ from workers.tools.sandbox.keeper import END_SECONDS
 
 _KEEPER = compiled(keeper.__file__)
 _LOOK_SECONDS = 0.05
-"""How often a cancel is looked for."""
+"""Pause between two looks for a cancel."""
 SLACK_SECONDS = 5.0
-"""How much later than it must a keeper may report."""
+"""How late a keeper may report."""
 _READ = 1 << 16
 _PID_AT = slice(1, 11)
 
 
 @dataclass(frozen=True)
 class Command:
-    """What to run. `argv[0]` is an absolute path; the environment is all that it gets."""
+    """A command. `argv[0]` is an absolute path; `env` is the whole environment."""
 
     argv: list[str]
     env: dict[str, str]
@@ -42,20 +42,20 @@ class Command:
     limits: dict[str, int]
     """By name in the module `resource`; soft and hard."""
     files: dict[int, bytes] = field(default_factory=dict)
-    """Text to be read at a descriptor."""
+    """Contents that the command reads at a descriptor."""
     fds: tuple[int, ...] = ()
-    """Descriptors of this process to hand on, at the same numbers."""
+    """Descriptors of this process that the command inherits, at the same numbers."""
     no_new_privileges: bool = True
     grace: float = 0
-    """Seconds between SIGTERM and SIGKILL at the time limit and when cancelled; 0: SIGKILL at once."""
+    """Seconds between SIGTERM and SIGKILL, at the time limit and after a cancel; 0: SIGKILL at once."""
     tell_itself: bool = True
-    """Whether `argv` itself gets the SIGTERM, or only what it has started."""
+    """Whether `argv` itself gets the SIGTERM, or only its descendants."""
     walls: "Walls | None" = None
 
 
 @dataclass(frozen=True)
 class Walls:
-    """What a command may use in all, its processes together. It is ended soon after it runs into one."""
+    """Limits of all processes of a command together. A command that exceeds one is soon killed."""
 
     folder: str
     bytes: int
@@ -67,21 +67,21 @@ class Walls:
     processes: int
     """And threads."""
     memory: int
-    """Bytes, what is shared counted once."""
+    """Bytes. Shared memory counts once."""
     temporary: int
-    """Bytes in a sandbox's `/tmp` and `/dev/shm`, where these are not the machine's."""
+    """Bytes in a sandbox's own `/tmp` and `/dev/shm`."""
     shallow: bool = True
-    """Whether directories may not be nested too deeply to be measured."""
+    """True if directories that are nested too deeply to be measured end the command."""
 
 
 class Leash:
-    """One running keeper. Closing its standard input, by design or by our death, makes it end all."""
+    """One running keeper. It kills all when its standard input closes, on purpose or with this process."""
 
     def __init__(self, fds: tuple[int, ...]) -> None:
-        """Start it, with descriptors of this process to hand on; it waits for its order. Errors: OSError."""
+        """Start a keeper, which inherits these descriptors and waits for its order. Errors: OSError."""
         report, keeper_report = os.pipe()
         try:
-            self._keeper = subprocess.Popen(  # noqa: S603 - our own program
+            self._keeper = subprocess.Popen(  # noqa: S603 - Assent's own program
                 python(_KEEPER, str(keeper_report), guarding.mark()),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -106,44 +106,35 @@ class Leash:
             "stderr": self._keeper.stderr,
             "report": os.fdopen(report, "rb", buffering=0),
         }
-        self._until = math.inf
         self._reported = bytearray()
         self.over = False
-        """Whether the keeper is gone, and with it all that it could end."""
+        """True if the keeper has ended, after all processes that it could kill."""
 
     @property
     def outputs(self) -> dict[str, int]:
-        """The descriptors to be read, by name: `stdout` and `stderr`, and `report`, which is for `look`."""
+        """The descriptors to read, by name: `stdout` and `stderr`, and `report`, which `look` reads."""
         return {name: pipe.fileno() for name, pipe in self._pipes.items()}
 
     def order(self, command: Command, seconds: float, until: float = math.inf) -> None:
-        """Have it run the command, once. `until`: the lease that it begins under, as `renew` takes it."""
-        self._until = until
+        """Start the command, once. The keeper starts nothing after `until`, the end of the worker's lease."""
         order = asdict(command) | {"cwd": str(command.cwd), "seconds": seconds, "until": until}
         if sys.platform != "linux":  # macOS refuses some limits that it names
             order |= {"limits": {}, "walls": None}
         data = marshal.dumps(order)
-        self._say(len(data).to_bytes(8, "big") + data)
-
-    def renew(self, until: float | None = None) -> None:
-        """Tell it until when the lease holds, if that has changed: it ends all when that has passed. `math.inf`: no lease."""
-        until = lease_clock.until() if until is None else until
-        if until != self._until:
-            self._until = until
-            self._say(lease_clock.renewed(until))
+        self._send(len(data).to_bytes(8, "big") + data)
 
     def cancel(self) -> None:
-        """Have it end all, after the command's grace."""
-        self._say(b"c")
+        """Kill all, after the command's grace."""
+        self._send(b"c")
 
-    def _say(self, data: bytes) -> None:
+    def _send(self, data: bytes) -> None:
         view = memoryview(data)
-        with contextlib.suppress(BrokenPipeError):  # a keeper that is gone shows in its report
+        with contextlib.suppress(BrokenPipeError):  # the report tells that the keeper has ended
             while view:
                 view = view[self._stdin.write(view) or 0 :]
 
     def look(self) -> bytes:
-        """Take what the keeper reports, empty when it is gone; waits until it reports something."""
+        """Wait for a part of the keeper's report and read it; empty once the keeper has ended."""
         data = os.read(self._pipes["report"].fileno(), _READ)
         self._reported += data
         self.over = self.over or not data
@@ -156,15 +147,15 @@ class Leash:
 
     @property
     def report(self) -> tuple[Any, int, int, bytes] | None:
-        """The end, as the keeper tells it: `(ended, wait status, left alive, directory)`. None if it did not live to."""
+        """The keeper's report of the end: `(ended, wait status, left alive, directory)`. None if the keeper died before."""
         try:
-            how, status, left, directory = marshal.loads(self._reported[_PID_AT.stop :])  # noqa: S302 - from our child
+            how, status, left, directory = marshal.loads(self._reported[_PID_AT.stop :])  # noqa: S302 - from a child of this process
         except (EOFError, ValueError, TypeError):
             return None
         return how, status, left, directory
 
     def close(self) -> None:
-        """Leave nothing behind: not the keeper, and if it died before its time, not the command's own group."""
+        """End the keeper, and if it died too early, the command's own process group."""
         self._let_go()
         try:
             self._keeper.wait(END_SECONDS + 1)
@@ -176,7 +167,7 @@ class Leash:
                 os.killpg(int(self._reported[_PID_AT]), signal.SIGKILL)
 
     def forget(self) -> None:
-        """In a fork: leave it to the process that started it."""
+        """In a fork: leave the keeper to the parent."""
         self._let_go()
         self._keeper.returncode = 0
 
@@ -187,21 +178,22 @@ class Leash:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended, with the proof that nothing of it is alive."""
+    """How a command ended. None of its processes is alive."""
 
-    how: Literal["exited", "timeout", "cancelled", "lapsed", "over"]
+    how: str
+    """`exited`, `timeout`, `cancelled`, `lapsed` or `over`."""
     code: int
     """Exit code; 128 + n for a command killed by signal n."""
     directory: str
-    """What it wrote to DIRECTORY_FD, empty for nothing."""
-    why: str
-    """Which wall it has run into, if it is `over`."""
+    """The last directory that the command wrote to DIRECTORY_FD, empty for none."""
+    problem: str
+    """The limit that the command exceeded, if `how` is `over`."""
 
 
 def run_kept(command: Command, seconds: float, cancelled: threading.Event, output: OutputSoFar) -> Ended:
-    """Run to the end, or end all of it at the time limit, at a wall or when cancelled.
+    """Run a command to its end, or kill it at the time limit, at a limit of `walls` or after a cancel.
 
-    Errors: ToolError if it was never started, OutcomeUnknown if something of it may be alive.
+    Errors: ToolError if the command never started, OutcomeUnknown if one of its processes may be alive.
     """
     try:
         leash = Leash(command.fds)
@@ -214,8 +206,8 @@ def run_kept(command: Command, seconds: float, cancelled: threading.Event, outpu
 
 
 def _pump(leash: Leash, deadline: float, cancelled: threading.Event, output: OutputSoFar) -> None:
-    """Collect output and report until the keeper and the command have closed them, or the deadline has passed."""
-    told = False
+    """Read output and report until the keeper and the command have closed them, or the deadline has passed."""
+    is_cancelled = False
     with selectors.DefaultSelector() as selector:
         for name, fd in leash.outputs.items():
             selector.register(fd, selectors.EVENT_READ, name)
@@ -226,11 +218,10 @@ def _pump(leash: Leash, deadline: float, cancelled: threading.Event, output: Out
                     selector.unregister(key.fd)
                 if key.data != "report":
                     output.add(key.data, data)
-                elif not data:  # what is still alive now may hold the output open for ever
+                elif not data:  # a process that could not be killed may hold the output open for ever
                     deadline = min(deadline, time.monotonic() + 1)
-            leash.renew()
-            if cancelled.is_set() and not told:
-                told = True
+            if cancelled.is_set() and not is_cancelled:
+                is_cancelled = True
                 leash.cancel()
 
 
@@ -243,5 +234,12 @@ def _ended(leash: Leash) -> Ended:
     if left:
         raise OutcomeUnknown(f"{left} of the shell's processes could not be killed")
     code = os.waitstatus_to_exitcode(status)
-    how, _, why = how.partition(":")
-    return Ended(how, code if code >= 0 else 128 - code, os.fsdecode(directory), why)
+    how, _, problem = how.partition(":")
+    if killed_by_sentinel(how, code):
+        how = "lapsed"
+    return Ended(how, code if code >= 0 else 128 - code, os.fsdecode(directory), problem)
+
+
+def killed_by_sentinel(how: str, code: int) -> bool:
+    """True if the worker's lease has ended and a signal killed the command."""
+    return how == "exited" and code in (-signal.SIGKILL, 128 + signal.SIGKILL) and lease_clock.lapsed()

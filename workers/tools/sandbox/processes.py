@@ -1,4 +1,4 @@
-"""The processes below one, and what they hold: by /proc. The keeper loads this too, so it imports next to nothing."""
+"""Descendants of a process and their resources, from /proc. Keepers load this module too, so it has few imports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TMPFS = ("tmp", "dev/shm")
 
 
 def quietly_read(path: str) -> bytes:
-    """A file of /proc; empty if its process is gone, or not ours to look at."""
+    """A file of /proc; empty if its process is gone or belongs to another user."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - pathlib is slow to import
             return file.read()
@@ -33,23 +33,23 @@ def is_dead(pid: int) -> bool:
 
 
 def marked(word: bytes) -> list[int]:
-    """Every other process that has this word as an argument in its command line. Zombies have no command line."""
+    """The other processes with this word as an argument. Zombies have no command line."""
     return [pid for pid in _pids() if pid != os.getpid() and word in quietly_read(f"/proc/{pid}/cmdline").split(b"\0")]
 
 
 def descendants(*tops: int) -> list[tuple[int, int]]:
-    """Every process below these, and its parent; parents first."""
+    """Every descendant of these processes, with its parent; parents first."""
     children: dict[int, list[int]] = {}
     for pid in _pids():
         if parent := parent_of(pid):
             children.setdefault(parent, []).append(pid)
-    found, todo = [], list(tops)
+    pairs, todo = [], list(tops)
     while todo:
         parent = todo.pop()
         below = children.get(parent, [])
-        found += [(pid, parent) for pid in below]
+        pairs += [(pid, parent) for pid in below]
         todo += below
-    return found
+    return pairs
 
 
 def _pids() -> list[int]:
@@ -58,9 +58,9 @@ def _pids() -> list[int]:
 
 
 def send(pid: int, parent: int, number: int) -> None:
-    """Send this process a signal, and never another that has got its number meanwhile. Errors: OSError."""
+    """Send a process a signal, never a newer process with the same pid. Errors: OSError."""
     if parent == os.getpid():
-        os.kill(pid, number)  # our own child keeps its number until we collect it
+        os.kill(pid, number)  # a child of this process keeps its pid until its collection
         return
     pidfd = os.pidfd_open(pid)
     try:
@@ -71,16 +71,16 @@ def send(pid: int, parent: int, number: int) -> None:
 
 
 def children(pid: int, task: str = "") -> list[int]:
-    """The processes that this one, or one of its threads, has started."""
+    """The children of a process, or of one of its threads."""
     return [int(child) for child in quietly_read(f"/proc/{pid}/task/{task or pid}/children").split()]
 
 
 def family(most: int) -> tuple[list[int], int]:
-    """The processes below this one, and how many threads they have. Looks no further than shortly behind `most` threads.
+    """The descendants of this process and the number of their threads. Stops soon after `most` threads.
 
-    Cheaper than `descendants`, and may miss what is forked at the moment: to count by, not to kill by.
+    Cheaper than `descendants`, but may miss a process that is being forked: good for counting, not for killing.
     """
-    found: list[int] = []
+    pids: list[int] = []
     todo, threads = [os.getpid()], 0
     while todo and threads <= most:
         pid = todo.pop()
@@ -89,21 +89,21 @@ def family(most: int) -> tuple[list[int], int]:
         except OSError:
             continue
         if pid != os.getpid():
-            found.append(pid)
+            pids.append(pid)
             threads += len(tasks)
         for task in tasks[: most + 1]:
             todo += children(pid, task)
-    return found, threads
+    return pids, threads
 
 
 def memory(pids: list[int], limit: int) -> int:
-    """Bytes of memory that these processes have for themselves. Exact only beyond the limit: that costs more to find out."""
+    """Bytes of memory of these processes. Exact only above the limit, as the exact number costs more."""
     most = sum(int((quietly_read(f"/proc/{pid}/statm").split() or [b"", b"0"])[1]) for pid in pids) * _PAGE
     return most if most <= limit else sum(map(_share, pids))
 
 
 def _share(pid: int) -> int:
-    """Its own pages that are no file's, and its part of those that it shares (after a fork)."""
+    """The process's own anonymous pages, and its share of pages in common with other processes."""
     size = 0
     for line in quietly_read(f"/proc/{pid}/smaps_rollup").splitlines():
         if line.startswith((b"Pss_Anon:", b"Pss_Shmem:")):
@@ -112,9 +112,9 @@ def _share(pid: int) -> int:
 
 
 def nameless(pids: list[int], device: int) -> tuple[int, int]:
-    """Bytes of the files that these hold open and that no folder names: on that device, and in memory (memfd).
+    """Bytes of open files without a name in any folder: on that device, and in memory (memfd).
 
-    Errors: OverflowError if they hold too many files open to count.
+    Errors: OverflowError if too many files are open.
     """
     disk = held = files = 0
     seen = set()
@@ -143,8 +143,8 @@ def nameless(pids: list[int], device: int) -> tuple[int, int]:
 
 
 def temporary(pids: list[int]) -> tuple[int, int]:
-    """Bytes and number of the files that a sandbox holds in memory, in `/tmp` and `/dev/shm` of its own."""
-    for pid in reversed(pids):  # the deepest has its sandbox about it for certain
+    """Bytes and number of the files in a sandbox's own `/tmp` and `/dev/shm`, which are in memory."""
+    for pid in reversed(pids):  # the deepest process is certainly inside the sandbox
         size = files = 0
         try:
             if os.stat(f"/proc/{pid}/root/tmp").st_dev == os.stat("/tmp").st_dev:  # noqa: PTH116, S108

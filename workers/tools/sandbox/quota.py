@@ -1,17 +1,20 @@
-"""How much a folder holds, and whether that is too much. The keeper loads this too, so it imports next to nothing."""
+"""Bytes and files in a folder, and their limits. Keepers load this module too, so it has few imports.
+
+Ours for the promise that a command stays inside its quota: disk quotas of the kernel need root and a file system made for them.
+"""
 
 from __future__ import annotations
 
 import os
 
 DEEP = 200
-"""Folders in folders. Deeper ones could not be measured, so there must be none."""
+"""Levels of folders. Deeper folders cannot be measured and are not allowed."""
 _PATH_ONLY = getattr(os, "O_PATH", 0)  # Linux
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Use:
-    """What a folder holds. Counting stops soon after a limit is passed."""
+    """The content of a folder. Counting stops soon after a limit."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -20,7 +23,7 @@ class Use:
         self._seen: set[tuple[int, int]] = set()
 
     def add(self, status: os.stat_result) -> None:
-        """Count an entry; one with several names only once."""
+        """Count an entry. A file with several names counts once."""
         self.files += 1
         if status.st_nlink > 1:
             if (key := (status.st_dev, status.st_ino)) in self._seen:
@@ -29,7 +32,7 @@ class Use:
         self.bytes += status.st_blocks * 512
 
     def problem(self, most_bytes: int, most_files: int) -> str | None:
-        """Which limit is passed, as a sentence."""
+        """The exceeded limit, as a sentence; None for none."""
         if self.deep:
             return f"the working directory has directories nested more than {DEEP} deep"
         if self.files > most_files:
@@ -40,7 +43,7 @@ class Use:
 
 
 def used(path: str, most_bytes: int, most_files: int) -> Use:
-    """What is in a folder, through no link, whatever happens to it meanwhile. Errors: OSError if it is not there."""
+    """Measure a folder without following links, even while files change. Errors: OSError if there is no folder."""
     use = Use()
     folder = os.open(path, _FOLDER)
     try:
@@ -82,7 +85,7 @@ def _count(use: Use, folder: int, depth: int, most_bytes: int, most_files: int) 
 
 
 def _open_up(name: str, folder: int) -> tuple[int, int]:
-    """A folder that its owner has closed to himself (`chmod 0`), which would hide what it holds; and the mode to give it back."""
+    """Open a folder that nobody may read (`chmod 0`). Returns its descriptor and the mode to restore."""
     held = os.open(name, _PATH_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         itself, mode = f"/proc/self/fd/{held}", os.fstat(held).st_mode & 0o7777
@@ -93,7 +96,7 @@ def _open_up(name: str, folder: int) -> tuple[int, int]:
 
 
 def disk_problem(path: str, least_free: int) -> str | None:
-    """A sentence if the disk under the path has less than so many bytes free, None if it has."""
+    """A sentence if the disk under the path has fewer free bytes than `least_free`, else None."""
     status = os.statvfs(path)
     free = status.f_bavail * status.f_frsize
     return None if free >= least_free else f"the disk has {free} bytes free, less than the {least_free} that must stay free"

@@ -1,12 +1,12 @@
-"""Kills what a worker's tools have started once the lease has ended: a program of its own, `python -I -S sentinel.py MARK`.
+"""Kills the processes of a worker's tools when the lease ends: a program of its own, `python -I -S sentinel.py MARK`.
 
-A keeper ends its command when the lease ends, but only while the keeper itself runs. If the whole process tree of a worker is
-stopped (SIGSTOP), keepers and commands go on together at SIGCONT, and a command may be faster than its keeper. The sentinel is
-outside of that tree: a child of init, in a session of its own. SIGKILL ends stopped processes, so nothing is left to go on.
+It keeps the promise that a frozen worker has no effect after its lease. Any process in the worker's own tree may be stopped
+together with the worker (SIGSTOP), and a command may go on before it. So the sentinel is outside of the tree: a child of init, in
+a session of its own. SIGKILL ends stopped processes, so none goes on. There is a sentinel only on Linux.
 
-Standard input comes from the worker: renewed leases, as `lease_clock.Lease` hears them. End of file means that the worker is dead.
-The sentinel then kills the keepers, too, and ends. MARK is an argument in the command line of each of the worker's keepers and
-launchers; everything below them is a tool's.
+Standard input comes from the worker: messages for `lease_clock.Lease`. End of file means that the worker is dead. The sentinel
+then kills the keepers, too, and ends. MARK is an argument in the command line of each of the worker's keepers and launchers; all
+their descendants belong to tools.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING or __package__:
     from workers.tools.sandbox import lease_clock, processes
 else:
-    # As the last place, so that nothing there stands in for the standard library.
+    # At the end of the path, so that no file there hides a module of the standard library.
     sys.path.append(os.path.dirname(__file__).removesuffix("/__pycache__"))  # noqa: PTH120 - pathlib is slow to import
     import lease_clock
     import processes
 
 LOOK_SECONDS = 1.0
-"""The longest wait between two looks at the clock: `select` does not count the time in which the machine was suspended."""
+"""The longest wait between two looks at the clock: `select` does not count suspension of the machine."""
 RETRY_SECONDS = 0.001
-"""The first wait before processes are killed again: orphans of killed processes have another parent by then."""
+"""The first wait before the next round of kills: by then orphans of killed processes have another parent."""
 
 
 def main() -> None:
     if os.fork():
         return  # the worker collects this process; its child belongs to init
-    for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # the worker decides when it is over
+    for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # only the worker's death ends a sentinel
         signal.signal(ignored, signal.SIG_IGN)
     mark, lease = os.fsencode(sys.argv[1]), lease_clock.Lease(0, math.inf)
     watch(mark, lease)
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def watch(mark: bytes, lease: lease_clock.Lease) -> None:
-    """Kill what is below the marked processes whenever the lease has ended. Returns when the worker is dead."""
+    """Kill the descendants of the marked processes whenever the lease has ended. Returns when the worker is dead."""
     retry = RETRY_SECONDS
     while hear(lease, retry if lease.lapsed else min(LOOK_SECONDS, lease.until - lease_clock.now())):
         if lease.lapsed:
@@ -55,7 +55,7 @@ def watch(mark: bytes, lease: lease_clock.Lease) -> None:
 
 
 def hear(lease: lease_clock.Lease, seconds: float) -> bool:
-    """Wait for messages and take all that have come. False if the worker is dead."""
+    """Wait for messages and read all of them. False if the worker is dead."""
     while select.select([0], [], [], max(seconds, 0))[0]:
         if lease.hear():
             return False
@@ -64,9 +64,9 @@ def hear(lease: lease_clock.Lease, seconds: float) -> bool:
 
 
 def kill_below(mark: bytes) -> bool:
-    """Kill everything below the marked processes. False if nothing was alive there.
+    """Kill all descendants of the marked processes. False if none was alive.
 
-    The marked processes themselves stay: they tell the worker how their commands ended.
+    The marked processes stay: they report to the worker how their commands ended.
     """
     below = [(pid, parent) for pid, parent in processes.descendants(*processes.marked(mark)) if not processes.is_dead(pid)]
     for pid, parent in below:
@@ -75,7 +75,7 @@ def kill_below(mark: bytes) -> bool:
 
 
 def end_all(mark: bytes) -> None:
-    """Kill everything below the marked processes, and once nothing is alive there, the marked processes."""
+    """Kill all descendants of the marked processes, and then the marked processes."""
     retry = RETRY_SECONDS
     while marked := processes.marked(mark):
         if not kill_below(mark):
@@ -99,4 +99,4 @@ if __name__ == "__main__":
     except OSError:
         os._exit(1)
     finally:
-        os._exit(0)  # the interpreter's own farewell takes as long as its start
+        os._exit(0)  # the interpreter's normal exit takes as long as its start

@@ -1,13 +1,13 @@
-"""What a shell's processes may not ask of the kernel: a filter (seccomp) beside bubblewrap's walls, for the day one of them gives.
+"""System calls that a shell's processes may not make: a seccomp filter, as a second wall behind bubblewrap.
 
-Refused are other namespaces, mounts, kernel keys (which no namespace keeps apart), loading programs and modules into the
-kernel, the clock, input pushed into a terminal, and shared memory that no process holds and no limit counts.
+The filter refuses new namespaces, mounts, kernel keys (which no namespace separates), programs and modules for the kernel, changes
+of the clock, input for a terminal, and large shared memory, which no limit counts.
 """
 
 import platform
 import struct
 
-_NUMBERS = {  # by machine: (its number for the kernel, the numbers that it gives to system calls)
+_NUMBERS = {  # by machine: (the kernel's number of the machine, the numbers of its system calls)
     "x86_64": (
         0xC000003E,
         {
@@ -42,25 +42,25 @@ _NEW = {  # the same number on every machine
 }  # fmt: skip
 _JUDGED = ("clone", "ioctl", "shmget", "clone3")
 _NAMESPACES = 0x7E020000
-"""The flags of clone that ask for a new one."""
+"""The flags of clone for new namespaces."""
 _TERMINAL_INPUT = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX."""
 _SHARED_BYTES = 65_536
-"""Of one System V segment: enough for a lock, such as Postgres takes; 4096 of them are the most there can be."""
+"""Size of one System V segment: enough for a lock, such as Postgres takes. The kernel allows 4096 segments."""
 
 _LOAD, _EQUAL, _MORE, _ANY, _ANSWER = 0x20, 0x15, 0x25, 0x45, 0x06
 _NUMBER_AT, _MACHINE_AT, _FIRST_AT, _SECOND_AT = 0, 4, 16, 24
 _ALLOW, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x00050001, 0x00050026
-"""What the kernel does: carry it out, answer EPERM, answer ENOSYS (upon which the C library goes another way)."""
+"""The kernel's answers: allow, EPERM, or ENOSYS (the C library then uses another system call)."""
 _OTHER_ABI = 0x3FFFFFFF
 
 
 def syscall_filter() -> bytes | None:
-    """The filter as the kernel takes it; None for a machine whose numbers are not known here."""
-    known = _NUMBERS.get(platform.machine())
-    if known is None:
+    """The filter in the kernel's format; None for an unknown machine."""
+    machine_and_numbers = _NUMBERS.get(platform.machine())
+    if machine_and_numbers is None:
         return None
-    machine, own = known
+    machine, own = machine_and_numbers
     numbers = own | _NEW
     steps = [(_LOAD, 0, 0, _MACHINE_AT), (_EQUAL, 1, 0, machine), (_ANSWER, 0, 0, _UNKNOWN)]
     steps += [(_LOAD, 0, 0, _NUMBER_AT), (_MORE, 0, 1, _OTHER_ABI), (_ANSWER, 0, 0, _UNKNOWN)]
@@ -79,6 +79,6 @@ def syscall_filter() -> bytes | None:
 
 
 def _when(number: int, steps: list[tuple[int, int, int, int]]) -> list[tuple[int, int, int, int]]:
-    """These steps for that call, and then allow it; the next ones for any other."""
+    """Take these steps for one system call, then allow it; skip them for all others."""
     steps = [*steps, (_ANSWER, 0, 0, _ALLOW)]
     return [(_EQUAL, 0, len(steps), number), *steps]

@@ -1,4 +1,7 @@
-"""Looks after a running command: what it uses of folder, disk, memory and processes. Part of the keeper's program."""
+"""Measures a running command's use of its folder, disk, memory and processes. Part of the keeper's program.
+
+Ours for the promise that a command stays inside its limits without control groups, which most containers may not make.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _REST_SECONDS = 0.5
-"""Between two measurements of the folder at least; and no more than a tenth of the time goes into them."""
+"""Least pause between two measurements of the folder. Measurements take at most a tenth of the time."""
 
 
 class Watch:
-    """Of one command. `walls` has the fields of `leash.Walls`."""
+    """The measurements of one command. `walls` has the fields of `leash.Walls`."""
 
     def __init__(self, walls: Mapping[str, int | str]) -> None:
         self._folder = str(walls["folder"])
@@ -31,7 +34,7 @@ class Watch:
         self._next = 0.0
 
     def problem(self) -> str | None:
-        """Which wall the command has run into, as a sentence; None for none."""
+        """The limit that the command exceeds, as a sentence; None for none."""
         try:
             return self._problem()
         except OverflowError as error:
@@ -54,7 +57,7 @@ class Watch:
         return quota.disk_problem(self._folder, self._free)
 
     def _measured(self, pids: list[int]) -> str | None:
-        """What takes longer to find out."""
+        """The slower measurements."""
         use = quota.used(self._folder, self._bytes, self._files)
         disk, held = processes.nameless(pids, self._device)
         use.bytes += disk

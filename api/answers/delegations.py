@@ -1,0 +1,29 @@
+"""Delegations as we answer them."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from api.answers.base import Answer, Time
+
+_PERSON = "user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"
+
+
+class Delegation(Answer):
+    """For a time, one person may decide what is another's to decide."""
+
+    id: str = Field(examples=["dlgt_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
+    type: Literal["delegation"]
+    from_: str = Field(alias="from", examples=[_PERSON])
+    """The person whose decisions these are."""
+    to: str = Field(examples=[_PERSON])
+    """The person who decides instead."""
+    group: str | None = Field(examples=[None])
+    """The group whose decisions are delegated. Null: all decisions."""
+    starts_at: Time
+    ends_at: Time
+    created_at: Time
+    created_by: str = Field(examples=[_PERSON])
+    ended_at: Time | None = Field(examples=[None])
+    """When it was ended before its time."""
+    ended_by: str | None = Field(examples=[None])

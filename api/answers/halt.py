@@ -1,0 +1,24 @@
+"""Halts as we answer them."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from api.answers.base import Answer, Time
+from api.examples import IDS
+
+
+class Halt(Answer):
+    """Whether the workspace is halted, with the halt that is open or was the last."""
+
+    type: Literal["halt"]
+    halted: bool
+    """Whether nothing begins now."""
+    id: str | None = Field(examples=["halt_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
+    """Null if the workspace was never halted."""
+    reason: str | None = Field(examples=["The refund tool pays twice."])
+    started_at: Time | None
+    started_by: str | None = Field(examples=[f"api_key:{IDS['api_key_id']}"])
+    ended_at: Time | None = Field(examples=[None])
+    """Null while the workspace is halted."""
+    ended_by: str | None = Field(examples=[None])

@@ -1,0 +1,60 @@
+"""Who may decide an approval, and the votes so far."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from api.answers.base import Answer, Time
+from api.requests.base import Sha256
+
+
+class AnsweredVote(Answer):
+    """One person's part of the decision."""
+
+    by: str = Field(examples=["user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
+    """Who voted."""
+    on_behalf_of: str | None = Field(examples=[None])
+    """The person who delegated the right to vote, if it was not the voter's own."""
+    result: Literal["allow", "deny"]
+    input_sha256: Sha256
+    """The hash of the input that the vote is for."""
+    at: Time
+
+
+class EscalatedLevel(Answer):
+    """Who may decide at one level."""
+
+    approvers: list[list[str]]
+    timeout_seconds: float
+
+
+class Escalated(Answer):
+    """What the deadline does: the approval goes from level to level."""
+
+    level: int
+    """How often it was escalated: 0 before the first time."""
+    levels: list[EscalatedLevel]
+    then: Literal["deny", "end_run"]
+    """What happens after the last level."""
+
+
+class Demands(Answer):
+    """Who may decide."""
+
+    required_approvals: int = Field(examples=[1])
+    """The number of people who must approve. One denial decides."""
+    approvers: list[list[str]] = Field(examples=[[]])
+    """Sets of `user:ID` and `group:ID`; who decides is in each of them. Empty: everybody whose role or API key allows it."""
+    four_eyes: bool = Field(examples=[False])
+    """Whether the people in `started_by` may not decide."""
+    people_only: bool = Field(examples=[False])
+    """Whether only people who sign in may decide: no API key and no chat word."""
+    started_by: list[str] = Field(examples=[[]])
+    """The people who started the run, or sent a message to it."""
+
+
+class Standing(Demands):
+    """Who may decide, and the votes so far."""
+
+    votes: list[AnsweredVote] = Field(examples=[[]])
+    """The votes that stand. An edit of the input voids the votes before it."""

@@ -1,0 +1,59 @@
+"""Whether those who must approve an agent's calls exist, and are enough."""
+
+from collections.abc import Container, Mapping
+from typing import Any
+
+from models.database.rows import Db
+from models.errors import Invalid
+from models.flow.approvers import count, unknown
+from models.policy.approval_levels import approval_levels
+from models.pure.quorum import Quorum, combined
+
+
+def check_agent_approvers(
+    db: Db, agent: Mapping[str, Any], workspace: Mapping[str, Any], fields: Container[str], *, at: str = ""
+) -> None:
+    """Raise Invalid if calls of an agent, as it would be, need approvers whom the workspace does not have.
+
+    `fields` are the fields that the request has, `at` is where in it they are: only these are searched for unknown names.
+    """
+    for path, levels in approval_levels(agent, workspace):
+        is_given = path.partition(".")[0] in fields
+        _check(db, levels, at + path, own=levels[-1] if is_given else {})
+
+
+def check_workspace_approvers(db: Db, approval: Mapping[str, Any] | None) -> None:
+    """The same of the workspace's own settings alone."""
+    _check(db, [approval or {}], "approval", own=approval or {})
+
+
+def _check(db: Db, levels: list[Mapping[str, Any]], path: str, *, own: Mapping[str, Any]) -> None:
+    _check_names(db, own, path)
+    quorum, escalation = combined(levels)
+    if quorum.needs_people and any(level.get("on_timeout") == "allow" for level in levels[-1:]):
+        raise Invalid(
+            f"{path}.on_timeout",
+            "allow would let the call run without the people whom approvers, required_approvals or four_eyes demand at some level: "
+            "use deny, end_run or escalate.",
+        )
+    if quorum.needs_people:
+        _check_number(db, quorum, path)
+    for step in escalation.quorums if escalation else ():
+        _check_number(db, step, path)
+
+
+def _check_names(db: Db, own: Mapping[str, Any], path: str) -> None:
+    named = {f"{path}.approvers": own.get("approvers") or []}
+    named |= {f"{path}.escalate_to.{i}.approvers": step["approvers"] for i, step in enumerate(own.get("escalate_to") or [])}
+    for field, names in named.items():
+        if names and (missing := unknown(db, names)):
+            raise Invalid(field, f"{missing[0]} is no group of this workspace, and no active member with a role that decides.")
+
+
+def _check_number(db: Db, quorum: Quorum, path: str) -> None:
+    people = count(db, quorum)
+    if people >= quorum.required:
+        return
+    sets = " and in ".join("{" + ", ".join(one) + "}" for one in quorum.approvers)
+    who = f"are in {sets}, the sets of all levels together" if sets else "have a role that decides"
+    raise Invalid(path, f"{people} people {who}, and {quorum.required} must approve: name more people, or require fewer.")

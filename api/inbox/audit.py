@@ -1,0 +1,65 @@
+"""The audit: filter it, verify it, export it."""
+
+from urllib.parse import urlencode
+
+from flask import Response, request
+
+from api import pages, parsing
+from api.audit import JSON_LINES, listed, verified
+from api.inbox import viewing
+from api.inbox.blueprint import inbox
+from api.inbox.door import Page, page, shows
+from api.inbox.names import Names
+from api.requests.audit import AuditList, AuditVerify
+from models.audit import text, verifying
+from models.audit.verifying import Report
+from models.database import clock
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Invalid
+from models.people.principal import PersonPrincipal
+
+_FILTERS = ("action", "principal", "subject_id", "session_id", "created_at[gte]", "created_at[lt]")
+
+
+@inbox.get("/inbox/audit")
+@page("audit", "admin")
+def audit(db: Db, _person: PersonPrincipal) -> Page:
+    """The acts, newest first, filtered."""
+    return _drawn(db)
+
+
+@inbox.get("/inbox/audit/verify")
+@page("audit", "admin")
+def verify(db: Db, person: PersonPrincipal) -> Page:
+    """The report on the whole audit, above the acts."""
+    try:
+        return _drawn(db, verified(person.workspace_id, AuditVerify()))
+    except Invalid as refusal:
+        return _drawn(db, refusal=str(refusal))
+
+
+@inbox.get("/inbox/audit/export")
+def export() -> Response:
+    """All acts as JSON lines, which `assent audit verify --file` reads."""
+    person = viewing.current("admin")
+    if person is None:
+        return pages.see(viewing.sign_in_address())
+    with transaction(person.workspace_id) as db:
+        now = clock.now(db)
+    headers = {"content-disposition": f'attachment; filename="assent-audit-{now:%Y-%m-%d}.jsonl"'}
+    return Response(verifying.export(person.workspace_id, now, texts=True), mimetype=JSON_LINES, headers=headers)
+
+
+def _drawn(db: Db, report: Report | None = None, refusal: str = "") -> Page:
+    filters = {name: value for name in (*_FILTERS, "page") if (value := request.args.get(name))}
+    dates = {name: f"{value}T00:00:00Z" for name, value in filters.items() if name.startswith("created_at") and "T" not in value}
+    try:
+        rows, after = listed(db, parsing.validated(AuditList, filters | dates, strict=False))
+    except Invalid as error:
+        rows, after, refusal = [], None, str(error)
+    texts = text.of(db, [(row.chain, row.seq) for row in rows])
+    names = Names.of(db, [row.principal for row in rows])
+    lines = [(row, names[row.principal], row.details, texts.get((row.chain, row.seq), {})) for row in rows]
+    filters.pop("page", None)
+    return shows("audit.html", rows=lines, after=after, filters=filters, query=urlencode(filters), report=report, refusal=refusal)

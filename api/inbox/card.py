@@ -1,0 +1,184 @@
+"""A card: one approval, with what a person needs to judge it and every answer that it can be given."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flask import request
+
+from api import wire
+from api.inbox import queue
+from api.inbox.blueprint import inbox
+from api.inbox.door import Page, action, page, shows, wants
+from api.inbox.list import agent_name, noticed
+from api.inbox.names import Names
+from api.inbox.rendering import fields, sentences
+from api.inbox.rendering.evidence import evidence
+from api.inbox.rendering.story import Entry, entry
+from api.inbox.rendering.tree import tree
+from models import flow
+from models.audit.acts import Audit
+from models.database import clock
+from models.database.rows import Db
+from models.errors import NotFound, Refusal
+from models.flow.approvers import described
+from models.people.principal import PersonPrincipal
+from models.pure.quorum import Quorum
+from models.session.approval import Approval
+from models.session.event import Event
+from models.session.grant import Grant
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+from models.session.vote import Vote
+
+_TOLD = 12
+"""Events of the session that the card looks back on."""
+_LOOKED_BACK = 500
+"""Approvals in which earlier decisions about the tool are looked for."""
+_BEFORE = 5
+
+
+@dataclass(frozen=True)
+class Question:
+    """One thing that a tool wants to know."""
+
+    key: str
+    message: str
+    fields: list[fields.Field]
+    url: str = ""
+    """A page to visit instead of fields to fill in."""
+
+    @property
+    def is_link(self) -> bool:
+        """True if the page's address may be a link."""
+        return self.url.lower().startswith(("https://", "http://"))
+
+
+@inbox.get("/inbox/approvals/<approval_id>")
+@page("inbox", "own or read")
+def card(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
+    """The card."""
+    return drawn(db, person, find(db, person, approval_id))
+
+
+@inbox.post("/inbox/approvals/<approval_id>/reveal")
+@action("reveal")
+def reveal(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
+    """The card with its secrets; that they were shown is audited."""
+    session = flow.lock(db, find(db, person, approval_id).session_id)
+    approval = db.get_one(Approval, approval_id, lock=True)
+    session.note(person, "approval.revealed", approval.id, input_sha256=approval.input_sha256)
+    return drawn(db, person, approval, revealed=True)
+
+
+def find(db: Db, person: PersonPrincipal, approval_id: str) -> Approval:
+    """The approval. Raises NotFound, also if the person may not see it."""
+    found = db.get(Approval, approval_id)
+    if found is None or not queue.may_see(db, person, found):
+        raise NotFound("approval", approval_id)
+    return found
+
+
+def drawn(
+    db: Db,
+    person: PersonPrincipal,
+    approval: Approval,
+    *,
+    revealed: bool = False,
+    refusal: Refusal | None = None,
+    faults: Mapping[str, str] | None = None,
+) -> Page:
+    """The card as a page. After a refusal: with the refusal on top, or with the faults beside the form's fields."""
+    session = db.get_one(Session, approval.session_id)
+    call = db.get_one(ToolCall, approval.tool_call_id)
+    started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
+    before = _decided_before(db, approval)
+    cast = Vote.of(db, [approval.id])[approval.id]
+    names = Names.of(db, [approval.decided_by, started.principal if started else None, *(row.decided_by for row in before)])
+    now = clock.now(db)
+    shown = wire.approval(approval, _grant(db, approval, now), reveal=revealed)
+    waits = approval.status == "pending"
+    return shows(
+        "card.html",
+        approval=approval,
+        shown=shown,
+        headline=sentences.headline(approval, agent_name(db, session)),
+        agent=agent_name(db, session),
+        session=session,
+        started_by=names[started.principal] if started else "",
+        evidence=evidence(approval.tool, shown["input"], queue.look(db, approval), ours=call.kind == "builtin"),
+        claims=tree(approval.annotations) if approval.annotations else None,
+        questions=questions(approval),
+        afterwards=sentences.afterwards(approval),
+        outcome="" if waits else sentences.outcome(approval, names[approval.decided_by], now),
+        story=_story(db, session),
+        before=[(row, sentences.title(row), sentences.outcome(row, names[row.decided_by], now)) for row in before],
+        decided=noticed(db, person, now),
+        votes=_votes(db, approval, cast) if waits else None,
+        why_not=queue.why_not(db, person, approval, cast) if waits else None,
+        may_deny=waits and any(vote.person_id == person.person_id for vote in cast),
+        place=queue.position(db, person, approval) if waits else None,
+        may_reveal=bool(shown["masked"]) and "reveal" in person.scopes,
+        revealed=revealed,
+        refusal=str(refusal) if refusal and not faults else "",
+        faults=faults or {},
+        form=request.form,
+        opened=wants("open"),
+    )
+
+
+def _votes(db: Db, approval: Approval, cast: Sequence[Vote]) -> dict[str, Any] | None:
+    """The votes so far, and who may vote; None if anybody with the role decides alone."""
+    if not Quorum.of(approval.quorum).needs_people:
+        return None
+    names = Names.of(db, [f"user:{id_}" for vote in cast for id_ in (vote.person_id, vote.for_person_id)])
+    said = []
+    for vote in cast:
+        by, right = names[f"user:{vote.person_id}"], names[f"user:{vote.for_person_id}"]
+        said.append(f"{by}{f' for {right}' if right != by else ''}: {vote.result}")
+    return {"summary": sentences.votes(approval, cast), "who": described(db, approval), "cast": said}
+
+
+def questions(approval: Approval) -> list[Question]:
+    """What the tool asks, as forms."""
+    found = []
+    for i, (key, asked) in enumerate((approval.echoes.value(approval.questions) or {}).items()):
+        parts = fields.fields(asked["schema"], {}, f"q{i}") if "schema" in asked else []
+        found.append(Question(key, asked["message"], parts, asked.get("url", "")))
+    return found
+
+
+def _grant(db: Db, approval: Approval, now: Any) -> dict[str, Any] | None:
+    if not (approval.decision or {}).get("scope"):
+        return None
+    grant = db.first(Grant, "WHERE approval_id = %(id)s AND created_at = %(at)s", id=approval.id, at=approval.decided_at)
+    return wire.grant(grant, now) if grant else None
+
+
+def _decided_before(db: Db, approval: Approval) -> list[Approval]:
+    """The last decisions of people about this tool of this agent."""
+    recent = "SELECT id FROM approval WHERE created_at < %(at)s ORDER BY created_at DESC, id DESC LIMIT %(most)s"
+    these = f"WHERE id IN ({recent}) AND tool = %(tool)s AND agent_id = %(agent)s AND status IN ('allowed', 'denied', 'answered')"
+    values = {"at": approval.created_at, "most": _LOOKED_BACK, "tool": approval.tool, "agent": approval.agent_id}
+    return db.find(Approval, f"{these} ORDER BY decided_at DESC LIMIT {_BEFORE}", **values)
+
+
+def _story(db: Db, session: Session) -> list[Entry]:
+    """The last messages and calls of the session."""
+    these = "WHERE session_id = %(session)s AND seq > %(after)s ORDER BY seq"
+    rows = db.find(Event, these, session=session.id, after=session.last_seq - 4 * _TOLD)
+    entries = [entry(row.seq, wire.event(row, whole=False)) for row in rows]
+    return [one for one in entries if one is not None and "note" not in one.css][-_TOLD:]
+
+
+def edited_fields(approval: Approval) -> list[fields.Field]:
+    """The fields of the edit form, from the tool's schema and the input as it is shown."""
+    return fields.fields(approval.input_schema or {}, shown_input(approval), "input")
+
+
+def shown_input(approval: Approval) -> dict[str, Any]:
+    """The input with its secrets masked."""
+    masked = approval.masked
+    shown: dict[str, Any] = masked.shown if masked.paths else json.loads(approval.input)
+    return shown

@@ -1,0 +1,107 @@
+"""The door of every page: who is signed in, may this person do this, one transaction, one template.
+
+    @inbox.get("/inbox/grants")
+    @page("grants", "read")
+    def index(db: Db, person: PersonPrincipal) -> Page: ...
+
+    @inbox.post("/inbox/grants/<grant_id>/revoke")
+    @action("approvals")
+    def revoke(db: Db, person: PersonPrincipal, grant_id: str) -> str: ...
+
+A page returns what its template shows, or the local address of another page. So does an action. Where an action raises a refusal,
+`again` draws the page that the form was on, with the refusal on it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial, wraps
+from typing import Any
+
+from flask import Response, render_template, request
+
+from api import errors, pages, parsing
+from api.door import HTML
+from api.inbox import viewing
+from models import flow
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Refusal
+from models.people.principal import PersonPrincipal
+from models.session.approval import DeadlinePassed
+
+
+@dataclass(frozen=True)
+class Page:
+    """A template, and the values that it shows."""
+
+    template: str
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+Shown = Page | str
+Show = Callable[..., Shown]
+Again = Callable[..., Page]
+View = Callable[..., Response]
+
+
+def shows(template: str, **values: Any) -> Page:
+    """A page of this template with these values."""
+    return Page(template, values)
+
+
+def page(section: str, *scopes: str) -> Callable[[Show], View]:
+    """A page of the navigation's `section`. Whoever is not signed in goes to the sign-in page first."""
+
+    def wrap(show: Show) -> View:
+        @wraps(show)
+        def view(**path_ids: str) -> Response:
+            person = viewing.current(*scopes)
+            if person is None:
+                return pages.see(viewing.sign_in_address())
+            parsing.check_ids(path_ids)
+            return _in_transaction(section, person, lambda db: show(db, person, **path_ids))
+
+        return view
+
+    return wrap
+
+
+def action(*scopes: str, section: str = "inbox", again: Again | None = None) -> Callable[[Show], View]:
+    """A submitted form, in one transaction. `again(db, person, refusal, **path_ids)` draws the form's page with the refusal."""
+
+    def wrap(act: Show) -> View:
+        @wraps(act)
+        def view(**path_ids: str) -> Response:
+            person = viewing.of_form(*scopes)
+            parsing.check_ids(path_ids)
+            try:
+                return _in_transaction(section, person, lambda db: act(db, person, **path_ids))
+            except Refusal as refusal:
+                if again is None or isinstance(refusal, errors.Denied):
+                    raise
+                shown = partial(again, person=person, refusal=refusal, **path_ids)
+                return _in_transaction(section, person, shown, errors.status_of(refusal))
+
+        return view
+
+    return wrap
+
+
+def _in_transaction(section: str, person: PersonPrincipal, show: Callable[[Db], Shown], status: int = 200) -> Response:
+    try:
+        with transaction(person.workspace_id) as db:
+            found = show(db)
+            frame = viewing.frame(db, person) if isinstance(found, Page) else {}
+    except DeadlinePassed as late:
+        raise flow.too_late(late) from None
+    return pages.see(found) if isinstance(found, str) else _rendered(found, section, frame, status)
+
+
+def _rendered(found: Page, section: str, frame: dict[str, Any], status: int) -> Response:
+    text = render_template(found.template, section=section, **frame, **found.values)
+    return Response(text, status, mimetype=HTML)
+
+
+def wants(name: str) -> str | None:
+    """A field of the query string that has a value."""
+    return request.args.get(name) or None

@@ -1,0 +1,28 @@
+"""The kill switch: an admin halts the workspace, and lifts the halt."""
+
+from flask import request
+
+from api.inbox.blueprint import inbox
+from api.inbox.door import action
+from api.parsing import validated
+from api.requests.halt import HaltStart
+from models.database.rows import Db
+from models.people.principal import PersonPrincipal
+from models.workspace.halt import Halt
+
+
+@inbox.post("/inbox/halt")
+@action("admin")
+def start_halt(db: Db, person: PersonPrincipal) -> str:
+    """Halt the workspace: nothing begins from now on."""
+    reason = request.form.get("reason") or None
+    Halt.start(db, person, validated(HaltStart, {"reason": reason}).reason)
+    return "/inbox"
+
+
+@inbox.post("/inbox/halt/end")
+@action("admin")
+def end_halt(db: Db, person: PersonPrincipal) -> str:
+    """Lift the halt."""
+    Halt.end(db, person)
+    return "/inbox"

@@ -1,0 +1,63 @@
+"""API keys: a list, a new one whose secret is shown once, switching one off, archiving it."""
+
+from flask import request
+
+from api import auth
+from api.inbox.blueprint import inbox
+from api.inbox.door import Page, action, page, shows
+from api.parsing import validated
+from api.requests.api_keys import ApiKeyCreate, ApiKeyUpdate
+from models.database import clock
+from models.database.rows import Db
+from models.errors import Refusal
+from models.people.principal import PersonPrincipal
+from models.workspace.api_key import DEFAULT_SCOPES, SCOPES, ApiKey
+
+_MOST = 500
+
+
+def drawn(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, secret: str = "", **_path_ids: str) -> Page:
+    """The page of keys."""
+    now = clock.now(db)
+    rows = db.find(ApiKey, "ORDER BY id DESC LIMIT %(most)s", most=_MOST)
+    chosen = request.form.getlist("scopes") or sorted(DEFAULT_SCOPES)
+    scopes = [scope for scope in SCOPES if scope in person.scopes or scope == "environment"]
+    return shows(
+        "keys.html",
+        rows=[(row, row.status(now)) for row in rows],
+        scopes=scopes,
+        chosen=chosen,
+        secret=secret,
+        refusal=str(refusal or ""),
+        name=request.form.get("name", ""),
+    )
+
+
+@inbox.get("/inbox/keys")
+@page("keys", "admin")
+def keys(db: Db, person: PersonPrincipal) -> Page:
+    """The keys of the workspace, newest first."""
+    return drawn(db, person)
+
+
+@inbox.post("/inbox/keys")
+@action("admin", section="keys", again=drawn)
+def create(db: Db, person: PersonPrincipal) -> Page:
+    """Create a key. Its secret is on this page only."""
+    body = validated(ApiKeyCreate, {"name": request.form.get("name", ""), "scopes": request.form.getlist("scopes")})
+    auth.require(person, *(frozenset(body.scopes or ()) & set(SCOPES) - {"environment"}))
+    _row, secret = ApiKey.create(
+        db, workspace_id=person.workspace_id, name=body.name, scopes=frozenset(body.scopes or ()), by=person
+    )
+    return drawn(db, person, secret=secret)
+
+
+@inbox.post("/inbox/keys/<api_key_id>")
+@action("admin", section="keys", again=drawn)
+def change(db: Db, person: PersonPrincipal, api_key_id: str) -> str:
+    """Switch a key off or on, or archive it for good."""
+    body = validated(ApiKeyUpdate, {"status": request.form.get("status", "")})
+    if body.status == "active":
+        auth.require(person, *(set(ApiKey.find(db, api_key_id).scopes) - {"environment"}))
+    ApiKey.change(db, api_key_id, name=None, status=body.status, by=person)
+    return "/inbox/keys"

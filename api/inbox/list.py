@@ -1,0 +1,141 @@
+"""The list: what waits for this person, or for anybody, and what was decided."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from api.inbox import queue
+from api.inbox.blueprint import inbox
+from api.inbox.door import Page, page, shows, wants
+from api.inbox.names import Names
+from api.inbox.rendering import sentences
+from api.paging import Order
+from api.paging import page as page_of
+from api.parsing import ID
+from models.database import clock
+from models.database.rows import Db
+from models.errors import Refusal
+from models.people.principal import PersonPrincipal
+from models.session.approval import Approval
+from models.session.session import Session
+from models.session.vote import Vote
+from models.workspace.agent import AgentVersion
+
+TABS = ("mine", "all", "decided")
+PAGE = 50
+KEPT = 500
+"""Approvals of an open page that are looked up again."""
+FILTERS = ("agent", "tool", "session", "kind", "group", "q")
+
+NEWEST: Order[Approval] = Order("decided", (Approval.created_at, Approval.id), lambda a: (a.created_at, a.id))
+
+
+@dataclass(frozen=True)
+class Line:
+    """One approval in a list."""
+
+    approval: Approval
+    title: str
+    snippet: str
+    agent: str
+    session: str
+    outcome: str
+    """How it ended; empty while it waits."""
+    votes: str
+    """How many of the people that are needed have voted; empty if one is enough."""
+    may_decide: bool
+    """Whether this person may allow or deny it here: the kind needs no more than yes or no."""
+
+
+@inbox.get("/inbox")
+@page("inbox", "own or read")
+def waiting(db: Db, person: PersonPrincipal) -> Page:
+    """The list."""
+    return index_page(db, person)
+
+
+def index_page(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> Page:
+    """The list, with why several decisions were refused."""
+    tab = wants("show") or "mine"
+    if tab not in TABS or "read" not in person.scopes:
+        tab = "mine"
+    filters = {name: wants(name) for name in FILTERS}
+    wanted = queue.matching(db, person, filters, mine=tab == "mine", status="decided" if tab == "decided" else "pending")
+    rows, after = page_of(db, wanted, NEWEST if tab == "decided" else queue.ORDER, PAGE, wants("page"))
+    rows = [*rows, *_kept(db, person, {row.id for row in rows})]
+    now = clock.now(db)
+    return shows(
+        "list.html",
+        tab=tab,
+        tabs=TABS if "read" in person.scopes else ("mine",),
+        filters={name: value for name, value in filters.items() if value},
+        choices=queue.choices(db),
+        refusal=str(refusal or ""),
+        lines=lines(db, person, rows, now),
+        after=after,
+        decided=noticed(db, person, now),
+        total=wanted.count(db) if tab != "decided" else None,
+        address=_address(tab, filters),
+    )
+
+
+def _kept(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Approval]:
+    """Approvals that an open page shows and this list no longer has: the page says what became of them."""
+    shown = [id_ for id_ in (wants("keep") or "").split() if ID.fullmatch(id_) and id_ not in ids][:KEPT]
+    found = db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=shown) if shown else []
+    return [row for row in found if queue.may_see(db, person, row)]
+
+
+@inbox.get("/inbox/next")
+@page("inbox", "own or read")
+def next_card(db: Db, person: PersonPrincipal) -> str:
+    """One at a time: the first card of the queue, behind the one that was just decided or skipped."""
+    return queue.address_of_next(db, person, after=wants("after"), decided=wants("decided"), held=(wants("held") or "").split())
+
+
+def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: datetime) -> list[Line]:
+    """The lines of a list."""
+    sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in rows}))}
+    votes = Vote.of(db, [row.id for row in rows])
+    names = Names.of(db, [row.decided_by for row in rows])
+    may = queue.decidable(db, person, rows)
+    return [
+        Line(
+            row,
+            *sentences.title(row),
+            agent=agent_name(db, sessions[row.session_id]),
+            session=sessions[row.session_id].title or "",
+            outcome="" if row.status == "pending" else sentences.outcome(row, names[row.decided_by], now),
+            may_decide=row.kind == "tool_call" and row.id in may,
+            votes=sentences.votes(row, votes[row.id]),
+        )
+        for row in rows
+    ]
+
+
+def agent_name(db: Db, session: Session) -> str:
+    """The name that the session's agent has in this session."""
+    return str(AgentVersion.of_session(db, session.agent_id, session.agent_version).snapshot(session.overrides)["name"])
+
+
+def noticed(db: Db, person: PersonPrincipal, now: datetime) -> dict[str, Any] | None:
+    """What the person has just decided, to be said above the page that follows."""
+    approval = db.get(Approval, wants("decided") or "")
+    if approval is None or not queue.may_see(db, person, approval):
+        return None
+    if approval.status == "pending":
+        voted = sentences.votes(approval, Vote.of(db, [approval.id])[approval.id])
+        return {"id": approval.id, "title": sentences.title(approval)[0], "outcome": voted} if voted else None
+    names = Names.of(db, [approval.decided_by])
+    return {
+        "id": approval.id,
+        "title": sentences.title(approval)[0],
+        "outcome": sentences.outcome(approval, names[approval.decided_by], now),
+    }
+
+
+def _address(tab: str, filters: dict[str, str | None]) -> str:
+    """This list without its page, for the links to others."""
+    return "/inbox?" + urlencode({"show": tab} | {name: value for name, value in filters.items() if value})

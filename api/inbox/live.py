@@ -1,0 +1,65 @@
+"""The stream that tells open pages to look again: one per page, over the hub of all streams.
+
+    event: changed
+    data: 17
+
+It carries no content. A page that hears of a change fetches itself again, with the rights that its person has then.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from flask import Response, request
+
+from api.door import EVENT_STREAM
+from api.errors import Denied
+from api.hub import hub
+from api.inbox import viewing
+from api.inbox.blueprint import inbox
+from api.inbox.door import wants
+from api.reader import Reader
+from api.streams import COMMENT
+from models.settings import settings
+
+_HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
+
+
+@dataclass
+class Changes:
+    """What one open page reads. Iterate it for the bytes to send."""
+
+    reader: Reader
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The first bytes come at once, so that the headers leave; a comment whenever nothing changed for a while."""
+        yield COMMENT
+        count = 0
+        while not (self.reader.refused or self.reader.gone):
+            if not self.reader.wake.wait(settings().stream_comment_seconds):
+                yield COMMENT
+                continue
+            self.reader.wake.clear()
+            if self.reader.look:
+                self.reader.look = False
+                count += 1
+                yield f"event: changed\ndata: {count}\n\n".encode()
+
+
+@inbox.get("/inbox/stream")
+def stream() -> Response:
+    """Changes of the workspace's approvals, since the page with this `mark` was drawn."""
+    person = viewing.current("own or read")
+    if person is None:
+        raise Denied(401, "You are signed out.")
+    reader = Reader(
+        person.workspace_id,
+        person.person_id,
+        sign_in_id=person.sign_in_id,
+        workspace_id=person.workspace_id,
+        mark=wants("mark") or "",
+        connection=request.environ.get("gunicorn.socket"),
+    )
+    hub().register(reader)
+    response = Response(iter(Changes(reader)), mimetype=EVENT_STREAM, headers=_HEADERS)
+    response.call_on_close(lambda: hub().unregister(reader))
+    return response

@@ -1,0 +1,32 @@
+"""Names of those behind acts: what a person calls the principals that rows record."""
+
+from collections.abc import Iterable
+
+from models.database.rows import Db
+from models.people.person import Person
+from models.workspace.api_key import ApiKey
+
+
+class Names:
+    """Names by principal, such as `user:user_...`."""
+
+    def __init__(self, known: dict[str, str]) -> None:
+        self._known = known
+
+    @classmethod
+    def of(cls, db: Db, principals: Iterable[str | None]) -> "Names":
+        """The names of these principals, read in at most two queries."""
+        wanted = {principal.partition(":")[::2] for principal in principals if principal}
+        known: dict[str, str] = {}
+        if people := [id_ for kind, id_ in wanted if kind == "user"]:
+            known |= {f"user:{row.id}": row.name for row in db.find(Person, "WHERE id = ANY(%(ids)s)", ids=people)}
+        if keys := [id_ for kind, id_ in wanted if kind == "api_key"]:
+            known |= {f"api_key:{row.id}": f"the key “{row.name}”" for row in db.find(ApiKey, "WHERE id = ANY(%(ids)s)", ids=keys)}
+        return cls(known)
+
+    def __getitem__(self, principal: str | None) -> str:
+        """The principal's name; a deadline, a sweep or a grant by what it is."""
+        if principal in self._known:
+            return self._known[principal]
+        kind = (principal or "").partition(":")[0]
+        return {"system": "Assent", "grant": "a grant", "": "nobody"}.get(kind, principal or "nobody")

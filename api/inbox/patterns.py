@@ -1,0 +1,44 @@
+"""Patterns that a grant could have, made from the call that is asked: from narrow to wide."""
+
+import json
+import re
+
+from models.pure.policy.rules import FILE_PATHS
+from models.pure.shell import read
+from models.session.approval import Approval
+
+_WORD = re.compile(r"[A-Za-z0-9][\w./-]{0,60}")
+"""A word that a pattern can repeat as it stands: neither quotes nor signs of the shell."""
+_MOST = 3
+
+
+def suggested(approval: Approval) -> list[str]:
+    """Rule texts such as `bash(git push *)` and `edit(src/**)`. Made from the masked input, so that no pattern repeats a secret."""
+    masked = approval.masked
+    shown = masked.shown if masked.paths else json.loads(approval.input)
+    if approval.tool == "bash" and isinstance(shown.get("command"), str):
+        return _commands(shown["command"])
+    if approval.tool in FILE_PATHS and isinstance(path := shown.get(FILE_PATHS[approval.tool].removeprefix("/")), str):
+        return _folders(approval.tool, path)
+    return []
+
+
+def _commands(command: str) -> list[str]:
+    line = read(command)
+    if line.doubt or len(line.commands) != 1:
+        return []
+    [words] = line.commands
+    plain = []
+    for word in words:
+        if not _WORD.fullmatch(word):
+            break
+        plain.append(word)
+    lengths = range(min(len(plain), _MOST, max(len(words) - 1, 1)), 0, -1)
+    return [f"bash({' '.join(plain[:length])} *)" for length in lengths]
+
+
+def _folders(tool: str, path: str) -> list[str]:
+    folder, slash, _ = path.rpartition("/")
+    if not slash or not folder or not all(_WORD.fullmatch(part) for part in folder.split("/") if part):
+        return []
+    return [f"{tool}({folder}/**)"]

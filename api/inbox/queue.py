@@ -1,0 +1,136 @@
+"""The queue: which approvals a person sees, in which order, and what comes next."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from flask import request
+
+from api import queue
+from api.paging import Wanted
+from models.database import clock
+from models.database.rows import Db
+from models.database.transactions import outbox
+from models.flow.approvers import described
+from models.people.group import Group
+from models.people.principal import PersonPrincipal
+from models.pure.quorum import Quorum
+from models.session.approval import Approval
+from models.session.evidence import FRESH_SECONDS, SHOWN_WITH_FILES, Evidence, look_hint
+from models.session.session import Session
+from models.session.vote import Vote
+from models.workspace.agent import Agent
+
+ORDER = queue.OLDEST_DEADLINE
+_CHOICES = 200
+_OF_GROUP = "EXISTS (SELECT FROM jsonb_array_elements(quorum -> 'approvers') one WHERE one ? %(of_group)s)"
+
+
+def matching(
+    db: Db, person: PersonPrincipal, filters: dict[str, str | None], *, mine: bool, status: str = "pending"
+) -> Wanted[Approval]:
+    """The approvals that the filters name: those that wait for this person or, for who sees all, all.
+
+    A search looks at prompts and tools, which show no secrets.
+    """
+    if mine or "read" not in person.scopes:
+        wanted = queue.waiting_for(db, person.person_id)
+    else:
+        wanted = Wanted(Approval).where("status = 'pending'" if status == "pending" else "status <> 'pending'")
+    names = {"agent_id": filters.get("agent"), "tool": filters.get("tool"), "session_id": filters.get("session")}
+    wanted = wanted.equal(**names, kind=filters.get("kind"))
+    if group := filters.get("group"):
+        wanted = wanted.where(_OF_GROUP, of_group=f"group:{group}")
+    if words := filters.get("q"):
+        pattern = "%" + words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        wanted = wanted.where("(prompt ILIKE %(words)s OR tool ILIKE %(words)s)", words=pattern)
+    return wanted
+
+
+def choices(db: Db) -> dict[str, list[Any]]:
+    """What the list can be filtered by: the tools of what waits."""
+    tools = db.rows("SELECT DISTINCT tool FROM approval WHERE status = 'pending' ORDER BY tool LIMIT %(most)s", most=_CHOICES)
+    agents = db.rows("SELECT DISTINCT agent_id FROM approval WHERE status = 'pending' LIMIT %(most)s", most=_CHOICES)
+    versions = [Agent.find(db, agent_id).at(db) for (agent_id,) in agents if agent_id]
+    groups = db.find(Group, "ORDER BY name, id LIMIT %(most)s", most=_CHOICES)
+    return {
+        "tool": [tool for (tool,) in tools],
+        "group": [(row.id, row.name) for row in groups],
+        "agent": sorted(((row.agent_id, row.body["name"]) for row in versions), key=lambda one: one[1]),
+    }
+
+
+def decidable(db: Db, person: PersonPrincipal, rows: Iterable[Approval]) -> set[str]:
+    """The ids of those that this person may decide now, without a vote of theirs."""
+    ids = [row.id for row in rows if row.status == "pending"]
+    if not ids or "approvals" not in person.scopes:
+        return set()
+    return {row.id for row in queue.waiting_for(db, person.person_id).where("id = ANY(%(ids)s)", ids=ids).select(db, "")}
+
+
+def why_not(db: Db, person: PersonPrincipal, approval: Approval, votes: Iterable[Vote]) -> str | None:
+    """Why this person may not allow the approval, and who may; None if the person may."""
+    if decidable(db, person, [approval]):
+        return None
+    if "approvals" not in person.scopes:
+        return f"Your role, {person.role}, does not decide. {described(db, approval)}"
+    if any(vote.person_id == person.person_id for vote in votes):
+        return "You have voted to allow this. You may still deny."
+    if Quorum.of(approval.quorum).four_eyes and person.person_id in approval.started_by:
+        return f"You started this run or sent a message to it, so somebody else decides. {described(db, approval)}"
+    return f"You are not one of those who may decide this. {described(db, approval)}"
+
+
+def following(db: Db, person: PersonPrincipal, after: str | None, held: Sequence[str] = ()) -> Approval | None:
+    """The next approval that waits for this person behind `after`, or else the first.
+
+    `held` are those that the page is about to decide.
+    """
+    mine = matching(db, person, {}, mine=True).where("id <> ALL(%(held)s)", held=[after or "", *held])
+    end = "ORDER BY expires_at, id LIMIT 1"
+    passed = db.get(Approval, after) if after else None
+    if passed is not None:
+        behind = mine.where("(expires_at, id) > (%(deadline)s, %(after)s)", deadline=passed.expires_at, after=passed.id)
+        if found := behind.select(db, end):
+            return found[0]
+    return next(iter(mine.select(db, end)), None)
+
+
+def address_of_next(db: Db, person: PersonPrincipal, *, after: str | None, decided: str | None, held: Sequence[str] = ()) -> str:
+    """Where a person goes on behind `after`: the next card, or the list if nothing else waits."""
+    found = following(db, person, after or decided, held)
+    query = f"?decided={quote(decided)}" if decided else ""
+    return f"/inbox/approvals/{found.id}{query}" if found else f"/inbox{query}"
+
+
+def position(db: Db, person: PersonPrincipal, approval: Approval) -> tuple[int, int] | None:
+    """The approval's place in the person's queue, from 1, and the queue's length; None if it is not in the queue."""
+    if not decidable(db, person, [approval]):
+        return None
+    mine = queue.waiting_for(db, person.person_id)
+    return queue.before(db, mine, approval) + 1, mine.count(db)
+
+
+def may_see(db: Db, person: PersonPrincipal, approval: Approval) -> bool:
+    """True if this person sees the approval at all."""
+    return "read" in person.scopes or queue.is_own(db, person, approval)
+
+
+def look(db: Db, approval: Approval) -> dict[str, Any] | None:
+    """What a tools worker saw of the session's files; None if none has looked. A card that is opened has a worker look again."""
+    if approval.tool not in SHOWN_WITH_FILES:
+        return None
+    found = db.get(Evidence, approval.id)
+    fresh = found is not None and (clock.now(db) - found.looked_at).total_seconds() < FRESH_SECONDS
+    # A page that refreshes itself must not be the cause of its next refresh.
+    if approval.status == "pending" and not fresh and "x-refresh" not in request.headers:
+        outbox(db).hints.append(look_hint(approval.id, approval.session_id, approval.workspace_id))
+    body: dict[str, Any] | None = approval.echoes.value(found.body) if found is not None else None
+    return body
+
+
+def may_see_session(db: Db, person: PersonPrincipal, session: Session) -> bool:
+    """True if this person sees the session: every one, or those that asked this person something."""
+    if "read" in person.scopes:
+        return True
+    return any(may_see(db, person, row) for row in db.find(Approval, "WHERE session_id = %(id)s LIMIT 100", id=session.id))

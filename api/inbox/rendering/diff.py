@@ -1,0 +1,50 @@
+"""A diff as rows of a table."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from models.pure.line_diff import Hunk
+from models.pure.prompting import visible
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a diff."""
+
+    kind: str
+    """`add`, `del`, `same`, or `gap` between two hunks."""
+    text: str
+    old: int | None = None
+    """The line's number before the change."""
+    new: int | None = None
+    """The line's number after the change."""
+
+    @property
+    def sign(self) -> str:
+        """What stands before the line, so that nobody needs the colours."""
+        return {"add": "+", "del": "\N{MINUS SIGN}"}.get(self.kind, "")
+
+    @property
+    def spoken(self) -> str:
+        """The sign for a screen reader."""
+        return {"add": "added", "del": "removed"}.get(self.kind, "")
+
+
+def rows(hunks: Sequence[Hunk], *, numbered: bool = True) -> Iterator[Row]:
+    """The rows of all hunks, with a gap between two of them. Every character that a screen would hide is an escape.
+
+    `numbered`: whether the hunks are of the file, and so have lines with numbers.
+    """
+    end = 1
+    for i, hunk in enumerate(hunks):
+        if numbered and (hidden := hunk["old"] - end) > 0:
+            yield Row("gap", f"{hidden} unchanged line{'s' if hidden > 1 else ''}")
+        elif i:
+            yield Row("gap", "…")
+        old, new = hunk["old"], hunk["new"]
+        for line in hunk["lines"]:
+            kind = {"+": "add", "-": "del"}.get(line[0], "same")
+            numbers = (old if kind != "add" else None, new if kind != "del" else None) if numbered else (None, None)
+            yield Row(kind, visible(line[1:]), *numbers)
+            old, new = old + (kind != "add"), new + (kind != "del")
+        end = old

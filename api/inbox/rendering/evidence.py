@@ -1,0 +1,82 @@
+"""What a card shows for a person to judge the call by: a command, a change of a file, or the arguments as a tree."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from api.inbox.rendering import diff, highlight
+from api.inbox.rendering.tree import Node, tree
+from models.pure.line_diff import hunks
+from models.pure.prompting import visible
+
+Arguments = Mapping[str, Any]
+Look = Mapping[str, Any]
+"""What a tools worker saw of the session's files: `models.session.evidence`."""
+
+_NO_LOOK = "No tools worker has looked at the session's files yet, so the change is shown without the file around it."
+_NO_DIRECTORY = "in the session's directory; no tools worker has said yet which one"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What stands under the sentence. Exactly one of `pieces`, `rows` and `rest` is the main thing."""
+
+    header: str = ""
+    """Where the command runs, or which file changes."""
+    pieces: Sequence[highlight.Piece] = ()
+    """A command or a whole file in coloured pieces."""
+    rows: Sequence[diff.Row] = ()
+    """A change of a file."""
+    rest: Node | None = None
+    """The arguments that are shown as a tree: all of them or, beside a command or a change, the others."""
+    note: str = ""
+    """What a person should know about this evidence."""
+
+
+def evidence(tool: str, arguments: Arguments, look: Look | None, *, ours: bool = True) -> Evidence:
+    """The evidence of a call. `arguments` have their secrets masked.
+
+    `ours`: whether the call is of a built-in tool on a workdir that our own workers have.
+    """
+    if tool == "bash" and isinstance(arguments.get("command"), str):
+        where = (look or {}).get("directory")
+        header = f"in {visible(where)}" if where else _NO_DIRECTORY if ours else "in the directory of the client's own worker"
+        return Evidence(header, highlight.command(arguments["command"]), rest=_others(arguments, "command"))
+    if tool == "edit" and all(isinstance(arguments.get(name), str) for name in ("file_path", "old_string", "new_string")):
+        return _edit(arguments, look, ours=ours)
+    if tool == "write" and all(isinstance(arguments.get(name), str) for name in ("file_path", "content")):
+        return _write(arguments, look, ours=ours)
+    return Evidence(rest=tree(dict(arguments)))
+
+
+def _edit(arguments: Arguments, look: Look | None, *, ours: bool) -> Evidence:
+    rest = _others(arguments, "file_path", "old_string", "new_string")
+    path = visible(arguments["file_path"])
+    if look and "hunks" in look:
+        return Evidence(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_looked(look))
+    found, _ = hunks(arguments["old_string"], arguments["new_string"])
+    note = visible(str(look["problem"])) if look and look.get("problem") else _NO_LOOK if ours else ""
+    return Evidence(path, rows=list(diff.rows(found, numbered=False)), rest=rest, note=note)
+
+
+def _write(arguments: Arguments, look: Look | None, *, ours: bool) -> Evidence:
+    rest = _others(arguments, "file_path", "content")
+    path = visible(arguments["file_path"])
+    if look and "hunks" in look and not look.get("is_new"):
+        return Evidence(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_looked(look))
+    problem = visible(str(look["problem"])) if look and look.get("problem") else ""
+    new = "This file does not exist yet." if look and look.get("is_new") else ""
+    header = f"{path} (new file)" if new else path
+    note = problem or new or (_NO_LOOK if ours else "")
+    return Evidence(header, highlight.code(arguments["content"], arguments["file_path"]), rest=rest, note=note)
+
+
+def _looked(look: Look) -> str:
+    if look.get("left_out"):
+        return f"{look['left_out']} more changed lines are not in this view; the whole input is below."
+    return "" if look["hunks"] else "This changes nothing: the file has this text already."
+
+
+def _others(arguments: Arguments, *shown: str) -> Node | None:
+    others = {name: value for name, value in arguments.items() if name not in shown}
+    return tree(others) if others else None

@@ -1,0 +1,242 @@
+"""Forms from JSON Schema: the fields to fill in, and the values that a person put into them.
+
+A text is a text field, an `enum` a choice, and whatever has no field of its own (an object, a list of objects, a text with hidden
+characters) is JSON to be edited. A field that is optional and left empty is left out of the value.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from models.pure.prompting import visible
+
+
+class Submitted(Protocol):
+    """A submitted form, as werkzeug gives it."""
+
+    def get(self, key: str) -> str | None:
+        """The first value under this name."""
+        ...
+
+    def getlist(self, key: str) -> list[str]:
+        """All values under this name."""
+        ...
+
+
+MISSING = object()
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a form."""
+
+    name: str
+    control: str
+    """The name of its control in the form."""
+    label: str
+    kind: str
+    """`text`, `lines`, `number`, `choice`, `choices` or `json`."""
+    required: bool
+    hint: str = ""
+    value: Any = MISSING
+    """The value that the form starts from; MISSING if there is none."""
+    options: Sequence[tuple[Any, str]] = ()
+    """Of a choice: the values and their labels."""
+    whole: bool = False
+    """Of a number: whether it must be an integer."""
+
+    typed: str | None = None
+    """What a person typed, in a form that is shown again."""
+
+    @property
+    def text(self) -> str:
+        """What the control holds at first."""
+        if self.typed is not None:
+            return self.typed
+        if self.value is MISSING:
+            return ""
+        return str(self.value) if self.kind in {"text", "lines"} else pretty(self.value)
+
+    @property
+    def has_value(self) -> bool:
+        """True if the form starts from a value."""
+        return self.value is not MISSING
+
+    def holds(self, option: Any) -> bool:
+        """True if this option is chosen at first."""
+        chosen = self.value if self.kind == "choices" and isinstance(self.value, list) else [self.value]
+        return any(same(option, value) for value in chosen)
+
+
+@dataclass
+class Filled:
+    """What a person filled in."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
+    """By the name of the control: what is wrong with the field."""
+
+
+def fields(schema: Mapping[str, Any], values: Mapping[str, Any], prefix: str) -> list[Field]:
+    """The fields for an object of this schema. `values` is the object that the form starts from.
+
+    `prefix` begins the names of the controls, so that several forms fit into one page.
+    """
+    parts = schema.get("properties") if isinstance(schema.get("properties"), dict) else {}
+    assert isinstance(parts, dict)
+    required = [name for name in schema.get("required") or [] if name in parts]
+    names = [*required, *(name for name in parts if name not in required), *(name for name in values if name not in parts)]
+    return [_field(name, parts.get(name), values.get(name, MISSING), name in required, prefix) for name in names]
+
+
+def read(form: Submitted, into: Sequence[Field]) -> Filled:
+    """The values of the submitted form, with a fault for each field that cannot be read. The caller checks the schema."""
+    filled = Filled()
+    for one in into:
+        try:
+            value = _read(form, one)
+        except ValueError as error:
+            filled.faults[one.control] = str(error)
+            continue
+        if value is not MISSING:
+            filled.values[one.name] = value
+        elif one.required:
+            filled.faults[one.control] = "is needed."
+    return filled
+
+
+def refilled(into: Sequence[Field], form: Submitted) -> list[Field]:
+    """The fields with what a person typed into them, for a form that is shown again."""
+    found = []
+    for one in into:
+        typed = form.get(one.control)
+        if one.kind in {"choice", "choices"}:
+            with suppress(ValueError):
+                one = replace(one, value=_read(form, one))  # noqa: PLW2901 - the same field, filled in
+        elif typed is not None:
+            one = replace(one, typed=typed.replace("\r\n", "\n"))  # noqa: PLW2901
+        found.append(one)
+    return found
+
+
+def loads(text: str) -> Any:
+    """JSON that a person typed. Raises ValueError that says where it is wrong, also for numbers that JSON does not have."""
+    try:
+        return json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"This is no JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
+    except RecursionError:
+        raise ValueError("This JSON is nested too deeply.") from None
+
+
+def pretty(value: Any) -> str:
+    """A JSON value in lines, fit to be edited: hidden characters in its texts are escapes of JSON."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return "".join(c if c == "\n" or visible(c) == c else json.dumps(c)[1:-1] for c in text)
+
+
+def same(one: Any, other: Any) -> bool:
+    """True if two JSON values are the same; unlike in Python, 1 and true are not."""
+    return type(one) is type(other) and bool(one == other)
+
+
+def _field(name: str, schema: Any, value: Any, required: bool, prefix: str) -> Field:
+    schema = schema if isinstance(schema, dict) else {}
+    if value is MISSING:
+        value = schema.get("default", MISSING)
+    kind, options = _kind(schema, value)
+    hint = schema.get("description")
+    return Field(
+        name=name,
+        control=f"{prefix}.{name}",
+        label=str(schema.get("title") or name),
+        kind=kind,
+        required=required,
+        hint=hint if isinstance(hint, str) else "",
+        value=value,
+        options=options,
+        whole=schema.get("type") == "integer",
+    )
+
+
+def _kind(schema: dict[str, Any], value: Any) -> tuple[str, list[tuple[Any, str]]]:
+    """How the value is edited. A start value of another type than the schema's is edited as JSON."""
+    kinds = schema.get("type")
+    types = {kinds} if isinstance(kinds, str) else {kind for kind in kinds or () if kind != "null"}
+    is_new = value is MISSING
+    items = schema.get("items")
+    if options := _options(schema):
+        return "choice", options
+    if types == {"boolean"} and (is_new or isinstance(value, bool)):
+        return "choice", [(True, "true"), (False, "false")]
+    if types == {"array"} and isinstance(items, dict) and (options := _options(items)):
+        return "choices", options
+    if types == {"string"} and (is_new or isinstance(value, str)):
+        return _kind_of_text("" if is_new else value), []
+    is_number = bool(types) and types <= {"integer", "number"} and (is_new or _is_number(value))
+    return "number" if is_number else "json", []
+
+
+def _kind_of_text(text: str) -> str:
+    if visible(text) != text:
+        return "json"
+    return "lines" if "\n" in text or len(text) > 60 else "text"
+
+
+def _options(schema: dict[str, Any]) -> list[tuple[Any, str]]:
+    if isinstance(values := schema.get("enum"), list):
+        names = schema.get("enumNames") or []
+        return [(value, str(names[i]) if i < len(names) else _label(value)) for i, value in enumerate(values)]
+    several = schema.get("oneOf") or schema.get("anyOf")
+    if isinstance(several, list) and several and all(isinstance(one, dict) and "const" in one for one in several):
+        return [(one["const"], str(one.get("title") or _label(one["const"]))) for one in several]
+    return []
+
+
+def _label(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _read(form: Submitted, one: Field) -> Any:
+    if one.kind == "choices":
+        chosen = [_option(one, index) for index in form.getlist(one.control)]
+        return chosen if chosen or one.has_value or one.required else MISSING
+    # A browser sends every line end of a text area as CR LF.
+    text = (form.get(one.control) or "").replace("\r\n", "\n")
+    if one.kind in {"text", "lines"}:
+        if one.has_value and text == one.value.replace("\r\n", "\n"):
+            return one.value
+        return text or MISSING
+    return _read_value(text, one) if text.strip() else MISSING
+
+
+def _read_value(text: str, one: Field) -> Any:
+    if one.kind == "choice":
+        return _option(one, text)
+    value = loads(text)
+    if one.kind == "number" and (not _is_number(value) or (one.whole and int(value) != value)):
+        raise ValueError("must be a whole number." if one.whole else "must be a number.")
+    return value
+
+
+def _option(one: Field, index: str) -> Any:
+    if not index.isdecimal() or int(index[:6]) >= len(one.options):
+        raise ValueError("must be one of the choices.")
+    return one.options[int(index)][0]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"JSON has no {name}.")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if value in {float("inf"), float("-inf")}:
+        raise ValueError(f"The number {digits[:24]} is too large.")
+    return value

@@ -1,0 +1,122 @@
+"""A session's events as entries of a conversation."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from api.inbox.rendering.fields import pretty
+from models.pure.prompting import visible
+from models.pure.relative_time import counted
+
+_LONG = 1200
+"""Characters of code beyond which an entry is folded."""
+
+_USES = frozenset({"agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use"})
+_RESULTS = frozenset({"agent.tool_result", "user.tool_result", "agent.mcp_tool_result", "user.custom_tool_result"})
+STATES = {
+    "asked": "waits for a decision",
+    "queued": "allowed, waits for a worker",
+    "with_client": "is with the client",
+    "running": "runs",
+    "unknown": "its outcome is unknown",
+    "denied": "denied",
+    "expired": "expired",
+    "cancelled": "cancelled",
+    "refused": "refused",
+    "answered": "answered by a person",
+    "replaced": "replaced by an edited call",
+}
+"""What is said of a call beside its name; a call that is done says it by its result."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the conversation."""
+
+    id: str
+    """The event's id."""
+    seq: int
+    css: str
+    who: str
+    text: str = ""
+    code: str = ""
+    summary: str = ""
+    """Of folded code."""
+    approval_id: str = ""
+    """The approval of a call that waits."""
+
+    @property
+    def is_long(self) -> bool:
+        """True if the code is folded at first."""
+        return bool(self.summary)
+
+
+def entry(seq: int, event: Mapping[str, Any], *, state: str = "", approval_id: str = "") -> Entry | None:
+    """The event as an entry; None for an event that says nothing to a reader.
+
+    `event` is the wire's, whose secrets are masked. `state` is the status of a call, `approval_id` its approval that waits.
+    """
+    kind, id_ = event["type"], event["id"]
+    if kind in _USES:
+        words = STATES.get(state, "")
+        made = Entry(id_, seq, "call", "call", visible(event["name"]) + (f": {words}" if words else ""), approval_id=approval_id)
+        return _coded(made, _input(event))
+    if kind in _RESULTS:
+        who = "error" if event.get("is_error") else "result"
+        return _coded(Entry(id_, seq, who, who), texts(event.get("content") or ()))
+    if kind in _WORDS:
+        css, who, words_of = _WORDS[kind]
+        return Entry(id_, seq, css, who, visible(words_of(event)))
+    return None
+
+
+def texts(blocks: Iterable[Mapping[str, Any]]) -> str:
+    """The text blocks of a content, and a note for each other block."""
+    return "\n".join(block["text"] if block.get("type") == "text" else f"({block.get('type')})" for block in blocks)
+
+
+def _message(event: Mapping[str, Any]) -> str:
+    return texts(event.get("content") or ())
+
+
+def _decision(event: Mapping[str, Any]) -> str:
+    message = event.get("deny_message")
+    return f"{event['result']}{f': {message}' if message else ''}"
+
+
+def _rest(event: Mapping[str, Any]) -> str:
+    reason = event["stop_reason"]["type"]
+    return _STOPS.get(reason, f"The session rests: {reason}.")
+
+
+_STOPS = {
+    "requires_action": "The agent waits for a decision.",
+    "end_turn": "The agent has finished.",
+    "interrupted": "The run was stopped.",
+    "max_turns": "The run reached its limit of turns.",
+}
+
+
+_WORDS: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], str]]] = {
+    "user.message": ("person", "person", _message),
+    "agent.message": ("agent", "agent", _message),
+    "user.tool_confirmation": ("decision", "decision", _decision),
+    "user.interrupt": ("decision", "person", lambda _event: "Stop."),
+    "session.error": ("error", "error", lambda event: str(event["error"].get("message", ""))),
+    "session.status_idle": ("note muted", "session", _rest),
+    "session.status_terminated": ("note muted", "session", lambda _event: "The session has ended."),
+}
+"""By type of event: the CSS class, who speaks, and the words."""
+
+
+def _input(event: Mapping[str, Any]) -> str:
+    given = event["input"]
+    if event["name"] == "bash" and set(given) == {"command"} and isinstance(given["command"], str):
+        return str(given["command"])
+    return pretty(given)
+
+
+def _coded(entry_: Entry, code: str) -> Entry:
+    shown = visible(code)
+    summary = f"{counted(shown.count(chr(10)) + 1, 'line')}, {counted(len(shown), 'character')}" if len(shown) > _LONG else ""
+    return Entry(**{**vars(entry_), "code": shown or "(nothing)", "summary": summary})

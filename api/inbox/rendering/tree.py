@@ -1,0 +1,59 @@
+"""A call's arguments as a tree that a person reads."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from models.pure.prompting import visible
+
+
+@dataclass(frozen=True)
+class Node:
+    """One value: a leaf with its text, or a branch with children."""
+
+    name: str | None
+    """The field's name or, in a list, the number from 1; None for the root."""
+    kind: str
+    """`text`, `number`, `boolean`, `null`, `object` or `list`."""
+    text: str = ""
+    """Of a leaf. Every character that a screen would hide is an escape."""
+    children: tuple["Node", ...] = ()
+
+    @property
+    def is_block(self) -> bool:
+        """True for a text of several lines, or one that is too long for a line."""
+        return self.kind == "text" and ("\n" in self.text or len(self.text) > 120)
+
+    @property
+    def is_mistakable(self) -> bool:
+        """True for a text that reads like another kind of value: `"5"`, `"true"`, `""`."""
+        if self.kind != "text":
+            return False
+        try:
+            json.loads(self.text)
+        except ValueError:
+            return not self.text.strip()
+        return True
+
+
+def tree(value: Any, name: str | None = None) -> Node:
+    """The tree of a JSON value. Names and texts are visible as they are: nothing is cut."""
+    shown = None if name is None else visible(name)
+    match value:
+        case dict():
+            return Node(shown, "object", children=_children((key, item) for key, item in value.items()))
+        case list():
+            return Node(shown, "list", children=_children((str(i), item) for i, item in enumerate(value, 1)))
+        case str():
+            return Node(shown, "text", visible(value))
+        case bool():
+            return Node(shown, "boolean", "true" if value else "false")
+        case None:
+            return Node(shown, "null", "null")
+        case _:
+            return Node(shown, "number", json.dumps(value))
+
+
+def _children(items: Iterable[tuple[str, Any]]) -> tuple[Node, ...]:
+    return tuple(tree(item, name) for name, item in items)

@@ -1,0 +1,159 @@
+"""Sessions: the list, and a session's conversation, page by page and live, with a box to write in."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from flask import Response, request
+
+from api import parsing, wire
+from api.errors import Denied
+from api.events import opened
+from api.inbox import queue, viewing
+from api.inbox.blueprint import inbox
+from api.inbox.door import Page, action, page, shows, wants
+from api.inbox.list import agent_name
+from api.inbox.rendering.story import Entry, entry
+from api.paging import Wanted
+from api.paging import page as page_of
+from api.sessions import NEWEST
+from models import flow
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Invalid, NotFound, Refusal
+from models.people.principal import PersonPrincipal
+from models.session.approval import Approval
+from models.session.event import Event
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+
+PAGE = 100
+"""Events of one page."""
+_SESSIONS = 50
+_LONGEST = 100_000
+"""Characters of a message."""
+STATUS = {
+    "idle": "rests",
+    "running": "works",
+    "waiting": "waits",
+    "rescheduling": "tries again soon",
+    "stopping": "stops",
+    "terminated": "archived",
+}
+
+
+@inbox.get("/inbox/sessions")
+@page("sessions", "own or read")
+def sessions(db: Db, person: PersonPrincipal) -> Page:
+    """The sessions, newest first."""
+    wanted = Wanted(Session)
+    if "read" not in person.scopes:
+        own = queue.matching(db, person, {}, mine=True).select(db, "LIMIT 500")
+        wanted = wanted.where("id = ANY(%(own)s)", own=[row.session_id for row in own])
+    rows, after = page_of(db, wanted, NEWEST, _SESSIONS, wants("page"))
+    return shows("sessions.html", rows=[(row, agent_name(db, row), STATUS[row.status]) for row in rows], after=after)
+
+
+@inbox.get("/inbox/sessions/<session_id>")
+@page("sessions", "own or read")
+def conversation(db: Db, person: PersonPrincipal, session_id: str) -> Page:
+    """The conversation: its newest events, or those before an event."""
+    return drawn(db, person, find(db, person, session_id))
+
+
+def find(db: Db, person: PersonPrincipal, session_id: str) -> Session:
+    """The session. Raises NotFound, also if the person may not see it."""
+    found = db.get(Session, session_id)
+    if found is None or not queue.may_see_session(db, person, found):
+        raise NotFound("session", session_id)
+    return found
+
+
+def again(db: Db, person: PersonPrincipal, refusal: Refusal, session_id: str) -> Page:
+    """The conversation after a refusal."""
+    return drawn(db, person, find(db, person, session_id), refusal)
+
+
+def drawn(db: Db, person: PersonPrincipal, session: Session, refusal: Refusal | None = None) -> Page:
+    """The conversation as a page."""
+    before = _number("before", session.last_seq + 1)
+    these = "WHERE session_id = %(session)s AND seq < %(before)s ORDER BY seq DESC LIMIT %(most)s"
+    rows = db.find(Event, these, session=session.id, before=before, most=PAGE)[::-1]
+    waiting = Approval.pending(db, session.id)
+    return shows(
+        "session.html",
+        session=session,
+        agent=agent_name(db, session),
+        status=STATUS[session.status],
+        entries=entries(db, rows, waiting),
+        waiting=waiting,
+        earlier=rows[0].seq if rows and rows[0].seq > 1 else None,
+        is_newest=before > session.last_seq,
+        may_write="sessions" in person.scopes and session.status != "terminated",
+        refusal=str(refusal or ""),
+        text=request.form.get("text", ""),
+    )
+
+
+def entries(db: Db, rows: Sequence[Event], waiting: Sequence[Approval]) -> list[Entry]:
+    """The events as entries; calls with the state that they have now."""
+    calls = {
+        row.id: row for row in db.find(ToolCall, "WHERE id = ANY(%(ids)s)", ids=[row.id for row in rows if "tool_use" in row.type])
+    }
+    asked = {row.tool_call_id: row.id for row in waiting}
+    found = []
+    for row in rows:
+        state = calls[row.id].status if row.id in calls else ""
+        found.append(entry(row.seq, wire.event(row, whole=False), state=state, approval_id=asked.get(row.id, "")))
+    return [one for one in found if one is not None]
+
+
+@inbox.post("/inbox/sessions/<session_id>/message")
+@action("sessions", section="sessions", again=again)
+def write(db: Db, person: PersonPrincipal, session_id: str) -> str:
+    """Send a message."""
+    text = request.form.get("text", "").replace("\r\n", "\n")
+    if not text.strip():
+        raise Invalid("text", "Write a message first.")
+    if len(text) > _LONGEST:
+        raise Invalid("text", f"A message has at most {_LONGEST} characters; this one has {len(text)}.")
+    _receive(db, person, session_id, {"type": "user.message", "content": [{"type": "text", "text": text}]})
+    return f"/inbox/sessions/{session_id}#end"
+
+
+@inbox.post("/inbox/sessions/<session_id>/stop")
+@action("sessions", section="sessions", again=again)
+def stop(db: Db, person: PersonPrincipal, session_id: str) -> str:
+    """Stop the run."""
+    _receive(db, person, session_id, {"type": "user.interrupt"})
+    return f"/inbox/sessions/{session_id}#end"
+
+
+@inbox.post("/inbox/sessions/<session_id>/archive")
+@action("sessions", section="sessions", again=again)
+def archive(db: Db, person: PersonPrincipal, session_id: str) -> str:
+    """Archive the session."""
+    find(db, person, session_id)
+    flow.archive(db, flow.lock(db, session_id), person)
+    return f"/inbox/sessions/{session_id}"
+
+
+@inbox.get("/inbox/sessions/<session_id>/stream")
+def session_stream(session_id: str) -> Response:
+    """The session's events and the text that the agent writes, as the API streams them."""
+    person = viewing.current("own or read")
+    if person is None:
+        raise Denied(401, "You are signed out.")
+    parsing.check_ids({"session_id": session_id})
+    with transaction(person.workspace_id) as db:
+        find(db, person, session_id)
+    return opened(person, session_id)
+
+
+def _receive(db: Db, person: PersonPrincipal, session_id: str, event: dict[str, Any]) -> None:
+    find(db, person, session_id)
+    flow.receive(db, flow.lock(db, session_id), person, [event])
+
+
+def _number(name: str, otherwise: int) -> int:
+    text = wants(name) or ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 18 else otherwise

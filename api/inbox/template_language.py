@@ -1,0 +1,58 @@
+"""What templates can say: filters for times and hidden characters, and functions for the addresses of our files.
+
+Whatever a template prints goes through `visible`: control characters and marks that turn or hide text are escapes, on every page.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from flask import Flask
+from jinja2 import Undefined
+from markupsafe import Markup
+
+from api.inbox import files, viewing
+from api.inbox.rendering import fields
+from models.pure import relative_time
+from models.pure.prompting import visible
+
+_SOON_SECONDS = 3600
+"""A deadline that is nearer than this is marked."""
+
+
+def install(app: Flask) -> None:
+    """Teach `app`'s templates."""
+    language = app.jinja_env
+    language.finalize = _shown
+    language.trim_blocks = language.lstrip_blocks = True
+    language.filters |= {"ago": _ago, "left": _left, "is_soon": _is_soon, "raw": _raw, "pretty": fields.pretty}
+    language.globals |= {"static": files.address, "csrf_field": viewing.csrf_field, "counted": relative_time.counted}
+
+
+def _shown(value: Any) -> Any:
+    """The value as it is printed."""
+    if value is None:
+        return ""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup | Undefined) else value
+
+
+def _raw(text: str) -> Markup:
+    """A text for a field that people edit: escaped for HTML, and otherwise as it is."""
+    return Markup.escape(text)
+
+
+def _is_soon(moment: datetime) -> bool:
+    return (moment - viewing.now()).total_seconds() < _SOON_SECONDS
+
+
+def _ago(moment: datetime) -> Markup:
+    return _time(moment, "ago", relative_time.ago(moment, viewing.now()))
+
+
+def _left(moment: datetime) -> Markup:
+    return _time(moment, "left", relative_time.left(moment, viewing.now()))
+
+
+def _time(moment: datetime, how: str, words: str) -> Markup:
+    stamp = moment.isoformat(timespec="seconds")
+    readable = f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    return Markup('<time datetime="{}" title="{}" data-moment="{}">{}</time>').format(stamp, readable, how, words)

@@ -1,0 +1,94 @@
+"""Who looks at a page, and what every page shows besides: the count of what waits, and whether the workspace is halted."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import g, request
+from markupsafe import Markup
+
+from api import auth, browser, limits, pages
+from api.errors import Denied
+from api.inbox import queue
+from api.inbox.names import Names
+from models.database import clock
+from models.database.rows import Db
+from models.people.person import Person
+from models.people.principal import PersonPrincipal
+from models.session.approval import Approval
+from models.workspace.halt import Halt
+
+
+def current(*scopes: str) -> PersonPrincipal | None:
+    """The person behind the request's cookie; None if nobody is signed in.
+
+    Raises Denied for a role without the scopes, and TooMany.
+    """
+    person = browser.current_person()
+    if person is not None:
+        limits.take(person)
+        auth.require(person, *scopes)
+    return person
+
+
+def of_form(*scopes: str) -> PersonPrincipal:
+    """The person who submits a form of one of our own pages. Raises Denied."""
+    person = current(*scopes)
+    if person is None:
+        raise Denied(401, "You are signed out, so nothing was done. Sign in, and send the form again.")
+    browser.check_change()
+    return person
+
+
+def sign_in_address() -> str:
+    """The page for signing in, which leads back to the page that was asked for."""
+    return f"{pages.SIGN_IN}?{urlencode({'next': pages.local(request.full_path.rstrip('?'))})}"
+
+
+def csrf_field() -> Markup:
+    """The field by which a form proves that it comes from a page of ours."""
+    return Markup('<input type="hidden" name="{}" value="{}">').format(browser.TOKEN_FIELD, browser.token())
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """The signed-in person, as templates know it."""
+
+    name: str
+    person: PersonPrincipal
+
+    def may(self, scope: str) -> bool:
+        """True if the person's role has this scope."""
+        return scope in self.person.scopes
+
+    @property
+    def is_admin(self) -> bool:
+        """True if the person manages people, keys and the audit."""
+        return self.may("admin")
+
+
+def frame(db: Db, person: PersonPrincipal) -> dict[str, Any]:
+    """What base.html shows besides the page. Reads the time that the page's relative times count from."""
+    g.now = clock.now(db)
+    row = db.get_one(Person, person.person_id)
+    waiting = queue.matching(db, person, {}, mine=True).count(db)
+    return {
+        "viewer": Viewer(row.name, person),
+        "waiting_for_me": waiting,
+        "halted": _halt(db),
+        "mark": Approval.mark(db),
+        "now": g.now,
+    }
+
+
+def _halt(db: Db) -> dict[str, Any] | None:
+    """The open halt, if the workspace is halted."""
+    halt = Halt.current(db)
+    return {"by": Names.of(db, [halt.started_by])[halt.started_by], "at": halt.started_at, "reason": halt.reason} if halt else None
+
+
+def now() -> datetime:
+    """The database's time, as this request read it."""
+    at: datetime = g.now
+    return at

@@ -1,0 +1,112 @@
+"""How people are asked, as clients send it: the deadline, what it does, and who must approve."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator
+from pydantic_core.core_schema import ValidationInfo
+
+from api.requests.base import YEAR, Body
+from models.pure.quorum import combined
+
+MAX_APPROVERS = 100
+MAX_REQUIRED = 20
+MAX_LEVELS = 3
+"""Of an escalation."""
+
+
+def _no_wide_allow(value: Any) -> Any:
+    if value == "allow":
+        raise ValueError("allow is taken only in a tool's own approval: name the tools whose calls may run though nobody answered.")
+    return value
+
+
+_Seconds = Annotated[float, Field(gt=0, le=YEAR)]
+Approver = Annotated[
+    str,
+    StringConstraints(pattern=r"^(user:user_|group:grp_)[0-9A-Za-z]{1,100}$"),
+    Field(examples=["group:grp_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"]),
+]
+Approvers = Annotated[list[Approver], Field(min_length=1, max_length=MAX_APPROVERS)]
+
+
+class EscalationLevel(Body):
+    """The people whom an approval goes to when its deadline has passed, and their time."""
+
+    approvers: Approvers
+    timeout_seconds: _Seconds
+
+
+class _Asking(Body):
+    """The times of a question, and the people who may answer."""
+
+    timeout_seconds: _Seconds | None = None
+    remind_after_seconds: _Seconds | None = None
+    approvers: Approvers | None = Field(
+        None, description="Who may decide: `user:ID` and `group:ID`. Left out: every person whose role allows it, and API keys."
+    )
+    required_approvals: int | None = Field(None, ge=1, le=MAX_REQUIRED, description="The number of people who must approve.")
+    four_eyes: bool | None = Field(
+        None, description="Whether the person who started the run, or sent a message to it, may not decide."
+    )
+    on_timeout: Literal["deny", "end_run", "escalate", "allow"] | None = None
+    escalate_to: list[EscalationLevel] | None = Field(
+        None, min_length=1, max_length=MAX_LEVELS, validate_default=True, description="With on_timeout escalate: the levels."
+    )
+    then: Literal["deny", "end_run"] | None = Field(
+        None, description="With on_timeout escalate: what happens after the last level. Left out: deny."
+    )
+
+    @field_validator("remind_after_seconds")
+    @classmethod
+    def _in_time(cls, value: float | None, info: ValidationInfo) -> float | None:
+        limit = info.data.get("timeout_seconds")
+        if value is not None and limit is not None and value >= limit:
+            raise ValueError(f"must be less than timeout_seconds, {limit:g}, or nobody would be reminded.")
+        return value
+
+    @field_validator("on_timeout")
+    @classmethod
+    def _by_people(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value == "allow" and combined([info.data])[0].needs_people:
+            raise ValueError(
+                "allow would let the call run without the people whom approvers, required_approvals or four_eyes demand: "
+                "use deny, end_run or escalate."
+            )
+        return value
+
+    @field_validator("escalate_to")
+    @classmethod
+    def _to_somebody(cls, value: list[EscalationLevel] | None, info: ValidationInfo) -> list[EscalationLevel] | None:
+        escalates = info.data.get("on_timeout") == "escalate"
+        if escalates and not value:
+            raise ValueError("on_timeout escalate needs at least one level with approvers and timeout_seconds.")
+        if value and not escalates:
+            raise ValueError('goes with "on_timeout": "escalate" only; set that too, or leave escalate_to out.')
+        return value
+
+    @field_validator("then")
+    @classmethod
+    def _after_all(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value and info.data.get("on_timeout") != "escalate":
+            raise ValueError('goes with "on_timeout": "escalate" only; without it, on_timeout itself says what happens.')
+        return value
+
+    def normal(self) -> dict[str, Any]:
+        """As it is stored: without the settings of people that say nothing."""
+        fields = self.model_dump()
+        return {name: value for name, value in fields.items() if value or name not in _OF_PEOPLE}
+
+
+_OF_PEOPLE = frozenset({"approvers", "required_approvals", "four_eyes", "escalate_to", "then"})
+
+
+class ApprovalConfig(_Asking):
+    """How people are asked about a tool's calls, and what happens if nobody answers."""
+
+    prompt: str | None = Field(None, min_length=1, max_length=2000)
+
+
+class ApprovalDefaults(_Asking):
+    """How people are asked where a tool's own `approval` says nothing. Who must approve adds up over all levels."""
+
+    on_timeout: Annotated[Literal["deny", "end_run", "escalate"], BeforeValidator(_no_wide_allow)] | None = None

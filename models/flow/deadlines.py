@@ -1,0 +1,89 @@
+"""Deadlines: what happens when nobody decides in time. Default is no."""
+
+from models.audit.principal import Principal, system
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Conflict
+from models.flow.decisions import taken
+from models.flow.escalations import escalate, what_the_deadline_does
+from models.flow.grants import ruling, verdict_on
+from models.flow.halts import move_deadlines, overdue
+from models.flow.next_step import carry_on, stop
+from models.pure import words
+from models.pure.fitting import misfit
+from models.session.approval import Approval, DeadlinePassed
+from models.session.call_input import CallInput
+from models.session.decision import Decision
+from models.session.session import Session
+from models.session.tool_call import ToolCall, text
+from models.workspace.halt import Halt
+
+
+def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
+    """Expire what is overdue in one session, in a transaction of its own. Returns how many; 0 if somebody else works on it."""
+    with transaction(workspace_id) as db:
+        session = Session.try_lock(db, session_id)
+        if session is None:
+            return 0
+        due = overdue(db, session, Approval.pending(db, session_id))[:limit]
+        by = system("sweep.expire_approvals", workspace_id)
+        ends = any(what_the_deadline_does(approval) == "end_run" for approval in due)
+        for approval in due:
+            if what_the_deadline_does(approval) != "escalate":
+                _expire(db, session, by, approval, ends=ends)
+            elif not ends:
+                escalate(db, session, by, approval)
+        if ends:
+            stop(db, session, by, "Nobody decided in time.")
+        elif due:
+            carry_on(db, session)
+        return len(due)
+
+
+def remind_due(workspace_id: str, session_id: str) -> int:
+    """Say of what waits in one session that it does, once each. Returns how many; 0 if somebody else works on it."""
+    with transaction(workspace_id) as db:
+        session = Session.try_lock(db, session_id)
+        if session is None:
+            return 0
+        waiting = [] if Halt.current(db) else Approval.pending(db, session_id)
+        move_deadlines(db, waiting)
+        waiting = [a for a in waiting if a.remind_at is not None and a.remind_at <= session.now]
+        for approval in waiting:
+            approval.remind(db, session, system("sweep.remind_approvers", workspace_id))
+        return len(waiting)
+
+
+def too_late(late: DeadlinePassed) -> Conflict:
+    """Let the deadline do what it does, there and then, whether or not a sweep has been by. What to tell who came late."""
+    expire_due(late.workspace_id, late.session_id)
+    with transaction(late.workspace_id) as db:
+        approval = db.get(Approval, late.approval_id)
+        return late if approval is None or approval.status == "pending" else taken(approval)
+
+
+def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends: bool) -> None:
+    """What the deadline does; it allows nothing if the run is to end."""
+    seconds = round((approval.expires_at - approval.created_at).total_seconds(), 3)
+    call = db.get_one(ToolCall, approval.tool_call_id)
+    if approval.kind == "tool_call" and approval.on_timeout == "allow" and not ends and _lets(db, session, approval, call):
+        approval.close(db, session, by, "allowed", Decision("allow"))
+        call.release(db, session)
+        return
+    approval.close(db, session, by, "expired", Decision("deny", deny_message=words.expired_note(seconds)))
+    if approval.kind == "question":
+        call.settle(db, session, "expired", text(words.question_expired(seconds)), is_error=True)
+    elif approval.kind == "unknown_outcome":
+        call.settle(db, session, "done", text(words.outcome_unknown()), is_error=True)
+    else:
+        call.settle(db, session, "expired", text(words.expired(seconds)), is_error=True)
+
+
+def _lets(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:
+    """Whether a deadline may still allow the call: the tool's own configuration says so by name, and no rule asks or denies."""
+    rules = ruling(db, session)
+    call_input = CallInput.of(db, call.id)
+    verdict = verdict_on(rules, call, call_input)
+    if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):
+        return False
+    return rules.lets_on_timeout(call.name, verdict)

@@ -1,0 +1,83 @@
+"""What a halt does to sessions: deadlines stand still while it lasts, and held calls go to their clients when it ends."""
+
+from collections.abc import Sequence
+
+from models.database import clock
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.flow.next_step import carry_on
+from models.session import confirmation
+from models.session.approval import Approval
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+from models.workspace.halt import Halt, is_halted
+
+
+def overdue(db: Db, session: Session, approvals: Sequence[Approval]) -> list[Approval]:
+    """Those whose deadline has passed. Halts that ended move their deadlines first; an open halt stops the clock at its start."""
+    late = [approval for approval in approvals if approval.expires_at <= session.now]
+    if not late:
+        return []
+    stopped = Halt.current(db)
+    move_deadlines(db, late)
+    now = stopped.started_at if stopped else session.now
+    return [approval for approval in late if approval.expires_at <= now]
+
+
+def silent(db: Db, session: Session, calls: Sequence[ToolCall]) -> list[ToolCall]:
+    """Calls whose client gave no result in time, reckoned in the same way."""
+    late = [call for call in calls if call.status == "with_client" and call.answer_by and call.answer_by <= session.now]
+    if not late:
+        return []
+    stopped = Halt.current(db)
+    move_deadlines(db, calls=late)
+    now = stopped.started_at if stopped else session.now
+    return [call for call in late if call.answer_by and call.answer_by <= now]
+
+
+def move_deadlines(db: Db, approvals: Sequence[Approval] = (), calls: Sequence[ToolCall] = ()) -> None:
+    """Move deadlines and reminders by the halts that ended since these deadlines began to run. Idempotent."""
+    running = [approval.deadline_from for approval in approvals] + [call.deadline_from for call in calls if call.deadline_from]
+    since = min(running, default=None)
+    for halt in Halt.ended_since(db, since) if since else ():
+        for approval in approvals:
+            shift = halt.moves(approval.deadline_from)
+            if shift:
+                approval.expires_at += shift
+                approval.remind_at = approval.remind_at + shift if approval.remind_at else None
+                approval.deadline_from = halt.ended_at or approval.deadline_from
+        for call in calls:
+            if call.answer_by and call.deadline_from and (shift := halt.moves(call.deadline_from)):
+                call.answer_by, call.deadline_from = call.answer_by + shift, halt.ended_at
+
+
+def resume(workspace_id: str, session_id: str) -> None:
+    """After a halt: move the deadlines of one session, and give held calls to their client. No-op if the session is locked."""
+    with transaction(workspace_id) as db:
+        session = Session.try_lock(db, session_id)
+        if session is None or is_halted(db):
+            return
+        calls = ToolCall.of_turn(db, session)
+        move_deadlines(db, Approval.pending(db, session_id), [call for call in calls if call.status == "with_client"])
+        held = [call for call in calls if call.status == "held"]
+        for call in held:
+            deliver(db, session, call)
+        if held:
+            carry_on(db, session)
+
+
+def deliver(db: Db, session: Session, call: ToolCall) -> None:
+    """Give a held call to its client, with the confirmation that the client waits for, if the call's event is out already."""
+    allowed = [approval for approval in Approval.of_call(db, call.id) if approval.lets_run(call.input_sha256)]
+    seen = call.announced
+    call.deliver(db, session, allowed[-1].decided_shown if allowed else None)
+    if seen and allowed:
+        confirmation.send(db, session, allowed[-1])
+
+
+def settled(workspace_id: str, halt_id: str) -> None:
+    """Record that every deadline which the halt moves was moved."""
+    with transaction(workspace_id) as db:
+        halt = db.get(Halt, halt_id)
+        if halt is not None and halt.settled_at is None:
+            halt.settled_at = clock.now(db)

@@ -1,0 +1,176 @@
+"""Votes: who may decide an approval, and when enough people have."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from models.audit.principal import Principal
+from models.database import ids
+from models.database.rows import Db
+from models.errors import Conflict, Forbidden
+from models.flow.approvers import described
+from models.people.delegation import Right, names_of, rights_of
+from models.people.principal import PersonPrincipal
+from models.pure.canonical import digest
+from models.pure.quorum import Quorum
+from models.session.approval import Approval
+from models.session.decision import Decision
+from models.session.session import Session
+from models.session.vote import Vote
+
+Ballot = tuple[str, str]
+"""Who voted, and whose right was used."""
+
+
+def right_to_decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> Right | None:
+    """The right by which the principal decides. None for an API key, where one may decide.
+
+    Raises Forbidden, which names those who may.
+    """
+    quorum = Quorum.of(approval.quorum)
+    if not isinstance(principal, PersonPrincipal):
+        if quorum.needs_people:
+            raise Forbidden(f"An API key may not decide approval {approval.id}. {described(db, approval)}")
+        return None
+    rights = rights_of(db, principal.person_id, session.now)
+    if not rights:
+        raise Forbidden(f"Your role does not decide approvals. {described(db, approval)}")
+    started = set(approval.started_by)
+    if quorum.four_eyes and not started and not _is_denial(decision):
+        raise Forbidden(
+            f"Approval {approval.id} needs four eyes, and nobody is named as the person who started the run: it can only be "
+            "denied. Send the message again, and name the person with on_behalf_of."
+        )
+    if quorum.four_eyes and principal.person_id in started:
+        raise Forbidden(f"You started this run or sent a message to it: somebody else decides. {described(db, approval)}")
+    good = [one for one in rights if one.meets(quorum) and not (quorum.four_eyes and one.person_id in started)]
+    if not good:
+        raise Forbidden(f"You are not one of those who may decide approval {approval.id}. {described(db, approval)}")
+    used = {vote.for_person_id for vote in Vote.of(db, [approval.id])[approval.id] if vote.person_id != principal.person_id}
+    free = [one for one in good if one.person_id not in used]
+    if not free and not _is_denial(decision):
+        raise Conflict(
+            f"A vote on approval {approval.id} was cast on your behalf already. You may still deny it.", _standing(db, approval)
+        )
+    return (free or good)[0]
+
+
+def cast(
+    db: Db, session: Session, principal: Principal, right: Right, approval: Approval, decision: Decision
+) -> tuple[Decision | None, str]:
+    """Record a vote. Returns the decision that takes effect by it, None while votes are missing; and the vote's event id.
+
+    A person's same vote again changes nothing. Raises Conflict for a different one, unless it is a denial, which takes its place.
+    """
+    votes = Vote.of(db, [approval.id])[approval.id]
+    own = next((vote for vote in votes if vote.person_id == principal.id), None)
+    if own is not None and own.decision == decision.said:
+        return None, own.event_id
+    if own is not None and not _is_denial(decision):
+        raise Conflict(f"You have voted on approval {approval.id} already. You may still deny it.", _standing(db, approval))
+    replaced = [vote for vote in votes if vote is own or vote.for_person_id == right.person_id]
+    for before in replaced:
+        before.voided_at = session.now
+    db.save()
+    vote = _vote(session, principal, right, approval, decision)
+    db.insert(vote)
+    standing = [one for one in votes if one not in replaced] + [vote]
+    _tell(db, session, principal, approval, vote, standing)
+    if vote.result == "deny":
+        return decision, vote.event_id
+    same = [one for one in standing if one.choice_sha256 == vote.choice_sha256]
+    return (_agreed(decision, same) if is_enough(db, approval, same) else None), vote.event_id
+
+
+def void(db: Db, session: Session, principal: Principal, approval: Approval) -> None:
+    """Void all votes: the input has changed."""
+    for vote in Vote.of(db, [approval.id])[approval.id]:
+        vote.voided_at = session.now
+        session.note(principal, "vote.voided", approval.id, vote=vote.id, by=f"user:{vote.person_id}")
+    db.save()
+
+
+def is_enough(db: Db, approval: Approval, votes: Iterable[Vote], quorum: Quorum | None = None) -> bool:
+    """True if these votes meet the approval's quorum, or another one, by the roles and groups that people have now."""
+    ballots = [(vote.person_id, vote.for_person_id) for vote in votes if vote.result == "allow"]
+    return meets(db, quorum or Quorum.of(approval.quorum), ballots, approval.started_by)
+
+
+def still_allows(db: Db, approval: Approval, quorum: Quorum) -> bool:
+    """True if the people who allowed the approval are enough for the quorum that holds now."""
+    return not quorum.needs_people or is_enough(db, approval, Vote.of(db, [approval.id])[approval.id], quorum)
+
+
+def meets(db: Db, quorum: Quorum, ballots: Sequence[Ballot], started_by: Iterable[str]) -> bool:
+    """True if the ballots meet the quorum: each by an active person, with the right of a person who is in every set, and with four
+    eyes neither of them one who started the run. No ballot counts twice, by its voter or by its right."""
+    started = set(started_by)
+    if quorum.four_eyes and not started:
+        return False
+    names = names_of(db, [person for ballot in ballots for person in ballot])
+    voters: set[str] = set()
+    rights: set[str] = set()
+    for voter, right in ballots:
+        counts = voter in names and right in names and quorum.admits(names[right])
+        if counts and not (quorum.four_eyes and started & {voter, right}) and voter not in voters and right not in rights:
+            voters.add(voter)
+            rights.add(right)
+    return len(voters) >= quorum.required
+
+
+def _vote(session: Session, principal: Principal, right: Right, approval: Approval, decision: Decision) -> Vote:
+    return Vote(
+        id=ids.new("vote"),
+        workspace_id=session.workspace_id,
+        session_id=session.id,
+        approval_id=approval.id,
+        person_id=principal.id,
+        for_person_id=right.person_id,
+        delegation_id=right.delegation_id,
+        result="deny" if _is_denial(decision) else "allow",
+        input_sha256=approval.runs,
+        choice_sha256=_choice(approval, decision),
+        decision=decision.said,
+        event_id=ids.new("sevt"),
+        created_at=session.now,
+    )
+
+
+def _tell(db: Db, session: Session, principal: Principal, approval: Approval, vote: Vote, standing: list[Vote]) -> None:
+    facts = {"approval_id": approval.id, "tool_use_id": approval.tool_call_id, **vote.summary, **approval.demands}
+    session.emit(db, "approval.voted", facts | {"votes": [one.summary for one in standing]}, id=vote.event_id)
+    session.note(
+        principal,
+        "approval.voted",
+        approval.id,
+        vote=vote.id,
+        result=vote.result,
+        input_sha256=vote.input_sha256,
+        on_behalf_of=f"user:{vote.for_person_id}",
+        delegation=vote.delegation_id,
+    )
+
+
+def _is_denial(decision: Decision) -> bool:
+    return decision.result == "deny" or decision.outcome == "give_up"
+
+
+def _choice(approval: Approval, decision: Decision) -> str:
+    """The hash of what the decision lets happen, whatever grant goes with it."""
+    kept = {name: value for name, value in decision.said.items() if name in {"respond", "content", "outcome", "answers_sha256"}}
+    return digest(kept | {"input_sha256": approval.runs})
+
+
+def _agreed(decision: Decision, votes: list[Vote]) -> Decision:
+    """The decision, with its grant if every vote asks for the same one: a grant needs the quorum that the call needs."""
+    grants = [{name: vote.decision.get(name) for name in _GRANT} for vote in votes]
+    if all(one == grants[0] for one in grants):
+        return decision
+    return replace(decision, scope="once", match=None, expires_in_seconds=None, max_uses=None)
+
+
+_GRANT = ("scope", "match", "expires_in_seconds", "max_uses")
+
+
+def _standing(db: Db, approval: Approval) -> dict[str, object]:
+    votes = [vote.summary for vote in Vote.of(db, [approval.id])[approval.id]]
+    return {"status": approval.status, "votes": votes, "required_approvals": Quorum.of(approval.quorum).required}

@@ -1,0 +1,183 @@
+"""Delegations: for a time, one person may decide what is another's to decide. And the rights to decide that a person has.
+
+A right is never passed on: a delegation gives the rights that its giver has of their own, and only while both are active and have
+a role that decides.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit import acts
+from models.audit.principal import Principal
+from models.database import clock, ids
+from models.database.rows import Db
+from models.database.tables import Base
+from models.errors import Conflict, Invalid, NotFound
+from models.people.roles import SCOPES_OF
+from models.pure.quorum import Quorum
+
+MOST = 20
+"""Live delegations that one person may have, given and received."""
+DECIDING_ROLES = sorted(role for role, scopes in SCOPES_OF.items() if "approvals" in scopes)
+_LIVE = "ended_at IS NULL AND ends_at > %(now)s"
+_TO = f"WHERE workspace_id = %(workspace)s AND to_person_id = %(person)s AND {_LIVE} AND starts_at <= %(now)s ORDER BY id"
+_OF = f"WHERE workspace_id = %(workspace)s AND (to_person_id = ANY(%(people)s) OR from_person_id = ANY(%(people)s)) AND {_LIVE}"
+_NAMES = """
+    SELECT m.person_id, ARRAY(
+        SELECT g.group_id::text FROM membership g WHERE g.workspace_id = m.workspace_id AND g.person_id = m.person_id
+    )
+    FROM member m WHERE m.workspace_id = %(workspace)s AND m.person_id = ANY(%(people)s)
+        AND m.deactivated_at IS NULL AND m.role = ANY(%(roles)s)
+    ORDER BY m.person_id
+"""
+
+
+@dataclass(frozen=True)
+class Right:
+    """A person's right to decide, which the person or a delegate may use."""
+
+    person_id: str
+    """Whose right it is."""
+    names: frozenset[str]
+    """The names by which approvers can mean this right: `user:ID`, `group:ID`."""
+    delegation_id: str | None = None
+    """The delegation by which another person has it."""
+    group_alone: bool = False
+    """True if it was delegated for one group: then it is good only where that group is named."""
+
+    def meets(self, quorum: Quorum) -> bool:
+        """True if the right is one of those that the quorum counts, four eyes apart."""
+        return quorum.admits(self.names) and (bool(quorum.approvers) or not self.group_alone)
+
+
+class Delegation(Base):
+    """One person's rights, or those as a member of one group, in another person's hands."""
+
+    __tablename__ = "delegation"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
+    from_person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"))
+    to_person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"))
+    group_id: Mapped[str | None]
+    """Null for all rights. No foreign key: a group that is gone gives no right."""
+    starts_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    ends_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    created_by: Mapped[str]
+    ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When it was ended before its time."""
+    ended_by: Mapped[str | None]
+
+    __table_args__ = (
+        sa.Index("delegation_newest", "workspace_id", "created_at", "id"),
+        sa.Index("delegation_to", "workspace_id", "to_person_id", postgresql_where=sa.text("ended_at IS NULL")),
+        sa.Index("delegation_from", "workspace_id", "from_person_id", postgresql_where=sa.text("ended_at IS NULL")),
+    )
+
+    @classmethod
+    def give(
+        cls,
+        db: Db,
+        principal: Principal,
+        *,
+        from_person_id: str,
+        to_person_id: str,
+        group_id: str | None,
+        starts_at: datetime | None,
+        ends_at: datetime,
+    ) -> "Delegation":
+        """A new delegation. Raises Invalid for people who cannot decide and times that are over, Conflict for too many."""
+        if from_person_id == to_person_id:
+            raise Invalid("to", "is the person who delegates; name somebody else.")
+        now = clock.now(db)
+        starts_at = max(starts_at or now, now)
+        if ends_at <= starts_at:
+            raise Invalid("ends_at", "must be later than now and than starts_at.")
+        deciding = names_of(db, [from_person_id, to_person_id])
+        for field, person_id in (("from", from_person_id), ("to", to_person_id)):
+            if person_id not in deciding:
+                roles = " or ".join(DECIDING_ROLES)
+                raise Invalid(field, f"user:{person_id} is no active member with the role {roles}, and can decide nothing here.")
+        if group_id is not None and f"group:{group_id}" not in deciding[from_person_id]:
+            raise Invalid("group", f"user:{from_person_id} is no member of group:{group_id}; leave it out to delegate everything.")
+        if len(cls.live(db, [from_person_id, to_person_id], now)) >= MOST:
+            raise Conflict(f"These two have {MOST} delegations already; end one first.")
+        row = cls(
+            id=ids.new("dlgt"),
+            workspace_id=db.workspace_id,
+            from_person_id=from_person_id,
+            to_person_id=to_person_id,
+            group_id=group_id,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            created_at=now,
+            created_by=str(principal),
+        )
+        db.insert(row)
+        facts = {"from": from_person_id, "to": to_person_id, "group": group_id}
+        acts.record(db, principal, "delegation.given", row.id, facts | {"ends_at": ends_at.isoformat()})
+        return row
+
+    @classmethod
+    def find(cls, db: Db, delegation_id: str, *, lock: bool = False) -> "Delegation":
+        """The delegation. Raises NotFound."""
+        row = db.get(cls, delegation_id, lock=lock)
+        if row is None:
+            raise NotFound("delegation", delegation_id)
+        return row
+
+    @classmethod
+    def live(cls, db: Db, people: Iterable[str], now: datetime) -> "list[Delegation]":
+        """Those from and to these people that have not ended; some may not have begun."""
+        return db.find(cls, _OF, workspace=db.workspace_id, people=sorted(people), now=now)
+
+    @classmethod
+    def end_all(cls, db: Db, person_id: str, *, by: Principal) -> None:
+        """End every live delegation from and to a person, who is being deactivated."""
+        for row in sorted(cls.live(db, [person_id], clock.now(db)), key=lambda one: one.id):
+            cls.find(db, row.id, lock=True).end(db, by)
+
+    def end(self, db: Db, principal: Principal) -> None:
+        """End it before its time. Idempotent. The row is locked."""
+        now = clock.now(db)
+        if self.ended_at is None and self.ends_at > now:
+            self.ended_at, self.ended_by = now, str(principal)
+            acts.record(db, principal, "delegation.ended", self.id, {"from": self.from_person_id, "to": self.to_person_id})
+
+
+def names_of(db: Db, people: Iterable[str], *, lock: bool = True) -> dict[str, frozenset[str]]:
+    """By person: their own name and their groups'. Only active members with a role that decides.
+
+    `lock`: nobody among them is deactivated or loses the role before the transaction ends.
+    """
+    unique = sorted(set(people))
+    if not unique:
+        return {}
+    rows = db.rows(_NAMES + (" FOR SHARE OF m" if lock else ""), workspace=db.workspace_id, people=unique, roles=DECIDING_ROLES)
+    return {
+        person_id: frozenset({f"user:{person_id}", *(f"group:{group_id}" for group_id in groups)}) for person_id, groups in rows
+    }
+
+
+def rights_of(db: Db, person_id: str, now: datetime, *, lock: bool = True) -> list[Right]:
+    """The rights that a person may use now: their own first, then delegated ones. None for a person who cannot decide.
+
+    `lock` as for `names_of`.
+    """
+    received = db.find(Delegation, _TO, workspace=db.workspace_id, person=person_id, now=now)
+    names = names_of(db, [person_id, *(one.from_person_id for one in received)], lock=lock)
+    if person_id not in names:
+        return []
+    rights = [Right(person_id, names[person_id])]
+    for one in received:
+        held = names.get(one.from_person_id, frozenset())
+        if one.group_id is not None:
+            held &= {f"group:{one.group_id}"}
+        if held:
+            rights.append(Right(one.from_person_id, held, one.id, group_alone=one.group_id is not None))
+    return rights

@@ -1,0 +1,23 @@
+"""The levels at which an agent, or its workspace, says how people are asked."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Settings = Mapping[str, Any]
+
+
+def approval_levels(agent: Settings, workspace: Settings) -> Iterator[tuple[str, list[Settings]]]:
+    """Every place in `agent` that may have an `approval`, by its path, with all levels that hold there, the nearest last.
+
+    `workspace` is `{"policy": ..., "approval": ...}`.
+    """
+    over = [workspace.get("approval") or {}, agent.get("approval") or {}]
+    yield "approval", over
+    for index, tool in enumerate(agent.get("tools") or ()):
+        if tool["type"] == "custom":
+            yield f"tools.{index}.approval", [*over, tool.get("approval") or {}]
+            continue
+        toolset = [*over, tool["default_config"].get("approval") or {}]
+        yield f"tools.{index}.default_config.approval", toolset
+        for config in tool["configs"]:
+            yield f"tools.{index}.configs.{config['name']}.approval", [*toolset, config.get("approval") or {}]

@@ -1,0 +1,85 @@
+"""What an edit changes, line by line, in hunks with some unchanged lines around each change.
+
+    {"old": 12, "new": 12, "lines": [" kept", "-removed", "+added"]}
+
+`old` and `new` are the numbers of the first line before and after the change, from 1.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import TypedDict
+
+MOST_LINES = 2000
+"""Lines of all hunks together."""
+MOST_CHARACTERS = 200_000
+_CONTEXT = 3
+_COMPARED = 4000
+"""Lines of both files, behind which they are not compared line by line."""
+
+
+class Hunk(TypedDict):
+    """Lines that belong together, with the number of the first one in each file."""
+
+    old: int
+    new: int
+    lines: list[str]
+
+
+def hunks(before: str, after: str) -> tuple[list[Hunk], int]:
+    """The hunks from `before` to `after`, and the number of changed lines that are left out beyond the limits.
+
+    A line keeps all of its characters but the line feed; a last line without one gets the mark `\\ No newline at end of file`.
+    """
+    old, new = _lines(before), _lines(after)
+    start, end = _same_ends(old, new)
+    # What is the same at both ends costs nothing: of that, only the context is compared.
+    first, last = max(start - _CONTEXT, 0), max(end - _CONTEXT, 0)
+    old, new = old[first : len(old) - last], new[first : len(new) - last]
+    found: list[Hunk] = []
+    lines = characters = left_out = 0
+    for group in _groups(old, new):
+        hunk = Hunk(old=first + group[0][1] + 1, new=first + group[0][3] + 1, lines=[])
+        for line in _signed(group, old, new):
+            if lines >= MOST_LINES or characters + len(line) > MOST_CHARACTERS:
+                left_out += line[0] != " "
+                continue
+            hunk["lines"].append(line)
+            lines, characters = lines + 1, characters + len(line)
+        if hunk["lines"]:
+            found.append(hunk)
+    return found, left_out
+
+
+_Code = tuple[str, int, int, int, int]
+
+
+def _same_ends(old: list[str], new: list[str]) -> tuple[int, int]:
+    """The numbers of lines that are the same at the beginning and at the end."""
+    shorter = min(len(old), len(new))
+    start = next((i for i in range(shorter) if old[i] != new[i]), shorter)
+    end = next((i for i in range(shorter - start) if old[-1 - i] != new[-1 - i]), shorter - start)
+    return start, end
+
+
+def _groups(old: list[str], new: list[str]) -> Iterable[list[_Code]]:
+    """The changes with their context. A change of very many lines is one change, as a comparison would take too long."""
+    if len(old) + len(new) > _COMPARED:
+        return [[("replace", 0, len(old), 0, len(new))]]
+    return difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(_CONTEXT)
+
+
+def _signed(group: list[_Code], old: list[str], new: list[str]) -> Iterator[str]:
+    """The lines of a group, each behind its sign."""
+    for tag, i1, i2, j1, j2 in group:
+        if tag == "equal":
+            yield from (f" {line}" for line in old[i1:i2])
+        else:
+            yield from (f"-{line}" for line in old[i1:i2])
+            yield from (f"+{line}" for line in new[j1:j2])
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    if lines[-1] == "":
+        return lines[:-1]
+    return [*lines[:-1], lines[-1] + "\\ No newline at end of file"]

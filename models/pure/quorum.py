@@ -1,0 +1,101 @@
+"""Who must approve: which people, how many of them, and whether a person may approve what they asked for themselves."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+Settings = Mapping[str, Any]
+"""The `approval` settings of one level: workspace, agent, toolset or tool."""
+
+
+@dataclass(frozen=True)
+class Quorum:
+    """What a call needs before it may run."""
+
+    approvers: tuple[tuple[str, ...], ...] = ()
+    """Sets of `user:ID` and `group:ID`. An approver is in every set. Without a set, everybody may decide whose role or key may."""
+    required: int = 1
+    """The number of people who must approve."""
+    four_eyes: bool = False
+    """True if whoever started the run, or sent a message to it, may not decide."""
+
+    @property
+    def needs_people(self) -> bool:
+        """True if only people who signed in may decide: no API key, no chat word, no deadline."""
+        return bool(self.approvers) or self.required > 1 or self.four_eyes
+
+    def admits(self, names: frozenset[str]) -> bool:
+        """True if a person with these names, their own and those of their groups, is in every set."""
+        return all(not names.isdisjoint(one) for one in self.approvers)
+
+    def and_also(self, other: "Quorum") -> "Quorum":
+        """What satisfies both: the larger number, four eyes if either says so, and the sets of both."""
+        sets = tuple(dict.fromkeys((*self.approvers, *other.approvers)))
+        return Quorum(sets, max(self.required, other.required), self.four_eyes or other.four_eyes)
+
+    @property
+    def kept(self) -> dict[str, Any] | None:
+        """As JSON; None where nothing is demanded."""
+        if not self.needs_people:
+            return None
+        return {"approvers": [list(one) for one in self.approvers], "required": self.required, "four_eyes": self.four_eyes}
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any] | None) -> "Quorum":
+        """From `kept`."""
+        if kept is None:
+            return cls()
+        return cls(tuple(tuple(one) for one in kept["approvers"]), kept["required"], kept["four_eyes"])
+
+
+@dataclass(frozen=True)
+class Escalation:
+    """What a passed deadline does: one level after another, then `then`."""
+
+    quorums: tuple[Quorum, ...]
+    """The quorum of each level."""
+    seconds: tuple[float, ...]
+    """The time of each level."""
+    then: str
+    """`deny` or `end_run`, when the last level's time has passed."""
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """As JSON."""
+        levels = [{"quorum": quorum.kept, "seconds": seconds} for quorum, seconds in zip(self.quorums, self.seconds, strict=True)]
+        return {"levels": levels, "then": self.then}
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> "Escalation":
+        """From `kept`."""
+        levels = kept["levels"]
+        quorums = tuple(Quorum.of(level["quorum"]) for level in levels)
+        return cls(quorums, tuple(level["seconds"] for level in levels), kept["then"])
+
+
+def combined(levels: Sequence[Settings]) -> tuple[Quorum, Escalation | None]:
+    """The quorum of `levels`, the nearest last, and the escalation of the nearest level that sets `on_timeout`, if it escalates.
+
+    An escalation adds its approvers to those of its own level. The approvers of the other levels hold as before.
+    """
+    escalates = max((at for at, level in enumerate(levels) if level.get("on_timeout") is not None), default=None)
+    quorum = _quorum(levels)
+    if escalates is None or levels[escalates]["on_timeout"] != "escalate":
+        return quorum, None
+    own = levels[escalates]
+    steps = own["escalate_to"]
+    quorums = []
+    for count in range(1, len(steps) + 1):
+        added = [name for step in steps[:count] for name in step["approvers"]]
+        named = list(dict.fromkeys([*(own.get("approvers") or []), *added]))
+        quorums.append(_quorum([*levels[:escalates], {**own, "approvers": named}, *levels[escalates + 1 :]]))
+    return quorum, Escalation(tuple(quorums), tuple(step["timeout_seconds"] for step in steps), own.get("then") or "deny")
+
+
+def _quorum(levels: Sequence[Settings]) -> Quorum:
+    quorum = Quorum()
+    for level in levels:
+        named = level.get("approvers")
+        one = Quorum(required=level.get("required_approvals") or 1, four_eyes=bool(level.get("four_eyes")))
+        quorum = quorum.and_also(replace(one, approvers=(tuple(named),) if named else ()))
+    return quorum

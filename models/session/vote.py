@@ -1,0 +1,70 @@
+"""Votes: one person's part of a decision. At most one vote of a person, and one by a person's right, stands per approval."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.database.rows import Db
+from models.database.tables import Base
+
+_STANDING = "voided_at IS NULL"
+_OF = f"WHERE approval_id = ANY(%(approvals)s) AND {_STANDING} ORDER BY created_at, id"
+
+
+class Vote(Base):
+    """What one person said about one approval."""
+
+    __tablename__ = "vote"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str]
+    session_id: Mapped[str]
+    approval_id: Mapped[str] = mapped_column(sa.ForeignKey("approval.id"))
+    person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"))
+    """Who voted."""
+    for_person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"))
+    """Whose right was used: the same person's, or that of a person who delegated it."""
+    delegation_id: Mapped[str | None]
+    result: Mapped[str]
+    """`allow` or `deny`."""
+    input_sha256: Mapped[str]
+    """The hash of the input that would run: the vote is for no other."""
+    choice_sha256: Mapped[str]
+    """The hash of all that the vote lets happen: votes with the same one count together."""
+    decision: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    """`Decision.said`."""
+    event_id: Mapped[str]
+    """The `approval.voted` that the vote was stored as."""
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    voided_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When an edit, or the person's own denial, took its place."""
+
+    __table_args__ = (
+        sa.Index("vote_one_by_person", "approval_id", "person_id", unique=True, postgresql_where=sa.text(_STANDING)),
+        sa.Index("vote_one_for_person", "approval_id", "for_person_id", unique=True, postgresql_where=sa.text(_STANDING)),
+        sa.Index("vote_of_session", "session_id"),
+    )
+
+    @classmethod
+    def of(cls, db: Db, approvals: Iterable[str]) -> "dict[str, list[Vote]]":
+        """The votes that stand, by approval, the oldest first."""
+        by_approval: dict[str, list[Vote]] = {approval_id: [] for approval_id in approvals}
+        for vote in db.find(cls, _OF, approvals=list(by_approval)) if by_approval else ():
+            by_approval[vote.approval_id].append(vote)
+        return by_approval
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What events and answers say of it."""
+        by, right = f"user:{self.person_id}", f"user:{self.for_person_id}"
+        return {
+            "by": by,
+            "on_behalf_of": right if right != by else None,
+            "result": self.result,
+            "input_sha256": self.input_sha256,
+            "at": self.created_at.isoformat(),
+        }

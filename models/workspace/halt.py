@@ -1,0 +1,107 @@
+"""Halts: the kill switch of a workspace. While one is open, no turn, no tool call and no delivery to a client begins.
+
+A transaction that begins something asks `is_halted`, which holds a shared lock until the transaction ends. `start` takes the same
+lock exclusively. So when `start` has committed, whatever began before has committed too, and nothing begins after.
+"""
+
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit import acts
+from models.audit.principal import Principal
+from models.audit.text import Text
+from models.database import clock, ids
+from models.database.exchange import Statement
+from models.database.rows import Db
+from models.database.tables import Base
+from models.database.transactions import Hint, outbox
+
+_LOCK = "hashtextextended('halt ' || current_setting('assent.workspace'), 0)"
+_SHARE = Statement(f"SELECT pg_advisory_xact_lock_shared({_LOCK})", {})
+_OPEN = "WHERE workspace_id = current_setting('assent.workspace') AND ended_at IS NULL"
+_IS_OPEN = Statement(f"SELECT FROM halt {_OPEN}", {})
+_NEWEST = "WHERE workspace_id = current_setting('assent.workspace') ORDER BY started_at DESC LIMIT 1"
+_ENDED = "WHERE workspace_id = current_setting('assent.workspace') AND ended_at > %(since)s ORDER BY started_at"
+
+
+class Halt(Base):
+    """One halt. The workspace is halted until `ended_at` is set."""
+
+    __tablename__ = "halt"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
+    reason: Mapped[str | None]
+    started_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    started_by: Mapped[str]
+    ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    ended_by: Mapped[str | None]
+    settled_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When every deadline that the halt moves was moved."""
+
+    __table_args__ = (
+        sa.Index("halt_open", "workspace_id", unique=True, postgresql_where=sa.text("ended_at IS NULL")),
+        sa.Index("halt_newest", "workspace_id", "started_at"),
+        sa.Index("halt_unsettled", "ended_at", postgresql_where=sa.text("ended_at IS NOT NULL AND settled_at IS NULL")),
+    )
+
+    @classmethod
+    def current(cls, db: Db) -> "Halt | None":
+        """The open halt of the transaction's workspace."""
+        return db.first(cls, _OPEN)
+
+    @classmethod
+    def newest(cls, db: Db) -> "Halt | None":
+        """The open halt, else the last one."""
+        return db.first(cls, _NEWEST)
+
+    @classmethod
+    def ended_since(cls, db: Db, since: datetime) -> "list[Halt]":
+        """The halts that ended after `since`, in their order."""
+        return db.find(cls, _ENDED, since=since)
+
+    @classmethod
+    def start(cls, db: Db, principal: Principal, reason: str | None) -> "Halt":
+        """Halt the workspace. Idempotent: returns the open halt where there is one, unchanged."""
+        db.rows(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        if halt := cls.current(db):
+            return halt
+        halt = cls(
+            id=ids.new("halt"),
+            workspace_id=principal.workspace_id,
+            reason=reason,
+            started_at=clock.now(db),
+            started_by=str(principal),
+        )
+        db.insert(halt)
+        acts.record(db, principal, "workspace.halted", halt.id, {"reason": Text(reason)} if reason else {})
+        return halt
+
+    @classmethod
+    def end(cls, db: Db, principal: Principal) -> "Halt | None":
+        """End the open halt, and hint the sweep that moves deadlines. Idempotent. Returns the newest halt; None without any."""
+        db.rows(f"SELECT pg_advisory_xact_lock({_LOCK})")
+        if halt := cls.current(db):
+            halt.ended_at, halt.ended_by = clock.now(db), str(principal)
+            acts.record(db, principal, "workspace.resumed", halt.id, {"seconds": halt.length.total_seconds()})
+            outbox(db).hints.append(Hint("sweep.end_halts", ()))
+        return halt or cls.newest(db)
+
+    @property
+    def length(self) -> timedelta:
+        """The length of an ended halt."""
+        assert self.ended_at, "the halt has ended"
+        return self.ended_at - self.started_at
+
+    def moves(self, deadline_from: datetime) -> timedelta:
+        """How far this ended halt moves a deadline that runs since `deadline_from`."""
+        assert self.ended_at, "the halt has ended"
+        return max(self.ended_at - max(self.started_at, deadline_from), timedelta(0))
+
+
+def is_halted(db: Db) -> bool:
+    """True if nothing may begin. If False, nobody can halt the workspace before the transaction ends."""
+    _, halts = db.read(_SHARE, _IS_OPEN)
+    return bool(halts)

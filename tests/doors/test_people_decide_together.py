@@ -1,0 +1,219 @@
+"""R20, R22 over HTTP: votes, who may cast them, and the queue of each person."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+from doors import described
+from doors.served import Caller, bad, confirmation, good, message
+from doors.waiting import approval_of
+from people import Somebody, group, member
+from rows.stage import Stage, call
+
+Client = Callable[[Somebody], httpx.Client]
+
+
+@pytest.fixture
+def as_(api: str) -> Iterator[Client]:
+    """A client in which somebody is signed in. Every response is held against the API's own document."""
+    with ExitStack() as stack:
+        yield lambda who: stack.enter_context(who.client(api, event_hooks={"response": [partial(described.check, api)]}))
+
+
+@pytest.fixture
+def finance(stage: Stage) -> str:
+    return group(stage, "finance")
+
+
+@pytest.fixture
+def two(stage: Stage, finance: str) -> list[Somebody]:
+    return [member(stage, groups=[finance]) for _ in range(2)]
+
+
+def agent_with(caller: Caller, **approval: Any) -> dict[str, Any]:
+    """An agent whose shell asks in this way."""
+    config = {"name": "bash", "approval": approval} if approval else {"name": "bash"}
+    return caller.agent(tools=[{"type": "agent_toolset_20260401", "configs": [config]}])
+
+
+def asked(caller: Caller, stage: Stage, agent: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """An approval of a new session."""
+    session = caller.session(agent, **more)
+    caller.say(session["id"])
+    [found] = stage.reply(session["id"], call(command="ls"))
+    return approval_of(caller, found)
+
+
+def decide(client: httpx.Client, approval: dict[str, Any], **fields: Any) -> httpx.Response:
+    return client.post(f"/v1/approvals/{approval['id']}/decision", json={"result": "allow", **fields})
+
+
+def test_two_people_of_a_group_decide_and_everybody_sees_how_far_they_are(
+    caller: Caller, stage: Stage, finance: str, two: list[Somebody], as_: Client
+) -> None:
+    anna, ben = two
+    agent = agent_with(caller, approvers=[f"group:{finance}"], required_approvals=2)
+    assert agent["tools"][0]["configs"][0]["approval"]["required_approvals"] == 2
+    approval = asked(caller, stage, agent)
+    assert (approval["required_approvals"], approval["approvers"], approval["votes"]) == (2, [[f"group:{finance}"]], [])
+    assert approval["people_only"]
+    bad(decide(caller, approval), 403, "An API key may not decide", "2 people must approve", "finance")
+    bad(caller.tell(approval["session_id"], confirmation(approval["tool_use_id"])), 403, "An API key may not decide")
+    one = {"approval_id": approval["id"], "result": "allow"}
+    bad(caller.post("/v1/approvals/decisions", json={"decisions": [one]}), 403, "An API key may not decide")
+    voted = good(decide(as_(anna), approval))
+    assert (voted["status"], [vote["by"] for vote in voted["votes"]]) == ("pending", [f"user:{anna.person_id}"])
+    waiting = good(caller.get(f"/v1/sessions/{approval['session_id']}"))["waiting_on"][0]
+    assert (waiting["required_approvals"], len(waiting["votes"])) == (2, 1)
+    decided = good(decide(as_(ben), approval))
+    assert (decided["status"], decided["decided_by"]) == ("allowed", f"user:{ben.person_id}")
+    events = caller.events(approval["session_id"], include="approvals")
+    assert [event["type"] for event in events if event["type"] == "approval.voted"] == ["approval.voted"] * 2
+    use = next(event for event in events if event["type"] == "agent.tool_use")
+    assert use["approval"]["required_approvals"] == 2
+
+
+def test_a_vote_may_come_as_an_event(caller: Caller, stage: Stage, finance: str, as_: Client) -> None:
+    admins = [member(stage, "admin", groups=[finance]) for _ in range(2)]
+    approval = asked(caller, stage, agent_with(caller, approvers=[f"group:{finance}"], required_approvals=2))
+    path = f"/v1/sessions/{approval['session_id']}/events"
+    body = {"events": [confirmation(approval["tool_use_id"])]}
+    [voted] = good(as_(admins[0]).post(path, json=body))["data"]
+    assert (voted["type"], voted["by"]) == ("approval.voted", f"user:{admins[0].person_id}")
+    [decided] = good(as_(admins[1]).post(path, json=body))["data"]
+    assert decided["type"] == "user.tool_confirmation"
+
+
+def test_a_queue_has_an_order_and_each_a_place_in_it(
+    caller: Caller, stage: Stage, finance: str, two: list[Somebody], as_: Client
+) -> None:
+    anna, ben = two
+    other = member(stage)
+    late = asked(caller, stage, agent_with(caller, timeout_seconds=3000))
+    soon = asked(caller, stage, agent_with(caller, timeout_seconds=1000, approvers=[f"group:{finance}"], required_approvals=2))
+    mine = asked(caller, stage, agent_with(caller, timeout_seconds=2000, approvers=[f"user:{anna.person_id}"]))
+    own = as_(anna)
+    queue = good(own.get("/v1/approvals", params={"for": "me"}))["data"]
+    assert [(one["id"], one["queue_position"]) for one in queue] == [(soon["id"], 1), (mine["id"], 2), (late["id"], 3)]
+    assert good(own.get("/v1/approvals"))["data"] == queue, "an approver reads only what is the approver's own"
+    assert good(caller.get("/v1/approvals", params={"for": anna.person_id}))["data"] == queue
+    assert [one["id"] for one in good(as_(other).get("/v1/approvals"))["data"]] == [late["id"]]
+    assert as_(other).get(f"/v1/approvals/{mine['id']}").status_code == 404
+    assert [one["queue_position"] for one in good(caller.get("/v1/approvals"))["data"]] == [None] * 3
+    first = good(own.get("/v1/approvals", params={"for": "me", "limit": 2}))
+    second = good(own.get("/v1/approvals", params={"for": "me", "limit": 2, "page": first["next_page"]}))
+    assert [(one["id"], one["queue_position"]) for one in second["data"]] == [(late["id"], 3)]
+    good(decide(own, soon))
+    after = good(own.get("/v1/approvals", params={"for": "me", "limit": 1}))["data"]
+    assert [(one["id"], one["queue_position"]) for one in after] == [(mine["id"], 1)], "who has voted waits for nothing there"
+    assert len(good(as_(ben).get("/v1/approvals"))["data"]) == 2, "nobody else's queue is shorter for that"
+
+
+def test_a_queue_is_asked_for_by_whose_it_is(caller: Caller, stage: Stage, two: list[Somebody], as_: Client) -> None:
+    anna, ben = two
+    bad(caller.get("/v1/approvals", params={"for": "me"}), 400, "for: me is the person who is signed in")
+    bad(as_(anna).get("/v1/approvals", params={"for": ben.person_id}), 403, "another person's queue")
+    bad(caller.get("/v1/approvals", params={"for": ben.person_id, "status": "denied"}), 400, "for: a queue has pending approvals")
+    assert good(caller.get("/v1/approvals", params={"for": "user_nobody"}))["data"] == []
+
+
+def test_a_delegate_s_queue_has_what_was_delegated(caller: Caller, stage: Stage, two: list[Somebody], as_: Client) -> None:
+    anna, _ = two
+    dora = member(stage)
+    approval = asked(caller, stage, agent_with(caller, approvers=[f"user:{anna.person_id}"]))
+    assert good(as_(dora).get("/v1/approvals"))["data"] == []
+    body = {"to": f"user:{dora.person_id}", "ends_at": "2999-01-01T00:00:00Z"}
+    given = good(as_(anna).post("/v1/delegations", json=body))
+    assert (given["from"], given["group"], given["ended_at"]) == (f"user:{anna.person_id}", None, None)
+    assert [one["id"] for one in good(as_(dora).get("/v1/approvals"))["data"]] == [approval["id"]]
+    [vote] = good(decide(as_(dora), approval))["votes"]
+    assert (vote["by"], vote["on_behalf_of"]) == (f"user:{dora.person_id}", f"user:{anna.person_id}")
+    assert good(as_(dora).get("/v1/delegations", params={"live": "true"}))["data"] == [given]
+    assert good(as_(anna).delete(f"/v1/delegations/{given['id']}"))["ended_at"]
+    assert good(as_(dora).get("/v1/delegations", params={"live": "true"}))["data"] == []
+
+
+def test_delegations_are_one_s_own_or_an_admin_s(caller: Caller, stage: Stage, two: list[Somebody], as_: Client) -> None:
+    anna, ben = two
+    viewer = member(stage, "viewer")
+    ends = {"ends_at": "2999-01-01T00:00:00Z"}
+    to_ben = {"to": f"user:{ben.person_id}", **ends}
+    bad(caller.post("/v1/delegations", json=to_ben), 400, "from: an API key has no decisions of its own")
+    given = good(caller.post("/v1/delegations", json={"from": f"user:{anna.person_id}", **to_ben}))
+    stranger = as_(member(stage))
+    bad(stranger.post("/v1/delegations", json={"from": f"user:{anna.person_id}", **to_ben}), 403, "needs the scope 'admin'")
+    assert stranger.get("/v1/delegations").json()["data"] == []
+    bad(stranger.delete(f"/v1/delegations/{given['id']}"), 404)
+    own = as_(anna)
+    bad(own.post("/v1/delegations", json={"to": f"user:{anna.person_id}", **ends}), 400, "to: is the person who delegates")
+    bad(own.post("/v1/delegations", json={"to": f"user:{viewer.person_id}", **ends}), 400, "to: ", "can decide nothing here")
+    bad(own.post("/v1/delegations", json=to_ben | {"ends_at": "2020-01-01T00:00:00Z"}), 400, "ends_at: must be later")
+
+
+def test_settings_that_nobody_could_meet_are_refused(caller: Caller, stage: Stage, finance: str, two: list[Somebody]) -> None:
+    legal = group(stage, "legal")
+
+    def refused(*words: str, agent: dict[str, Any] | None = None, **approval: Any) -> None:
+        tools = [{"type": "agent_toolset_20260401", "configs": [{"name": "bash", "approval": approval}]}]
+        body = {"name": "A", "model": "m", "tools": tools} | (agent or {})
+        bad(caller.post("/v1/agents", json=body), 400, *words)
+
+    bash = "tools.0.configs.bash.approval"
+    refused(f"{bash}.approvers: group:grp_none is no group", approvers=["group:grp_none"])
+    refused(f"{bash}: 0 people are in", approvers=[f"group:{legal}"])
+    refused(f"{bash}: 2 people are in", "3 must approve", approvers=[f"group:{finance}"], required_approvals=3)
+    legally = {"approval": {"approvers": [f"group:{finance}"]}}
+    refused(f"{bash}: 0 people are in", agent=legally, approvers=[f"user:{member(stage).person_id}"])
+    refused("allow would let the call run without the people", on_timeout="allow", four_eyes=True)
+    refused(f"{bash}.on_timeout: allow would let", agent=legally, on_timeout="allow")
+    refused("escalate_to", "needs at least one level", on_timeout="escalate")
+    step = {"approvers": [f"group:{finance}"], "timeout_seconds": 900}
+    refused("escalate_to", "at most 3", on_timeout="escalate", escalate_to=[step] * 4)
+    refused("escalate_to", 'goes with "on_timeout": "escalate"', escalate_to=[step])
+    refused(f"{bash}.escalate_to.0.approvers", on_timeout="escalate", escalate_to=[step | {"approvers": ["user:user_none"]}])
+    bad(caller.post("/v1/policy", json={"approval": {"required_approvals": 9}}), 400, "approval: 3 people", "9 must approve")
+
+
+def test_every_level_takes_the_settings(caller: Caller, stage: Stage, finance: str, two: list[Somebody]) -> None:
+    """Also a toolset's `default_config`, and all of them come back as they hold."""
+    step = {"approvers": [f"group:{finance}"], "timeout_seconds": 900.0}
+    approval = {"approvers": [f"group:{finance}"], "required_approvals": 2, "on_timeout": "escalate", "escalate_to": [step]}
+    tools = [{"type": "agent_toolset_20260401", "default_config": {"approval": approval}}]
+    agent = caller.agent(tools=tools, approval={"four_eyes": True})
+    kept = agent["tools"][0]["default_config"]["approval"]
+    assert {name: kept[name] for name in approval} == approval
+    assert agent["approval"]["four_eyes"] is True
+    assert good(caller.post("/v1/policy", json={"approval": {"required_approvals": 2}}))["approval"]["required_approvals"] == 2
+    bad(caller.post("/v1/sessions", json={"agent": agent["id"], "environment_id": caller.environment_id()}), 400, "on_behalf_of")
+    session = caller.session(agent, on_behalf_of=f"user:{two[0].person_id}", on_ask="inbox")
+    assert (session["on_behalf_of"], session["on_ask"]) == (f"user:{two[0].person_id}", "inbox")
+    sent = {**message(), "on_behalf_of": f"user:{two[1].person_id}"}
+    assert good(caller.tell(session["id"], sent))["data"][0]["on_behalf_of"] == f"user:{two[1].person_id}"
+    stage.reply(session["id"], call(command="ls"))
+    [row] = good(caller.get("/v1/approvals"))["data"]
+    assert (row["required_approvals"], row["four_eyes"], row["started_by"]) == (
+        2,
+        True,
+        sorted(f"user:{one.person_id}" for one in two),
+    )
+    assert row["escalation"] == {"level": 0, "levels": [{**step, "approvers": [step["approvers"]]}], "then": "deny"}
+
+
+def test_the_kill_switch_is_an_admin_s(caller: Caller, stage: Stage, api: str, as_: Client) -> None:
+    approver, admin = as_(member(stage)), as_(member(stage, "admin"))
+    assert good(approver.get("/v1/halt")) == {
+        "type": "halt",
+        "halted": False,
+        **dict.fromkeys(("id", "reason", "started_at", "started_by", "ended_at", "ended_by")),
+    }
+    bad(approver.post("/v1/halt", json={}), 403)
+    halted = good(admin.post("/v1/halt", json={"reason": "Stop."}))
+    assert (halted["halted"], halted["reason"]) == (True, "Stop.")
+    assert good(caller.post("/v1/halt", json={})) == halted, "again is a no-op"
+    assert "the workspace is halted" in good(caller.get("/readyz"))["held_back"][0]
+    ended = good(caller.delete("/v1/halt"))
+    assert (ended["id"], ended["halted"], ended["ended_by"][:8]) == (halted["id"], False, "api_key:")
+    assert good(admin.delete("/v1/halt")) == ended

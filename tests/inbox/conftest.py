@@ -1,0 +1,61 @@
+"""The pages as they are served, a workspace per test, and people with browsers."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import people
+import pytest
+from doors.browser import chromium
+from doors.served import served
+from inbox.visitor import Visitor
+from playwright.sync_api import Browser
+from rows.stage import Stage
+
+from models.people.roles import Role
+
+PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
+
+
+@pytest.fixture(scope="session")
+def api(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The server's address. Streams look at the database often, so that no test waits for a tick."""
+    log: Path = tmp_path_factory.mktemp("inbox") / "log"
+    with served(log, ASSENT_STREAM_POLL_SECONDS="0.2") as url:
+        yield url
+
+
+@pytest.fixture
+def stage(clean_database: object) -> Stage:
+    """A workspace, and the hands to play the workers' part in it."""
+    return Stage()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium; for a module, as nothing else can have an event loop meanwhile."""
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def visit(browser: Browser, api: str, stage: Stage) -> Iterator[Callable[..., Visitor]]:
+    """`visit(role, **options)`: a person of the stage's workspace in a window of the browser. Nothing may go wrong in it."""
+    visitors: list[Visitor] = []
+
+    def enter(role: Role = "admin", *, phone: bool = False, somebody: people.Somebody | None = None, **options: object) -> Visitor:
+        window = browser.new_context(**(PHONE if phone else {}) | options)  # type: ignore[arg-type]
+        who = somebody or people.member(stage, role, email=f"{role}{len(visitors)}@example.com")
+        who.enter(window, api)
+        visitors.append(Visitor(window.new_page(), api, who))
+        return visitors[-1]
+
+    yield enter
+    for visitor in visitors:
+        visitor.page.context.close()
+    assert [fault for visitor in visitors for fault in visitor.faults] == []
+
+
+@pytest.fixture
+def admin(visit: Callable[..., Visitor]) -> Visitor:
+    """An admin at a desk."""
+    return visit("admin")

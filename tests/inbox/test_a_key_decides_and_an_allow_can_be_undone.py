@@ -1,0 +1,113 @@
+"""Keys decide, the next card follows, and an allow waits five seconds in which it can be taken back."""
+
+from datetime import UTC, datetime, timedelta
+
+from inbox.visitor import Visitor
+from inbox.waiting import asked, status
+from playwright.sync_api import expect
+from rows.stage import Stage, call
+
+from models.session.approval import Approval
+
+
+def press(person: Visitor, keys: str) -> None:
+    """Press these keys, one after the other."""
+    for key in keys:
+        person.page.keyboard.press(key)
+
+
+def test_keys_walk_the_list_and_decide(admin: Visitor, stage: Stage) -> None:
+    first, second, third = asked(stage, *[call(command=f"echo {n}") for n in range(3)])
+    admin.page.clock.install()
+    admin.open()
+    press(admin, "jjd")
+    expect(admin.rows.nth(1)).to_contain_text("Denied by")
+    press(admin, "ka")
+    expect(admin.page.get_by_role("status").get_by_text("Allowing once")).to_be_visible()
+    admin.page.clock.run_for(5100)
+    expect(admin.rows.first).to_contain_text("Allowed by")
+    assert [status(stage, row) for row in (first, second, third)] == ["allowed", "denied", "pending"]
+
+
+def test_x_chooses_and_several_are_decided_at_once(admin: Visitor, stage: Stage) -> None:
+    rows = asked(stage, *[call(command=f"echo {n}") for n in range(3)])
+    admin.open()
+    press(admin, "jxjx")
+    expect(admin.page.locator("#chosen")).to_have_text("2 of 3")
+    admin.button("Deny each").click()
+    expect(admin.rows.first).to_contain_text("Denied by")
+    assert [status(stage, row) for row in rows] == ["denied", "denied", "pending"]
+
+
+def test_enter_opens_slash_searches_and_a_question_mark_lists_the_keys(admin: Visitor, stage: Stage) -> None:
+    [approval] = asked(stage)
+    admin.open()
+    press(admin, "?")
+    expect(admin.page.get_by_role("dialog")).to_contain_text("five seconds to undo")
+    admin.page.keyboard.press("Escape")
+    press(admin, "/")
+    expect(admin.page.get_by_label("Search prompts and tools")).to_be_focused()
+    press(admin, "a")
+    assert status(stage, approval) == "pending", "a letter in a field is text"
+    admin.page.locator("h1").click()
+    press(admin, "j")
+    admin.page.keyboard.press("Enter")
+    expect(admin.page.get_by_role("heading", level=1)).to_contain_text("wants to run a shell command")
+    press(admin, "e")
+    expect(admin.page.get_by_role("heading", level=1)).to_have_text("Edit, then allow")
+
+
+def test_after_a_decision_the_next_card_follows(admin: Visitor, stage: Stage) -> None:
+    first, second = asked(stage, call(command="echo 1"), call(command="echo 2"))
+    admin.page.clock.install()
+    admin.open("/inbox/next")
+    expect(admin.page.locator("#place")).to_contain_text("1 of 2")
+    press(admin, "a")
+    expect(admin.page.locator("article")).to_have_id(second.id)
+    press(admin, "d")
+    expect(admin.page.locator("#decided")).to_contain_text("Denied by")
+    admin.page.clock.run_for(5100)
+    expect(admin.page.get_by_role("heading", level=1)).to_have_text("Nothing waits for you")
+    assert [status(stage, row) for row in (first, second)] == ["allowed", "denied"]
+
+
+def test_undo_takes_an_allow_back(admin: Visitor, stage: Stage) -> None:
+    first, second = asked(stage, call(command="echo 1"), call(command="echo 2"))
+    admin.page.clock.install()
+    admin.open("/inbox/next")
+    admin.page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
+    press(admin, "a")
+    expect(admin.page.locator("article")).to_have_id(second.id)
+    admin.page.clock.run_for(4500)
+    admin.button("Undo").click()
+    expect(admin.page.locator("article")).to_have_id(first.id)
+    admin.page.clock.run_for(6000)
+    admin.open()
+    expect(admin.rows).to_have_count(2)
+    assert status(stage, first) == "pending"
+
+
+def test_an_allow_of_a_page_that_was_left_is_not_sent(admin: Visitor, stage: Stage) -> None:
+    [approval] = asked(stage)
+    sent: list[str] = []
+    admin.page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    admin.page.clock.install()
+    admin.open()
+    press(admin, "ja")
+    expect(admin.button("Undo")).to_be_visible()
+    admin.open("/inbox/grants")
+    admin.page.go_back()
+    admin.page.clock.run_for(6000)
+    expect(admin.rows.first).to_be_visible()
+    assert sent == []
+    assert status(stage, approval) == "pending"
+
+
+def test_one_queue_goes_on_behind_a_card_that_was_skipped(admin: Visitor, stage: Stage) -> None:
+    first, second = asked(stage, call(command="echo 1"), call(command="echo 2"))
+    admin.open(f"/inbox/approvals/{first.id}")
+    press(admin, "j")
+    expect(admin.page.locator("article")).to_have_id(second.id)
+    press(admin, "j")
+    expect(admin.page.locator("article")).to_have_id(first.id)
+    assert stage.get(Approval, first.id).status == "pending"

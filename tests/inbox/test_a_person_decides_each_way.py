@@ -1,0 +1,231 @@
+"""Each answer on a card is the decision that its button names, bound to the input that the card showed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from inbox.visitor import Visitor
+from inbox.waiting import asked, asks_back, began, status
+from playwright.sync_api import expect
+from rows.stage import Stage, call
+
+from models.audit.acts import Audit
+from models.database.transactions import transaction
+from models.session.approval import Approval
+from models.session.call_input import CallInput
+
+CHOICES: dict[str, tuple[Callable[[Visitor], None], str, dict[str, Any]]] = {}
+
+
+def choice(name: str, status: str, **decision: Any) -> Callable[[Callable[[Visitor], None]], Callable[[Visitor], None]]:
+    """What a person does, and the decision that the act is."""
+
+    def keep(act: Callable[[Visitor], None]) -> Callable[[Visitor], None]:
+        CHOICES[name] = act, status, decision
+        return act
+
+    return keep
+
+
+@choice("allow once", "allowed", result="allow")
+def _allow(person: Visitor) -> None:
+    person.page.clock.install()
+    person.button("Allow once").click()
+    expect(person.page).to_have_title("(1) Inbox · Assent")
+    person.page.clock.run_for(5100)
+
+
+@choice("allow for this session", "allowed", result="allow", scope="session", match="tool")
+def _session(person: Visitor) -> None:
+    person.page.clock.install()
+    person.button("Allow for this session").click()
+    expect(person.page).to_have_title("(1) Inbox · Assent")
+    person.page.clock.run_for(5100)
+
+
+@choice("deny", "denied", result="deny")
+def _deny(person: Visitor) -> None:
+    person.page.locator(".primary").get_by_role("button", name="Deny").click()
+
+
+@choice("deny with a message", "denied", result="deny", deny_message="Not on a Friday.\nAsk me on Monday.")
+def _message(person: Visitor) -> None:
+    person.unfold("Deny with a message…")
+    person.page.locator("#deny_message").fill("Not on a Friday.\nAsk me on Monday.")
+    person.button("Deny, and tell the agent this").click()
+
+
+@choice("deny and end the run", "denied", result="deny", interrupt=True)
+def _end(person: Visitor) -> None:
+    person.unfold("Deny and end the run…")
+    person.button("Deny and end the run").click()
+
+
+@choice("answer instead", "answered", result="allow", respond=[{"type": "text", "text": "3 files"}])
+def _respond(person: Visitor) -> None:
+    person.unfold("Answer instead…")
+    person.page.get_by_label("The result").fill("3 files")
+    person.button("Give this as the result").click()
+
+
+@choice(
+    "always, three times within an hour",
+    "allowed",
+    result="allow",
+    scope="always",
+    match="exact",
+    max_uses=3,
+    expires_in_seconds=3600.0,
+)
+def _always(person: Visitor) -> None:
+    person.page.get_by_role("link", name="Always allow…").click()
+    person.page.get_by_label("Covers only this exact input of bash").check()
+    person.page.get_by_label("In every session of this agent").check()
+    person.page.get_by_label("How long").select_option("1 hour")
+    person.page.get_by_label("For how many calls").fill("3")
+    person.button("Allow this call, and always those").click()
+
+
+@choice("always, by a pattern of one's own", "allowed", result="allow", scope="session", match="bash(ls -l *)")
+def _pattern(person: Visitor) -> None:
+    person.page.get_by_role("link", name="Always allow…").click()
+    person.page.get_by_label("A pattern of your own").fill("bash(ls -l *)")
+    person.button("Show what it covers").click()
+    expect(person.page.get_by_text("Covers every bash command that starts with `ls -l`")).to_be_visible()
+    person.button("Allow this call, and always those").click()
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_each_answer_is_the_decision_that_its_button_names(admin: Visitor, stage: Stage, name: str) -> None:
+    act, becomes, decision = CHOICES[name]
+    [approval] = asked(stage)
+    admin.open(f"/inbox/approvals/{approval.id}")
+    act(admin)
+    expect(admin.page.get_by_text("by admin0").first).to_be_visible()
+    found = stage.get(Approval, approval.id)
+    assert (found.status, found.decision, found.decided_by) == (becomes, decision, str(admin.somebody.principal))
+    with transaction(stage.workspace_id) as db:
+        act_ = db.first(Audit, "WHERE action = 'approval.decided'")
+    assert act_ is not None
+    assert act_.details["shown_sha256"] == approval.input_sha256
+
+
+def test_an_edited_input_runs_instead(admin: Visitor, stage: Stage) -> None:
+    [approval] = asked(stage)
+    admin.open(f"/inbox/approvals/{approval.id}/edit")
+    admin.page.get_by_label("timeout_ms").fill("soon")
+    admin.button("Allow once with this input").click()
+    expect(admin.page.locator("[id='fault-input.timeout_ms']")).to_contain_text("This is no JSON")
+    admin.page.get_by_label("timeout_ms").fill("50")
+    admin.page.get_by_label("command").fill("ls -la")
+    admin.button("Allow once with this input").click()
+    expect(admin.page.locator("#decided")).to_contain_text("Allowed with another input")
+    assert stage.get(CallInput, approval.tool_call_id).input == {"command": "ls -la", "timeout_ms": 50}
+
+
+def test_an_input_is_edited_as_json_as_well(admin: Visitor, stage: Stage) -> None:
+    [approval] = asked(stage)
+    admin.open(f"/inbox/approvals/{approval.id}/edit?as=json")
+    box = admin.page.get_by_label("The whole input")
+    assert box.input_value() == '{\n  "command": "ls -l"\n}'
+    for wrong, why in (
+        ('{"command": ', "This is no JSON"),
+        ("[1]", "must be a JSON object"),
+        ('{"n": 1e400}', "too large"),
+        ('{"n": 1}', "schema"),
+    ):
+        box.fill(wrong)
+        admin.button("Allow once with this input").click()
+        expect(admin.page.get_by_text(why)).to_be_visible()
+        assert box.input_value() == wrong, "what was typed stays"
+    box.fill('{"command": "ls -la"}')
+    admin.button("Allow once with this input").click()
+    expect(admin.page.locator("#decided")).to_contain_text("Allowed with another input")
+
+
+def test_a_grant_says_what_it_covers_and_how_many_calls_it_releases(admin: Visitor, stage: Stage) -> None:
+    first, _other = asked(stage, call(command="git push origin main"), call(command="git push origin dev"))
+    admin.open(f"/inbox/approvals/{first.id}/always")
+    option = admin.page.locator("label").filter(has_text="bash(git push *)")
+    expect(option).to_contain_text("Releases 1 other call that waits in this session, 1 in all sessions")
+    expect(admin.page.locator("label").filter(has_text="only this exact input")).to_contain_text(
+        "No other call that waits is released"
+    )
+    admin.page.get_by_label("A pattern of your own").fill("no pattern(")
+    admin.button("Show what it covers").click()
+    expect(admin.page.get_by_role("alert")).to_contain_text("match")
+
+
+def test_more_time_moves_the_deadline(admin: Visitor, stage: Stage) -> None:
+    [approval] = asked(stage)
+    admin.open(f"/inbox/approvals/{approval.id}")
+    admin.unfold("Extend…")
+    admin.page.get_by_label("The new deadline, from now").select_option("7 days")
+    admin.button("Extend the deadline").click()
+    expect(admin.page.locator("#deadline")).to_contain_text("6 days left")
+    assert stage.get(Approval, approval.id).expires_at > approval.expires_at
+
+
+UNKNOWN: dict[str, tuple[Callable[[Visitor], None], str]] = {
+    "Tell the agent this result": (lambda person: person.page.get_by_label("The result").fill("it printed 42"), "happened"),
+    "Run again": (
+        lambda person: (person.unfold("Run the call again…"), person.page.get_by_label("Run it again").check())[1],
+        "rerun",
+    ),
+    "Give up": (lambda person: person.unfold("Give up…"), "give_up"),
+}
+
+
+@pytest.mark.parametrize("button", UNKNOWN)
+def test_an_unknown_outcome_is_settled(admin: Visitor, stage: Stage, button: str) -> None:
+    prepare, outcome = UNKNOWN[button]
+    approval = began(stage)
+    admin.open(f"/inbox/approvals/{approval.id}")
+    expect(admin.page.get_by_role("heading", level=1)).to_contain_text("nobody knows whether the call took effect")
+    prepare(admin)
+    admin.page.get_by_role("button", name=button, exact=True).click()
+    expect(admin.page.locator("#decided")).to_contain_text("Settled")
+    decision = stage.get(Approval, approval.id).decision
+    assert decision
+    assert decision["outcome"] == outcome
+
+
+FORM = {
+    "type": "object",
+    "properties": {
+        "email": {"type": "string", "title": "E-mail"},
+        "count": {"type": "integer", "default": 2},
+        "urgent": {"type": "boolean"},
+        "size": {"type": "string", "enum": ["small", "large"]},
+        "note": {"type": "string"},
+        "wants": {"type": "array", "items": {"enum": ["tea", "cake"]}},
+    },
+    "required": ["email", "count", "urgent", "size"],
+}
+ASKS = {"who": {"message": "For whom?", "schema": FORM}, "page": {"message": "Sign in there.", "url": "https://bank.example/in"}}
+
+
+@pytest.mark.parametrize("how", ["Answer, and let the tool go on", "Decline to answer", "Deny: the tool does not go on"])
+def test_what_a_tool_asks_is_answered(admin: Visitor, stage: Stage, how: str) -> None:
+    approval = asks_back(stage, ASKS)
+    admin.open(f"/inbox/approvals/{approval.id}")
+    page = admin.page
+    if how.startswith("Answer"):
+        admin.button(how).click()
+        expect(page.locator("[id='fault-q0.email']")).to_have_text("is needed.")
+        expect(page.get_by_text("Go there first")).to_be_visible()
+        page.get_by_label("E-mail").fill("a@b.example")
+        page.get_by_label("urgent").select_option("true")
+        page.get_by_label("size").select_option("large")
+        page.get_by_label("wants").select_option("cake")
+        expect(page.get_by_role("link", name="https://bank.example/in")).to_have_attribute("rel", "noopener noreferrer")
+        page.get_by_label("I have been there").check()
+    admin.button(how).click()
+    expect(page.locator("#decided")).to_be_visible()
+    assert status(stage, approval) == ("denied" if how.startswith("Deny") else "answered")
+    form = {"email": "a@b.example", "count": 2, "urgent": True, "size": "large", "wants": ["cake"]}
+    expected = {
+        "Answer": {"who": {"action": "accept", "content": form}, "page": {"action": "accept"}},
+        "Decline": {"who": {"action": "decline"}, "page": {"action": "decline"}},
+    }
+    assert stage.get(CallInput, approval.tool_call_id).answers == expected.get(how.partition(" ")[0].rstrip(","))

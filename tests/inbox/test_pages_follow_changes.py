@@ -1,0 +1,86 @@
+"""An open page follows what happens elsewhere, and never moves what is being read."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import people
+from doors.served import served
+from inbox.visitor import Visitor
+from inbox.waiting import asked, status
+from playwright.sync_api import expect
+from rows.stage import Stage, call, say
+
+
+def test_a_new_card_comes_last_and_a_card_decided_elsewhere_says_by_whom(admin: Visitor, stage: Stage) -> None:
+    first, second = asked(stage, call(command="echo 1"), call(command="echo 2"))
+    admin.open()
+    expect(admin.rows).to_have_count(2)
+    admin.page.get_by_role("checkbox").nth(1).check()
+    top = admin.rows.nth(1).bounding_box()
+    asked(stage, call(command="echo 3"))
+    expect(admin.rows).to_have_count(3)
+    expect(admin.rows.nth(2)).to_contain_text("echo 3")
+    expect(admin.page).to_have_title("(3) Inbox · Assent")
+    stage.decide(first, result="deny")
+    expect(admin.rows.first).to_contain_text("Denied by")
+    expect(admin.rows.first.get_by_role("button")).to_have_count(0)
+    assert admin.rows.nth(1).get_attribute("id") == second.id
+    expect(admin.page.get_by_role("checkbox").first).to_be_checked()
+    after = admin.rows.nth(1).bounding_box()
+    assert top
+    assert after
+    assert abs(after["height"] - top["height"]) < 1
+
+
+def test_an_open_card_says_who_decided_it_and_keeps_what_is_typed_until_then(admin: Visitor, stage: Stage) -> None:
+    [approval] = asked(stage)
+    admin.open(f"/inbox/approvals/{approval.id}")
+    admin.unfold("Deny with a message…")
+    admin.page.locator("#deny_message").fill("I am thinking")
+    asked(stage, call(command="echo 2"))
+    expect(admin.page).to_have_title("(2) Agent wants to run a shell command · Assent")
+    expect(admin.page.locator("#deny_message")).to_have_value("I am thinking")
+    stage.decide(approval, result="allow")
+    expect(admin.page.locator("#outcome")).to_contain_text("Allowed by")
+    expect(admin.page.locator("#outcome")).to_be_focused()
+
+
+def test_who_is_slower_is_told_who_was_quicker(visit: Callable[..., Visitor], stage: Stage) -> None:
+    """Without scripts, so that the slower page does not know before."""
+    quick, slow = visit("admin"), visit("approver", java_script_enabled=False)
+    [approval] = asked(stage)
+    for one in (quick, slow):
+        one.open(f"/inbox/approvals/{approval.id}")
+    quick.page.locator(".primary").get_by_role("button", name="Deny").click()
+    expect(quick.page.locator("#decided")).to_contain_text("Denied by admin0")
+    slow.button("Allow once").click()
+    expect(slow.page.get_by_role("alert")).to_contain_text("already denied")
+    expect(slow.page.locator("#outcome")).to_contain_text("Denied by admin0")
+    assert status(stage, approval) == "denied"
+
+
+def test_a_conversation_goes_on_by_itself(admin: Visitor, stage: Stage) -> None:
+    session_id = stage.session()
+    stage.message(session_id, "Look around.")
+    admin.open(f"/inbox/sessions/{session_id}")
+    stage.reply(session_id, say("I look."), call(command="ls"))
+    expect(admin.page.locator("#conversation")).to_contain_text("bash: waits for a decision")
+    expect(admin.page.locator("#waiting")).to_contain_text("Run shell command: ls")
+    [approval] = stage.approvals(session_id)
+    stage.decide(approval, result="deny", deny_message="Not now.")
+    expect(admin.page.locator("#conversation")).to_contain_text("deny: Not now.")
+    expect(admin.page.locator("#waiting")).to_be_empty()
+
+
+def test_a_page_outlives_a_restart_of_the_server(visit: Callable[..., Visitor], api: str, stage: Stage, tmp_path: Path) -> None:
+    anna = people.member(stage, "admin", email="anna@example.com")
+    with served(tmp_path / "first", ASSENT_STREAM_POLL_SECONDS="0.2") as url:
+        visitor = visit("admin", somebody=anna)
+        anna.enter(visitor.page.context, url)
+        visitor.page.goto(f"{url}/inbox")
+        expect(visitor.page.get_by_text("Nothing waits.")).to_be_visible()
+    expect(visitor.page.get_by_text("The connection is lost.")).to_be_visible()
+    asked(stage)
+    with served(tmp_path / "second", port=int(url.rpartition(":")[2]), ASSENT_STREAM_POLL_SECONDS="0.2"):
+        expect(visitor.rows).to_have_count(1)
+        expect(visitor.page.get_by_text("The connection is lost.")).to_have_count(0)

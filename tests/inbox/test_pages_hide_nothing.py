@@ -1,0 +1,121 @@
+"""A page shows all that would run, as text and never as markup; and no character hides or turns another."""
+
+from collections.abc import Callable
+
+import httpx
+import people
+import pytest
+from inbox.visitor import Visitor
+from inbox.waiting import asked, asks_back
+from playwright.sync_api import expect
+from rows.stage import Stage, call
+
+from models.audit.acts import Audit
+from models.database.transactions import transaction
+
+NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script> \u202egpj.exe\u00a0\u3164"
+SHOWN = NASTY.replace("\u202e", "\\u202e").replace("\u00a0", "\\xa0").replace("\u3164", "\\u3164")
+
+
+def test_what_a_model_writes_is_text_on_every_page(admin: Visitor, stage: Stage) -> None:
+    [approval] = asked(stage, call(command=NASTY), text=NASTY)
+    paths = ["", f"/approvals/{approval.id}", f"/approvals/{approval.id}/edit?as=json", f"/sessions/{approval.session_id}"]
+    for path in paths:
+        admin.open(f"/inbox{path}")
+        assert admin.page.locator("img, main script").count() == 0
+        assert "\u202e" not in admin.page.content()
+    admin.open(f"/inbox/approvals/{approval.id}")
+    expect(admin.page.locator(".evidence pre.code")).to_have_text(SHOWN)
+    admin.open(f"/inbox/approvals/{approval.id}/edit?as=json")
+    assert "\\u202e" in admin.page.get_by_label("The whole input").input_value()
+
+
+def test_what_a_tool_asks_is_text_and_only_web_pages_are_links(admin: Visitor, stage: Stage) -> None:
+    asks = {
+        "form": {"message": "For \u202ewhom?", "schema": {"type": "object", "properties": {"a\u202eb": {"type": "string"}}}},
+        "page": {"message": "There.", "url": "javascript:alert(1)"},
+    }
+    approval = asks_back(stage, asks)
+    admin.open(f"/inbox/approvals/{approval.id}")
+    expect(admin.page.get_by_text("For \\u202ewhom?")).to_be_visible()
+    expect(admin.page.get_by_label("a\\u202eb")).to_be_visible()
+    expect(admin.page.get_by_text("javascript:alert(1)")).to_be_visible()
+    assert admin.page.locator("main a[href^=javascript]").count() == 0
+
+
+def test_secrets_are_masked_until_a_person_who_may_asks_for_them(admin: Visitor, stage: Stage) -> None:
+    [approval] = asked(stage, call("write", file_path="a", content="password = hunter22hunter22"), write="always_ask")
+    admin.open(f"/inbox/approvals/{approval.id}")
+    expect(admin.page.locator("#evidence")).to_contain_text("«masked»")
+    assert "hunter22" not in admin.page.content()
+    admin.button("Show the secrets (audited)").click()
+    expect(admin.page.locator("#evidence")).to_contain_text("hunter22hunter22")
+    with transaction(stage.workspace_id) as db:
+        [act] = db.find(Audit, "WHERE action = 'approval.revealed'")
+    assert act.principal == str(admin.somebody.principal)
+
+
+@pytest.fixture
+def asks(api: str, stage: Stage) -> Callable[..., httpx.Response]:
+    """`asks(role, path)`: the page as a person of this role gets it."""
+
+    def get(role: str, path: str) -> httpx.Response:
+        with people.member(stage, role).client(api) as client:  # type: ignore[arg-type]
+            return client.get(path)
+
+    return get
+
+
+PAGES = ["/inbox", "/inbox/sessions", "/inbox/grants", "/inbox/people", "/inbox/keys", "/inbox/audit", "/inbox/nowhere"]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_each_page_has_the_strict_policy_and_loads_nothing_from_elsewhere(asks: Callable[..., httpx.Response], path: str) -> None:
+    page = asks("admin", path)
+    assert page.status_code == (404 if path.endswith("nowhere") else 200)
+    policy = page.headers["content-security-policy"]
+    for part in (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+    ):
+        assert part in policy
+    assert "unsafe" not in policy
+    assert page.headers["cache-control"] == "no-store"
+    assert "http://" not in page.text.replace("http://www.w3.org", "")
+    assert "https://" not in page.text
+    assert " style=" not in page.text
+    assert " onclick=" not in page.text
+
+
+def test_whoever_is_not_signed_in_is_sent_to_the_sign_in_page_and_back(api: str) -> None:
+    for path in PAGES[:-1]:
+        answer = httpx.get(f"{api}{path}?show=all", trust_env=False)
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/sign-in?next={path.replace('/', '%2F')}%3Fshow%3Dall")
+    assert httpx.post(f"{api}/inbox/approvals/appr_1/decision", trust_env=False).status_code == 401
+
+
+@pytest.mark.parametrize("role", ["developer", "approver", "viewer"])
+def test_pages_of_admins_are_for_admins(asks: Callable[..., httpx.Response], role: str) -> None:
+    for path in ("/inbox/people", "/inbox/keys", "/inbox/audit", "/inbox/audit/export"):
+        assert asks(role, path).status_code == 403
+
+
+def test_a_form_of_another_site_decides_nothing(api: str, stage: Stage) -> None:
+    [approval] = asked(stage)
+    with people.member(stage, "admin").client(api) as client:
+        path, form = f"/inbox/approvals/{approval.id}/decision", {"do": "allow", "sha256": approval.input_sha256}
+        assert client.post(path, data=form, headers={"sec-fetch-site": "cross-site"}).status_code == 403
+        assert client.post(path, data=form, headers={"x-csrf-token": "forged"}).status_code == 403
+        assert client.post(path, data=form | {"sha256": "0" * 64}).status_code == 409
+    assert stage.approvals(approval.session_id)[0].status == "pending"
+
+
+def test_a_viewer_sees_why_the_buttons_are_off(visit: Callable[..., Visitor], stage: Stage) -> None:
+    [approval] = asked(stage)
+    viewer = visit("viewer")
+    viewer.open(f"/inbox/approvals/{approval.id}")
+    expect(viewer.button("Allow once")).to_be_disabled()
+    expect(viewer.page.locator("#why-not")).to_contain_text("Your role, viewer, does not decide.")

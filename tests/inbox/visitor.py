@@ -1,0 +1,36 @@
+"""A person in a browser, at the inbox."""
+
+from doors.browser import PATIENCE, watched
+from people import Somebody
+from playwright.sync_api import Locator, Page
+
+
+class Visitor:
+    """A person at a page."""
+
+    def __init__(self, page: Page, url: str, somebody: Somebody) -> None:
+        self.page, self.url, self.somebody = page, url, somebody
+        page.set_default_timeout(PATIENCE)
+        self.faults = watched(page)
+
+    def open(self, path: str = "/inbox") -> None:
+        """Go to a page."""
+        self.page.goto(self.url + path)
+
+    @property
+    def path(self) -> str:
+        """Where the browser is, without the server."""
+        return self.page.url.removeprefix(self.url)
+
+    @property
+    def rows(self) -> Locator:
+        """The lines of the list."""
+        return self.page.locator("ul.rows > li")
+
+    def button(self, name: str) -> Locator:
+        """A button by the beginning of its name, as a key may be named behind it."""
+        return self.page.get_by_role("button", name=name)
+
+    def unfold(self, title: str) -> None:
+        """Open a part that is closed at first."""
+        self.page.get_by_text(title, exact=True).click()

@@ -1,0 +1,204 @@
+"""What a page shows of a value is all of the value: diffs, trees, highlighted code, forms and times."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from werkzeug.datastructures import MultiDict
+
+from api.inbox.rendering import diff, fields, highlight
+from api.inbox.rendering.evidence import evidence
+from api.inbox.rendering.tree import tree
+from models.pure.line_diff import MOST_LINES, hunks
+from models.pure.prompting import visible
+from models.pure.relative_time import ago, left
+
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string"},
+        "count": {"type": "integer"},
+        "urgent": {"type": "boolean"},
+        "size": {"enum": ["small", 1, True]},
+        "tags": {"type": "array", "items": {"enum": ["a", "b"]}},
+        "options": {"type": "object"},
+    },
+    "required": ["name"],
+}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "just now"),
+        (9, "9 seconds ago"),
+        (60, "1 minute ago"),
+        (31 * 60, "31 minutes ago"),
+        (7200, "2 hours ago"),
+        (90_000, "1 day ago"),
+    ],
+)
+def test_a_moment_is_so_long_ago(seconds: int, words: str) -> None:
+    assert ago(NOW - timedelta(seconds=seconds), NOW) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(-1, "overdue"), (59, "59 seconds left"), (86_399, "23 hours left"), (172_800, "2 days left")]
+)
+def test_a_deadline_has_so_much_time_left(seconds: int, words: str) -> None:
+    assert left(NOW + timedelta(seconds=seconds), NOW) == words
+
+
+def applied(before: str, after: str) -> str:
+    """What the hunks make of `before`."""
+    old = before.split("\n")
+    new: list[str] = []
+    at = 0
+    for hunk in hunks(before, after)[0]:
+        new += old[at : hunk["old"] - 1]
+        at = hunk["old"] - 1
+        for line in hunk["lines"]:
+            text = line[1:].removesuffix("\\ No newline at end of file")
+            new += [text] if line[0] in " +" else []
+            at += line[0] in " -"
+    return "\n".join(new + old[at:])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a\nb\nc\n", "a\nB\nc\n"),
+        ("", "a\n"),
+        ("a\n", ""),
+        ("\n".join(map(str, range(100))), "\n".join(map(str, [*range(40), "x", *range(42, 90), "y", *range(90, 100)]))),
+        ("same\n", "same\n"),
+        ("a\r\nb\r\n", "a\r\nB\r\n"),
+    ],
+)
+def test_a_diff_leads_from_one_text_to_the_other(before: str, after: str) -> None:
+    assert applied(before, after).rstrip("\n") == after.rstrip("\n")
+
+
+def test_a_diff_is_numbered_as_the_file_is_and_says_what_it_passes_over() -> None:
+    found, left_out = hunks(
+        "\n".join(map(str, range(1, 101))), "\n".join([*map(str, range(1, 50)), "new", *map(str, range(50, 101))])
+    )
+    rows = list(diff.rows(found))
+    assert left_out == 0
+    assert rows[0].text == "46 unchanged lines"
+    assert [(row.old, row.new, row.kind, row.text) for row in rows[1:6]] == [
+        (47, 47, "same", "47"),
+        (48, 48, "same", "48"),
+        (49, 49, "same", "49"),
+        (None, 50, "add", "new"),
+        (50, 51, "same", "50"),
+    ]
+
+
+def test_a_diff_beyond_the_limits_counts_what_it_leaves_out() -> None:
+    found, left_out = hunks("", "x\n" * (MOST_LINES + 7))
+    assert (sum(len(hunk["lines"]) for hunk in found), left_out) == (MOST_LINES, 7)
+
+
+@pytest.mark.parametrize("text", ["ls -l | grep 'a b' # x", "echo \u202eabc\r\n\tdone", "if then ((", "x" * 30_000, ""])
+def test_highlighting_changes_no_character(text: str) -> None:
+    assert "".join(piece for _, piece in highlight.command(text)) == visible(text)
+    assert "".join(piece for _, piece in highlight.code(text, "a.py")) == visible(text)
+
+
+def test_a_tree_has_every_value_and_tells_texts_from_what_they_look_like() -> None:
+    root = tree({"a\u202eb": [1, "1", True, None, {}], "text": "two\nlines"})
+    items = root.children[0]
+    assert items.name == "a\\u202eb"
+    assert [(node.kind, node.text, node.is_mistakable) for node in items.children] == [
+        ("number", "1", False),
+        ("text", "1", True),
+        ("boolean", "true", False),
+        ("null", "null", False),
+        ("object", "", False),
+    ]
+    assert root.children[1].is_block
+
+
+def filled(values: dict[str, Any], *submitted: tuple[str, str]) -> fields.Filled:
+    """The form that starts from these values, submitted with these controls."""
+    return fields.read(MultiDict([(f"f.{name}", text) for name, text in submitted]), fields.fields(SCHEMA, values, "f"))
+
+
+def test_a_form_gives_each_value_with_its_type() -> None:
+    found = filled(
+        {},
+        ("name", "Anna"),
+        ("count", "3"),
+        ("urgent", "1"),
+        ("size", "2"),
+        ("tags", "0"),
+        ("tags", "1"),
+        ("options", '{"x": 1.5}'),
+    )
+    assert not found.faults
+    expected = {"name": "Anna", "count": 3, "urgent": False, "size": True, "tags": ["a", "b"], "options": {"x": 1.5}}
+    assert found.values == expected
+    assert [type(value) for value in found.values.values()] == [type(value) for value in expected.values()]
+
+
+def test_a_form_that_nobody_touched_gives_the_values_that_it_started_from() -> None:
+    values = {
+        "name": "a\r\nb\r\nc",
+        "count": 5,
+        "urgent": True,
+        "tags": [],
+        "options": {"deep": [1]},
+        "unknown": "\u202e",
+        "empty": "",
+    }
+    into = fields.fields(SCHEMA, values, "f")
+    # As a browser submits it: every line end as CR LF.
+    form = [
+        (one.control, one.text.replace("\r\n", "\n").replace("\n", "\r\n")) for one in into if one.kind not in {"choice", "choices"}
+    ]
+    assert fields.read(MultiDict([*form, ("f.urgent", "0")]), into).values == values
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fault"),
+    [
+        ("name", "", "is needed"),
+        ("count", "soon", "This is no JSON"),
+        ("count", "1.5", "a whole number"),
+        ("count", "true", "a whole number"),
+        ("size", "9", "one of the choices"),
+        ("size", "small", "one of the choices"),
+        ("options", '{"n": NaN}', "no NaN"),
+        ("options", '{"n": 1e999}', "too large"),
+        ("options", "[" * 100_000, "JSON"),
+    ],
+)
+def test_a_field_says_what_is_wrong_with_it(name: str, text: str, fault: str) -> None:
+    found = filled({}, ("name", "Anna"), (name, text)) if name != "name" else filled({}, (name, text))
+    assert fault in found.faults.get(f"f.{name}", "")
+    assert bool(found.faults) == bool(fault)
+
+
+def test_evidence_of_an_edit_is_the_change_with_or_without_the_file() -> None:
+    arguments = {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2", "replace_all": True}
+    without = evidence("edit", arguments, None)
+    assert [(row.kind, row.text) for row in without.rows if row.kind != "same"] == [
+        ("del", "x = 1\\ No newline at end of file"),
+        ("add", "x = 2\\ No newline at end of file"),
+    ]
+    assert "No tools worker has looked" in without.note
+    assert without.rest
+    assert without.rest.children[0].name == "replace_all"
+    found, left_out = hunks("a\nx = 1\n", "a\nx = 2\n")
+    seen = evidence("edit", arguments, {"hunks": found, "left_out": left_out})
+    assert [(row.old, row.new, row.text) for row in seen.rows] == [(1, 1, "a"), (2, None, "x = 1"), (None, 2, "x = 2")]
+    assert "does not occur" in evidence("edit", arguments, {"problem": "a.py: old_string does not occur in it"}).note
+
+
+def test_arguments_of_another_shape_are_a_tree() -> None:
+    for arguments in ({"command": 5}, {"command": None, "restart": True}, {}):
+        found = evidence("bash", arguments, None)
+        assert found.rest == tree(arguments)
+        assert not found.pieces

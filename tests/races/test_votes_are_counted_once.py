@@ -1,0 +1,127 @@
+"""However votes, edits, removals and halts meet, a call begins only with as many valid votes as it needs (R22)."""
+
+from functools import partial
+
+import pytest
+from crashes.invariants import check_invariants
+from people import Somebody, group, member
+from races_together import of_kind, together
+from rows.stage import Stage, call
+from rows.test_several_people_must_agree import ask, leave, vote, votes
+
+from models.database.transactions import transaction
+from models.errors import Conflict
+from models.session.approval import Approval
+from models.session.attempt import Attempt
+from models.session.tool_call import ToolCall
+from models.workspace.halt import Halt
+
+ROUNDS = 12
+
+
+@pytest.fixture
+def finance(stage: Stage) -> str:
+    return group(stage, "finance")
+
+
+@pytest.fixture
+def people(stage: Stage, finance: str) -> list[Somebody]:
+    return [member(stage, groups=[finance]) for _ in range(3)]
+
+
+def asked(stage: Stage, finance: str, required: int = 2) -> Approval:
+    return ask(stage, stage.session(approval={"approvers": [f"group:{finance}"], "required_approvals": required}))
+
+
+def test_two_votes_at_once_are_one_decision(stage: Stage, finance: str, people: list[Somebody]) -> None:
+    for _ in range(ROUNDS):
+        approval = asked(stage, finance)
+        outcomes = together(*(partial(vote, stage, one, approval) for one in people[:2]))
+        assert not of_kind(outcomes, Exception)
+        seen = check_invariants(stage.workspace_id, approval.session_id)
+        assert len(seen.of("user.tool_confirmation")) == 1
+        assert len(votes(stage, approval)) == 2
+        assert seen.calls[0].status == "queued"
+
+
+def test_more_votes_than_needed_are_a_conflict_or_the_same(stage: Stage, finance: str, people: list[Somebody]) -> None:
+    approval = asked(stage, finance)
+    outcomes = together(*(partial(vote, stage, one, approval) for one in people))
+    assert len(votes(stage, approval)) == 2
+    assert len([one for one in outcomes if isinstance(one, str)]) >= 2
+    seen = check_invariants(stage.workspace_id, approval.session_id)
+    assert len(seen.of("user.tool_confirmation")) == 1
+
+
+def test_the_same_person_from_many_browsers_is_one_vote(stage: Stage, finance: str, people: list[Somebody]) -> None:
+    approval = asked(stage, finance)
+    outcomes = together(*[partial(vote, stage, people[0], approval)] * 10)
+    assert len({*outcomes}) == 1, "each gets the id of the one vote's event"
+    assert len(votes(stage, approval)) == 1
+    assert stage.get(Approval, approval.id).status == "pending"
+
+
+def test_an_allow_and_a_denial_at_once_are_a_denial_or_a_conflict(stage: Stage, finance: str, people: list[Somebody]) -> None:
+    for _ in range(ROUNDS):
+        approval = asked(stage, finance)
+        vote(stage, people[0], approval)
+        _, denied = together(partial(vote, stage, people[1], approval), partial(vote, stage, people[2], approval, "deny"))
+        decided = stage.get(Approval, approval.id).status
+        assert decided == ("allowed" if isinstance(denied, Conflict) else "denied")
+
+
+def test_a_person_who_is_removed_meanwhile_never_lets_a_call_begin(stage: Stage, finance: str, people: list[Somebody]) -> None:
+    """The second vote and the removal of the first voter meet: the vote may find both, and then the claim does not."""
+    anna, ben, _ = people
+    for _ in range(ROUNDS):
+        leaving = member(stage, groups=[finance])
+        approval = asked(stage, finance)
+        vote(stage, leaving, approval)
+        together(partial(vote, stage, ben, approval), partial(leave, stage, leaving, finance))
+        found = stage.get(ToolCall, approval.tool_call_id)
+        assert stage.claim_call(found) is None
+        assert stage.get(ToolCall, found.id).status == "asked"
+        again = stage.approvals(approval.session_id)[-1]
+        vote(stage, anna, again)
+        if again.id != approval.id:
+            vote(stage, ben, again)
+        assert stage.claim_call(found), "two who are there let it begin"
+
+
+def test_a_vote_meets_an_edit(stage: Stage, finance: str, people: list[Somebody]) -> None:
+    """A vote for the old input never counts for the new one."""
+    anna, ben, cleo = people
+    for _ in range(ROUNDS):
+        approval = asked(stage, finance)
+        edit = {"updated_input": {"command": "pwd"}}
+        _, plain = together(partial(vote, stage, anna, approval, **edit), partial(vote, stage, ben, approval))
+        now = stage.get(Approval, approval.id)
+        assert now.status == "pending"
+        assert votes(stage, approval) == [(anna.person_id, "allow")]
+        assert isinstance(plain, str | Conflict)
+        vote(stage, cleo, approval, expected_input_sha256=now.decided_sha256)
+        held = stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
+        assert held
+        assert held.input_sha256 == now.decided_sha256
+
+
+def test_a_claim_that_meets_a_halt_began_before_it_or_not_at_all(stage: Stage) -> None:
+    began = 0
+    for _ in range(ROUNDS):
+        session = stage.session(bash="always_allow")
+        stage.message(session)
+        [found] = stage.reply(session, call())
+        held, halt = together(partial(stage.claim_call, found), partial(start, stage))
+        if held is not None:
+            began += 1
+            with transaction(stage.workspace_id) as db:
+                [attempt] = db.find(Attempt, "WHERE tool_call_id = %(id)s", id=found.id)
+            assert attempt.started_at < halt.started_at
+        with transaction(stage.workspace_id) as db:
+            Halt.end(db, stage.principal)
+    assert began <= ROUNDS
+
+
+def start(stage: Stage) -> Halt:
+    with transaction(stage.workspace_id) as db:
+        return Halt.start(db, stage.principal, None)

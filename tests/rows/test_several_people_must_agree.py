@@ -1,0 +1,295 @@
+"""R22: a quorum: one vote per person, bound to the input, and one denial decides."""
+
+from typing import Any
+
+import pytest
+from people import Somebody, group, member
+from rows.stage import Stage, call
+
+from models import flow
+from models.audit.acts import Audit
+from models.database.transactions import transaction
+from models.errors import Conflict, Forbidden
+from models.people.group import Membership
+from models.session.approval import Approval
+from models.session.decision import Decision
+from models.session.tool_call import ToolCall
+from models.session.vote import Vote
+from models.workspace.workspace import Workspace
+
+
+def vote(stage: Stage, who: Somebody, approval: Approval, result: str | None = "allow", **more: Any) -> str:
+    """One person's vote. Returns the id of its event."""
+
+    def verb(db: Any, session: Any) -> str:
+        row = db.get_one(Approval, approval.id, lock=True)
+        return flow.decide(db, session, who.principal, row, Decision(result=result, **more))  # type: ignore[arg-type]
+
+    return stage.locked(approval.session_id, verb)
+
+
+def ask(stage: Stage, session_id: str, **arguments: Any) -> Approval:
+    """A call that waits."""
+    stage.message(session_id)
+    stage.reply(session_id, call(**(arguments or {"command": "ls"})))
+    return stage.approvals(session_id)[-1]
+
+
+def votes(stage: Stage, approval: Approval) -> list[tuple[str, str]]:
+    """The votes that stand: who, and what."""
+    with transaction(stage.workspace_id) as db:
+        return [(one.person_id, one.result) for one in Vote.of(db, [approval.id])[approval.id]]
+
+
+def leave(stage: Stage, who: Somebody, group_id: str) -> None:
+    """Somebody leaves a group."""
+    with transaction(stage.workspace_id) as db:
+        db.write("DELETE FROM membership WHERE group_id = %(g)s AND person_id = %(p)s", g=group_id, p=who.person_id)
+
+
+@pytest.fixture
+def finance(stage: Stage) -> str:
+    return group(stage, "finance")
+
+
+@pytest.fixture
+def anna(stage: Stage, finance: str) -> Somebody:
+    return member(stage, groups=[finance])
+
+
+@pytest.fixture
+def ben(stage: Stage, finance: str) -> Somebody:
+    return member(stage, groups=[finance])
+
+
+@pytest.fixture
+def two_of_finance(finance: str) -> dict[str, Any]:
+    return {"approvers": [f"group:{finance}"], "required_approvals": 2}
+
+
+def test_a_call_runs_once_so_many_people_have_allowed_it(
+    stage: Stage, anna: Somebody, ben: Somebody, two_of_finance: dict[str, Any]
+) -> None:
+    session = stage.session(approval=two_of_finance)
+    approval = ask(stage, session)
+    vote(stage, anna, approval)
+    waiting = stage.get(Approval, approval.id)
+    assert (waiting.status, stage.get(ToolCall, approval.tool_call_id).status) == ("pending", "asked")
+    assert votes(stage, approval) == [(anna.person_id, "allow")]
+    assert stage.events(session, "user.tool_confirmation") == []
+    vote(stage, ben, approval)
+    decided = stage.get(Approval, approval.id)
+    assert (decided.status, decided.decided_by) == ("allowed", f"user:{ben.person_id}")
+    assert stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
+    closed = stage.events(session, "approval.decided")[-1].body
+    assert [one["by"] for one in closed["votes"]] == [f"user:{anna.person_id}", f"user:{ben.person_id}"]
+    assert closed["required_approvals"] == 2
+    with transaction(stage.workspace_id) as db:
+        acts = db.find(Audit, "WHERE chain = %(chain)s AND action = 'approval.voted' ORDER BY seq", chain=session)
+    assert [act.principal for act in acts] == [f"user:{anna.person_id}", f"user:{ben.person_id}"]
+    stage.check(session)
+
+
+def test_one_denial_decides(stage: Stage, anna: Somebody, ben: Somebody, two_of_finance: dict[str, Any]) -> None:
+    approval = ask(stage, stage.session(approval=two_of_finance))
+    vote(stage, anna, approval)
+    vote(stage, ben, approval, "deny", deny_message="Not today.")
+    assert stage.get(Approval, approval.id).status == "denied"
+    assert stage.get(ToolCall, approval.tool_call_id).status == "denied"
+
+
+def test_the_same_person_counts_once(stage: Stage, anna: Somebody, ben: Somebody, two_of_finance: dict[str, Any]) -> None:
+    approval = ask(stage, stage.session(approval=two_of_finance))
+    first = vote(stage, anna, approval)
+    assert vote(stage, anna, approval) == first, "the same vote again is a no-op"
+    with pytest.raises(Conflict, match="You have voted"):
+        vote(stage, anna, approval, scope="session")
+    assert stage.get(Approval, approval.id).status == "pending"
+    assert len(votes(stage, approval)) == 1
+    vote(stage, anna, approval, "deny")
+    assert stage.get(Approval, approval.id).status == "denied", "who allowed may still deny"
+
+
+def test_neither_keys_nor_strangers_nor_chat_words_decide(
+    stage: Stage, anna: Somebody, finance: str, two_of_finance: dict[str, Any]
+) -> None:
+    stranger = member(stage, "admin")
+    session = stage.session(approval=two_of_finance, chat_approvals=True)
+    approval = ask(stage, session)
+    with pytest.raises(Forbidden, match=rf"2 people must approve, each of group:{finance} \(finance\)"):
+        stage.decide(approval, result="allow")
+    with pytest.raises(Forbidden, match="not one of those"):
+        vote(stage, stranger, approval)
+    seen = stage.events(session)[-1].id
+    stage.send(session, {"type": "user.message", "content": [{"type": "text", "text": "yes"}], "seen": seen})
+    assert "Words in a chat do not decide bash" in stage.events(session, "agent.message")[-1].body["content"][0]["text"]
+    assert stage.get(Approval, approval.id).status == "pending"
+    assert votes(stage, approval) == []
+
+
+def test_a_partial_quorum_at_the_deadline_is_an_expiry(
+    stage: Stage, anna: Somebody, ben: Somebody, two_of_finance: dict[str, Any], clock: Any
+) -> None:
+    session = stage.session(approval=two_of_finance | {"timeout_seconds": 60})
+    approval = ask(stage, session)
+    vote(stage, anna, approval)
+    clock.advance(61)
+    stage.expire(session)
+    assert stage.get(Approval, approval.id).status == "expired"
+    assert "Nobody approved or denied" in stage.result(stage.get(ToolCall, approval.tool_call_id))
+
+
+def test_an_edit_voids_the_votes_before_it(
+    stage: Stage, anna: Somebody, ben: Somebody, finance: str, two_of_finance: dict[str, Any]
+) -> None:
+    cleo = member(stage, groups=[finance])
+    session = stage.session(approval=two_of_finance)
+    approval = ask(stage, session)
+    vote(stage, anna, approval)
+    vote(stage, ben, approval, updated_input={"command": "ls -l"})
+    edited = stage.get(Approval, approval.id)
+    assert (edited.status, edited.decided_shown) == ("pending", {"command": "ls -l"})
+    assert votes(stage, approval) == [(ben.person_id, "allow")]
+    with pytest.raises(Conflict, match="edited the input"):
+        vote(stage, cleo, approval)
+    with pytest.raises(Conflict, match="is not the hash"):
+        vote(stage, cleo, approval, expected_input_sha256=approval.input_sha256)
+    vote(stage, cleo, approval, expected_input_sha256=edited.decided_sha256)
+    assert stage.get(Approval, approval.id).status == "allowed"
+    held = stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
+    assert held
+    assert held.input_sha256 == edited.decided_sha256
+
+
+def test_votes_for_different_answers_do_not_count_together(
+    stage: Stage, anna: Somebody, ben: Somebody, two_of_finance: dict[str, Any]
+) -> None:
+    approval = ask(stage, stage.session(approval=two_of_finance))
+    vote(stage, anna, approval)
+    vote(stage, ben, approval, respond=({"type": "text", "text": "It ran."},))
+    assert stage.get(Approval, approval.id).status == "pending"
+
+
+def test_who_has_left_the_group_meanwhile_does_not_count(
+    stage: Stage, anna: Somebody, ben: Somebody, finance: str, two_of_finance: dict[str, Any]
+) -> None:
+    cleo = member(stage, groups=[finance])
+    approval = ask(stage, stage.session(approval=two_of_finance))
+    vote(stage, anna, approval)
+    leave(stage, anna, finance)
+    vote(stage, ben, approval)
+    assert stage.get(Approval, approval.id).status == "pending"
+    vote(stage, cleo, approval)
+    found = stage.get(ToolCall, approval.tool_call_id)
+    assert found.status == "queued"
+    leave(stage, cleo, finance)
+    assert stage.claim_call(found) is None, "the call is judged again when it begins"
+    assert stage.get(ToolCall, found.id).status == "asked"
+
+
+def test_a_grant_needs_the_quorum_that_the_call_needs(
+    stage: Stage, anna: Somebody, ben: Somebody, two_of_finance: dict[str, Any]
+) -> None:
+    session = stage.session(approval=two_of_finance)
+    approval = ask(stage, session)
+    vote(stage, anna, approval, scope="session")
+    assert stage.events(session, "grant.given") == []
+    vote(stage, ben, approval)
+    assert stage.events(session, "grant.given") == [], "one of the two wanted it"
+    stage.run_call(stage.get(ToolCall, approval.tool_call_id))
+    [found] = stage.reply(session, call())
+    again = stage.approvals(session)[-1]
+    assert again.tool_call_id == found.id
+    vote(stage, anna, again, scope="session")
+    vote(stage, ben, again, scope="session")
+    assert len(stage.events(session, "grant.given")) == 1
+    stage.run_call(stage.get(ToolCall, found.id))
+    [granted] = stage.reply(session, call())
+    assert granted.status == "queued"
+
+
+def test_a_grant_does_not_bypass_a_quorum_that_came_later(stage: Stage, anna: Somebody, ben: Somebody) -> None:
+    """Rule 6: neither for a new call nor for one that the grant has allowed and nobody has begun."""
+    session = stage.session()
+    stage.decide(ask(stage, session), result="allow", scope="session")
+    stage.run_call(stage.get(ToolCall, stage.approvals(session)[0].tool_call_id))
+    [granted] = stage.reply(session, call())
+    assert granted.status == "queued"
+    with transaction(stage.workspace_id) as db:
+        db.get_one(Workspace, stage.workspace_id).approval = {"required_approvals": 2}
+    assert stage.claim_call(granted) is None
+    approval = stage.approvals(session)[-1]
+    assert (approval.tool_call_id, approval.status) == (granted.id, "pending")
+    vote(stage, anna, approval)
+    vote(stage, ben, approval)
+    stage.run_call(stage.get(ToolCall, granted.id))
+    [later] = stage.reply(session, call())
+    assert later.status == "asked"
+
+
+def test_a_decision_made_before_a_quorum_came_does_not_let_the_call_begin(stage: Stage, anna: Somebody) -> None:
+    session = stage.session()
+    approval = ask(stage, session)
+    stage.decide(approval, result="allow")
+    with transaction(stage.workspace_id) as db:
+        db.get_one(Workspace, stage.workspace_id).approval = {"required_approvals": 2}
+    found = stage.get(ToolCall, approval.tool_call_id)
+    assert stage.claim_call(found) is None
+    assert stage.approvals(session)[-1].quorum == {"approvers": [], "required": 2, "four_eyes": False}
+
+
+def test_levels_add_up(stage: Stage, anna: Somebody, finance: str) -> None:
+    """The larger quorum, four eyes if any level says so, and approvers in every set."""
+    legal = group(stage, "legal")
+    both = member(stage, groups=[finance, legal])
+    with transaction(stage.workspace_id) as db:
+        db.get_one(Workspace, stage.workspace_id).approval = {"approvers": [f"group:{legal}"], "required_approvals": 1}
+    session = stage.session(approval={"approvers": [f"group:{finance}"]})
+    approval = ask(stage, session)
+    assert approval.demands["approvers"] == [[f"group:{legal}"], [f"group:{finance}"]]
+    with pytest.raises(Forbidden):
+        vote(stage, anna, approval)
+    vote(stage, both, approval)
+    assert stage.get(Approval, approval.id).status == "allowed"
+
+
+def test_a_quorum_that_came_meanwhile_holds_for_what_waits(stage: Stage, anna: Somebody) -> None:
+    approval = ask(stage, stage.session())
+    with transaction(stage.workspace_id) as db:
+        db.get_one(Workspace, stage.workspace_id).approval = {"required_approvals": 2}
+    with pytest.raises(Forbidden):
+        stage.decide(approval, result="allow")
+    vote(stage, anna, approval)
+    assert stage.get(Approval, approval.id).status == "pending"
+
+
+def test_a_call_whose_outcome_is_unknown_needs_the_same_people(
+    stage: Stage, anna: Somebody, ben: Somebody, two_of_finance: dict[str, Any]
+) -> None:
+    """To run it again is to allow it."""
+    session = stage.session(approval=two_of_finance)
+    approval = ask(stage, session)
+    vote(stage, anna, approval)
+    vote(stage, ben, approval)
+    held = stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
+    assert held
+    stage.locked(session, lambda db, locked: flow.lose_call(db, locked, ToolCall.held(db, held.id, held.fence)))
+    unknown = stage.approvals(session)[-1]
+    with pytest.raises(Forbidden):
+        stage.decide(unknown, outcome="rerun")
+    vote(stage, anna, unknown, result=None, outcome="rerun")
+    assert stage.get(ToolCall, held.id).status == "unknown"
+    vote(stage, ben, unknown, result=None, outcome="rerun")
+    assert stage.get(ToolCall, held.id).status == "queued"
+
+
+def test_a_new_member_of_the_group_may_decide(stage: Stage, ben: Somebody, finance: str) -> None:
+    late = member(stage)
+    approval = ask(stage, stage.session(approval={"approvers": [f"group:{finance}"]}))
+    with pytest.raises(Forbidden):
+        vote(stage, late, approval)
+    with transaction(stage.workspace_id) as db:
+        now = approval.created_at
+        db.insert(Membership(group_id=finance, person_id=late.person_id, workspace_id=stage.workspace_id, created_at=now))
+    vote(stage, late, approval)
+    assert stage.get(Approval, approval.id).status == "allowed"

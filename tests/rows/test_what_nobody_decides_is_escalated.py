@@ -1,0 +1,124 @@
+"""R14, R22: a passed deadline passes an approval on, level by level, each with a deadline of its own."""
+
+from typing import Any
+
+import pytest
+from people import Somebody, group, member
+from rows.stage import Stage, call
+from rows.test_several_people_must_agree import ask, vote, votes
+
+from models.audit.acts import Audit
+from models.database.transactions import transaction
+from models.errors import Conflict, Forbidden
+from models.flow import due
+from models.session.approval import Approval, DeadlinePassed
+from models.session.tool_call import ToolCall
+
+
+@pytest.fixture
+def clerk(stage: Stage) -> Somebody:
+    return member(stage)
+
+
+@pytest.fixture
+def boss(stage: Stage) -> Somebody:
+    return member(stage)
+
+
+def escalating(clerk: Somebody, *levels: tuple[Somebody, float], then: str = "deny") -> dict[str, Any]:
+    """The settings of a tool that escalates after a minute."""
+    steps = [{"approvers": [f"user:{who.person_id}"], "timeout_seconds": seconds} for who, seconds in levels]
+    own = {"approvers": [f"user:{clerk.person_id}"], "timeout_seconds": 60, "on_timeout": "escalate"}
+    return {**own, "escalate_to": steps, "then": then}
+
+
+def test_each_level_has_a_deadline_an_event_and_an_act(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:
+    chair = member(stage)
+    session = stage.session(approval=escalating(clerk, (boss, 900), (chair, 600)))
+    approval = ask(stage, session)
+    with pytest.raises(Forbidden):
+        vote(stage, boss, approval)
+    clock.advance(61)
+    assert [one.session_id for one in due.overdue_approvals()] == [session]
+    stage.expire(session)
+    escalated = stage.get(Approval, approval.id)
+    assert (escalated.status, escalated.level) == ("pending", 1)
+    assert due.overdue_approvals() == []
+    with pytest.raises(Forbidden):
+        vote(stage, chair, approval)
+    clock.advance(901)
+    stage.expire(session)
+    assert [event.body["level"] for event in stage.events(session, "approval.escalated")] == [1, 2]
+    assert stage.events(session, "approval.escalated")[-1].body["approvers"] == [
+        [f"user:{one.person_id}" for one in (clerk, boss, chair)]
+    ]
+    with transaction(stage.workspace_id) as db:
+        acts = db.find(Audit, "WHERE chain = %(chain)s AND action = 'approval.escalated'", chain=session)
+    assert len(acts) == 2
+    clock.advance(601)
+    stage.expire(session)
+    assert stage.get(Approval, approval.id).status == "expired"
+    assert stage.get(ToolCall, approval.tool_call_id).status == "expired"
+    stage.check(session)
+
+
+def test_who_comes_in_decides_and_who_could_before_still_may(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:
+    session = stage.session(approval=escalating(clerk, (boss, 900)) | {"required_approvals": 2})
+    approval = ask(stage, session)
+    vote(stage, clerk, approval)
+    clock.advance(61)
+    stage.expire(session)
+    assert votes(stage, approval) == [(clerk.person_id, "allow")], "a vote keeps standing"
+    vote(stage, boss, approval)
+    assert stage.get(Approval, approval.id).status == "allowed"
+    assert stage.claim_call(stage.get(ToolCall, approval.tool_call_id)), "the level counts when the call begins"
+
+
+def test_after_the_last_level_the_run_can_end(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:
+    session = stage.session(approval=escalating(clerk, (boss, 900), then="end_run"))
+    ask(stage, session)
+    clock.advance(61)
+    stage.expire(session)
+    assert stage.read(session).status == "waiting"
+    clock.advance(901)
+    stage.expire(session)
+    assert stage.read(session).status == "idle"
+    stage.check(session)
+
+
+def test_a_vote_that_comes_too_late_escalates_and_can_be_repeated(
+    stage: Stage, clerk: Somebody, boss: Somebody, clock: Any
+) -> None:
+    from models import flow
+
+    session = stage.session(approval=escalating(clerk, (boss, 900)))
+    approval = ask(stage, session)
+    clock.advance(61)
+    with pytest.raises(DeadlinePassed) as late:
+        vote(stage, clerk, approval)
+    assert isinstance(flow.too_late(late.value), Conflict)
+    assert stage.get(Approval, approval.id).level == 1
+    vote(stage, clerk, approval)
+    assert stage.get(Approval, approval.id).status == "allowed"
+
+
+def test_an_escalation_does_not_lead_past_another_level_s_approvers(
+    stage: Stage, clerk: Somebody, boss: Somebody, clock: Any
+) -> None:
+    legal = group(stage, "legal")
+    session = stage.session(approval=escalating(clerk, (boss, 900)), agent_approval={"approvers": [f"group:{legal}"]})
+    approval = ask(stage, session)
+    clock.advance(61)
+    stage.expire(session)
+    with pytest.raises(Forbidden):
+        vote(stage, boss, approval)
+
+
+def test_the_other_calls_of_a_turn_wait_for_their_own(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:
+    session = stage.session(approval=escalating(clerk, (boss, 900)), bash="always_ask", read="always_allow")
+    stage.message(session)
+    _, allowed = stage.reply(session, call(), call("read", file_path="x"))
+    clock.advance(61)
+    stage.expire(session)
+    stage.run_call(allowed)
+    assert stage.read(session).status == "waiting"

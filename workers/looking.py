@@ -1,0 +1,36 @@
+"""tool.look: what a call would do to the session's files as they are, for the people who decide about the call."""
+
+import json
+
+from models.database.transactions import transaction
+from models.session.approval import Approval
+from models.session.evidence import SHOWN_WITH_FILES, Evidence
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+from models.settings import settings
+from workers.celery import app
+from workers.tools import workdir
+from workers.tools.builtin.preview import preview
+
+_SECRETS = "The input has secrets, so the change is shown without the file around it."
+
+
+@app.task(name="tool.look")
+def look(approval_id: str, session_id: str, workspace_id: str) -> None:
+    """Look at the files for one approval that waits. A late or doubled message, or one for another storage, does nothing."""
+    with transaction(workspace_id) as db:
+        session, approval = db.get(Session, session_id), db.get(Approval, approval_id)
+        if session is None or approval is None or approval.status != "pending":
+            return
+        call = db.get_one(ToolCall, approval.tool_call_id)
+    if call.kind != "builtin" or call.name not in SHOWN_WITH_FILES:
+        return
+    if session.storage_id not in {None, workdir.storage_id(settings().workdir_root)}:
+        return
+    if approval.masked.paths and call.name != "bash":
+        body = {"problem": _SECRETS}
+    else:
+        body = preview(call.name, workdir.session_root(session_id), json.loads(approval.input))
+    with transaction(workspace_id) as db:
+        if db.get(Approval, approval_id) is not None:
+            Evidence.keep(db, approval_id, session_id, body)

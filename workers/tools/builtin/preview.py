@@ -1,0 +1,64 @@
+"""What a built-in tool would do to the session's files as they are now, for people who decide about the call. Changes nothing."""
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from models.pure.line_diff import hunks
+from workers.tools import paths
+from workers.tools.builtin import edit
+from workers.tools.builtin.write import FILE_BYTES
+from workers.tools.clean import visible
+from workers.tools.errors import ToolError
+
+
+def preview(tool: str, root: Path, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return what `models.session.evidence` describes. `root` is the session's folder, `fields` the input of the call."""
+    files = root / "files"
+    try:
+        if tool == "bash":
+            return {"directory": _directory(root, files)}
+        with paths.located(files, fields["file_path"]) as place:
+            return _edit(place, fields) if tool == "edit" else _write(place, fields)
+    except ToolError as error:
+        return {"problem": str(error)}
+
+
+def _directory(root: Path, files: Path) -> str:
+    """Where the next command starts, relative to the session's files."""
+    try:
+        kept = Path(os.fsdecode((root / "state" / "directory").read_bytes()))
+        relative = kept.resolve().relative_to(files.resolve())
+    except (OSError, ValueError):
+        return "the session's directory"
+    return visible(str(relative)) if relative.parts else "the session's directory"
+
+
+def _edit(place: paths.Place, fields: dict[str, Any]) -> dict[str, Any]:
+    changed = edit.change(place, fields)
+    return _difference(changed.before, changed.after)
+
+
+def _write(place: paths.Place, fields: dict[str, Any]) -> dict[str, Any]:
+    after = fields["content"].encode("utf-8", "replace")
+    mode = place.kind()
+    if mode is None:
+        return {"hunks": [], "left_out": 0, "is_new": True}
+    if not stat.S_ISREG(mode):
+        raise ToolError(f"{place.shown}: is {'a directory' if stat.S_ISDIR(mode) else 'not a regular file'}")
+    with os.fdopen(paths.open_file(place), "rb") as file:
+        before = file.read(FILE_BYTES + 1)
+    if len(before) > FILE_BYTES:
+        raise ToolError(f"{place.shown}: the file is larger than {FILE_BYTES} bytes, so the change is not shown")
+    return _difference(before, after)
+
+
+def _difference(before: bytes, after: bytes) -> dict[str, Any]:
+    found, left_out = hunks(_text(before), _text(after))
+    return {"hunks": found, "left_out": left_out}
+
+
+def _text(data: bytes) -> str:
+    # NUL is what Postgres does not store.
+    return data.decode("utf-8", "replace").replace("\0", "\ufffd")
