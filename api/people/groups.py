@@ -48,7 +48,10 @@ def create(db: Db, principal: Principal, body: GroupCreate) -> Json:
 @groups.post("/<rbac_group_id>")
 @writes(GroupUpdate, "admin", once=True, answer=answers.Group)
 def update(db: Db, principal: Principal, body: GroupUpdate, rbac_group_id: str) -> Json:
-    """Rename a group. Its id, which approvals name, stays."""
+    """Rename a group.
+
+    Its id, which approvals name, stays.
+    """
     if body.name is None:
         return _wire(Group.find(db, rbac_group_id))
     return _wire(Group.rename(db, rbac_group_id, body.name, by=principal))
@@ -57,7 +60,10 @@ def update(db: Db, principal: Principal, body: GroupUpdate, rbac_group_id: str) 
 @groups.delete("/<rbac_group_id>")
 @writes(Nothing, "admin", once=True, answer=answers.GroupDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, rbac_group_id: str) -> Json:
-    """Delete a group. Approvals that name it have no approvers in it any more."""
+    """Delete a group.
+
+    Approvals that name it have no approvers in it any more.
+    """
     Group.remove(db, rbac_group_id, by=principal)
     return {"id": rbac_group_id, "type": "rbac_group_deleted"}
 

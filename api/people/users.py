@@ -48,7 +48,10 @@ def show(db: Db, _principal: Principal, _query: NoQuery, user_id: str) -> Json:
 @users.post("/<user_id>")
 @writes(UserUpdate, "admin", once=True, answer=answers.User)
 def update(db: Db, principal: Principal, body: UserUpdate, user_id: str) -> Json:
-    """Change a person's role. It counts from the person's next request on."""
+    """Change a person's role.
+
+    It counts from the person's next request on.
+    """
     member = Member.find(db, user_id, lock=True)
     role = body.workspace_role or _meant(body, member)
     check_role(principal, role)
@@ -70,7 +73,10 @@ def remove(db: Db, principal: Principal, _body: Nothing, user_id: str) -> Json:
 @users.post("/<user_id>/sign_out")
 @writes(Nothing, "admin", once=True, answer=answers.User)
 def sign_out(db: Db, principal: Principal, _body: Nothing, user_id: str) -> Json:
-    """Sign a person out of the workspace everywhere. They may sign in again."""
+    """Sign a person out of the workspace everywhere.
+
+    They may sign in again.
+    """
     member = Member.find(db, user_id, lock=True)
     SignIn.end_all(db, user_id, by=principal)
     return _users(db, [member])[0]
