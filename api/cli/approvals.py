@@ -9,7 +9,8 @@ import click
 from api.cli.asking import ask, edited
 from api.cli.client import Approval, Inbox, with_inbox
 from api.cli.main import as_json
-from api.cli.showing import describe, outcome, tally, visible
+from api.cli.showing import describe, outcome, since, tally, until
+from models.pure.visible import visible
 
 WATCH_SECONDS = 1
 STATUSES = ("pending", "allowed", "denied", "expired", "cancelled", "answered", "all")
@@ -61,7 +62,7 @@ def approvals_list(inbox: Inbox, status: str, limit: int, as_json: bool, for_: s
         cut = prompt if len(prompt) <= PROMPT else f"{prompt[:PROMPT]}..."
         place = f"{row['queue_position']}. " if row["queue_position"] else ""
         far = f"  {tally(row)}" if row["people_only"] else ""
-        click.echo(f"{place}{row['id']}  {row['status']}{far}  since {row['created_at']}  until {row['expires_at']}  {cut}")
+        click.echo(f"{place}{row['id']}  {row['status']}{far}  {_when(row)}  {cut}")
     if not rows:
         click.echo("None.", err=True)
 
@@ -130,6 +131,11 @@ def approvals_decide(
     decided = inbox.decide(approval_id, decision)
     for line in [json.dumps(decided, indent=1)] if as_json else outcome(decided):
         click.echo(line)
+
+
+def _when(row: Approval) -> str:
+    asked = f"asked {since(row['created_at'])}"
+    return f"{asked}, {until(row['expires_at'])}" if row["status"] == "pending" else asked
 
 
 def run(inbox: Inbox, *, watch: bool = False) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from api.cli.showing import visible
+from models.pure.visible import visible
 
 Answer = dict[str, Any]
 

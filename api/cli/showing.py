@@ -4,14 +4,15 @@ Characters that a terminal would interpret or hide (escapes, right-to-left marks
 """
 
 import hashlib
-import unicodedata
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 import rfc8785
 
-from models.pure.prompting import BLANK
+from models.pure.relative_time import ago, left
+from models.pure.visible import visible, visible_lines
 
 REACHES = {"once": "this call", "session": "for the rest of this session", "always": "in every session of this agent"}
 _TIMEOUTS = {
@@ -41,9 +42,9 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
         yield f"  hints     {spelled(hints)} (by the tool's server, not verified)"
     yield f"  rule      {visible(approval['rule'])}"
     yield f"  session   {visible(approval['session_id'])}"
-    yield f"  waiting   since {approval['created_at']}"
+    yield f"  asked     {since(approval['created_at'])}"
     then = _TIMEOUTS[approval["on_timeout"]] if approval["kind"] == "tool_call" else "then it is given up"
-    yield f"  deadline  {approval['expires_at']}, {then}"
+    yield f"  deadline  {until(approval['expires_at'])} ({approval['expires_at']}), {then}"
     yield from approvers(approval)
     for key, question in (approval.get("questions") or {}).items():
         yield f"  asks      {visible(key)}: {visible(question['message'])}"
@@ -74,8 +75,18 @@ def tally(approval: dict[str, Any]) -> str:
 def _known(attempt: dict[str, Any] | None) -> Iterator[str]:
     """Yield the known facts about an attempt whose outcome is unknown."""
     if attempt:
-        yield f"  attempt   {attempt['number']}, by {visible(attempt['worker'])}, since {attempt['started_at']}"
+        yield f"  attempt   {attempt['number']}, by {visible(attempt['worker'])}, began {since(attempt['started_at'])}"
         yield from (f"  printed   {visible(line)}" for line in attempt["output"].splitlines()[-20:])
+
+
+def since(time: str) -> str:
+    """Return how long ago the time of a row is, such as `31 minutes ago`."""
+    return ago(datetime.fromisoformat(time), datetime.now(UTC))
+
+
+def until(time: str) -> str:
+    """Return how much time is left until the time of a row, such as `23 hours left`."""
+    return left(datetime.fromisoformat(time), datetime.now(UTC))
 
 
 def outcome(approval: dict[str, Any]) -> Iterator[str]:
@@ -104,7 +115,7 @@ def grant_line(grant: dict[str, Any]) -> str:
 
 def narrate(event: dict[str, Any]) -> Iterator[str]:
     """Yield an event's lines for an observer. Most events have none."""
-    texts = [visible(b.get("text", ""), lines=True) for b in event.get("content") or [] if b.get("type") == "text"]
+    texts = [visible_lines(b.get("text", "")) for b in event.get("content") or [] if b.get("type") == "text"]
     match event["type"]:
         case "agent.message":
             yield from (f"agent: {text}" for text in texts)
@@ -126,14 +137,3 @@ def narrate(event: dict[str, Any]) -> Iterator[str]:
 def spelled(value: Any) -> str:
     """Return a JSON value as canonical JSON (RFC 8785), with every character visible."""
     return visible(rfc8785.dumps(value).decode())
-
-
-def visible(text: str, *, lines: bool = False) -> str:
-    """Return the text with every character that a terminal would interpret or hide as its code. `lines` keeps line ends."""
-    return "".join(c if _is_plain(c) or (lines and c == "\n") else f"<U+{ord(c):04X}>" for c in text)
-
-
-def _is_plain(character: str) -> bool:
-    # Controls, formats such as right-to-left marks, surrogates, private and unassigned ones, odd spaces, line separators, fillers.
-    category = unicodedata.category(character)
-    return character == " " or not (category[0] == "C" or category in {"Zl", "Zp", "Zs"} or ord(character) in BLANK)

@@ -74,10 +74,10 @@ def reveal(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
 
 def find(db: Db, person: PersonPrincipal, approval_id: str) -> Approval:
     """The approval. Raises NotFound, also if the person may not see it."""
-    found = db.get(Approval, approval_id)
-    if found is None or not queue.may_see(db, person, found):
+    result = db.get(Approval, approval_id)
+    if result is None or not queue.may_see(db, person, result):
         raise NotFound("approval", approval_id)
-    return found
+    return result
 
 
 def drawn(
@@ -133,20 +133,20 @@ def _votes(db: Db, approval: Approval, cast: Sequence[Vote]) -> dict[str, Any] |
     if not Quorum.of(approval.quorum).needs_people:
         return None
     names = Names.of(db, [f"user:{id_}" for vote in cast for id_ in (vote.person_id, vote.for_person_id)])
-    said = []
+    lines = []
     for vote in cast:
         by, right = names[f"user:{vote.person_id}"], names[f"user:{vote.for_person_id}"]
-        said.append(f"{by}{f' for {right}' if right != by else ''}: {vote.result}")
-    return {"summary": sentences.votes(approval, cast), "who": described(db, approval), "cast": said}
+        lines.append(f"{by}{f' for {right}' if right != by else ''}: {vote.result}")
+    return {"summary": sentences.votes(approval, cast), "who": described(db, approval), "cast": lines}
 
 
 def questions(approval: Approval) -> list[Question]:
     """What the tool asks, as forms."""
-    found = []
-    for i, (key, asked) in enumerate((approval.echoes.value(approval.questions) or {}).items()):
-        parts = fields.fields(asked["schema"], {}, f"q{i}") if "schema" in asked else []
-        found.append(Question(key, asked["message"], parts, asked.get("url", "")))
-    return found
+    result = []
+    for i, (key, question) in enumerate((approval.echoes.value(approval.questions) or {}).items()):
+        parts = fields.fields(question["schema"], {}, f"q{i}") if "schema" in question else []
+        result.append(Question(key, question["message"], parts, question.get("url", "")))
+    return result
 
 
 def _grant(db: Db, approval: Approval, now: Any) -> dict[str, Any] | None:

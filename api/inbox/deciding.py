@@ -111,9 +111,9 @@ def always_form(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
 def always(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     """Allow the call, and those like it."""
     session, approval = _locked(db, person, approval_id)
-    given = {name: request.form.get(name) for name in ("max_uses", "expires_in_seconds") if request.form.get(name)}
+    values = {name: request.form.get(name) for name in ("max_uses", "expires_in_seconds") if request.form.get(name)}
     match, scope = request.form.get("match"), request.form.get("scope")
-    _decide(db, session, person, approval, {"result": "allow", "scope": scope, "match": match} | given)
+    _decide(db, session, person, approval, {"result": "allow", "scope": scope, "match": match} | values)
     return _onwards(db, person, approval)
 
 
@@ -140,9 +140,9 @@ def _locked(db: Db, person: PersonPrincipal, approval_id: str) -> tuple[Session,
     return session, db.get_one(Approval, approval_id, lock=True)
 
 
-def _decide(db: Db, session: Session, person: PersonPrincipal, approval: Approval, given: dict[str, Any]) -> None:
+def _decide(db: Db, session: Session, person: PersonPrincipal, approval: Approval, values: dict[str, Any]) -> None:
     """Decide as the HTTP route does, bound to the hash that the form carries."""
-    body = validated(DecisionBody, given | {"expected_input_sha256": request.form.get("sha256", "")}, strict=False)
+    body = validated(DecisionBody, values | {"expected_input_sha256": request.form.get("sha256", "")}, strict=False)
     flow.decide(db, session, person, approval, body.decision())
 
 

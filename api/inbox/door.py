@@ -90,15 +90,15 @@ def action(*scopes: str, section: str = "inbox", again: Again | None = None) -> 
 def _in_transaction(section: str, person: PersonPrincipal, show: Callable[[Db], Shown], status: int = 200) -> Response:
     try:
         with transaction(person.workspace_id) as db:
-            found = show(db)
-            frame = viewing.frame(db, person) if isinstance(found, Page) else {}
+            result = show(db)
+            frame = viewing.frame(db, person) if isinstance(result, Page) else {}
     except DeadlinePassed as late:
         raise flow.too_late(late) from None
-    return pages.see(found) if isinstance(found, str) else _rendered(found, section, frame, status)
+    return pages.see(result) if isinstance(result, str) else _rendered(result, section, frame, status)
 
 
-def _rendered(found: Page, section: str, frame: dict[str, Any], status: int) -> Response:
-    text = render_template(found.template, section=section, **frame, **found.values)
+def _rendered(result: Page, section: str, frame: dict[str, Any], status: int) -> Response:
+    text = render_template(result.template, section=section, **frame, **result.values)
     return Response(text, status, mimetype=HTML)
 
 

@@ -19,11 +19,11 @@ _PAGE = 50
 @page("grants", "own or read")
 def grants(db: Db, person: PersonPrincipal) -> Page:
     """The grants that allow something now, or all; the newest first."""
-    wanted = Wanted(Grant)
+    selection = Wanted(Grant)
     over = wants("show") == "all"
     if not over:
-        wanted = wanted.where(LIVE)
-    rows, after = page_of(db, wanted, NEWEST, _PAGE, wants("page"))
+        selection = selection.where(LIVE)
+    rows, after = page_of(db, selection, NEWEST, _PAGE, wants("page"))
     names = Names.of(db, [name for row in rows for name in (row.given_by, row.revoked_by)])
     now = clock.now(db)
     lines = [(row, names[row.given_by], names[row.revoked_by], not wire.grant(row, now)["live"]) for row in rows]

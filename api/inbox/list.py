@@ -62,8 +62,8 @@ def index_page(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) 
     if tab not in TABS or "read" not in person.scopes:
         tab = "mine"
     filters = {name: wants(name) for name in FILTERS}
-    wanted = queue.matching(db, person, filters, mine=tab == "mine", status="decided" if tab == "decided" else "pending")
-    rows, after = page_of(db, wanted, NEWEST if tab == "decided" else queue.ORDER, PAGE, wants("page"))
+    selection = queue.matching(db, person, filters, mine=tab == "mine", status="decided" if tab == "decided" else "pending")
+    rows, after = page_of(db, selection, NEWEST if tab == "decided" else queue.ORDER, PAGE, wants("page"))
     rows = [*rows, *_kept(db, person, {row.id for row in rows})]
     now = clock.now(db)
     return shows(
@@ -76,7 +76,7 @@ def index_page(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) 
         lines=lines(db, person, rows, now),
         after=after,
         decided=noticed(db, person, now),
-        total=wanted.count(db) if tab != "decided" else None,
+        total=selection.count(db) if tab != "decided" else None,
         address=_address(tab, filters),
     )
 
@@ -84,8 +84,8 @@ def index_page(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) 
 def _kept(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Approval]:
     """Approvals that an open page shows and this list no longer has: the page says what became of them."""
     shown = [id_ for id_ in (wants("keep") or "").split() if ID.fullmatch(id_) and id_ not in ids][:KEPT]
-    found = db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=shown) if shown else []
-    return [row for row in found if queue.may_see(db, person, row)]
+    result = db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=shown) if shown else []
+    return [row for row in result if queue.may_see(db, person, row)]
 
 
 @inbox.get("/inbox/next")

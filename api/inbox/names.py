@@ -16,11 +16,11 @@ class Names:
     @classmethod
     def of(cls, db: Db, principals: Iterable[str | None]) -> "Names":
         """The names of these principals, read in at most two queries."""
-        wanted = {principal.partition(":")[::2] for principal in principals if principal}
+        selection = {principal.partition(":")[::2] for principal in principals if principal}
         known: dict[str, str] = {}
-        if people := [id_ for kind, id_ in wanted if kind == "user"]:
+        if people := [id_ for kind, id_ in selection if kind == "user"]:
             known |= {f"user:{row.id}": row.name for row in db.find(Person, "WHERE id = ANY(%(ids)s)", ids=people)}
-        if keys := [id_ for kind, id_ in wanted if kind == "api_key"]:
+        if keys := [id_ for kind, id_ in selection if kind == "api_key"]:
             known |= {f"api_key:{row.id}": f"the key “{row.name}”" for row in db.find(ApiKey, "WHERE id = ANY(%(ids)s)", ids=keys)}
         return cls(known)
 

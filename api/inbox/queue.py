@@ -34,17 +34,17 @@ def matching(
     A search looks at prompts and tools, which show no secrets.
     """
     if mine or "read" not in person.scopes:
-        wanted = queue.waiting_for(db, person.person_id)
+        selection = queue.waiting_for(db, person.person_id)
     else:
-        wanted = Wanted(Approval).where("status = 'pending'" if status == "pending" else "status <> 'pending'")
+        selection = Wanted(Approval).where("status = 'pending'" if status == "pending" else "status <> 'pending'")
     names = {"agent_id": filters.get("agent"), "tool": filters.get("tool"), "session_id": filters.get("session")}
-    wanted = wanted.equal(**names, kind=filters.get("kind"))
+    selection = selection.equal(**names, kind=filters.get("kind"))
     if group := filters.get("group"):
-        wanted = wanted.where(_OF_GROUP, of_group=f"group:{group}")
+        selection = selection.where(_OF_GROUP, of_group=f"group:{group}")
     if words := filters.get("q"):
         pattern = "%" + words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-        wanted = wanted.where("(prompt ILIKE %(words)s OR tool ILIKE %(words)s)", words=pattern)
-    return wanted
+        selection = selection.where("(prompt ILIKE %(words)s OR tool ILIKE %(words)s)", words=pattern)
+    return selection
 
 
 def choices(db: Db) -> dict[str, list[Any]]:
@@ -91,16 +91,16 @@ def following(db: Db, person: PersonPrincipal, after: str | None, held: Sequence
     passed = db.get(Approval, after) if after else None
     if passed is not None:
         behind = mine.where("(expires_at, id) > (%(deadline)s, %(after)s)", deadline=passed.expires_at, after=passed.id)
-        if found := behind.select(db, end):
-            return found[0]
+        if result := behind.select(db, end):
+            return result[0]
     return next(iter(mine.select(db, end)), None)
 
 
 def address_of_next(db: Db, person: PersonPrincipal, *, after: str | None, decided: str | None, held: Sequence[str] = ()) -> str:
     """Where a person goes on behind `after`: the next card, or the list if nothing else waits."""
-    found = following(db, person, after or decided, held)
+    result = following(db, person, after or decided, held)
     query = f"?decided={quote(decided)}" if decided else ""
-    return f"/inbox/approvals/{found.id}{query}" if found else f"/inbox{query}"
+    return f"/inbox/approvals/{result.id}{query}" if result else f"/inbox{query}"
 
 
 def position(db: Db, person: PersonPrincipal, approval: Approval) -> tuple[int, int] | None:
@@ -120,12 +120,12 @@ def look(db: Db, approval: Approval) -> dict[str, Any] | None:
     """What a tools worker saw of the session's files; None if none has looked. A card that is opened has a worker look again."""
     if approval.tool not in SHOWN_WITH_FILES:
         return None
-    found = db.get(Evidence, approval.id)
-    fresh = found is not None and (clock.now(db) - found.looked_at).total_seconds() < FRESH_SECONDS
+    result = db.get(Evidence, approval.id)
+    fresh = result is not None and (clock.now(db) - result.looked_at).total_seconds() < FRESH_SECONDS
     # A page that refreshes itself must not be the cause of its next refresh.
     if approval.status == "pending" and not fresh and "x-refresh" not in request.headers:
         outbox(db).hints.append(look_hint(approval.id, approval.session_id, approval.workspace_id))
-    body: dict[str, Any] | None = approval.echoes.value(found.body) if found is not None else None
+    body: dict[str, Any] | None = approval.echoes.value(result.body) if result is not None else None
     return body
 
 

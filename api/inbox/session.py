@@ -45,11 +45,11 @@ STATUS = {
 @page("sessions", "own or read")
 def sessions(db: Db, person: PersonPrincipal) -> Page:
     """The sessions, newest first."""
-    wanted = Wanted(Session)
+    selection = Wanted(Session)
     if "read" not in person.scopes:
         own = queue.matching(db, person, {}, mine=True).select(db, "LIMIT 500")
-        wanted = wanted.where("id = ANY(%(own)s)", own=[row.session_id for row in own])
-    rows, after = page_of(db, wanted, NEWEST, _SESSIONS, wants("page"))
+        selection = selection.where("id = ANY(%(own)s)", own=[row.session_id for row in own])
+    rows, after = page_of(db, selection, NEWEST, _SESSIONS, wants("page"))
     return shows("sessions.html", rows=[(row, agent_name(db, row), STATUS[row.status]) for row in rows], after=after)
 
 
@@ -62,10 +62,10 @@ def conversation(db: Db, person: PersonPrincipal, session_id: str) -> Page:
 
 def find(db: Db, person: PersonPrincipal, session_id: str) -> Session:
     """The session. Raises NotFound, also if the person may not see it."""
-    found = db.get(Session, session_id)
-    if found is None or not queue.may_see_session(db, person, found):
+    result = db.get(Session, session_id)
+    if result is None or not queue.may_see_session(db, person, result):
         raise NotFound("session", session_id)
-    return found
+    return result
 
 
 def again(db: Db, person: PersonPrincipal, refusal: Refusal, session_id: str) -> Page:
@@ -99,12 +99,12 @@ def entries(db: Db, rows: Sequence[Event], waiting: Sequence[Approval]) -> list[
     calls = {
         row.id: row for row in db.find(ToolCall, "WHERE id = ANY(%(ids)s)", ids=[row.id for row in rows if "tool_use" in row.type])
     }
-    asked = {row.tool_call_id: row.id for row in waiting}
-    found = []
+    pending = {row.tool_call_id: row.id for row in waiting}
+    result = []
     for row in rows:
         state = calls[row.id].status if row.id in calls else ""
-        found.append(entry(row.seq, wire.event(row, whole=False), state=state, approval_id=asked.get(row.id, "")))
-    return [one for one in found if one is not None]
+        result.append(entry(row.seq, wire.event(row, whole=False), state=state, approval_id=pending.get(row.id, "")))
+    return [one for one in result if one is not None]
 
 
 @inbox.post("/inbox/sessions/<session_id>/message")

@@ -1,6 +1,6 @@
 """What templates can say: filters for times and hidden characters, and functions for the addresses of our files.
 
-Whatever a template prints goes through `visible`: control characters and marks that turn or hide text are escapes, on every page.
+Each value that a template prints goes through `visible_lines`, so that no page hides a character.
 """
 
 from datetime import datetime
@@ -13,7 +13,7 @@ from markupsafe import Markup
 from api.inbox import files, viewing
 from api.inbox.rendering import fields
 from models.pure import relative_time
-from models.pure.prompting import visible
+from models.pure.visible import visible_lines
 
 _SOON_SECONDS = 3600
 """A deadline that is nearer than this is marked."""
@@ -32,7 +32,7 @@ def _shown(value: Any) -> Any:
     """The value as it is printed."""
     if value is None:
         return ""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup | Undefined) else value
+    return visible_lines(value) if isinstance(value, str) and not isinstance(value, Markup | Undefined) else value
 
 
 def _raw(text: str) -> Markup:

@@ -88,7 +88,8 @@ class Invitation(Base):
         if len(group_ids) > MOST_GROUPS:
             raise Invalid("rbac_group_ids", f"must name at most {MOST_GROUPS} groups.")
         for group_id in dict.fromkeys(group_ids):
-            Group.find(db, group_id)
+            if db.get(Group, group_id) is None:
+                raise Invalid("rbac_group_ids", f"names {group_id!r}, which is no group of this workspace.")
         return cls._make(db, email, role, list(dict.fromkeys(group_ids)), renews=False, by=by, seconds=seconds)
 
     @classmethod

@@ -8,7 +8,6 @@ limits, and fails when `jsonschema` no longer matches by backtracking.
 """
 
 import json
-import re
 import time
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
@@ -16,12 +15,12 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-import re2
 import referencing
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
-from models.pure.prompting import visible
+from models.pure.regex import InvalidPattern, compile_schema_pattern
+from models.pure.visible import visible_lines
 
 _ERRORS = 3
 _MESSAGE = 300
@@ -78,26 +77,14 @@ def unusable_pattern(schema: object) -> str | None:
         for pattern in [part.get("pattern"), *(named if isinstance(named, dict) else ())]:
             if isinstance(pattern, str):
                 try:
-                    _compiled(pattern)
-                except re2.error:
+                    compile_schema_pattern(pattern)
+                except InvalidPattern:
                     return pattern
     return None
 
 
-@lru_cache(maxsize=1024)
-def _compiled(pattern: str) -> Any:
-    """Compile a JavaScript expression, as JSON Schema uses them: `\\uXXXX` becomes RE2's `\\x{XXXX}`."""
-    return re2.compile(re.sub(r"\\u([0-9a-fA-F]{4})", r"\\x{\1}", pattern), _quiet())
-
-
-def _quiet() -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    return options
-
-
 def _matches(pattern: str, text: str) -> bool:
-    return _compiled(pattern).search(text) is not None
+    return compile_schema_pattern(pattern).search(text) is not None
 
 
 def _distinct(errors: Iterable[ValidationError]) -> Iterator[str]:
@@ -125,7 +112,7 @@ def _messages(error: ValidationError) -> list[str]:
 
 
 def _message(path: str, fault: str) -> str:
-    return visible(f"{path[:_MESSAGE]}: {fault[:_MESSAGE]}")
+    return visible_lines(f"{path[:_MESSAGE]}: {fault[:_MESSAGE]}")
 
 
 def _keys(schema: object) -> set[str]:

@@ -35,7 +35,7 @@ def hunks(before: str, after: str) -> tuple[list[Hunk], int]:
     # What is the same at both ends costs nothing: of that, only the context is compared.
     first, last = max(start - _CONTEXT, 0), max(end - _CONTEXT, 0)
     old, new = old[first : len(old) - last], new[first : len(new) - last]
-    found: list[Hunk] = []
+    result: list[Hunk] = []
     lines = characters = left_out = 0
     for group in _groups(old, new):
         hunk = Hunk(old=first + group[0][1] + 1, new=first + group[0][3] + 1, lines=[])
@@ -46,8 +46,8 @@ def hunks(before: str, after: str) -> tuple[list[Hunk], int]:
             hunk["lines"].append(line)
             lines, characters = lines + 1, characters + len(line)
         if hunk["lines"]:
-            found.append(hunk)
-    return found, left_out
+            result.append(hunk)
+    return result, left_out
 
 
 _Code = tuple[str, int, int, int, int]

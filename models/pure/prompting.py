@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
+from models.pure.visible import visible_lines
+
 _FIELD = re.compile(r"\{(/?[\w.~/-]+)\}")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _LONGEST = 2000
 _LONGEST_VALUE = 1000
 _MISSING = object()
-BLANK = {c: f"\\u{c:04x}" for c in (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0)}
-BLANK |= {c: f"\\u{c:04x}" for c in (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10))}
-BLANK |= {c: f"\\U{c:08x}" for c in range(0xE0100, 0xE01F0)}
-"""Invisible characters that Python counts as printable: fillers, joiners, variation selectors."""
 
 
 def fill(template: str, name: str, arguments: dict[str, Any]) -> str:
@@ -39,17 +37,6 @@ def fill(template: str, name: str, arguments: dict[str, Any]) -> str:
     return "".join(shown) + (_left_out(left_out) if left_out else "")
 
 
-def visible(text: str) -> str:
-    """Return `text` with every character that a screen hides or alters as an escape. Line ends and tabs stay."""
-    if text.isprintable() and text.isascii():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else _escape(c) for c in text.translate(BLANK))
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode()
-
-
 def _pieces(template: str, name: str, arguments: dict[str, Any]) -> Iterator[tuple[str, int]]:
     """Yield the template's own text and the values between, each with the number of characters that it may show."""
     at = 0
@@ -65,12 +52,12 @@ def _pieces(template: str, name: str, arguments: dict[str, Any]) -> Iterator[tup
 
 def _start(text: str, longest: int) -> tuple[str, int]:
     """Return the start of a text that takes at most `longest` characters when shown, and how many of its characters that is."""
-    shown = visible(text[:longest])
+    shown = visible_lines(text[:longest])
     if len(shown) <= longest:
         return shown, min(len(text), longest)
-    ends = list(accumulate(len(visible(character)) for character in text[:longest]))
+    ends = list(accumulate(len(visible_lines(character)) for character in text[:longest]))
     kept = bisect_right(ends, longest)
-    return visible(text[:kept]), kept
+    return visible_lines(text[:kept]), kept
 
 
 def _left_out(characters: int) -> str:

@@ -1,7 +1,7 @@
 """The texts that the model, and sometimes a person, reads after each outcome. They stand in one place, so that a test can check
 that none invites a retry."""
 
-from models.pure.prompting import visible
+from models.pure.visible import visible
 
 _ELSE = "Do not repeat it; take another way, or ask the user what they want."
 _LEADS = " (a symbolic link leads to: "

@@ -18,6 +18,7 @@ SHORT = {
     "sweep": ["--rows", "100000", "--rounds", "1"],
     "decisions": ["--cycles", "20"],
     "parallel": ["--nap", "0.2"],
+    "large_results": ["--calls", "40"],
     "policy": [],
     "audit": [],
     "turns_in_flight": ["100"],

@@ -9,7 +9,9 @@ from doors.served import MODEL, Caller, bad, good, key
 from pydantic import ValidationError
 from rows.stage import Stage, call, entry
 
+from models import flow
 from models.database.transactions import transaction
+from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
 from models.settings import settings
 from models.workspace import toolset
@@ -91,7 +93,8 @@ def test_a_worker_whose_settings_limit_it_does_not_run_it_whatever_others_announ
     assert claimed is not None
     monkeypatch.setenv("ASSENT_TOOLSET_WORKSPACES", '{"orders": ["wrkspc_other"]}')
     settings.cache_clear()
-    outcome = tasks._execute(claimed, entry("refund"), tasks._context(claimed, "policy", {}))
+    taken = flow.Taken(claimed, stage.get(CallInput, claimed.id), entry("refund"), "policy")
+    outcome = tasks._execute(taken, tasks._context(taken, {}))
     assert outcome.is_error
     assert "has no tool 'mcp__shop__refund'" in outcome.content[0]["text"]
     assert sources.serves("assent:orders", "wrkspc_other")

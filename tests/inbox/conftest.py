@@ -13,7 +13,7 @@ from rows.stage import Stage
 
 from models.people.roles import Role
 
-PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2}
+PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True, "device_scale_factor": 1.5}
 
 
 @pytest.fixture(scope="session")

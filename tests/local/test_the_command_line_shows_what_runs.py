@@ -15,7 +15,8 @@ from own_database import DatabaseUrls
 from api.cli.approvals import run
 from api.cli.client import Inbox
 from api.cli.main import main
-from api.cli.showing import describe, visible
+from api.cli.showing import describe
+from models.pure.visible import visible
 
 EVENTS = [
     {"type": "user.tool_confirmation"},
@@ -40,8 +41,13 @@ def approval(shown: str = '{"command":"ls"}', **more: Any) -> dict[str, Any]:
         "created_at": "2026-01-01T00:00:00Z",
         "expires_at": "2026-01-02T00:00:00Z",
         "on_timeout": "deny",
+        "required_approvals": 1,
+        "approvers": [],
+        "four_eyes": False,
         "people_only": False,
+        "started_by": [],
         "votes": [],
+        "status": "pending",
         "decided_input": None,
         "grant": None,
         **more,
@@ -138,6 +144,15 @@ def test_characters_that_a_terminal_would_obey_or_hide_are_spelled_out() -> None
 def test_what_is_hidden_is_said_and_its_hash_cannot_be_looked_at() -> None:
     shown = "\n".join(describe(approval('{"pin":"«masked»"}', masked=["/pin"], input_sha256="0" * 64)))
     assert "  hidden    /pin: secrets, which the call receives\n" in shown
+
+
+def test_who_may_decide_and_the_votes_so_far_are_shown() -> None:
+    vote = {"by": "user:user_1", "on_behalf_of": "user:user_2", "result": "allow", "at": "2026-01-01T00:00:00Z"}
+    demands = {"required_approvals": 2, "approvers": [["group:grp_1", "user:user_1"]], "four_eyes": True, "people_only": True}
+    shown = "\n".join(describe(approval(votes=[vote], started_by=["user:user_3"], **demands)))
+    assert "  approvers 1 of 2 approvals, each of group:grp_1 or user:user_1, not user:user_3; they sign in and vote" in shown
+    assert "  vote      allow, by user:user_1 for user:user_2, at 2026-01-01T00:00:00Z" in shown
+    assert "  approvers" not in "\n".join(describe(approval()))
 
 
 def test_nothing_waiting_is_said(ask: Callable[..., str]) -> None:

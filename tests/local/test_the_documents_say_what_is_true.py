@@ -20,6 +20,7 @@ from local.request_bodies import bare, check_body, routes
 from playwright.sync_api import expect
 
 from deploy.folder import free_port
+from models.people.issuer import Issuer
 from models.settings import settings
 from models.variables import names_of_settings
 
@@ -126,7 +127,7 @@ def test_each_snippet_that_cannot_run_is_still_there() -> None:
 
 @pytest.mark.parametrize("snippet", snippets("json"), ids=str)
 def test_each_json_is_taken_by_its_reader(snippet: Snippet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request's body by the route's model, a policy and a tool as parts of such a body, MCP servers by the worker's reader."""
+    """A request's body by its route's model, a policy and a tool as parts of such a body, servers and issuers by their readers."""
     value = json.loads(snippet.text)
     if snippet.about == "mcp":
         from workers.tools.mcp.servers import configured
@@ -139,6 +140,9 @@ def test_each_json_is_taken_by_its_reader(snippet: Snippet, tmp_path: Path, monk
         finally:
             monkeypatch.undo()
             settings.cache_clear()
+    elif snippet.about == "issuers":
+        for entry in value["issuers"]:
+            Issuer.model_validate(entry)
     elif snippet.about == "policy":
         check_body("POST", "/v1/policy", {"permission_policy": value})
     elif snippet.about == "tool":

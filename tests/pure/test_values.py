@@ -17,9 +17,10 @@ from models.pure import words
 from models.pure.backoff import backoff
 from models.pure.canonical import canonical, digest, is_digest, spelled
 from models.pure.next_move import Calls, Finish, Go, Wait, after_reply, after_settling
-from models.pure.prompting import fill, visible
+from models.pure.prompting import fill
 from models.pure.states import SETTLED, TOOL_CALL
 from models.pure.storable import is_deep, storable
+from models.pure.visible import visible_lines
 
 CALL = {"type": "tool_use", "id": "t", "name": "bash", "input": {}}
 JSON = st.recursive(
@@ -115,9 +116,9 @@ def test_a_prompt_is_filled_and_hides_nothing() -> None:
     """R21: control characters and marks that turn text are shown; a cut is said; braces of the input are left alone."""
     assert fill("Run shell command: {command}", "bash", {"command": "ls {x}"}) == "Run shell command: ls {x}"
     assert fill("{tool} {missing} {n}", "bash", {"n": [1]}) == "bash {missing} [1]"
-    assert "\\u202e" in fill("{command}", "bash", {"command": "safe\u202eevil"})
+    assert "<U+202E>" in fill("{command}", "bash", {"command": "safe\u202eevil"})
     assert "more characters" in fill("{command}", "bash", {"command": "x" * 5000})
-    assert visible("a\x1b[2J\x00é\n") == "a\\x1b[2J\\x00é\n"
+    assert visible_lines("a\x1b[2J\x00é\n") == "a<U+001B>[2J<U+0000>é\n"
 
 
 def test_what_postgres_cannot_hold_is_replaced() -> None:

@@ -10,8 +10,8 @@ from api.inbox.rendering import diff, fields, highlight
 from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.tree import tree
 from models.pure.line_diff import MOST_LINES, hunks
-from models.pure.prompting import visible
 from models.pure.relative_time import ago, left
+from models.pure.visible import visible_lines
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 SCHEMA = {
@@ -103,14 +103,14 @@ def test_a_diff_beyond_the_limits_counts_what_it_leaves_out() -> None:
 
 @pytest.mark.parametrize("text", ["ls -l | grep 'a b' # x", "echo \u202eabc\r\n\tdone", "if then ((", "x" * 30_000, ""])
 def test_highlighting_changes_no_character(text: str) -> None:
-    assert "".join(piece for _, piece in highlight.command(text)) == visible(text)
-    assert "".join(piece for _, piece in highlight.code(text, "a.py")) == visible(text)
+    assert "".join(piece for _, piece in highlight.command(text)) == visible_lines(text)
+    assert "".join(piece for _, piece in highlight.code(text, "a.py")) == visible_lines(text)
 
 
 def test_a_tree_has_every_value_and_tells_texts_from_what_they_look_like() -> None:
     root = tree({"a\u202eb": [1, "1", True, None, {}], "text": "two\nlines"})
     items = root.children[0]
-    assert items.name == "a\\u202eb"
+    assert items.name == "a<U+202E>b"
     assert [(node.kind, node.text, node.is_mistakable) for node in items.children] == [
         ("number", "1", False),
         ("text", "1", True),

@@ -62,7 +62,7 @@ def test_a_delegate_votes_and_the_vote_says_for_whom(stage: Stage, finance: str,
     with transaction(stage.workspace_id) as db:
         [cast] = Vote.of(db, [approval.id])[approval.id]
     assert (cast.person_id, cast.for_person_id, cast.delegation_id) == (dora.person_id, anna.person_id, delegation_id)
-    assert cast.told["on_behalf_of"] == f"user:{anna.person_id}"
+    assert cast.summary["on_behalf_of"] == f"user:{anna.person_id}"
 
 
 def test_one_right_is_one_vote(stage: Stage, finance: str, anna: Somebody, dora: Somebody) -> None:

@@ -24,7 +24,7 @@ from workers.tools.output import Clip, OutputSoFar
     ],
 )
 def test_what_would_not_be_seen_is_written_out(raw, shown):
-    assert clean.visible(raw) == shown
+    assert clean.escape_controls(raw) == shown
 
 
 def test_invalid_bytes_are_replaced():
@@ -41,7 +41,7 @@ def test_a_cut_says_how_much_is_missing_and_keeps_both_ends():
 
 @given(some.text(), some.integers(64, 300))
 def test_a_cut_text_is_valid_and_within_its_limit(text, limit):
-    text = clean.visible(text) * 20
+    text = clean.escape_controls(text) * 20
     short = clean.shorten(text, limit)
     assert len(short.encode()) <= limit
     assert "\ufffd" not in short or "\ufffd" in text

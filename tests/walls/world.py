@@ -22,6 +22,7 @@ from models.people.delegation import Delegation
 from models.people.invitation import Invitation
 from models.people.passkey import Passkey
 from models.session import sweep_failure
+from models.session.evidence import Evidence
 from models.session.tool_call import ToolCall
 from models.workspace import toolset
 from models.workspace.api_key import ApiKey
@@ -71,6 +72,8 @@ class World:
         with signer.signer() as by:
             assert seals.seal(self.workspace_id, [self.session_id, self.workspace_id], by)
         sweep_failure.step_back("rescue", self.session_id, self.workspace_id)
+        with transaction(self.workspace_id) as db:
+            Evidence.keep(db, self.ids["approval_id"], self.session_id, {"directory": "src"})
         self._people()
         self._webhooks()
         self._votes()

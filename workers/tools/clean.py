@@ -30,8 +30,12 @@ def decode(data: bytes) -> str:
     return data.decode("utf-8", errors="replace")
 
 
-def visible(text: str) -> str:
-    r"""The text with invisible characters as escapes (`\x1b`, `\u202e`). `\r\n` becomes `\n`."""
+def escape_controls(text: str) -> str:
+    r"""The text with control characters and marks that turn text as escapes (`\x1b`, `\u202e`). `\r\n` becomes `\n`.
+
+    For a model, which has to quote files exactly: joiners, odd spaces and variation selectors stay. `models.pure.visible` is for
+    people, and writes these out too.
+    """
     text = text.replace("\r\n", "\n")
     return text.translate(_ESCAPES) if _UNSEEN.search(text) else text
 
@@ -81,7 +85,7 @@ def bounded(
     if len(content) > _BLOCKS:
         left_out = len(content) - _BLOCKS
         content = [*content[:_BLOCKS], {"type": "text", "text": f"[... {left_out} blocks left out ...]"}]
-    blocks = [{**b, "text": visible(b["text"])} if b["type"] == "text" else b for b in media.checked(content)]
+    blocks = [{**b, "text": escape_controls(b["text"])} if b["type"] == "text" else b for b in media.checked(content)]
     blocks = [b for b in blocks if b["type"] != "text" or b["text"]] or [{"type": "text", "text": "(nothing)"}]
     texts = [b for b in blocks if b["type"] == "text"]
     sizes = [len(b["text"].encode()) for b in texts]

@@ -29,12 +29,14 @@ class Clip:
         """Head and tail as visible text in at most `limit` bytes, with a line that counts the bytes left out."""
         kept = len(self._head) + len(self._tail)
         if self.total == kept <= limit:
-            return clean.shorten(clean.visible(clean.decode(bytes(self._head + self._tail))), limit)
+            return clean.shorten(clean.escape_controls(clean.decode(bytes(self._head + self._tail))), limit)
         # A cut may split a character: both halves are dropped, not shown as invalid.
         whole = self._head + self._tail if self.total == kept else None
         head = _whole_end(bytes((whole or self._head)[:limit]))
         tail = bytes((whole or self._tail)[-limit:]).lstrip(bytes(range(0x80, 0xC0)))
-        return clean.join_ends(clean.visible(clean.decode(head)), clean.visible(clean.decode(tail)), self.total, limit)
+        return clean.join_ends(
+            clean.escape_controls(clean.decode(head)), clean.escape_controls(clean.decode(tail)), self.total, limit
+        )
 
 
 def _whole_end(data: bytes) -> bytes:

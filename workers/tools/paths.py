@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.tools.clean import visible
+from workers.tools.clean import escape_controls
 from workers.tools.errors import ToolError
 
 _PATH_BYTES = 4096
@@ -50,7 +50,7 @@ def located(workdir: Path, path: str, judged: Judged | None = None, *, make_fold
     A path in `judged` must still lead to the same place: no link is followed any more. Every OSError of the block becomes a
     ToolError that names the path.
     """
-    shown = visible(path[:200])
+    shown = escape_controls(path[:200])
     with contextlib.ExitStack() as stack, _as_tool_error(shown):
         place = (judged or {}).get(path)
         if isinstance(place, ToolError):
@@ -63,7 +63,7 @@ def located(workdir: Path, path: str, judged: Judged | None = None, *, make_fold
 
 def resolve(workdir: Path, path: str) -> str:
     """The target of a path: relative to the workdir, without links. A missing name is no link. Errors: ToolError."""
-    shown = visible(path[:200])
+    shown = escape_controls(path[:200])
     with contextlib.ExitStack() as stack, _as_tool_error(shown):
         walk = _Walk(workdir, shown)
         stack.callback(walk.close)

@@ -8,6 +8,7 @@ from typing import Any
 
 from models.pure.fitting import misfit
 from models.pure.storable import is_deep, storable
+from models.pure.visible import visible_lines
 from models.settings import settings
 from workers.tools.builtin.edit import EDIT
 from workers.tools.builtin.find import GLOB
@@ -15,7 +16,7 @@ from workers.tools.builtin.grep import GREP
 from workers.tools.builtin.read import READ
 from workers.tools.builtin.shell import BASH, shell_ready
 from workers.tools.builtin.write import WRITE
-from workers.tools.clean import bounded, visible
+from workers.tools.clean import bounded
 from workers.tools.errors import OutcomeUnknown, ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.output import OutputSoFar
@@ -61,7 +62,7 @@ def execute(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResu
     limits = settings()
     result = _run(tool, context, input)
     if result.question:
-        return _storable_question(result, limits.tool_output_bytes)
+        return storable_question(result, limits.tool_output_bytes)
     content, whole = bounded(result.content, limits.tool_output_bytes, limits.tool_result_bytes, context.call_id)
     structured = None if is_deep(result.structured) else storable(result.structured)
     if structured is not None and len(json.dumps(structured)) > limits.tool_output_bytes:
@@ -69,13 +70,13 @@ def execute(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResu
     return replace(result, content=content, whole=whole, structured=structured)
 
 
-def _storable_question(result: ToolResult, limit: int) -> ToolResult:
+def storable_question(result: ToolResult, limit: int) -> ToolResult:
     """The question of a tool, safe to store and to show; an error for a question that is too long."""
     assert result.question
     requests = storable(result.question.requests)
     if len(json.dumps(requests)) > limit or len(result.question.state or "") > limit:
         return text_result("its question to the user is too long to be shown", is_error=True)
-    visible_requests = {key: {**request, "message": visible(str(request["message"]))} for key, request in requests.items()}
+    visible_requests = {key: {**request, "message": visible_lines(str(request["message"]))} for key, request in requests.items()}
     return replace(result, question=replace(result.question, requests=visible_requests))
 
 

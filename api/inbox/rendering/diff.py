@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from models.pure.line_diff import Hunk
-from models.pure.prompting import visible
+from models.pure.visible import visible_lines
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,6 @@ def rows(hunks: Sequence[Hunk], *, numbered: bool = True) -> Iterator[Row]:
         for line in hunk["lines"]:
             kind = {"+": "add", "-": "del"}.get(line[0], "same")
             numbers = (old if kind != "add" else None, new if kind != "del" else None) if numbered else (None, None)
-            yield Row(kind, visible(line[1:]), *numbers)
+            yield Row(kind, visible_lines(line[1:]), *numbers)
             old, new = old + (kind != "add"), new + (kind != "del")
         end = old

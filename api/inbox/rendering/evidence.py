@@ -7,7 +7,7 @@ from typing import Any
 from api.inbox.rendering import diff, highlight
 from api.inbox.rendering.tree import Node, tree
 from models.pure.line_diff import hunks
-from models.pure.prompting import visible
+from models.pure.visible import visible_lines
 
 Arguments = Mapping[str, Any]
 Look = Mapping[str, Any]
@@ -40,7 +40,7 @@ def evidence(tool: str, arguments: Arguments, look: Look | None, *, ours: bool =
     """
     if tool == "bash" and isinstance(arguments.get("command"), str):
         where = (look or {}).get("directory")
-        header = f"in {visible(where)}" if where else _NO_DIRECTORY if ours else "in the directory of the client's own worker"
+        header = f"in {visible_lines(where)}" if where else _NO_DIRECTORY if ours else "in the directory of the client's own worker"
         return Evidence(header, highlight.command(arguments["command"]), rest=_others(arguments, "command"))
     if tool == "edit" and all(isinstance(arguments.get(name), str) for name in ("file_path", "old_string", "new_string")):
         return _edit(arguments, look, ours=ours)
@@ -51,20 +51,20 @@ def evidence(tool: str, arguments: Arguments, look: Look | None, *, ours: bool =
 
 def _edit(arguments: Arguments, look: Look | None, *, ours: bool) -> Evidence:
     rest = _others(arguments, "file_path", "old_string", "new_string")
-    path = visible(arguments["file_path"])
+    path = visible_lines(arguments["file_path"])
     if look and "hunks" in look:
         return Evidence(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_looked(look))
-    found, _ = hunks(arguments["old_string"], arguments["new_string"])
-    note = visible(str(look["problem"])) if look and look.get("problem") else _NO_LOOK if ours else ""
-    return Evidence(path, rows=list(diff.rows(found, numbered=False)), rest=rest, note=note)
+    result, _ = hunks(arguments["old_string"], arguments["new_string"])
+    note = visible_lines(str(look["problem"])) if look and look.get("problem") else _NO_LOOK if ours else ""
+    return Evidence(path, rows=list(diff.rows(result, numbered=False)), rest=rest, note=note)
 
 
 def _write(arguments: Arguments, look: Look | None, *, ours: bool) -> Evidence:
     rest = _others(arguments, "file_path", "content")
-    path = visible(arguments["file_path"])
+    path = visible_lines(arguments["file_path"])
     if look and "hunks" in look and not look.get("is_new"):
         return Evidence(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_looked(look))
-    problem = visible(str(look["problem"])) if look and look.get("problem") else ""
+    problem = visible_lines(str(look["problem"])) if look and look.get("problem") else ""
     new = "This file does not exist yet." if look and look.get("is_new") else ""
     header = f"{path} (new file)" if new else path
     note = problem or new or (_NO_LOOK if ours else "")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from models.pure.prompting import visible
+from models.pure.visible import visible_lines
 
 
 class Submitted(Protocol):
@@ -109,7 +109,7 @@ def read(form: Submitted, into: Sequence[Field]) -> Filled:
 
 def refilled(into: Sequence[Field], form: Submitted) -> list[Field]:
     """The fields with what a person typed into them, for a form that is shown again."""
-    found = []
+    result = []
     for one in into:
         typed = form.get(one.control)
         if one.kind in {"choice", "choices"}:
@@ -117,8 +117,8 @@ def refilled(into: Sequence[Field], form: Submitted) -> list[Field]:
                 one = replace(one, value=_read(form, one))  # noqa: PLW2901 - the same field, filled in
         elif typed is not None:
             one = replace(one, typed=typed.replace("\r\n", "\n"))  # noqa: PLW2901
-        found.append(one)
-    return found
+        result.append(one)
+    return result
 
 
 def loads(text: str) -> Any:
@@ -134,7 +134,7 @@ def loads(text: str) -> Any:
 def pretty(value: Any) -> str:
     """A JSON value in lines, fit to be edited: hidden characters in its texts are escapes of JSON."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    return "".join(c if c == "\n" or visible(c) == c else json.dumps(c)[1:-1] for c in text)
+    return "".join(c if c == "\n" or visible_lines(c) == c else json.dumps(c)[1:-1] for c in text)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -180,7 +180,7 @@ def _kind(schema: dict[str, Any], value: Any) -> tuple[str, list[tuple[Any, str]
 
 
 def _kind_of_text(text: str) -> str:
-    if visible(text) != text:
+    if visible_lines(text) != text:
         return "json"
     return "lines" if "\n" in text or len(text) > 60 else "text"
 

@@ -6,7 +6,7 @@ from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
 from pygments.token import STANDARD_TYPES
 from pygments.util import ClassNotFound
 
-from models.pure.prompting import visible
+from models.pure.visible import visible_lines
 
 LONGEST = 20_000
 """Characters; longer code is shown without colours."""
@@ -30,7 +30,7 @@ def code(text: str, path: str) -> list[Piece]:
 
 
 def _pieces(text: str, language: str) -> list[Piece]:
-    shown = visible(text)
+    shown = visible_lines(text)
     if len(shown) > LONGEST:
         return [("", shown)]
     lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)

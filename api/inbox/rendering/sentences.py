@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from models.pure.prompting import visible
 from models.pure.quorum import Quorum
 from models.pure.relative_time import ago
+from models.pure.visible import visible_lines
 from models.session.approval import Approval
 from models.session.vote import Vote
 
@@ -93,7 +93,7 @@ def outcome(approval: Approval, by: str, now: datetime) -> str:
 
 
 def _short(text: str) -> str:
-    shown = visible(text)
+    shown = visible_lines(text)
     if len(shown) <= _SNIPPET:
         return shown
     return f"{shown[:_SNIPPET]}… ({len(shown) - _SNIPPET} more characters)"

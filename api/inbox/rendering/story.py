@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from api.inbox.rendering.fields import pretty
-from models.pure.prompting import visible
 from models.pure.relative_time import counted
+from models.pure.visible import visible_lines
 
 _LONG = 1200
 """Characters of code beyond which an entry is folded."""
@@ -59,14 +59,16 @@ def entry(seq: int, event: Mapping[str, Any], *, state: str = "", approval_id: s
     kind, id_ = event["type"], event["id"]
     if kind in _USES:
         words = STATES.get(state, "")
-        made = Entry(id_, seq, "call", "call", visible(event["name"]) + (f": {words}" if words else ""), approval_id=approval_id)
-        return _coded(made, _input(event))
+        new_entry = Entry(
+            id_, seq, "call", "call", visible_lines(event["name"]) + (f": {words}" if words else ""), approval_id=approval_id
+        )
+        return _coded(new_entry, _input(event))
     if kind in _RESULTS:
         who = "error" if event.get("is_error") else "result"
         return _coded(Entry(id_, seq, who, who), texts(event.get("content") or ()))
     if kind in _WORDS:
         css, who, words_of = _WORDS[kind]
-        return Entry(id_, seq, css, who, visible(words_of(event)))
+        return Entry(id_, seq, css, who, visible_lines(words_of(event)))
     return None
 
 
@@ -110,13 +112,13 @@ _WORDS: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], str]]] = {
 
 
 def _input(event: Mapping[str, Any]) -> str:
-    given = event["input"]
-    if event["name"] == "bash" and set(given) == {"command"} and isinstance(given["command"], str):
-        return str(given["command"])
-    return pretty(given)
+    arguments = event["input"]
+    if event["name"] == "bash" and set(arguments) == {"command"} and isinstance(arguments["command"], str):
+        return str(arguments["command"])
+    return pretty(arguments)
 
 
 def _coded(entry_: Entry, code: str) -> Entry:
-    shown = visible(code)
+    shown = visible_lines(code)
     summary = f"{counted(shown.count(chr(10)) + 1, 'line')}, {counted(len(shown), 'character')}" if len(shown) > _LONG else ""
     return Entry(**{**vars(entry_), "code": shown or "(nothing)", "summary": summary})

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from models.pure.prompting import visible
+from models.pure.visible import visible_lines
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class Node:
 
 def tree(value: Any, name: str | None = None) -> Node:
     """The tree of a JSON value. Names and texts are visible as they are: nothing is cut."""
-    shown = None if name is None else visible(name)
+    shown = None if name is None else visible_lines(name)
     match value:
         case dict():
             return Node(shown, "object", children=_children((key, item) for key, item in value.items()))
         case list():
             return Node(shown, "list", children=_children((str(i), item) for i, item in enumerate(value, 1)))
         case str():
-            return Node(shown, "text", visible(value))
+            return Node(shown, "text", visible_lines(value))
         case bool():
             return Node(shown, "boolean", "true" if value else "false")
         case None:

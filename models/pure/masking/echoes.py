@@ -14,9 +14,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import re2
-
 from models.pure.masking.texts import MARKER, joined
+from models.pure.regex import compile_re2, escape
 
 LEAST = 8
 """Shortest value in characters. Shorter ones would match everywhere."""
@@ -125,12 +124,8 @@ def _groups(pieces: list[str]) -> Iterator[list[str]]:
 
 
 def _compile(pieces: list[str], *, quoted: bool) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    options.longest_match = True
-    options.max_mem = _MEMORY
     together = "|".join(form for piece in pieces for form in _forms(piece, quoted=quoted))
-    return re2.compile(f"(?m:{together})".encode("utf-8", "surrogatepass"), options)
+    return compile_re2(f"(?m:{together})".encode("utf-8", "surrogatepass"), max_bytes=_MEMORY, longest=True)
 
 
 def _forms(piece: str, *, quoted: bool) -> Iterator[str]:
@@ -157,7 +152,7 @@ def _character(character: str) -> str:
     number, data = ord(character), character.encode("utf-8", "surrogatepass")
     units = character.encode("utf-16-be", "surrogatepass")
     forms = [
-        r"\\+" if character == "\\" else rf"\\*{re2.escape(character)}",
+        r"\\+" if character == "\\" else rf"\\*{escape(character)}",
         f"(?i:{''.join(f'%(?:25)*{byte:02x}' for byte in data)})",
         "(?i:" + "".join(rf"\\+u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)) + ")",
         f"(?i:&(?:amp;)*#(?:0*{number}|x0*{number:x});)",

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from models.pure.masking.names import KEYS, is_secret
-from models.pure.masking.shapes import Span, compiled
+from models.pure.masking.shapes import Span
 from models.pure.masking.words import Left, secret_at
+from models.pure.regex import compile_re2
 
 _HEAD = "pass|kennwort|pwd|secret|token|auth|cookie|cred|jwt|otp|bearer|(?:mfa|backup|recovery|verification)[_-]?code"
 _HEAD += f"|(?:seed|recovery)[_-]?phrase|(?:{'|'.join(sorted(KEYS))})[_-]?key"
@@ -94,7 +95,7 @@ class Cookies(Leader):
             yield None
 
 
-_COOKIE = compiled("[^\\s=;|&<>()\"'`\\\\]+=([^\\s;|&<>()\"'`\\\\$]+)(?:;[ \\t]*)?")
+_COOKIE = compile_re2("[^\\s=;|&<>()\"'`\\\\]+=([^\\s;|&<>()\"'`\\\\$]+)(?:;[ \\t]*)?")
 
 
 def _unquoted(text: bytes, match: Any, secret: Span) -> Span | None:
@@ -128,20 +129,20 @@ def _begins_line(text: bytes, at: int) -> bool:
 
 
 def _command(commands: str, flags: str, *, within: str = r"[^\n|;&\\]") -> Leader:
-    return Leader(f"{commands} {flags}", compiled(rf"\b(?:{commands})\b(?:{within}|\\(?s:.))*?\s{flags}"))
+    return Leader(f"{commands} {flags}", compile_re2(rf"\b(?:{commands})\b(?:{within}|\\(?s:.))*?\s{flags}"))
 
 
 _CALLS = r"authorization\\?[\"']?\]?[ \t]*(?:=>|:=|=|:)[ \t]*(?:[bfru]?\\?[\"'])?(?:[a-z][a-z0-9-]*[ \t]+)?"
 
 NAMES = (
-    Assignment("assignment", compiled(f"(?i){_NAME}{_SIGN}")),
-    Flag("flag", compiled(rf"(?i)(?:^|[\s\"'])-{_NAME}[ \t]+")),
-    Flag("config set", compiled(rf"(?i)\bconfig(?:ure)?[ \t]+set[ \t]+(?:-[a-z-]+[ \t]+)*[^\s=\"']*?\b{_NAME}[ \t]+")),
-    Header("Authorization", compiled(f"(?i){_CALLS}")),
-    Cookies("Cookie", compiled(r"(?i)cookie\\?[\"']?[ \t]*:[ \t]*(?:\\?[\"'])?")),
-    Leader("openssl -passin pass:SECRET", compiled(r"\s-?-(?:pass|passin|passout)[ \t]+(?:\\?[\"'])?pass:")),
-    Leader("netrc", compiled(r"\blogin\s+\S+\s+password[ \t]+")),
-    Leader("SQL", compiled(r"(?i)\b(?:identified[ \t]+by|password)[ \t]+'")),
+    Assignment("assignment", compile_re2(f"(?i){_NAME}{_SIGN}")),
+    Flag("flag", compile_re2(rf"(?i)(?:^|[\s\"'])-{_NAME}[ \t]+")),
+    Flag("config set", compile_re2(rf"(?i)\bconfig(?:ure)?[ \t]+set[ \t]+(?:-[a-z-]+[ \t]+)*[^\s=\"']*?\b{_NAME}[ \t]+")),
+    Header("Authorization", compile_re2(f"(?i){_CALLS}")),
+    Cookies("Cookie", compile_re2(r"(?i)cookie\\?[\"']?[ \t]*:[ \t]*(?:\\?[\"'])?")),
+    Leader("openssl -passin pass:SECRET", compile_re2(r"\s-?-(?:pass|passin|passout)[ \t]+(?:\\?[\"'])?pass:")),
+    Leader("netrc", compile_re2(r"\blogin\s+\S+\s+password[ \t]+")),
+    Leader("SQL", compile_re2(r"(?i)\b(?:identified[ \t]+by|password)[ \t]+'")),
 )
 NAMES_HINT = rf"(?i:(?:{_HEAD})[a-z0-9_-]*\\?[\"']?\]?[ \t]*[=:]|-[a-z0-9_-]*(?:{_HEAD})[a-z0-9_-]*[ \t]|"
 NAMES_HINT += rf"\bset[ \t].*(?:{_HEAD})|password[ \t]|identified[ \t]+by)"

@@ -1,14 +1,14 @@
 """Finds the values that a tool's JSON Schema marks as secret: `writeOnly`, or the format `password`, in any possible branch."""
 
-import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
-import re2
 from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012, UnknownDialect, specification_with
+
+from models.pure.regex import InvalidPattern, compile_schema_pattern
 
 _Part = tuple[Any, Any]
 """A schema (an object, or a boolean, which marks nothing), and the resolver of its references."""
@@ -130,12 +130,9 @@ def _speaks(schema: dict[str, Any]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _matches(pattern: str, name: str) -> bool:
-    options = re2.Options()
-    options.log_errors = False
     try:
-        # Converts JavaScript's escape of a character by its number into RE2's.
-        compiled = re2.compile(re.sub(r"\\u([0-9a-fA-F]{4})", r"\\x{\1}", pattern), options)
-    except (re2.error, UnicodeEncodeError):
+        compiled = compile_schema_pattern(pattern)
+    except InvalidPattern:
         return True
     return compiled.search(name.encode("utf-8", "surrogatepass")) is not None
 

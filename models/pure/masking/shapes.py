@@ -4,16 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import re2
+from models.pure.regex import compile_re2
 
 Span = tuple[int, int]
-
-
-def compiled(pattern: str) -> Any:
-    """Compile an expression for UTF-8 bytes, matched in linear time."""
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(pattern, options)
 
 
 @dataclass(frozen=True)
@@ -62,17 +55,17 @@ _PREFIXES = {
 """Each matches or fails after a bounded number of characters, so that their combination is linear as well."""
 
 SHAPES = (
-    Shape("known prefix", compiled(rf"\b(?:{'|'.join(_PREFIXES.values())})"), _has_digit),
-    Shape("JWT", compiled(r"\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){2,4}")),
-    Shape("SendGrid key", compiled(r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"), _has_digit),
-    Shape("Slack webhook", compiled(r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/]+)")),
-    Shape("bearer token", compiled(r"(?i)\b(?:bearer|basic)[ \t]+([a-z0-9._~+/=-]{12,})"), _has_digit),
+    Shape("known prefix", compile_re2(rf"\b(?:{'|'.join(_PREFIXES.values())})"), _has_digit),
+    Shape("JWT", compile_re2(r"\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){2,4}")),
+    Shape("SendGrid key", compile_re2(r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"), _has_digit),
+    Shape("Slack webhook", compile_re2(r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/]+)")),
+    Shape("bearer token", compile_re2(r"(?i)\b(?:bearer|basic)[ \t]+([a-z0-9._~+/=-]{12,})"), _has_digit),
     # Only whole lines of base64 and headers, so that a command of a script is never taken for a line of the key.
-    Shape("private key", compiled(_BEGIN + _KEY_LINES)),
-    Shape("private key in one line", compiled(rf"{_BEGIN}((?: {_BASE64}{{40,}})+)")),
-    Shape("password in a URL", compiled(rf"://[^\s/:@\"'`;|&<>()]*:({_USERINFO})@"), _is_no_variable),
-    Shape("token in a URL", compiled(r"://([A-Za-z0-9_-]{20,})@"), _has_digit),
-    Shape("signature in a URL", compiled(r"(?i)[?&](?:sig|signature|x-amz-signature)=([a-z0-9%+/=_-]{16,})")),
+    Shape("private key", compile_re2(_BEGIN + _KEY_LINES)),
+    Shape("private key in one line", compile_re2(rf"{_BEGIN}((?: {_BASE64}{{40,}})+)")),
+    Shape("password in a URL", compile_re2(rf"://[^\s/:@\"'`;|&<>()]*:({_USERINFO})@"), _is_no_variable),
+    Shape("token in a URL", compile_re2(r"://([A-Za-z0-9_-]{20,})@"), _has_digit),
+    Shape("signature in a URL", compile_re2(r"(?i)[?&](?:sig|signature|x-amz-signature)=([a-z0-9%+/=_-]{16,})")),
 )
 SHAPES_HINT = (
     r"\b(?:[sr]k[-_]|whsec_|AKIA|ASIA|gh[pousr]_|github_pat_|glpat-|xox[a-z][-.]|xapp-|AIza|ya29\.|GOCSPX-|npm_|pypi-|hf_|dop_v1_|gsk_)"

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from models.pure.masking.leaders import COMMANDS, COMMANDS_HINT, NAMES, NAMES_HINT
-from models.pure.masking.shapes import SHAPES, SHAPES_HINT, Span, compiled
+from models.pure.masking.shapes import SHAPES, SHAPES_HINT, Span
+from models.pure.regex import compile_re2
 
 MARKER = "«masked»"
 """Stands for a secret, whatever its length. It has no meaning in shells, programs and formats."""
 _MARKER = MARKER.encode()
 _GROUPS = (
-    (compiled(SHAPES_HINT), SHAPES),
-    (compiled(NAMES_HINT), NAMES),
-    (compiled(COMMANDS_HINT), COMMANDS),
+    (compile_re2(SHAPES_HINT), SHAPES),
+    (compile_re2(NAMES_HINT), NAMES),
+    (compile_re2(COMMANDS_HINT), COMMANDS),
 )
-_HINT = compiled(f"{SHAPES_HINT}|{NAMES_HINT}|{COMMANDS_HINT}|{MARKER}")
+_HINT = compile_re2(f"{SHAPES_HINT}|{NAMES_HINT}|{COMMANDS_HINT}|{MARKER}")
 _MOST = 4000
 """Places that are examined in one value. Beyond that, a text with such a place is masked as a whole."""
 _ROUNDS = 4

@@ -3,12 +3,13 @@
 import re
 from typing import Any
 
-from models.pure.masking.shapes import Span, compiled
+from models.pure.masking.shapes import Span
+from models.pure.regex import compile_re2
 
-_WORD = compiled("(?:\\\\[^\\snrt\"'`]|\\\\ |[^\\s\"'`;|&<>()\\\\])+")
-_WORD_IN_ESCAPED_QUOTES = compiled("[^\\s\"'`;|&<>()\\\\]+")
-_QUOTED = {b"'": compiled("[^'\\n`]*"), b'"': compiled('(?:\\\\[^\\n]|[^"\\\\\\n`])*')}
-_QUOTED_IN_THE_OTHER = compiled("[^'\"\\\\\\n`]*")
+_WORD = compile_re2("(?:\\\\[^\\snrt\"'`]|\\\\ |[^\\s\"'`;|&<>()\\\\])+")
+_WORD_IN_ESCAPED_QUOTES = compile_re2("[^\\s\"'`;|&<>()\\\\]+")
+_QUOTED = {b"'": compile_re2("[^'\\n`]*"), b'"': compile_re2('(?:\\\\[^\\n]|[^"\\\\\\n`])*')}
+_QUOTED_IN_THE_OTHER = compile_re2("[^'\"\\\\\\n`]*")
 _PREFIXES = frozenset({b"b", b"f", b"r", b"u"})
 _EXPANSION = re.compile(rb"\$[({]")
 _PLACEHOLDER = re.compile(rb"\$\w+|%\w+%|\{[\w.]*\}?|\{\{.*|%\(?\w*\)?s|[^\w\x80-\xff]+")

@@ -6,9 +6,8 @@ import functools
 import itertools
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
-import re2
+from models.pure.regex import InvalidPattern, compile_re2, escape
 
 Test = Callable[[str], bool]
 
@@ -41,12 +40,10 @@ def tool_glob(pattern: str) -> Test:
 def regex(pattern: str, *, whole: bool) -> Test:
     """Return a test by RE2 of the whole text, or of any part (where `.` includes newlines). Raises ValueError. The test raises
     Unjudged."""
-    options = re2.Options()
-    options.max_mem, options.log_errors, options.dot_nl, options.never_capture = _MEMORY, False, not whole, True
     try:
-        compiled: Any = re2.compile(pattern, options)
-    except (re2.error, UnicodeEncodeError) as error:
-        raise ValueError(f"{_message(error)}; use RE2's syntax, which has no look-around and no back-references") from None
+        compiled = compile_re2(pattern, max_bytes=_MEMORY, dot_newline=not whole, captures=False)
+    except InvalidPattern as error:
+        raise ValueError(f"{error}; use RE2's syntax, which has no look-around and no back-references") from None
     match = compiled.fullmatch if whole else compiled.search
 
     def test(text: str) -> bool:
@@ -74,7 +71,7 @@ def starred(parts: Sequence[str | Sign]) -> Test:
     if parts[first:] == [Sign.ANY]:
         return lambda text: text.startswith(prefix)
     if Sign.ONE in parts:
-        return regex("".join(part.value if isinstance(part, Sign) else re2.escape(part) for part in parts), whole=True)
+        return regex("".join(part.value if isinstance(part, Sign) else escape(part) for part in parts), whole=True)
     pieces = [prefix, *_between(parts[first + 1 :])]
     return lambda text: text.startswith(prefix) and _in_order(pieces, text)
 
@@ -114,7 +111,7 @@ def path_glob(pattern: str) -> Test:
             built = built.removesuffix("/") + ("(?:/(?s:.*))?" if n else "(?s:.*)") if last else built + "(?:(?s:.*)/)?"
         else:
             parts = [part for part in re.split(r"([*?])", name) if part]
-            built += "".join({"*": "[^/]*", "?": "[^/]"}.get(part) or re2.escape(part) for part in parts) + ("" if last else "/")
+            built += "".join({"*": "[^/]*", "?": "[^/]"}.get(part) or escape(part) for part in parts) + ("" if last else "/")
     prefix = re.split(r"[*?]", pattern)[0].removesuffix("/")
     rooted = pattern.startswith("/")
     whole = regex(built, whole=True)
@@ -177,8 +174,3 @@ def possible_paths(text: str, workdir: str | None) -> set[str]:
 
 def _names(path: str) -> list[str]:
     return [name for name in path.split("/") if name not in {"", "."}]
-
-
-def _message(error: Exception) -> str:
-    message = error.args[0] if error.args else "it is not valid"
-    return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)

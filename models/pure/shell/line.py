@@ -1,11 +1,11 @@
 """Parses a command line for policies."""
 
 import re
-import unicodedata
 from dataclasses import dataclass
 
 from models.pure.shell import git_places, grammar, wrappers
 from models.pure.shell.words import Doubt, Torn, guess
+from models.pure.visible import is_plain
 
 Words = tuple[str, ...]
 
@@ -72,7 +72,7 @@ def _odd(text: str) -> str | None:
     if not text.strip(" \t\n"):
         return "it is empty"
     for sign in set(text):
-        if sign not in " \t\n" and unicodedata.category(sign) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"} and sign != " ":
+        if sign not in "\t\n" and not is_plain(sign):
             return f"it holds the invisible character U+{ord(sign):04X}"
     return None
 

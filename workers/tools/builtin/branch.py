@@ -7,7 +7,7 @@ from typing import Any
 
 from workers.tools import paths
 from workers.tools.builtin.shell import confined, shell_ready, walls_of
-from workers.tools.clean import visible
+from workers.tools.clean import escape_controls
 from workers.tools.errors import LAPSED, ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.output import OutputSoFar
@@ -34,7 +34,9 @@ class _Repository:
             raise ToolError("there is no git repository with a working tree here; make one with `git init`, or give directory")
         for key in (self.output("config", "--name-only", "--get-regexp", _FILTERS) or "").splitlines():
             if "=" in key:  # git would read the first `=` as the end of the key
-                raise ToolError(f"the repository's configuration has the key {visible(key[:200])}, which cannot be overridden")
+                raise ToolError(
+                    f"the repository's configuration has the key {escape_controls(key[:200])}, which cannot be overridden"
+                )
             self._more += ["-c", f"{key}={'false' if key.endswith('.required') else ''}"]
 
     def git(self, *words: str) -> tuple[int, str, str]:
@@ -73,7 +75,7 @@ def _create_branch(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
         raise ToolError(problem)
     name, start = fields["name"], fields.get("from") or None
     for field, value in (("name", name), ("from", start or "x")):
-        if not value or len(value.encode(errors="replace")) > _NAME_BYTES or visible(value) != value:
+        if not value or len(value.encode(errors="replace")) > _NAME_BYTES or escape_controls(value) != value:
             raise ToolError(f"{field}: must be 1 to {_NAME_BYTES} visible characters")
     repository = _Repository(context, _directory(context, fields.get("directory") or "."))
     if name.startswith("-") or repository.output("check-ref-format", "--branch", name) != name:

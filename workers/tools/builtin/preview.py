@@ -9,7 +9,7 @@ from models.pure.line_diff import hunks
 from workers.tools import paths
 from workers.tools.builtin import edit
 from workers.tools.builtin.write import FILE_BYTES
-from workers.tools.clean import visible
+from workers.tools.clean import escape_controls
 from workers.tools.errors import ToolError
 
 
@@ -32,7 +32,7 @@ def _directory(root: Path, files: Path) -> str:
         relative = kept.resolve().relative_to(files.resolve())
     except (OSError, ValueError):
         return "the session's directory"
-    return visible(str(relative)) if relative.parts else "the session's directory"
+    return escape_controls(str(relative)) if relative.parts else "the session's directory"
 
 
 def _edit(place: paths.Place, fields: dict[str, Any]) -> dict[str, Any]:
@@ -55,8 +55,8 @@ def _write(place: paths.Place, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _difference(before: bytes, after: bytes) -> dict[str, Any]:
-    found, left_out = hunks(_text(before), _text(after))
-    return {"hunks": found, "left_out": left_out}
+    result, left_out = hunks(_text(before), _text(after))
+    return {"hunks": result, "left_out": left_out}
 
 
 def _text(data: bytes) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from models.settings import settings
 from workers.tools.builtin.patterns import compiled
-from workers.tools.clean import LINE_CHARACTERS, decode, lines_in, visible
+from workers.tools.clean import LINE_CHARACTERS, decode, escape_controls, lines_in
 from workers.tools.errors import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 
@@ -21,7 +21,7 @@ def _read_result(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     data = context.stored(call_id)
     if data is None:
         raise ToolError(
-            f"{visible(call_id[:200])}: has no stored result. Only results that were too long are stored: "
+            f"{escape_controls(call_id[:200])}: has no stored result. Only results that were too long are stored: "
             "take call_id from the line that counts the bytes that were left out"
         )
     start = max(int(fields.get("start") or 1), 1)

@@ -103,7 +103,7 @@ def _entry(server: Server, tool: types.Tool) -> dict[str, Any]:
     return {
         "name": tool.name,
         "title": _line(title) if title else None,
-        "description": clean.shorten(clean.visible(tool.description or ""), _DESCRIPTION_BYTES),
+        "description": clean.shorten(clean.escape_controls(tool.description or ""), _DESCRIPTION_BYTES),
         "input_schema": _input_schema(tool.input_schema),
         "output_schema": _output_schema(tool.output_schema),
         "effect": "read" if reads else "write",
@@ -119,7 +119,7 @@ def _entry(server: Server, tool: types.Tool) -> dict[str, Any]:
 
 
 def _line(text: str) -> str:
-    return clean.shorten(clean.visible(text), _TITLE_BYTES)
+    return clean.shorten(clean.escape_controls(text), _TITLE_BYTES)
 
 
 def _input_schema(described: dict[str, Any]) -> dict[str, Any]:

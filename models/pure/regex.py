@@ -1,0 +1,40 @@
+"""RE2: regular expressions that take linear time, so that no pattern or text can stop a process."""
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+_BY_NUMBER = re.compile(r"\\u([0-9a-fA-F]{4})")
+escape = re2.escape
+
+
+class InvalidPattern(ValueError):
+    """RE2 cannot read the pattern: it has no look-around and no back-references."""
+
+
+def compile_re2(
+    pattern: str | bytes, *, max_bytes: int | None = None, dot_newline: bool = False, captures: bool = True, longest: bool = False
+) -> Any:
+    """A compiled expression; one of bytes matches UTF-8. Raises InvalidPattern.
+
+    `max_bytes` bounds its memory. `dot_newline`: `.` matches a newline too. `longest` finds the longest match, not the first.
+    """
+    options = re2.Options()
+    options.log_errors, options.dot_nl, options.never_capture, options.longest_match = False, dot_newline, not captures, longest
+    if max_bytes is not None:
+        options.max_mem = max_bytes
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        message = error.args[0] if error.args else "it is not valid"
+        raise InvalidPattern(message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)) from None
+    except UnicodeEncodeError:
+        raise InvalidPattern("it is not valid Unicode") from None
+
+
+@lru_cache(maxsize=1024)
+def compile_schema_pattern(pattern: str) -> Any:
+    """An expression of a JSON Schema, which writes a character by its number as JavaScript does. Raises InvalidPattern."""
+    return compile_re2(_BY_NUMBER.sub(r"\\x{\1}", pattern))

@@ -1,0 +1,112 @@
+"""What many parallel calls with large results cost each other: nothing, as the session's lock reads no payload.
+
+    python tests/benchmarks/large_results.py [--calls 100] [--megabytes 1]
+
+One turn asks for all calls. All are claimed, then each is finished with a result of that size by a transaction of its own, as
+tools workers do, and the next turn is claimed and reads the history. Beside each finish runs a bare transaction, which locks a row
+and inserts the same result twice, as Assent does: for the model, and as an event. Prints CPU ms of this process and of Postgres,
+and the ratio to the bare transaction. If a finish read the results of the calls before it, the last tenth of them would cost many
+times the first. The next turn must read every result once.
+"""
+
+import argparse
+import base64
+import os
+import statistics
+import time
+from collections.abc import Callable
+
+import psycopg
+from benchmarks.house import servers
+from benchmarks.meters import exact_cpu, spin_ms
+
+Db = psycopg.Connection[tuple[object, ...]]
+_BARE = "INSERT INTO bare (result) VALUES (jsonb_build_array(jsonb_build_object('type', 'text', 'text', %s::text)))"
+
+
+class Meter:
+    """CPU of this process and of Postgres."""
+
+    def __init__(self, postgres: int) -> None:
+        self.postgres = postgres
+
+    def ms(self, work: Callable[[], object]) -> float:
+        """CPU milliseconds that `work` takes."""
+        theirs, mine = exact_cpu(self.postgres), time.process_time()
+        work()
+        mine = time.process_time() - mine
+        return 1000 * (exact_cpu(self.postgres) - theirs + mine)
+
+
+def bare(db: Db, text: str) -> None:
+    """The least that storing a result under a lock can be."""
+    with db.transaction():
+        db.execute("SELECT FROM bare WHERE id = 1 FOR NO KEY UPDATE")
+        for _ in ("the result", "its event"):
+            db.execute(_BARE, (text,))
+
+
+def measure(db: Db, meter: Meter, count: int, size: int) -> dict[str, list[float]]:
+    """CPU ms of each claim, finish and bare transaction, and of the next turn."""
+    from rows.stage import Stage, call  # reads the settings, which name this database
+
+    stage = Stage()
+    session_id = stage.session(bash="always_allow")
+    stage.message(session_id)
+    calls = stage.reply(session_id, *(call("bash", command=f"echo {number}") for number in range(count)))
+    costs: dict[str, list[float]] = {"claim": [], "finish": [], "bare": [], "next turn": []}
+    held = []
+    for each in calls:
+        costs["claim"].append(meter.ms(lambda each=each: held.append(stage.claim_call(each))))
+    for number, each in enumerate(held, 1):
+        assert each, "the call was claimed"
+        if number == count:
+            costs["lock"] = [meter.ms(lambda: stage.locked(session_id, lambda _db, session: session)) for _ in range(10)]
+        text = base64.b64encode(os.urandom(size * 3 // 4)).decode()
+        costs["bare"].append(meter.ms(lambda text=text: bare(db, text)))
+        costs["finish"].append(meter.ms(lambda each=each, text=text: stage.finish_call(each, text)))
+
+    def next_turn() -> None:
+        assert stage.claim(session_id), "the next turn is queued"
+        messages = stage.history(session_id)
+        assert len(messages[-1]["content"]) == count, "the next turn reads every result"
+
+    costs["next turn"].append(meter.ms(next_turn))
+    return costs
+
+
+def show(costs: dict[str, list[float]], count: int) -> None:
+    """The table."""
+    base, tenth = statistics.mean(costs["bare"]), max(1, count // 10)
+    lines = {
+        "claim": statistics.mean(costs["claim"]),
+        "finish, the first tenth": statistics.mean(costs["finish"][:tenth]),
+        "finish, the last tenth": statistics.mean(costs["finish"][-tenth:]),
+        "finish, all": statistics.mean(costs["finish"]),
+        "the lock, before the last": statistics.mean(costs["lock"]),
+        "next turn, per call": costs["next turn"][0] / count,
+        "a bare transaction": base,
+    }
+    print(f"{'':28}{'CPU ms':>10}{'over bare':>12}")
+    for name, ms in lines.items():
+        print(f"{name:28}{ms:10.2f}{ms / base:12.2f}", flush=True)
+
+
+def main() -> None:
+    """Measure, and print."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--calls", type=int, default=100)
+    options.add_argument("--megabytes", type=float, default=1)
+    asked = options.parse_args()
+    with servers() as on, psycopg.connect(on.postgres.url("postgres"), autocommit=True) as db:
+        os.environ |= {"DATABASE_URL": on.postgres.url("app"), "DATABASE_SYSTEM_URL": on.postgres.url("system")}
+        os.environ |= {"REDIS_URL": on.redis_url, "ANTHROPIC_API_KEY": "none"}
+        db.execute("CREATE TABLE bare (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, result jsonb)")
+        bare(db, "warm")
+        meter = Meter(on.supervisor.pids["postgres"])
+        print(f"{asked.calls} calls of one turn, each with a result of {asked.megabytes:g} MB; a spin takes {spin_ms()} ms")
+        show(measure(db, meter, asked.calls, int(asked.megabytes * 1_000_000)), asked.calls)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""A process of ours imports only what `requirements.lock` names: a release installs nothing else.
+
+During development the packages that only tests need are in the same environment. Libraries import some packages if they are there:
+such a package can make each of our processes slower. Other code works during development and fails in a release.
+"""
+
+import json
+import re
+import subprocess
+import sys
+
+from documents import ROOT
+
+OPTIONAL = {"pyyaml", "rich", "setuptools"}
+"""Libraries import these packages if they are there, and need little time for it."""
+PROGRAM = """
+import json, sys
+from importlib.metadata import packages_distributions
+import api.agents, api.approvals, api.audit, api.events, api.health, api.reference, api.serving, api.sessions
+import deploy.local, deploy.migrate, deploy.standin.server
+import workers.announcing, workers.providers.anthropic, workers.sweeps, workers.tool, workers.tools.mcp.listing, workers.turn
+names = {name.partition(".")[0] for name in sys.modules}
+distributions = packages_distributions()
+print(json.dumps(sorted({distribution for name in names for distribution in distributions.get(name, [])})))
+"""
+
+
+def normal(name: str) -> str:
+    """A distribution's name as lock files write it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_all_that_our_processes_import_is_in_the_lock_file() -> None:
+    locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=100, check=True)
+    imported = {normal(name) for name in json.loads(done.stdout)}
+    assert {"flask", "celery", "anthropic", "mcp", "jsonschema"} <= imported
+    assert imported - locked - OPTIONAL - {"assent"} == set()
