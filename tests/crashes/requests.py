@@ -164,7 +164,7 @@ def of_delivery(stage: Stage) -> Asked:
 
 def of_group(stage: Stage) -> Asked:
     """About a group without members, and somebody who joins it."""
-    return Asked({"rbac_group_id": group(stage)}, {"user_id": member(stage, "approver").person_id})
+    return Asked({"rbac_group_id": group(stage)}, {"user_id": member(stage, "approver", email="new@example.com").person_id})
 
 
 def only(**body: Any) -> Callable[[Stage], Asked]:

@@ -122,11 +122,11 @@ class Stage:
         body = {"name": "Agent", "description": None, "model": {"id": "stand-in"}, "system": None, "tools": tools, "metadata": {}}
         body |= {"mcp_servers": [{"type": "url", "name": name, "url": url} for name, url in (servers or {}).items()]}
         body |= {"permission_policy": agent_policy, "approval": agent_approval}
+        if not of_agent:
+            with transaction(self.workspace_id) as db:  # of its own: then all read the agent as the database spells it
+                of_agent = Agent.create(db, self.principal, body)[0].id
         with transaction(self.workspace_id) as db:
-            if of_agent:
-                version = Agent.find(db, of_agent).at(db)
-            else:
-                _agent, version = Agent.create(db, self.principal, body)
+            version = Agent.find(db, of_agent).at(db)
             environment = db.first(Environment)
             if self_hosted:
                 environment = Environment.create(db, self.principal, name="Theirs", self_hosted=True)
