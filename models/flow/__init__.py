@@ -1,7 +1,8 @@
 """The verbs that move more than one row of a session. Each takes the session, locked, and leaves it consistent:
 
-    lock          the lock, with what nearly every verb looks at
-    messages      messages, interrupts, archive: what starts a run and what ends it
+    lock          the lock, with the rows that nearly every verb reads
+    sessions      create, archive and delete a session
+    messages      the events that clients send: messages, interrupts, decisions and results
     turns         a turn's claim, checkpoint, retry and failure
     chat_words    decisions by chat words
     decisions     one decision per approval
@@ -33,9 +34,10 @@ from models.flow.grants import policies, release_waiting, ruling, swept
 from models.flow.halts import resume, settled
 from models.flow.hosted_work import offer_work, stop_work
 from models.flow.lock import lock
-from models.flow.messages import archive, create, delete, receive
+from models.flow.messages import receive
 from models.flow.rejudging import Unresolved
 from models.flow.results import Outcome, expire_calls, finish_call, late_result, lose_call, rescue_call
+from models.flow.sessions import archive, create, delete
 from models.flow.turns import checkpoint, claim_turn, fail_turn, history, rescue_turn
 from models.flow.updates import update
 

@@ -320,12 +320,12 @@ class Approval(Base):
         echoes = self.echoes if decision.deny_message else masking.Echoes(())
         event_id = ids.new("sevt")
         if not (goes_on and confirmation.is_withheld(db, self, decision)):
-            body = confirmation.body(self, decision.said, str(principal), goes_on=goes_on)
+            body = confirmation.body(self, decision.stored, str(principal), goes_on=goes_on)
             session.emit(db, confirmation.CONFIRMATION, body, id=event_id)
         db.move(
             self,
             status,
-            decision=decision.said,
+            decision=decision.stored,
             decided_by=str(principal),
             decided_at=session.now,
             event_id=event_id,
