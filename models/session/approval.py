@@ -15,7 +15,7 @@ from models.database.rows import Db, Query, select
 from models.database.tables import Base
 from models.database.transactions import outbox
 from models.errors import Conflict
-from models.policy.ruling import Asking
+from models.policy.asking import Asking
 from models.pure import masking
 from models.pure.canonical import digest, spelled
 from models.pure.quorum import Quorum
