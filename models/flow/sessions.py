@@ -6,6 +6,7 @@ from models.audit import acts
 from models.audit.principal import Principal
 from models.database import clock, ids
 from models.database.rows import Db
+from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow import speakers
 from models.flow.hosted_work import retire_work
@@ -105,6 +106,13 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)
     Delivery.cause(db, Caused("session.deleted", session.id))
+
+
+def gone(session_ids: list[str]) -> set[str]:
+    """Return those of the ids that no session has, in any workspace. For tools workers, which have no role that reads all of them."""
+    with transaction() as db:
+        rows = db.rows("SELECT assent_gone_sessions(CAST(%(ids)s AS text[]))", ids=session_ids)
+        return {session_id for (session_id,) in rows}
 
 
 def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:

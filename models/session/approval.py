@@ -11,7 +11,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.audit.principal import Principal
 from models.audit.text import Text
 from models.database import ids
-from models.database.rows import Db, Query, select
+from models.database.query import Query, select
+from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import outbox
 from models.errors import Conflict
