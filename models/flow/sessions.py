@@ -109,7 +109,7 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
 
 
 def gone(session_ids: list[str]) -> set[str]:
-    """Return those of the ids that no session has, in any workspace. For tools workers, which have no role that reads all of them."""
+    """Return those of the ids that no session has, in any workspace. For tools workers, whose role cannot read them all."""
     with transaction() as db:
         rows = db.rows("SELECT assent_gone_sessions(CAST(%(ids)s AS text[]))", ids=session_ids)
         return {session_id for (session_id,) in rows}

@@ -10,8 +10,7 @@ from races.races_together import together
 from rows.stage import Stage
 
 from models import flow
-from models.audit import seal_key, verifying
-from models.audit import seal_sweep
+from models.audit import seal_key, seal_sweep, verifying
 from models.audit import seals as seal
 from models.audit.acts import Audit
 from models.audit.seal_key import PublicKey
