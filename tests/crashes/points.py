@@ -20,6 +20,7 @@ from models.flow import due
 from models.flow.rejudging import Unresolved
 from models.session import lease
 from models.session.attempt import Attempt
+from models.session.evidence import Evidence
 from models.session.tool_call import ToolCall
 from models.workspace import key_lookup, toolset
 from models.workspace.idempotency import Slip
@@ -79,6 +80,7 @@ for _verb in ("renew", "look"):
     setattr(lease, _verb, name(READS)(getattr(lease, _verb)))
 # The last thing that a writing request does in its transaction; verbs within it have names of their own, which end here.
 Slip.keep = name("answer")(Slip.keep)  # type: ignore[method-assign]
+Evidence.keep = name("look")(Evidence.keep)  # type: ignore[method-assign]
 Attempt.say = staticmethod(name("tell")(Attempt.say))  # type: ignore[method-assign]
 for _verb in (
     "queues",

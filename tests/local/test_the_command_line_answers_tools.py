@@ -88,5 +88,5 @@ def test_of_an_unknown_outcome_it_is_shown_what_is_known(
     clock.advance(60)
     stage.rescue(held)
     shown = assent("approvals", typed="9\n")
-    assert "attempt   1, by worker, since " in shown
+    assert "Attempt 1 of this call, by worker, " in shown
     assert "printed   line <U+001B>[2Jtwo" in shown
