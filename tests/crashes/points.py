@@ -11,6 +11,7 @@ from crashes.dying import doing, name, watch
 from flask import Flask
 
 from api import create_app
+from api.requests.events import EventsSend, plain
 from models import flow
 from models.audit import seals
 from models.audit.principal import Principal
@@ -113,7 +114,8 @@ def door(session_id: str, principal: dict[str, Any], events: list[dict[str, Any]
     """What a door does with a client's events, for a process that may die."""
     who = Principal(**principal)
     with transactions.transaction(who.workspace_id) as handle:
-        flow.receive(handle, flow.lock(handle, session_id), who, events)
+        taken = EventsSend.model_validate({"events": events}).events
+        flow.receive(handle, flow.lock(handle, session_id), who, [plain(event) for event in taken])
 
 
 @cache

@@ -68,6 +68,11 @@ def _server(name: str, policy: Any) -> dict[str, Any]:
     return {"type": "mcp_toolset", "mcp_server_name": name, "default_config": default, "configs": []}
 
 
+def confirmation(call_id: str, result: str = "allow", **more: Any) -> dict[str, Any]:
+    """A `user.tool_confirmation` as the verbs take it. `more` are fields of `Decision`."""
+    return {"type": "user.tool_confirmation", "tool_use_id": call_id, "decision": Decision(result=result, **more)}  # type: ignore[arg-type]
+
+
 class Stage:
     """One workspace. Every method is one transaction, as one request or one task's step would be."""
 
@@ -171,13 +176,13 @@ class Stage:
 
     def confirm(self, session_id: str, call_id: str, result: str = "allow", **more: Any) -> Event:
         """Post a decision."""
-        return self.send(session_id, {"type": "user.tool_confirmation", "tool_use_id": call_id, "result": result, **more})[0]
+        return self.send(session_id, confirmation(call_id, result, **more))[0]
 
-    def decide(self, approval: Approval, **said: Any) -> str:
+    def decide(self, approval: Approval, **decision: Any) -> str:
         """Decide an approval by its id, as the inbox does."""
 
         def verb(db: Db, session: Session) -> str:
-            return flow.decide(db, session, self.principal, db.get_one(Approval, approval.id), Decision(**said))
+            return flow.decide(db, session, self.principal, db.get_one(Approval, approval.id), Decision(**decision))
 
         return self.locked(approval.session_id, verb)
 

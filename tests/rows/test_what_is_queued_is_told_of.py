@@ -76,7 +76,7 @@ def test_a_turn_that_is_tried_again_later_is_told_of_when_it_is_due(stage: Stage
     turn = stage.claim(session)
     assert turn
     hints.clear()
-    stage.fail(turn, told=3)
+    stage.fail(turn, retry_after=3)
     assert hints == []
     clock.advance(2)
     assert due.hints(Turn) == []
