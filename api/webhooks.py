@@ -100,7 +100,10 @@ def deliveries(db: Db, _principal: Principal, query: DeliveryList, webhook_id: s
 @webhooks.post("/<webhook_id>/deliveries/<delivery_id>/redeliver")
 @writes(Nothing, SCOPE, once=True, answer=answers.Delivery)
 def redeliver(db: Db, _principal: Principal, _body: Nothing, webhook_id: str, delivery_id: str) -> Json:
-    """Send one delivery again, under the same `webhook-id`."""
+    """Send one delivery again.
+
+    The `webhook-id` stays the same.
+    """
     delivery = Delivery.of(db, webhook_id, delivery_id, lock=True)
     delivery.send_again(db)
     return _delivery(delivery)
