@@ -56,9 +56,7 @@ def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) ->
 
     `reveal` shows masked secrets. It needs the scope `reveal`, and is audited.
     """
-    approval = _find(db, approval_id)
-    if "read" not in principal.scopes and not queue.is_own(db, principal, approval):
-        raise NotFound("approval", approval_id)
+    approval = _find(db, principal, approval_id)
     if query.reveal:
         auth.require(principal, "reveal")
         session, approval = _locked(db, approval)
@@ -73,7 +71,7 @@ def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -
 
     Idempotent: the same decision again gets the same response. A different one is a 409, with the decision that holds as `winner`.
     """
-    session, approval = _locked(db, _find(db, approval_id))
+    session, approval = _locked(db, _find(db, principal, approval_id))
     flow.decide(db, session, principal, approval, body.decision())
     return _answer(db, approval)
 
@@ -103,16 +101,16 @@ def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> 
 
     The new deadline is `seconds` from now. The response is a 409 if the deadline has passed or would not move to a later time.
     """
-    session, approval = _locked(db, _find(db, approval_id))
+    session, approval = _locked(db, _find(db, principal, approval_id))
     approval.extend(db, session, principal, body.seconds)
     return _answer(db, approval)
 
 
 @approvals.post("/<approval_id>/preview")
 @writes(PreviewBody, "approvals", answer=answers.GrantPreview)
-def preview(db: Db, _principal: Principal, body: PreviewBody, approval_id: str) -> answers.GrantPreview:
+def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -> answers.GrantPreview:
     """Preview the grant that a decision would give: the calls that it covers, and how many waiting calls it would release."""
-    approval = _find(db, approval_id)
+    approval = _find(db, principal, approval_id)
     if approval.kind != "tool_call":
         raise Invalid("scope", "a call that has begun is settled alone; its approval gives no grant.")
     rule = rule_for(approval, body.match)
@@ -125,11 +123,12 @@ def preview(db: Db, _principal: Principal, body: PreviewBody, approval_id: str) 
     )
 
 
-def _find(db: Db, approval_id: str) -> Approval:
-    found = db.get(Approval, approval_id)
-    if found is None:
+def _find(db: Db, principal: Principal, approval_id: str) -> Approval:
+    """Return the approval. Raises NotFound, also for a person who may not see it."""
+    approval = db.get(Approval, approval_id)
+    if approval is None or not queue.may_see(db, principal, approval):
         raise NotFound("approval", approval_id)
-    return found
+    return approval
 
 
 def _locked(db: Db, found: Approval) -> tuple[Session, Approval]:

@@ -10,6 +10,7 @@ from models.audit.principal import Principal
 from models.database.transactions import transaction
 from models.errors import NotFound
 from models.people.principal import PersonPrincipal
+from models.people.roles import OWN
 from models.pure.key_secret import well_formed
 from models.session.session import Session
 from models.workspace import key_lookup
@@ -99,7 +100,8 @@ def require(principal: Principal, *scopes: str) -> None:
     if missing and isinstance(principal, PersonPrincipal):
         raise Denied(403, f"Your role, {principal.role}, does not allow this: it lacks the scope {missing[0]!r}. Ask an admin.")
     if missing:
-        raise Denied(403, f"This API key lacks the scope {missing[0]!r}; `assent keys create --scopes` creates one that has it.")
+        scope = missing[0].removesuffix(f" or {OWN}")  # which no key has
+        raise Denied(403, f"This API key lacks the scope {scope!r}; `assent keys create --scopes` creates one that has it.")
 
 
 def secret() -> str:

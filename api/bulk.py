@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from flask import Response
 
-from api import errors
+from api import errors, queue
 from api.requests.approvals import BulkDecision
 from models import flow
 from models.audit.principal import Principal
@@ -51,7 +51,7 @@ def decide_all(db: Db, principal: Principal, items: Sequence[BulkDecision]) -> l
     for item in items:
         try:
             approval = rows.get(item.approval_id)
-            if approval is None or approval.session_id not in sessions:
+            if approval is None or approval.session_id not in sessions or not queue.may_see(db, principal, approval):
                 raise NotFound("approval", item.approval_id)
             outcome: Outcome = "decided" if approval.status == "pending" else "repeated"
             flow.decide(db, sessions[approval.session_id], principal, approval, item.decision())

@@ -14,7 +14,13 @@ from models.settings import settings
 Address = IPv4Address | IPv6Address
 
 HSTS = "max-age=31536000"
-_ALWAYS = {"x-content-type-options": "nosniff", "referrer-policy": "no-referrer", "x-frame-options": "DENY"}
+_ALWAYS = {
+    "content-security-policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+}
+"""Of every response that says nothing else. Pages have a policy of their own."""
 
 
 def address() -> str | None:

@@ -2,7 +2,7 @@
 
 from flask import Blueprint, Response, request
 
-from api import auth, parsing, revealing
+from api import auth, parsing, queue, revealing
 from api.answers import events as answers
 from api.door import EVENT_STREAM, Door, opens, reads, writes
 from api.hub import hub
@@ -35,20 +35,21 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> ans
     """
     body.check()
     payloads = [plain(event) for event in body.events]
+    find(db, principal, session_id)
     session = flow.lock(db, session_id)
     stored = flow.receive(db, session, principal, payloads)
     return answers.SentEvents.from_row(None, data=[answers.shown_event(event, whole=runs_tools(principal)) for event in stored])
 
 
 @events.get("")
-@reads(EventList, answer=answers.EventPage)
+@reads(EventList, "read or own", answer=answers.EventPage)
 def index(db: Db, principal: Principal, query: EventList, session_id: str) -> answers.EventPage:
     """List a session's events in their order.
 
     The types `approval.*` and `grant.*` are listed only with `include=approvals`. `reveal` shows masked secrets. It needs the
     scope `reveal`, and is audited.
     """
-    find(db, session_id)
+    find(db, principal, session_id)
     return listed(db, principal, query, session_id)
 
 
@@ -72,19 +73,22 @@ def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> a
 
 
 def runs_tools(principal: Principal) -> bool:
-    """True if the key may post the results of client tools. Such a key sees the unmasked inputs of their calls."""
-    return not principal.scopes.isdisjoint({"sessions", "environment"})
+    """True for a key that may post the results of client tools. Such a key sees the unmasked inputs of their calls.
+
+    A person runs no tools, and reveals what is masked.
+    """
+    return not isinstance(principal, PersonPrincipal) and not principal.scopes.isdisjoint({"sessions", "environment"})
 
 
 @events.get("/stream")
-@opens(Door(answers.StreamFrame, EventStream, scopes=("read",), media_type=EVENT_STREAM, headers=("Last-Event-ID",)))
+@opens(Door(answers.StreamFrame, EventStream, scopes=("read or own",), media_type=EVENT_STREAM, headers=("Last-Event-ID",)))
 def stream(session_id: str) -> Response:
     """Stream a session's events as server-sent events.
 
     The stream begins after `Last-Event-ID`, after the events that this key has just sent, or now.
     """
     principal = auth.authenticate()
-    auth.require(principal, "read")
+    auth.require(principal, "read or own")
     parsing.check_ids({"session_id": session_id})
     return opened(principal, session_id)
 
@@ -95,7 +99,7 @@ def opened(principal: Principal, session_id: str) -> Response:
     connection = request.environ.get("gunicorn.socket")
     reader = Reader(session_id, principal.id, deltas=bool(query.event_deltas), connection=connection)
     if isinstance(principal, PersonPrincipal):
-        reader.sign_in_id, reader.workspace_id = principal.sign_in_id, principal.workspace_id
+        reader.watch(principal)
     hub().register(reader)
     try:
         over = _take_position(principal, reader)
@@ -112,7 +116,7 @@ def opened(principal: Principal, session_id: str) -> Response:
 def _take_position(principal: Principal, reader: Reader) -> bool:
     """Set the position at which the stream begins. The hub announces later events. Returns True if no event will follow."""
     with transaction(principal.workspace_id) as db:
-        session = find(db, reader.session_id)
+        session = find(db, principal, reader.session_id)
         reader.seq = _position(db, session, principal)
         if reader.seq < session.last_seq:
             reader.look = True
@@ -138,9 +142,9 @@ def _position(db: Db, session: Session, principal: Principal) -> int:
     return session.last_seq
 
 
-def find(db: Db, session_id: str) -> Session:
-    """Return the session. Raises NotFound."""
+def find(db: Db, principal: Principal, session_id: str) -> Session:
+    """Return the session. Raises NotFound, also for a person who may not see it."""
     session = db.get(Session, session_id)
-    if session is None:
+    if session is None or not queue.may_see_session(db, principal, session_id):
         raise NotFound("session", session_id)
     return session

@@ -18,7 +18,7 @@ import redis
 from api import limits
 from api.reader import Frame, Reader
 from models.database.transactions import ERRORS, transaction
-from models.people.sign_in import SignIn
+from models.people.sign_in import SignIn, Standing
 from models.session.approval import Approval
 from models.session.session import Session
 from models.settings import settings
@@ -191,15 +191,17 @@ def _look_at_heads(readers: list[Reader]) -> None:
     with transaction() as db:
         heads = Session.heads(db, sessions)
         good = set(key_lookup.good(db, keys))
+    standings: dict[str, Standing] = {}
     marks: dict[str, str] = {}
     for workspace_id in {reader.workspace_id for reader in readers if reader.sign_in_id}:
         theirs = [reader for reader in readers if reader.workspace_id == workspace_id]
         with transaction(workspace_id) as db:
-            good |= SignIn.still_open(db, {reader.sign_in_id for reader in theirs})
+            standings |= SignIn.standings(db, {reader.sign_in_id for reader in theirs})
             if any(reader.is_page for reader in theirs):
                 marks[workspace_id] = Approval.mark(db)
     for reader in readers:
-        reader.refused = (reader.sign_in_id or reader.key_id) not in good
+        person = reader.standing
+        reader.refused = reader.key_id not in good if person is None else standings.get(reader.sign_in_id) != person
         if reader.is_page:
             mark = marks.get(reader.workspace_id, reader.mark)
             reader.look = reader.look or reader.mark not in {"", mark}

@@ -42,6 +42,11 @@ class Wanted(Generic[R]):
         number: int = db.value(f"SELECT count(*) FROM {self._from}", **self.values)  # noqa: S608 - names of our own
         return number
 
+    def distinct(self, db: Db, column: str, most: int) -> list[Any]:
+        """Return the different values of one column, in their order."""
+        rows = db.rows(f"SELECT DISTINCT {column} FROM {self._from} ORDER BY 1 LIMIT {most}", **self.values)  # noqa: S608
+        return [value for (value,) in rows]
+
     @property
     def _from(self) -> str:
         where = f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""

@@ -1,6 +1,6 @@
 """A person's queue: the pending approvals that wait for the person's vote, those with the oldest deadline first."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from api.errors import Denied
 from api.paging import Order, Wanted
@@ -12,6 +12,8 @@ from models.people.delegation import Right, rights_of
 from models.people.principal import PersonPrincipal
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
+
+R = TypeVar("R")
 
 OLDEST_DEADLINE: Order[Approval] = Order(
     "queue", (Approval.expires_at, Approval.id), lambda a: (a.expires_at, a.id), descending=False
@@ -60,6 +62,39 @@ def is_own(db: Db, principal: Principal, approval: Approval) -> bool:
     return any(right.meets(Quorum.of(approval.quorum)) for right in rights)
 
 
+def owned(db: Db, person_id: str) -> Wanted[Approval]:
+    """Those approvals of which `is_own` is true, decided ones too."""
+    conditions, values = ["false"], {}
+    for number, right in enumerate(rights_of(db, person_id, clock.now(db), lock=False)):
+        conditions.append("(" + " AND ".join(_admitting(right, number)) + ")")
+        values[f"names_{number}"] = sorted(right.names)
+    return Wanted(Approval).where("(" + " OR ".join(conditions) + ")", **values)
+
+
+def only_own(db: Db, principal: Principal, selection: Wanted[R], column: str, of: str = "id") -> Wanted[R]:
+    """Return the selection, for whoever reads only their own limited to rows whose `column` is `of` of an approval of theirs."""
+    if sees_all(principal):
+        return selection
+    own = owned(db, principal.id)
+    ids = f"SELECT {of} FROM approval WHERE {' AND '.join(own.conditions)}"  # noqa: S608 - names of our own
+    return selection.where(f"{column} IN ({ids})", **own.values)
+
+
+def may_see(db: Db, principal: Principal, approval: Approval) -> bool:
+    """True unless the principal is a person who reads only what is their own, and this approval is not."""
+    return sees_all(principal) or is_own(db, principal, approval)
+
+
+def may_see_session(db: Db, principal: Principal, session_id: str) -> bool:
+    """Likewise of a session: it is a person's own if an approval in it is."""
+    return sees_all(principal) or owned(db, principal.id).equal(session_id=session_id).count(db) > 0
+
+
+def sees_all(principal: Principal) -> bool:
+    """True if the principal reads everything, or is an API key, whose scopes say all."""
+    return "read" in principal.scopes or not isinstance(principal, PersonPrincipal)
+
+
 def before(db: Db, waiting: Wanted[Approval], first: Approval) -> int:
     """How many approvals of the queue come before this one."""
     earlier = waiting.where(
@@ -70,7 +105,11 @@ def before(db: Db, waiting: Wanted[Approval], first: Approval) -> int:
 
 def _condition(right: Right, number: int) -> tuple[str, dict[str, Any]]:
     """In SQL: the right is one that the quorum counts, and nobody has used it."""
-    names, who = f"names_{number}", f"right_{number}"
-    parts = [_ADMITS.format(names=names), _NOT_USED.format(right=who), f"NOT {_FOUR_EYES.format(who=who)}"]
-    parts += [_NAMED] if right.group_alone else []
-    return "(" + " AND ".join(parts) + ")", {names: sorted(right.names), who: right.person_id}
+    who = f"right_{number}"
+    parts = [*_admitting(right, number), _NOT_USED.format(right=who), f"NOT {_FOUR_EYES.format(who=who)}"]
+    return "(" + " AND ".join(parts) + ")", {f"names_{number}": sorted(right.names), who: right.person_id}
+
+
+def _admitting(right: Right, number: int) -> list[str]:
+    """`Right.meets` in SQL."""
+    return [_ADMITS.format(names=f"names_{number}"), *([_NAMED] if right.group_alone else [])]

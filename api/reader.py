@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from api import arrival
+from models.people.principal import PersonPrincipal
+from models.people.sign_in import Standing
 
 Frame = dict[str, Any]
 """A delta in the wire's form."""
@@ -30,13 +32,15 @@ class Reader:
     gone: bool = False
     """The session was deleted."""
     refused: bool = False
-    """The key was revoked, or the sign-in has ended."""
+    """The key was revoked, the sign-in has ended, or the person's role or groups have changed."""
     overrun: bool = False
     """Deltas were dropped, so the previews that have begun cannot be continued."""
     look: bool = False
     """True if there may be events after `seq`."""
     sign_in_id: str = ""
     """Of a person: the sign-in that must stay open."""
+    standing: Standing | None = None
+    """Of a person: the role and groups that opened the stream, which must stay the same."""
     workspace_id: str = ""
     """Of a person: where the sign-in is."""
     mark: str = ""
@@ -48,6 +52,11 @@ class Reader:
     frames: deque[Frame] = field(default_factory=deque)
     wake: threading.Event = field(default_factory=threading.Event)
     ready: threading.Event = field(default_factory=threading.Event)
+
+    def watch(self, person: PersonPrincipal) -> None:
+        """Have the stream end with the sign-in, the role or the groups of the person who opens it."""
+        self.sign_in_id, self.workspace_id = person.sign_in_id, person.workspace_id
+        self.standing = (person.role, person.group_ids)
 
     def tell(self, frames: list[Frame]) -> None:
         """Receive a note: with deltas, or empty if there are new events."""

@@ -9,6 +9,7 @@ from api.agents import named, within
 from api.answers import sessions as answers
 from api.approvers import check_agent_approvers
 from api.door import reads, writes
+from api.events import find
 from api.paging import Order, Wanted, both_ways
 from api.requests.base import NoQuery, Nothing
 from api.requests.events import plain
@@ -17,7 +18,7 @@ from api.requests.sessions import ResourceList, SessionCreate, SessionList, Sess
 from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
-from models.errors import Invalid, NotFound
+from models.errors import Invalid
 from models.session.approval import Approval
 from models.session.session import Session
 from models.session.vote import Vote
@@ -75,10 +76,10 @@ def index(db: Db, _principal: Principal, query: SessionList) -> answers.SessionP
 
 
 @sessions.get("/<session_id>")
-@reads(NoQuery, answer=answers.Session)
-def show(db: Db, _principal: Principal, _query: NoQuery, session_id: str) -> answers.Session:
+@reads(NoQuery, "read or own", answer=answers.Session)
+def show(db: Db, principal: Principal, _query: NoQuery, session_id: str) -> answers.Session:
     """Get a session with the approvals that it waits for."""
-    return _answer(db, _find(db, session_id))
+    return _answer(db, find(db, principal, session_id))
 
 
 @sessions.post("/<session_id>")
@@ -117,9 +118,9 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> an
 
 @sessions.get("/<session_id>/resources")
 @reads(ResourceList, answer=answers.NoResources)
-def resources(db: Db, _principal: Principal, _query: ResourceList, session_id: str) -> answers.NoResources:
+def resources(db: Db, principal: Principal, _query: ResourceList, session_id: str) -> answers.NoResources:
     """List a session's resources, always an empty list, as this server mounts none."""
-    _find(db, session_id)
+    find(db, principal, session_id)
     return answers.NoResources(data=[], next_page=None)
 
 
@@ -159,10 +160,3 @@ def _waiting_on(db: Db, rows: Sequence[Session]) -> dict[str, list[answers.Waiti
     for approval in approvals:
         by_session.setdefault(approval.session_id, []).append(answers.Waiting.of(approval, votes[approval.id]))
     return by_session
-
-
-def _find(db: Db, session_id: str) -> Session:
-    session = db.get(Session, session_id)
-    if session is None:
-        raise NotFound("session", session_id)
-    return session

@@ -20,21 +20,21 @@ threads = Blueprint("threads", __name__, url_prefix="/v1/sessions/<session_id>/t
 
 
 @threads.get("")
-@reads(ThreadList, answer=answers.ThreadPage)
-def index(db: Db, _principal: Principal, query: ThreadList, session_id: str) -> answers.ThreadPage:
+@reads(ThreadList, "read or own", answer=answers.ThreadPage)
+def index(db: Db, principal: Principal, query: ThreadList, session_id: str) -> answers.ThreadPage:
     """List a session's threads: always one, the session's own."""
     if query.page is not None:
         raise Invalid("page", "this list has one page; leave it out.")
-    thread = answers.Thread.of(db, events.find(db, session_id))
+    thread = answers.Thread.of(db, events.find(db, principal, session_id))
     is_listed = not query.statuses or thread.status in query.statuses
     return answers.ThreadPage(data=[thread] if is_listed else [], next_page=None)
 
 
 @threads.get("/<thread_id>")
-@reads(NoQuery, answer=answers.Thread)
-def show(db: Db, _principal: Principal, _query: NoQuery, session_id: str, thread_id: str) -> answers.Thread:
+@reads(NoQuery, "read or own", answer=answers.Thread)
+def show(db: Db, principal: Principal, _query: NoQuery, session_id: str, thread_id: str) -> answers.Thread:
     """Get a thread of a session."""
-    return answers.Thread.of(db, _find(db, session_id, thread_id))
+    return answers.Thread.of(db, _find(db, principal, session_id, thread_id))
 
 
 @threads.post("/<thread_id>/archive")
@@ -48,30 +48,30 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, threa
 
 
 @threads.get("/<thread_id>/events")
-@reads(EventList, answer=EventPage)
+@reads(EventList, "read or own", answer=EventPage)
 def listed(db: Db, principal: Principal, query: EventList, session_id: str, thread_id: str) -> EventPage:
     """List a thread's events in their order."""
-    _find(db, session_id, thread_id)
+    _find(db, principal, session_id, thread_id)
     return events.listed(db, principal, query, session_id)
 
 
 @threads.get("/<thread_id>/stream")
-@opens(Door(StreamFrame, EventStream, scopes=("read",), media_type=EVENT_STREAM, headers=("Last-Event-ID",)))
+@opens(Door(StreamFrame, EventStream, scopes=("read or own",), media_type=EVENT_STREAM, headers=("Last-Event-ID",)))
 def stream(session_id: str, thread_id: str) -> Response:
     """Stream a thread's events as server-sent events.
 
     The stream begins after `Last-Event-ID`, or now.
     """
     principal = auth.authenticate()
-    auth.require(principal, "read")
+    auth.require(principal, "read or own")
     parsing.check_ids({"session_id": session_id, "thread_id": thread_id})
     with transaction(principal.workspace_id) as db:
-        _find(db, session_id, thread_id)
+        _find(db, principal, session_id, thread_id)
     return events.opened(principal, session_id)
 
 
-def _find(db: Db, session_id: str, thread_id: str) -> Session:
-    session = events.find(db, session_id)
+def _find(db: Db, principal: Principal, session_id: str, thread_id: str) -> Session:
+    session = events.find(db, principal, session_id)
     _check(session, thread_id)
     return session
 

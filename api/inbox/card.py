@@ -19,6 +19,8 @@ from api.inbox.rendering import fields, sentences
 from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.story import Entry, entry
 from api.inbox.rendering.tree import tree
+from api.paging import Wanted
+from api.queue import may_see, only_own
 from models import flow
 from models.audit.acts import Audit
 from models.database import clock
@@ -77,7 +79,7 @@ def reveal(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
 def find(db: Db, person: PersonPrincipal, approval_id: str) -> Approval:
     """The approval. Raises NotFound, also if the person may not see it."""
     result = db.get(Approval, approval_id)
-    if result is None or not queue.may_see(db, person, result):
+    if result is None or not may_see(db, person, result):
         raise NotFound("approval", approval_id)
     return result
 
@@ -95,7 +97,7 @@ def drawn(
     session = db.get_one(Session, approval.session_id)
     call = db.get_one(ToolCall, approval.tool_call_id)
     started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
-    before = _decided_before(db, approval)
+    before = _decided_before(db, person, approval)
     cast = Vote.of(db, [approval.id])[approval.id]
     names = Names.of(db, [approval.decided_by, started.principal if started else None, *(row.decided_by for row in before)])
     now = clock.now(db)
@@ -158,12 +160,13 @@ def _grant(db: Db, approval: Approval, now: Any) -> grants.Grant | None:
     return grants.Grant.of(grant, now) if grant else None
 
 
-def _decided_before(db: Db, approval: Approval) -> list[Approval]:
-    """The last decisions of people about this tool of this agent."""
+def _decided_before(db: Db, person: PersonPrincipal, approval: Approval) -> list[Approval]:
+    """The last decisions of people about this tool of this agent, of those that the person sees."""
     recent = "SELECT id FROM approval WHERE created_at < %(at)s ORDER BY created_at DESC, id DESC LIMIT %(most)s"
-    these = f"WHERE id IN ({recent}) AND tool = %(tool)s AND agent_id = %(agent)s AND status IN ('allowed', 'denied', 'answered')"
+    these = f"id IN ({recent}) AND tool = %(tool)s AND agent_id = %(agent)s AND status IN ('allowed', 'denied', 'answered')"
     values = {"at": approval.created_at, "most": _LOOKED_BACK, "tool": approval.tool, "agent": approval.agent_id}
-    return db.find(Approval, f"{these} ORDER BY decided_at DESC LIMIT {_BEFORE}", **values)
+    selection = only_own(db, person, Wanted(Approval).where(these, **values), "id")
+    return selection.select(db, f"ORDER BY decided_at DESC LIMIT {_BEFORE}")
 
 
 def _story(db: Db, session: Session) -> list[Entry]:

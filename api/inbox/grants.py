@@ -7,6 +7,7 @@ from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.names import Names
 from api.paging import Wanted
 from api.paging import page as page_of
+from api.queue import only_own
 from models.database import clock
 from models.database.rows import Db
 from models.people.principal import PersonPrincipal
@@ -19,7 +20,7 @@ _PAGE = 50
 @page("grants", "own or read")
 def grants(db: Db, person: PersonPrincipal) -> Page:
     """The grants that allow something now, or all; the newest first."""
-    selection = Wanted(Grant)
+    selection = only_own(db, person, Wanted(Grant), "approval_id")
     over = wants("show") == "all"
     if not over:
         selection = selection.where(LIVE)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from api import queue as api_queue
 from api.inbox import queue
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, page, shows, wants
@@ -71,7 +72,7 @@ def index_page(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) 
         tab=tab,
         tabs=TABS if "read" in person.scopes else ("mine",),
         filters={name: value for name, value in filters.items() if value},
-        choices=queue.choices(db),
+        choices=queue.choices(db, person),
         refusal=str(refusal or ""),
         lines=lines(db, person, rows, now),
         after=after,
@@ -85,7 +86,7 @@ def _kept(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Approval]:
     """Approvals that an open page shows and this list no longer has: the page says what became of them."""
     shown = [id_ for id_ in (wants("keep") or "").split() if ID.fullmatch(id_) and id_ not in ids][:KEPT]
     result = db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=shown) if shown else []
-    return [row for row in result if queue.may_see(db, person, row)]
+    return [row for row in result if api_queue.may_see(db, person, row)]
 
 
 @inbox.get("/inbox/next")
@@ -123,7 +124,7 @@ def agent_name(db: Db, session: Session) -> str:
 def noticed(db: Db, person: PersonPrincipal, now: datetime) -> dict[str, Any] | None:
     """What the person has just decided, to be said above the page that follows."""
     approval = db.get(Approval, wants("decided") or "")
-    if approval is None or not queue.may_see(db, person, approval):
+    if approval is None or not api_queue.may_see(db, person, approval):
         return None
     if approval.status == "pending":
         voted = sentences.votes(approval, Vote.of(db, [approval.id])[approval.id])

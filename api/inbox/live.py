@@ -54,11 +54,10 @@ def stream() -> Response:
     reader = Reader(
         person.workspace_id,
         person.person_id,
-        sign_in_id=person.sign_in_id,
-        workspace_id=person.workspace_id,
         mark=wants("mark") or "",
         connection=request.environ.get("gunicorn.socket"),
     )
+    reader.watch(person)
     hub().register(reader)
     response = Response(iter(Changes(reader)), mimetype=EVENT_STREAM, headers=_HEADERS)
     response.call_on_close(lambda: hub().unregister(reader))

@@ -17,7 +17,6 @@ from models.people.principal import PersonPrincipal
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
 from models.session.evidence import FRESH_SECONDS, SHOWN_WITH_FILES, Evidence, look_hint
-from models.session.session import Session
 from models.session.vote import Vote
 from models.workspace.agent import Agent
 
@@ -47,14 +46,17 @@ def matching(
     return selection
 
 
-def choices(db: Db) -> dict[str, list[Any]]:
-    """What the list can be filtered by: the tools of what waits."""
-    tools = db.rows("SELECT DISTINCT tool FROM approval WHERE status = 'pending' ORDER BY tool LIMIT %(most)s", most=_CHOICES)
-    agents = db.rows("SELECT DISTINCT agent_id FROM approval WHERE status = 'pending' LIMIT %(most)s", most=_CHOICES)
-    versions = [Agent.find(db, agent_id).at(db) for (agent_id,) in agents if agent_id]
-    groups = db.find(Group, "ORDER BY name, id LIMIT %(most)s", most=_CHOICES)
+def choices(db: Db, person: PersonPrincipal) -> dict[str, list[Any]]:
+    """What the list can be filtered by: tools and agents of what waits, and groups; of a person's own where they see no more."""
+    waiting = matching(db, person, {}, mine=False)
+    tools = waiting.distinct(db, "tool", _CHOICES)
+    versions = [Agent.find(db, agent_id).at(db) for agent_id in waiting.distinct(db, "agent_id", _CHOICES) if agent_id]
+    shown = Wanted(Group)
+    if not queue.sees_all(person):
+        shown = shown.where("id = ANY(%(own)s)", own=sorted(person.group_ids))
+    groups = shown.select(db, "ORDER BY name, id LIMIT %(most)s", most=_CHOICES)
     return {
-        "tool": [tool for (tool,) in tools],
+        "tool": tools,
         "group": [(row.id, row.name) for row in groups],
         "agent": sorted(((row.agent_id, row.body["name"]) for row in versions), key=lambda one: one[1]),
     }
@@ -111,11 +113,6 @@ def position(db: Db, person: PersonPrincipal, approval: Approval) -> tuple[int, 
     return queue.before(db, mine, approval) + 1, mine.count(db)
 
 
-def may_see(db: Db, person: PersonPrincipal, approval: Approval) -> bool:
-    """True if this person sees the approval at all."""
-    return "read" in person.scopes or queue.is_own(db, person, approval)
-
-
 def look(db: Db, approval: Approval) -> dict[str, Any] | None:
     """What a tools worker saw of the session's files; None if none has looked. A card that is opened has a worker look again."""
     if approval.tool not in SHOWN_WITH_FILES:
@@ -127,10 +124,3 @@ def look(db: Db, approval: Approval) -> dict[str, Any] | None:
         outbox(db).hints.append(look_hint(approval.id, approval.session_id, approval.workspace_id))
     body: dict[str, Any] | None = approval.echoes.value(result.body) if result is not None else None
     return body
-
-
-def may_see_session(db: Db, person: PersonPrincipal, session: Session) -> bool:
-    """True if this person sees the session: every one, or those that asked this person something."""
-    if "read" in person.scopes:
-        return True
-    return any(may_see(db, person, row) for row in db.find(Approval, "WHERE session_id = %(id)s LIMIT 100", id=session.id))

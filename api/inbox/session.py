@@ -9,13 +9,14 @@ from api import parsing
 from api.answers.events import shown_event
 from api.errors import Denied
 from api.events import opened
-from api.inbox import queue, viewing
+from api.inbox import viewing
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.list import agent_name
 from api.inbox.rendering.story import Entry, entry
 from api.paging import Wanted
 from api.paging import page as page_of
+from api.queue import may_see_session, only_own
 from api.sessions import NEWEST
 from models import flow
 from models.database.rows import Db
@@ -45,11 +46,8 @@ STATUS = {
 @inbox.get("/inbox/sessions")
 @page("sessions", "own or read")
 def sessions(db: Db, person: PersonPrincipal) -> Page:
-    """The sessions, newest first."""
-    selection = Wanted(Session)
-    if "read" not in person.scopes:
-        own = queue.matching(db, person, {}, mine=True).select(db, "LIMIT 500")
-        selection = selection.where("id = ANY(%(own)s)", own=[row.session_id for row in own])
+    """The sessions that the person may see, newest first."""
+    selection = only_own(db, person, Wanted(Session), "id", of="session_id")
     rows, after = page_of(db, selection, NEWEST, _SESSIONS, wants("page"))
     return shows("sessions.html", rows=[(row, agent_name(db, row), STATUS[row.status]) for row in rows], after=after)
 
@@ -64,7 +62,7 @@ def conversation(db: Db, person: PersonPrincipal, session_id: str) -> Page:
 def find(db: Db, person: PersonPrincipal, session_id: str) -> Session:
     """The session. Raises NotFound, also if the person may not see it."""
     result = db.get(Session, session_id)
-    if result is None or not queue.may_see_session(db, person, result):
+    if result is None or not may_see_session(db, person, session_id):
         raise NotFound("session", session_id)
     return result
 

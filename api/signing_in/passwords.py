@@ -9,7 +9,7 @@ from api.pages import readable
 from api.signing_in.blueprint import enter, signing_in
 from api.signing_in.routes import sign_in_page
 from models.people import password
-from models.people.person import MAX_EMAIL
+from models.people.person import MAX_EMAIL, spelled
 from models.people.principal import PersonPrincipal
 from models.settings import settings
 
@@ -25,7 +25,7 @@ def sign_in_by_password() -> Response:
     """
     check_allowed()
     browser.check_form()
-    email = request.form.get("email", "")[:MAX_EMAIL].strip().casefold()
+    email = spelled(request.form.get("email", "")[:MAX_EMAIL])
     place = pages.local(request.form.get("next"))
     limits.take_attempt(email)
     person = gevent.get_hub().threadpool.apply(_find, (email, request.form.get("password", "")))

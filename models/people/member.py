@@ -22,6 +22,12 @@ DIRECT = "direct"
 """The `source` of roles and groups that an admin gave. Any other source is the name of an issuer, or `proxy`."""
 _GROUPS = "SELECT group_id FROM membership WHERE workspace_id = %(workspace)s AND person_id = %(person)s"
 
+_WITHDRAW = """
+    UPDATE invitation SET deleted_at = assent_now() WHERE workspace_id = %(workspace)s AND deleted_at IS NULL
+        AND accepted_at IS NULL AND email = (SELECT email FROM person WHERE id = %(person)s)
+    RETURNING id
+"""
+
 
 class Member(Base):
     """What a person may do in a workspace."""
@@ -77,7 +83,9 @@ class Member(Base):
 
     @classmethod
     def deactivate(cls, db: Db, person_id: str, *, by: Principal) -> None:
-        """End a member's sign-ins and every way to sign in to the workspace again, now. Idempotent. Raises NotFound."""
+        """End a member's sign-ins and every way to sign in to the workspace again, links too. Idempotent. Raises NotFound."""
+        for (invitation_id,) in db.rows(_WITHDRAW, workspace=db.workspace_id, person=person_id):
+            acts.record(db, by, "person.invitation_withdrawn", invitation_id, {"user_id": person_id})
         row = db.get(cls, db.workspace_id, person_id, lock=True)
         if row is None:
             raise NotFound("user", person_id)

@@ -64,9 +64,14 @@ def find(db: Db, email: str) -> str | None:
     return person_id
 
 
+def spelled(email: str) -> str:
+    """Return the one spelling of an e-mail address, which may be none."""
+    return unicodedata.normalize("NFKC", email).strip().casefold()
+
+
 def normalized(email: str) -> str:
     """Return the address in the form in which it is stored and compared. Raises Invalid."""
-    address = unicodedata.normalize("NFKC", email).strip().casefold()
+    address = spelled(email)
     if len(address) > MAX_EMAIL or not _EMAIL.fullmatch(address) or not address.isprintable():
         raise Invalid("email", "must be an e-mail address such as anna@example.com.")
     return address

@@ -33,12 +33,15 @@ _SEEN = """
     )
 """
 _OPEN = "ended_at IS NULL AND idle_until > assent_now() AND expires_at > assent_now()"
-_STILL_OPEN = f"""
-    SELECT id FROM sign_in WHERE id = ANY(%(ids)s) AND {_OPEN} AND EXISTS (
-        SELECT FROM member WHERE member.workspace_id = sign_in.workspace_id AND member.person_id = sign_in.person_id
-            AND deactivated_at IS NULL
+_STANDING = f"""
+    SELECT id, role, ARRAY(
+        SELECT g.group_id::text FROM membership g WHERE g.workspace_id = m.workspace_id AND g.person_id = m.person_id
     )
+    FROM sign_in JOIN member m USING (workspace_id, person_id)
+    WHERE id = ANY(%(ids)s) AND {_OPEN} AND deactivated_at IS NULL
 """  # noqa: S608 - our own names
+Standing = tuple[str, frozenset[str]]
+"""A person's role, and the ids of their groups."""
 
 
 class SignIn(Base):
@@ -104,9 +107,10 @@ class SignIn(Base):
         return str(db.value("SELECT method FROM sign_in WHERE id = %(id)s", id=sign_in_id) or "")
 
     @classmethod
-    def still_open(cls, db: Db, sign_in_ids: Iterable[str]) -> set[str]:
-        """Return those of the workspace's sign-ins that are open now, of people who are still active."""
-        return {id_ for (id_,) in db.rows(_STILL_OPEN, ids=sorted(sign_in_ids))}
+    def standings(cls, db: Db, sign_in_ids: Iterable[str]) -> dict[str, Standing]:
+        """Return what the people have now behind those of the workspace's sign-ins that are open, if they are still active."""
+        rows = db.rows(_STANDING, ids=sorted(sign_in_ids))
+        return {id_: (role, frozenset(group_ids)) for id_, role, group_ids in rows}
 
     @classmethod
     def end(cls, db: Db, person_id: str, sign_in_id: str, *, by: Principal) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from doors.served import Caller
 
 SECONDS = 15
 """A stream that says nothing for this long has lost something."""
@@ -77,10 +76,11 @@ class Stream:
 
 
 @contextmanager
-def stream(caller: Caller, session_id: str, last: int | None = None, **query: Any) -> Iterator[Stream]:
-    """An open stream; its headers have arrived."""
+def stream(client: httpx.Client, session_id: str, last: int | None = None, path: str = "", **query: Any) -> Iterator[Stream]:
+    """An open stream; its headers have arrived. `path`: that of another stream than the API's own."""
     headers = {} if last is None else {"last-event-id": str(last)}
-    with caller.stream("GET", f"/v1/sessions/{session_id}/events/stream", params=query, headers=headers) as response:
+    path = path or f"/v1/sessions/{session_id}/events/stream"
+    with client.stream("GET", path, params=query, headers=headers) as response:
         assert response.status_code == 200, response.read()
         reader = Stream(response)
         thread = threading.Thread(target=reader.read, daemon=True)

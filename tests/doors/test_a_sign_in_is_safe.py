@@ -5,9 +5,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from doors.reading import stream
 from doors.served import Caller, bad, good, served
 from own_database import Clock
-from people import Somebody, Visitor, acts_of, invited, member
+from people import Somebody, Visitor, acts_of, group, invited, member
 from rows.stage import Stage
 
 from models.settings import settings
@@ -205,6 +206,27 @@ def test_a_change_of_role_counts_at_the_next_request(api: str, stage: Stage, cal
     assert [action for _, action in acts_of(stage)][-3:] == ["person.role_changed", "person.signed_out", "person.deactivated"]
 
 
+@pytest.mark.parametrize("change", [{"workspace_role": "viewer"}, {"workspace_role": "approver"}])
+def test_a_stream_ends_with_the_role_that_opened_it(
+    api: str, stage: Stage, caller: Caller, anna: Somebody, change: dict[str, str]
+) -> None:
+    session_id = caller.session()["id"]
+    with anna.client(api) as client, stream(client, session_id) as opened:
+        assert opened.response.status_code == 200
+        good(caller.post(f"/v1/organizations/users/{anna.person_id}", json=change))
+        assert opened.rest() == []
+
+
+def test_a_stream_ends_with_the_group_that_opened_it(api: str, stage: Stage, caller: Caller) -> None:
+    finance = group(stage)
+    ben = member(stage, "viewer", groups=[finance])
+    session_id = caller.session()["id"]
+    with ben.client(api) as client, stream(client, session_id) as opened:
+        assert opened.response.status_code == 200
+        good(caller.delete(f"/v1/organizations/rbac_groups/{finance}/members/{ben.person_id}"))
+        assert opened.rest() == []
+
+
 def test_nobody_raises_or_ends_themselves(api: str, stage: Stage, anna: Somebody) -> None:
     with anna.client(api) as client:
         at = f"/v1/organizations/users/{anna.person_id}"
@@ -231,6 +253,22 @@ def test_every_page_forbids_everything_foreign(api: str, stage: Stage, anna: Som
             assert policy["trusted-types"] == "'none'", path
             assert headers["x-content-type-options"] == "nosniff"
             assert headers["x-frame-options"] == "DENY"
+
+
+def test_what_is_no_page_may_load_and_frame_nothing(api: str, anna: Somebody) -> None:
+    """Errors before any route, and all that answers in JSON."""
+    with anna.client(api) as client:
+        for method, path in (
+            ("GET", "/sign-in/nothing"),
+            ("GET", "/nothing/<script>"),
+            ("PUT", "/inbox"),
+            ("GET", "/v1/sessions"),
+            ("GET", "/v1/sessions/none"),
+            ("GET", "/healthz"),
+        ):
+            policy = client.request(method, path).headers["content-security-policy"]
+            assert "default-src 'none'" in policy, path
+            assert "frame-ancestors 'none'" in policy, path
 
 
 def test_pages_are_kept_in_no_cache(api: str, anna: Somebody) -> None:

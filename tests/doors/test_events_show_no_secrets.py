@@ -3,14 +3,17 @@
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from doors.reading import stream
 from doors.served import Caller, bad, good, key
 from doors.waiting import SECRETIVE
+from people import member
 from rows.stage import Stage, call
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction
+from models.people.roles import Role
 
 PIN = "hunter2hunter2"
 TOOLS = [
@@ -49,9 +52,9 @@ def reveals(stage: Stage, session: str) -> list[Audit]:
         return list(db.find(Audit, "WHERE chain = %(chain)s AND action = %(action)s", chain=session, action="events.revealed"))
 
 
-def streamed(client: Caller, session: str) -> list[dict[str, Any]]:
+def streamed(client: httpx.Client, session: str, path: str = "") -> list[dict[str, Any]]:
     """All events, by a stream from the beginning."""
-    with stream(client, session, last=0) as opened:
+    with stream(client, session, last=0, path=path) as opened:
         return [frame.data for frame in opened.until("user.custom_tool_result")]
 
 
@@ -74,6 +77,16 @@ def test_who_runs_the_client_s_tools_gets_their_input_whole(api: str, stage: Sta
                 assert use["input"] == {"amount": 5, "pin": PIN}
                 assert "shown_input" not in str(events)
                 assert str(events).count(PIN) == 1, "neither the other call nor any result"
+
+
+@pytest.mark.parametrize("role", ["admin", "developer"])
+def test_a_person_runs_no_client_s_tools(api: str, stage: Stage, session: str, role: Role) -> None:
+    """A page is for eyes: whoever may see secrets reveals them, which is audited."""
+    with member(stage, role).client(api) as person:
+        events: list[dict[str, Any]] = good(person.get(f"/v1/sessions/{session}/events"))["data"]
+        for shown in (events, streamed(person, session), streamed(person, session, f"/inbox/sessions/{session}/stream")):
+            assert [event["input"]["pin"] for event in shown if event["type"] == "agent.custom_tool_use"] == ["«masked»"]
+            assert PIN not in str(shown)
 
 
 def test_revealing_shows_what_was_sent_and_is_audited(caller: Caller, approver: Caller, session: str, stage: Stage) -> None:

@@ -44,6 +44,16 @@ def test_looking_at_a_link_uses_nothing_up_and_using_it_uses_it_up(api: str, sta
         assert not mallory.signed_in()
 
 
+def test_a_deactivated_person_has_no_link_left(api: str, stage: Stage, caller: Caller) -> None:
+    """For example one that was sent before the person came in by an issuer."""
+    link = invited(stage, "admin")
+    ben = member(stage, email="anna@example.com")
+    good(caller.delete(f"/v1/organizations/users/{ben.person_id}"))
+    with Visitor(api) as browser:
+        assert browser.get(link).status_code == 409
+    assert "person.invitation_withdrawn" in [action for _, action in acts_of(stage)]
+
+
 def test_of_two_who_use_a_link_at_once_one_comes_in(api: str, stage: Stage) -> None:
     link = invited(stage)
     statuses: list[int] = []
@@ -105,9 +115,9 @@ def test_a_link_of_a_deactivated_member_is_worth_nothing(api: str, stage: Stage,
     anna = member(stage, email="anna@example.com")
     link = httpx.URL(good(caller.post(f"/v1/organizations/users/{anna.person_id}/link"))["url"]).path
     with Visitor(api) as browser:
-        browser.get(link)
+        token = browser.get(link).text.partition('name="csrf_token" value="')[2][:64]
         good(caller.delete(f"/v1/organizations/users/{anna.person_id}"))
-        assert browser.submit(link).status_code == 409
+        assert browser.post(link, data={"csrf_token": token}).status_code == 409
         assert not browser.signed_in()
 
 

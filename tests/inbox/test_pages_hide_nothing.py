@@ -12,9 +12,12 @@ from rows.stage import Stage, call
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction
+from models.people.passkey import Passkey
+from models.workspace.api_key import ApiKey
+from models.workspace.halt import Halt
 
 NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script> \u202egpj.exe\u00a0\u3164"
-SHOWN = NASTY.replace("\u202e", "\\u202e").replace("\u00a0", "\\xa0").replace("\u3164", "\\u3164")
+SHOWN = NASTY.replace("\u202e", "<U+202E>").replace("\u00a0", "<U+00A0>").replace("\u3164", "<U+3164>")
 
 
 def test_what_a_model_writes_is_text_on_every_page(admin: Visitor, stage: Stage) -> None:
@@ -30,6 +33,38 @@ def test_what_a_model_writes_is_text_on_every_page(admin: Visitor, stage: Stage)
     assert "\\u202e" in admin.page.get_by_label("The whole input").input_value()
 
 
+def test_names_are_text_on_every_page(api: str, stage: Stage) -> None:
+    """Of people, groups, keys, sessions, agents, passkeys and browsers, and the reason of a halt."""
+    anna = people.member(stage, "admin", email="anna@example.com", groups=[people.group(stage, NASTY)])
+    [approval] = asked(stage, call(command="ls"), text=NASTY)
+    with transaction(stage.workspace_id) as db:
+        db.write("UPDATE person SET name = %(name)s WHERE id = %(id)s", name=NASTY, id=anna.person_id)
+        db.write("UPDATE session SET title = %(name)s", name=NASTY)
+        db.write("UPDATE sign_in SET user_agent = %(name)s", name=NASTY)
+        ApiKey.create(db, workspace_id=stage.workspace_id, name=NASTY, scopes=frozenset({"read"}), by=anna.principal)
+        Passkey.add(db, anna.person_id, credential_id=b"1", public_key=b"1", sign_count=0, name=NASTY, by=anna.principal)
+        Halt.start(db, anna.principal, NASTY)
+    decided = {"do": "session", "sha256": approval.input_sha256}
+    link = people.invited(stage, email="ben@example.com")
+    with anna.client(api) as client:
+        assert client.post(f"/inbox/approvals/{approval.id}/decision", data=decided).status_code == 303
+        paths = ["", "?show=decided", f"?show={NASTY}&q={NASTY}", f"/approvals/{approval.id}", "/sessions", "/grants", "/people"]
+        paths += ["/keys", "/audit", f"/audit?action={NASTY}", f"/sessions/{approval.session_id}", "/account", f"/{NASTY}"]
+        pages = [f"/inbox{path}" for path in paths] + [
+            link,
+            f"/sign-in?next={NASTY}",
+            f"/sign-in/oidc/{NASTY[:30]}",
+            f"/sign-in/link/{NASTY[:30]}",
+        ]
+        shown = {page: client.get(page).text for page in pages}
+    for page, text in shown.items():
+        assert text.lstrip().startswith("<!doctype html>"), page
+        assert "<img" not in text, page
+        assert "<script>" not in text, page
+        assert not {"\u202e", "\u3164"} & set(text), page
+    assert len([page for page, text in shown.items() if "&lt;img src=x" in text]) > 10
+
+
 def test_what_a_tool_asks_is_text_and_only_web_pages_are_links(admin: Visitor, stage: Stage) -> None:
     asks = {
         "form": {"message": "For \u202ewhom?", "schema": {"type": "object", "properties": {"a\u202eb": {"type": "string"}}}},
@@ -37,8 +72,8 @@ def test_what_a_tool_asks_is_text_and_only_web_pages_are_links(admin: Visitor, s
     }
     approval = asks_back(stage, asks)
     admin.open(f"/inbox/approvals/{approval.id}")
-    expect(admin.page.get_by_text("For \\u202ewhom?")).to_be_visible()
-    expect(admin.page.get_by_label("a\\u202eb")).to_be_visible()
+    expect(admin.page.get_by_text("For <U+202E>whom?")).to_be_visible()
+    expect(admin.page.get_by_label("a<U+202E>b")).to_be_visible()
     expect(admin.page.get_by_text("javascript:alert(1)")).to_be_visible()
     assert admin.page.locator("main a[href^=javascript]").count() == 0
 
