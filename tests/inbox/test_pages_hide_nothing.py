@@ -14,7 +14,7 @@ from models.audit.acts import Audit
 from models.database.transactions import transaction
 
 NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script> \u202egpj.exe\u00a0\u3164"
-SHOWN = NASTY.replace("\u202e", "\\u202e").replace("\u00a0", "\\xa0").replace("\u3164", "\\u3164")
+SHOWN = NASTY.replace("\u202e", "<U+202E>").replace("\u00a0", "<U+00A0>").replace("\u3164", "<U+3164>")
 
 
 def test_what_a_model_writes_is_text_on_every_page(admin: Visitor, stage: Stage) -> None:
@@ -37,8 +37,8 @@ def test_what_a_tool_asks_is_text_and_only_web_pages_are_links(admin: Visitor, s
     }
     approval = asks_back(stage, asks)
     admin.open(f"/inbox/approvals/{approval.id}")
-    expect(admin.page.get_by_text("For \\u202ewhom?")).to_be_visible()
-    expect(admin.page.get_by_label("a\\u202eb")).to_be_visible()
+    expect(admin.page.get_by_text("For <U+202E>whom?")).to_be_visible()
+    expect(admin.page.get_by_label("a<U+202E>b")).to_be_visible()
     expect(admin.page.get_by_text("javascript:alert(1)")).to_be_visible()
     assert admin.page.locator("main a[href^=javascript]").count() == 0
 
