@@ -42,6 +42,11 @@ class Wanted(Generic[R]):
         number: int = db.value(f"SELECT count(*) FROM {self._from}", **self.values)  # noqa: S608 - names of our own
         return number
 
+    def distinct(self, db: Db, column: str, limit: int) -> list[Any]:
+        """Return the different values of a column, at most `limit`, in their order."""
+        statement = f"SELECT DISTINCT {column} FROM {self._from} ORDER BY 1 LIMIT %(limit)s"  # noqa: S608 - names of our own
+        return [value for (value,) in db.rows(statement, **self.values, limit=limit)]
+
     @property
     def _from(self) -> str:
         where = f" WHERE {' AND '.join(self.conditions)}" if self.conditions else ""

@@ -158,9 +158,16 @@ def _grant(db: Db, approval: Approval, now: Any) -> dict[str, Any] | None:
 
 def _decided_before(db: Db, approval: Approval) -> list[Approval]:
     """The last decisions of people about this tool of this agent."""
-    recent = "SELECT id FROM approval WHERE created_at < %(at)s ORDER BY created_at DESC, id DESC LIMIT %(most)s"
-    these = f"WHERE id IN ({recent}) AND tool = %(tool)s AND agent_id = %(agent)s AND status IN ('allowed', 'denied', 'answered')"
-    values = {"at": approval.created_at, "most": _LOOKED_BACK, "tool": approval.tool, "agent": approval.agent_id}
+    recent = "SELECT id FROM approval WHERE created_at <= %(at)s ORDER BY created_at DESC, id DESC LIMIT %(most)s"
+    these = f"WHERE id IN ({recent}) AND id <> %(own)s AND tool = %(tool)s AND agent_id = %(agent)s"
+    these += " AND status IN ('allowed', 'denied', 'answered')"
+    values = {
+        "at": approval.created_at,
+        "most": _LOOKED_BACK,
+        "tool": approval.tool,
+        "agent": approval.agent_id,
+        "own": approval.id,
+    }
     return db.find(Approval, f"{these} ORDER BY decided_at DESC LIMIT {_BEFORE}", **values)
 
 
