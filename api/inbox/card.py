@@ -162,9 +162,16 @@ def _grant(db: Db, approval: Approval, now: Any) -> grants.Grant | None:
 
 def _decided_before(db: Db, person: PersonPrincipal, approval: Approval) -> list[Approval]:
     """The last decisions of people about this tool of this agent, of those that the person sees."""
-    recent = "SELECT id FROM approval WHERE created_at < %(at)s ORDER BY created_at DESC, id DESC LIMIT %(most)s"
-    these = f"id IN ({recent}) AND tool = %(tool)s AND agent_id = %(agent)s AND status IN ('allowed', 'denied', 'answered')"
-    values = {"at": approval.created_at, "most": _LOOKED_BACK, "tool": approval.tool, "agent": approval.agent_id}
+    recent = "SELECT id FROM approval WHERE created_at <= %(at)s ORDER BY created_at DESC, id DESC LIMIT %(most)s"
+    these = f"id IN ({recent}) AND id <> %(this)s AND tool = %(tool)s AND agent_id = %(agent)s"
+    these += " AND status IN ('allowed', 'denied', 'answered')"
+    values = {
+        "at": approval.created_at,
+        "most": _LOOKED_BACK,
+        "tool": approval.tool,
+        "agent": approval.agent_id,
+        "this": approval.id,
+    }
     selection = only_own(db, person, Wanted(Approval).where(these, **values), "id")
     return selection.select(db, f"ORDER BY decided_at DESC LIMIT {_BEFORE}")
 

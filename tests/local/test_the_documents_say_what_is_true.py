@@ -99,14 +99,20 @@ def test_the_commands_and_the_python_snippets_decide_real_approvals(up: dict[str
 
 @pytest.mark.crash
 @pytest.mark.timeout(240)
-def test_the_inbox_s_link_opens_it_and_what_is_allowed_there_runs(up: dict[str, Any]) -> None:
+def test_the_sign_in_link_opens_the_inbox_and_what_is_allowed_there_runs(up: dict[str, Any]) -> None:
     with chromium() as browser, Anthropic(base_url=up["url"], api_key=up["api_key"]) as client:
         ask_a_person(client, "echo $((6 * 7)) brooms")
         page = browser.new_page()
+        page.goto(up["sign_in_url"])
+        page.get_by_label("Your name").fill("Anna")
+        page.get_by_role("button", name="Sign in").click()
         page.goto(up["inbox_url"])
-        page.get_by_role("link", name="brooms").click()
-        page.get_by_role("button", name="Allow", exact=True).click()
-        expect(page.locator(".told")).to_contain_text("42 brooms")
+        row = page.locator("ul.rows > li", has_text="brooms")
+        row.get_by_role("button", name="Allow once").click()
+        expect(row).to_contain_text("Allowed by Anna")
+        row.get_by_role("link").click()
+        page.get_by_role("link", name="The whole session").click()
+        expect(page.locator("#conversation")).to_contain_text("42 brooms")
 
 
 def test_the_receiver_of_webhooks_reads_what_is_delivered(
