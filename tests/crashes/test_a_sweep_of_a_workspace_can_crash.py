@@ -13,7 +13,7 @@ from rows.stage import Stage
 from models.audit import seals as seal
 from models.audit import signed_heads
 from models.audit.acts import Audit
-from models.audit.seals import Sweep
+from models.audit.seal_sweep import Sweep
 from models.database import transactions
 from models.database.transactions import transaction
 from models.flow import due

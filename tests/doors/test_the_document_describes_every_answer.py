@@ -46,7 +46,8 @@ class World:
             self.caller.say(self.caller.session(environment_id=environment["id"])["id"])
             work = good(self.caller.get(f"/v1/environments/{environment['id']}/work/poll"))
             return self.ids | {"environment_id": environment["id"], "work_id": work["id"]}
-        # A request before may have allowed or denied all calls of the workspace.
+        # A request before may have halted the workspace, or allowed or denied all of its calls.
+        good(self.caller.delete("/v1/halt"))
         good(self.caller.post("/v1/policy", json={"permission_policy": None}))
         session = self.caller.session()
         self.caller.say(session["id"])
