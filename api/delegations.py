@@ -27,7 +27,7 @@ _LIVE = "(ended_at IS NULL AND ends_at > assent_now())"
 def index(db: Db, principal: Principal, query: DelegationList) -> Page[answers.Delegation]:
     """List delegations, newest first.
 
-    A person whose role reads only their own approvals gets those from and to them.
+    A person whose role reads only their own approvals gets the delegations from them and to them.
     """
     matching = Wanted(Delegation)
     if "read" not in principal.scopes:
@@ -62,7 +62,7 @@ def give(db: Db, principal: Principal, body: DelegationGive) -> answers.Delegati
 def end(db: Db, principal: Principal, _body: Nothing, delegation_id: str) -> answers.Delegation:
     """End a delegation before its time.
 
-    Its giver, its receiver and admins may do so. Idempotent.
+    The giver, the receiver and admins may end it. Idempotent.
     """
     row = Delegation.find(db, delegation_id, lock=True)
     if "admin" not in principal.scopes and principal.id not in {row.from_person_id, row.to_person_id}:

@@ -14,7 +14,7 @@ from api.answers.health import Alive, Ready
 from api.door import Door, dumps, opens
 from models.audit import signer
 from models.database.transactions import ERRORS, transaction
-from models.flow import due
+from models.flow import readiness
 from models.settings import settings
 
 log = logging.getLogger("assent.api")
@@ -75,7 +75,7 @@ def _revisions() -> tuple[frozenset[str], frozenset[str]]:
 def _held_back(workspace_id: str) -> list[str]:
     """Return the reasons why queued tool calls of the workspace wait."""
     try:
-        return due.held_back(workspace_id) + due.without_a_worker(workspace_id)
+        return readiness.held_back(workspace_id) + readiness.without_a_worker(workspace_id)
     except ERRORS:
         return ["unknown: the database did not answer in time"]
 

@@ -9,7 +9,7 @@ from models.errors import Refusal
 
 inbox = Blueprint("inbox", __name__, template_folder="templates")
 
-_TITLES = {401: "Signed out", 403: "Not allowed", 404: "Not result", 409: "Too late", 429: "Too many requests"}
+_TITLES = {401: "Signed out", 403: "Not allowed", 404: "Not found", 409: "Too late", 429: "Too many requests"}
 
 
 @inbox.after_request

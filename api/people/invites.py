@@ -53,8 +53,8 @@ def show(db: Db, _principal: Principal, _query: NoQuery, invite_id: str) -> answ
 def create(db: Db, principal: Principal, body: InviteCreate) -> answers.NewInvite:
     """Invite a person to the workspace.
 
-    The one-time link is in this response only: Assent sends no mail. The principal needs each scope that the role gives. An earlier
-    invitation to the same address ends.
+    The one-time link is in this response only, since Assent sends no mail. The principal needs each scope that the role gives. An
+    earlier invitation to the same address ends.
     """
     check_role(principal, body.given_role)
     row, secret = Invitation.create(db, body.email, body.given_role, group_ids=body.rbac_group_ids, by=principal)

@@ -76,7 +76,10 @@ def remove_passkey(person: PersonPrincipal, passkey_id: str) -> Response:
 @signing_in.post(f"{ACCOUNT}/password")
 @page("read or own")
 def set_password(person: PersonPrincipal) -> Response:
-    """Set the person's password, or remove it by an empty one. All other sign-ins end."""
+    """Set the person's password, or remove it by an empty one.
+
+    All other sign-ins end.
+    """
     if not settings().passwords:
         raise Denied(403, "Passwords are switched off here; the server's setting is ASSENT_PASSWORDS.")
     check_recent(person)

@@ -19,7 +19,10 @@ _FAILED = "This e-mail address and password do not belong together."
 @signing_in.post("/sign-in/password")
 @readable
 def sign_in_by_password() -> Response:
-    """Sign in by e-mail address and password. The response does not tell whether the address is known."""
+    """Sign in by e-mail address and password.
+
+    The response does not tell whether the address is known.
+    """
     check_allowed()
     browser.check_form()
     email = request.form.get("email", "")[:MAX_EMAIL].strip().casefold()

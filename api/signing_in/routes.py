@@ -18,7 +18,10 @@ from models.settings import settings
 @signing_in.get("/sign-in")
 @readable
 def show() -> Response:
-    """Show the ways to sign in. Whom the proxy names is signed in at once."""
+    """Show the ways to sign in.
+
+    Whom the proxy names is signed in at once.
+    """
     place = pages.local(request.args.get("next"))
     refused = browser.why_refused()
     if refused is None and (response := proxy.enter(place)) is not None:
@@ -35,7 +38,10 @@ def sign_in_page(place: str, *, refused: str | None = None, failure: str = "", e
 @signing_in.get("/sign-in/link/<secret>")
 @readable
 def show_link(secret: str) -> Response:
-    """Show what a one-time link is for. Looking at it uses nothing up: programs look at links too."""
+    """Show what a one-time link is for.
+
+    Looking at it uses nothing up: programs look at links too.
+    """
     limits.take_attempt()
     invitation = Invitation.of_secret(secret)
     limits.give_attempt_back()

@@ -23,12 +23,6 @@ Assent = Callable[..., str]
 
 
 @pytest.fixture
-def stage(clean_database: object) -> Stage:
-    """A workspace, and the hands to play the workers' part in it."""
-    return Stage()
-
-
-@pytest.fixture
 def caller(api: str, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Caller]:
     """A client of that workspace; the environment has its address and key."""
     with Caller(api, key(stage)) as client:
