@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from flask import Blueprint
 
-from api import auth, wire
+from api import auth
 from api.answers import api_keys as answers
-from api.door import Json, reads, writes
+from api.door import reads, writes
 from api.paging import Wanted
 from api.requests.api_keys import ApiKeyCreate, ApiKeyList, ApiKeyRotate, ApiKeyUpdate
 from api.requests.base import NoQuery
@@ -33,7 +33,7 @@ _STATUS = {
 
 @api_keys.get("")
 @reads(ApiKeyList, "admin", answer=answers.ApiKeyPage)
-def index(db: Db, principal: Principal, query: ApiKeyList) -> Json:
+def index(db: Db, principal: Principal, query: ApiKeyList) -> answers.ApiKeyPage:
     """List the workspace's API keys, newest first."""
     if query.after_id and query.before_id:
         raise Invalid("before_id", "cannot be sent together with after_id; send one of them.")
@@ -52,15 +52,14 @@ def index(db: Db, principal: Principal, query: ApiKeyList) -> Json:
     if query.before_id:
         rows.reverse()
     now = clock.now(db)
-    ids = {"first_id": rows[0].id if rows else None, "last_id": rows[-1].id if rows else None}
-    return {"data": [wire.api_key(row, now) for row in rows], "has_more": has_more} | ids
+    return answers.ApiKeyPage.of([answers.ApiKey.of(row, now) for row in rows], has_more=has_more)
 
 
 @api_keys.get("/<api_key_id>")
 @reads(NoQuery, "admin", answer=answers.ApiKey)
-def show(db: Db, _principal: Principal, _query: NoQuery, api_key_id: str) -> Json:
+def show(db: Db, _principal: Principal, _query: NoQuery, api_key_id: str) -> answers.ApiKey:
     """Get an API key without its secret."""
-    return wire.api_key(ApiKey.find(db, api_key_id), clock.now(db))
+    return answers.ApiKey.of(ApiKey.find(db, api_key_id), clock.now(db))
 
 
 def _scopes_of_new(body: ApiKeyCreate) -> frozenset[str]:
@@ -71,7 +70,7 @@ def _scopes_of_new(body: ApiKeyCreate) -> frozenset[str]:
 
 @api_keys.post("")
 @writes(ApiKeyCreate, "admin", also=_scopes_of_new, answer=answers.NewApiKey, shown_once="key")
-def create(db: Db, principal: Principal, body: ApiKeyCreate) -> Json:
+def create(db: Db, principal: Principal, body: ApiKeyCreate) -> answers.NewApiKey:
     """Create an API key, whose secret is in this response only."""
     row, secret = ApiKey.create(
         db,
@@ -83,12 +82,12 @@ def create(db: Db, principal: Principal, body: ApiKeyCreate) -> Json:
         allowed_cidrs=body.allowed_cidrs,
         by=principal,
     )
-    return wire.api_key(row, clock.now(db)) | {"key": secret}
+    return answers.NewApiKey.of(row, clock.now(db), key=secret)
 
 
 @api_keys.post("/<api_key_id>")
 @writes(ApiKeyUpdate, "admin", once=True, answer=answers.ApiKey)
-def update(db: Db, principal: Principal, body: ApiKeyUpdate, api_key_id: str) -> Json:
+def update(db: Db, principal: Principal, body: ApiKeyUpdate, api_key_id: str) -> answers.ApiKey:
     """Rename an API key, switch it off or on, or archive it for good.
 
     The change takes effect on every server within seconds.
@@ -96,16 +95,16 @@ def update(db: Db, principal: Principal, body: ApiKeyUpdate, api_key_id: str) ->
     if body.status == "active":
         auth.require(principal, *ApiKey.find(db, api_key_id).scopes)
     row = ApiKey.change(db, api_key_id, name=body.name, status=body.status, by=principal)
-    return wire.api_key(row, clock.now(db))
+    return answers.ApiKey.of(row, clock.now(db))
 
 
 @api_keys.post("/<api_key_id>/rotate")
 @writes(ApiKeyRotate, "admin", answer=answers.NewApiKey, shown_once="key")
-def rotate(db: Db, principal: Principal, body: ApiKeyRotate, api_key_id: str) -> Json:
+def rotate(db: Db, principal: Principal, body: ApiKeyRotate, api_key_id: str) -> answers.NewApiKey:
     """Replace an API key by a new one with the same rights.
 
     The old key stays valid for `overlap_seconds`.
     """
     auth.require(principal, *ApiKey.find(db, api_key_id).scopes)
     row, secret = ApiKey.rotate(db, api_key_id, overlap=timedelta(seconds=body.overlap_seconds), by=principal)
-    return wire.api_key(row, clock.now(db)) | {"key": secret}
+    return answers.NewApiKey.of(row, clock.now(db), key=secret)

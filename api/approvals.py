@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from flask import Blueprint, Response
 
-from api import auth, queue, wire
+from api import auth, queue
 from api.answers import approvals as answers
 from api.answers.base import Page
 from api.bulk import NoneDecided, decide_all
-from api.door import Door, Json, opens, reads, writes
+from api.door import reads, writes
 from api.grants import given, would_release
 from api.paging import Order, Wanted, page
 from api.requests.approvals import ApprovalList, ApprovalShow, DecisionBody, DecisionsBody, ExtendBody, PreviewBody
@@ -29,7 +29,7 @@ OLDEST: Order[Approval] = Order("approvals", (Approval.created_at, Approval.id),
 
 @approvals.get("")
 @reads(ApprovalList, "read or own", answer=Page[answers.Approval])
-def index(db: Db, principal: Principal, query: ApprovalList) -> Json:
+def index(db: Db, principal: Principal, query: ApprovalList) -> Page[answers.Approval]:
     """List the workspace's approvals, oldest first by default.
 
     With `for`, list the queue of a person: what waits for the person's vote, the oldest deadline first. A person whose role reads
@@ -46,12 +46,12 @@ def index(db: Db, principal: Principal, query: ApprovalList) -> Json:
     first = None
     if own and rows:
         first = 1 + (queue.before(db, wanted, rows[0]) if query.page else 0)
-    return {"data": _listed(db, rows, first), "next_page": after}
+    return Page[answers.Approval](data=_listed(db, rows, first), next_page=after)
 
 
 @approvals.get("/<approval_id>")
 @reads(ApprovalShow, "read or own", answer=answers.Approval)
-def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) -> Json:
+def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) -> answers.Approval:
     """Get an approval with its question, the input that was shown, the votes so far, and its decision.
 
     `reveal` shows masked secrets. It needs the scope `reveal`, and is audited.
@@ -66,7 +66,7 @@ def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) ->
 
 @approvals.post("/<approval_id>/decision")
 @writes(DecisionBody, "approvals", once=True, answer=answers.Approval)
-def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -> Json:
+def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -> answers.Approval:
     """Decide an approval.
 
     Idempotent: the same decision again gets the same response. A different one is a 409, with the decision that holds as `winner`.
@@ -77,17 +77,16 @@ def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -
 
 
 @approvals.post("/decisions")
-@opens(Door(answers.AllDecided, body=DecisionsBody, scopes=("approvals",), errors=(404,)))
-@writes(DecisionsBody, "approvals", once=True)
-def decide_several(db: Db, principal: Principal, body: DecisionsBody) -> Json:
+@writes(DecisionsBody, "approvals", once=True, answer=answers.AllDecided, errors=(404,))
+def decide_several(db: Db, principal: Principal, body: DecisionsBody) -> answers.AllDecided:
     """Decide several approvals in one transaction, all of them or none.
 
     An error lists the outcome of each decision in `details`.
     """
     outcomes = decide_all(db, principal, body.decisions)
-    rows = [approval for approval, _ in outcomes]
-    bodies = zip(outcomes, _listed(db, rows), strict=True)
-    return {"data": [{"approval_id": row.id, "outcome": outcome, "approval": body} for (row, outcome), body in bodies]}
+    approvals = zip(outcomes, _listed(db, [row for row, _ in outcomes]), strict=True)
+    decided = [answers.BulkDecided(approval_id=row.id, outcome=outcome, approval=one) for (row, outcome), one in approvals]
+    return answers.AllDecided(data=decided)
 
 
 @approvals.errorhandler(NoneDecided)
@@ -97,7 +96,7 @@ def _none_decided(refusal: NoneDecided) -> Response:
 
 @approvals.post("/<approval_id>/extend")
 @writes(ExtendBody, "approvals", answer=answers.Approval)
-def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> Json:
+def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> answers.Approval:
     """Move the deadline of an approval to a time from now.
 
     The new deadline is `seconds` from now. The response is a 409 if the deadline has passed or would not move to a later time.
@@ -109,19 +108,19 @@ def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> 
 
 @approvals.post("/<approval_id>/preview")
 @writes(PreviewBody, "approvals", answer=answers.GrantPreview)
-def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -> Json:
+def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -> answers.GrantPreview:
     """Preview the grant that a decision would give: the calls that it covers, and how many waiting calls it would release."""
     approval = _find(db, principal, approval_id)
     if approval.kind != "tool_call":
         raise Invalid("scope", "a call that has begun is settled alone; its approval gives no grant.")
     rule = rule_for(approval, body.match)
-    return {
-        "type": "grant_preview",
-        "scope": body.scope,
-        "match": policy.spelled_rule(rule)["match"],
-        "covers": policy.covers(rule),
-        "waiting": would_release(db, approval, rule, body.scope),
-    }
+    return answers.GrantPreview(
+        type="grant_preview",
+        scope=body.scope,
+        match=policy.spelled_rule(rule)["match"],
+        covers=policy.covers(rule),
+        waiting=would_release(db, approval, rule, body.scope),
+    )
 
 
 def _find(db: Db, principal: Principal, approval_id: str) -> Approval:
@@ -138,15 +137,15 @@ def _locked(db: Db, found: Approval) -> tuple[Session, Approval]:
     return session, db.get_one(Approval, found.id, lock=True)
 
 
-def _answer(db: Db, approval: Approval, *, reveal: bool = False) -> Json:
+def _answer(db: Db, approval: Approval, *, reveal: bool = False) -> answers.Approval:
     votes = Vote.of(db, [approval.id])[approval.id]
-    return wire.approval(approval, given(db, [approval]).get(approval.id), votes, reveal=reveal)
+    return answers.Approval.of(approval, given(db, [approval]).get(approval.id), votes, reveal=reveal)
 
 
-def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> list[Json]:
+def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> list[answers.Approval]:
     """The approvals with their grants and votes. `first` is the place of the first of them in a queue."""
     grants, votes = given(db, rows), Vote.of(db, [row.id for row in rows])
     return [
-        wire.approval(row, grants.get(row.id), votes[row.id], position=None if first is None else first + number)
+        answers.Approval.of(row, grants.get(row.id), votes[row.id], position=None if first is None else first + number)
         for number, row in enumerate(rows)
     ]

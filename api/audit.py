@@ -1,16 +1,15 @@
 """Routes of the audit: list, verify, export, erase. All of them need the scope `admin`."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from datetime import timedelta
 from itertools import islice
 
 from flask import Blueprint, Response
 
-from api import auth, parsing, wire
+from api import auth, parsing
 from api.answers import audit as answers
 from api.answers.base import Page
-from api.door import Door, Json, dumps, opens, reads, respond, writes
+from api.door import Door, dumps, opens, reads, respond, writes
 from api.paging import OPERATORS, Order, Wanted, page, place
 from api.requests.audit import AuditErase, AuditExport, AuditList, AuditVerify
 from api.requests.base import NoQuery
@@ -41,11 +40,13 @@ NEWEST: Order[Audit] = Order("audit", (Audit.at, Audit.chain, Audit.seq), lambda
 
 @audit.get("")
 @reads(AuditList, SCOPE, answer=Page[answers.AuditAct])
-def index(db: Db, _principal: Principal, query: AuditList) -> Json:
+def index(db: Db, _principal: Principal, query: AuditList) -> Page[answers.AuditAct]:
     """List the acts in the workspace's audit, newest first."""
     rows, after = listed(db, query)
     texts = text.of(db, [(row.chain, row.seq) for row in rows])
-    return {"data": [_act(row, texts.get((row.chain, row.seq), {})) for row in rows], "next_page": after}
+    return Page[answers.AuditAct](
+        data=[answers.AuditAct.of(row, texts.get((row.chain, row.seq), {})) for row in rows], next_page=after
+    )
 
 
 def listed(db: Db, query: AuditList) -> tuple[Sequence[Audit], str | None]:
@@ -69,17 +70,10 @@ def listed(db: Db, query: AuditList) -> tuple[Sequence[Audit], str | None]:
 
 @audit.get("/head")
 @reads(NoQuery, SCOPE, answer=answers.AuditHead)
-def head(db: Db, principal: Principal, _query: NoQuery) -> Json:
+def head(db: Db, principal: Principal, _query: NoQuery) -> answers.AuditHead:
     """Get the newest entry of the workspace's chain, its newest signed seal, and the public keys."""
     workspace = db.get_one(Workspace, principal.workspace_id)
-    return {
-        "type": "audit_head",
-        "workspace_id": workspace.id,
-        "seq": workspace.audit_seq,
-        "hash": workspace.audit_head,
-        "signed": _signed(SignedHead.newest(db, workspace.id)),
-        "keys": _keys(),
-    }
+    return answers.AuditHead.of(workspace, SignedHead.newest(db, workspace.id))
 
 
 @audit.get("/verify")
@@ -92,7 +86,7 @@ def verify() -> Response:
     principal = auth.authenticate()
     auth.require(principal, SCOPE)
     query = parsing.query(AuditVerify)
-    return respond(dumps(_report(verified(principal.workspace_id, query))))
+    return respond(dumps(answers.AuditVerification.of(verified(principal.workspace_id, query))))
 
 
 def verified(workspace_id: str, query: AuditVerify) -> Report:
@@ -118,64 +112,16 @@ def export() -> Response:
 
 @audit.post("/erase")
 @writes(AuditErase, SCOPE, answer=answers.AuditErasure)
-def erase(db: Db, principal: Principal, body: AuditErase) -> Json:
+def erase(db: Db, principal: Principal, body: AuditErase) -> answers.AuditErasure:
     """Erase texts that people wrote from the audit.
 
     Their salted digests stay in the chain, and a new act records who erased the texts.
     """
     erasure = erase_texts(db, principal, chain=body.chain, seq=body.seq, by=body.principal)
-    return {"type": "audit_erasure"} | asdict(erasure)
+    return answers.AuditErasure.from_row(erasure, type="audit_erasure")
 
 
 def _at_most(most: int, items: Iterator[Item]) -> Iterator[Item]:
     yield from islice(items, most)
     if next(items, None) is not None:
         raise Invalid("session_id", f"this workspace has more than {most} acts: run `assent audit verify`, or name one session.")
-
-
-def _act(row: Audit, texts: dict[str, str]) -> Json:
-    return {
-        "type": "audit_act",
-        "chain": row.chain,
-        "seq": row.seq,
-        "session_id": None if row.chain == row.workspace_id else row.chain,
-        "principal": row.principal,
-        "address": row.address,
-        "action": row.action,
-        "subject_id": row.subject_id,
-        "details": row.details,
-        "texts": {name: texts.get(name) for name in row.details.get("texts", ())},
-        "hash": row.hash,
-        "created_at": wire.time(row.at),
-    }
-
-
-def _report(report: Report) -> Json:
-    return {
-        "type": "audit_verification",
-        "workspace_id": report.workspace_id,
-        "intact": report.intact,
-        "acts": report.acts,
-        "chains": report.chains,
-        "seals": report.seals,
-        "problems": [
-            {"kind": p.kind, "chain": p.chain, "first_seq": p.first, "last_seq": p.last, "message": p.message}
-            for p in report.problems
-        ],
-        "problems_found": report.problems_found,
-        "unsealed": {"acts": report.unsealed, "since": wire.time(report.unsealed_since)},
-        "signed": _signed(report.signed),
-        "keys": _keys(),
-        "notes": report.notes,
-    }
-
-
-def _signed(head: SignedHead | None) -> Json | None:
-    if head is None:
-        return None
-    fields = asdict(head)
-    return fields | {"created_at": wire.time(fields.pop("at"))}
-
-
-def _keys() -> list[Json]:
-    return [{"id": key.id, "public_key": key.text} for key in seal_key.known()]

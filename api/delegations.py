@@ -2,10 +2,9 @@
 
 from flask import Blueprint
 
-from api import wire
 from api.answers import delegations as answers
 from api.answers.base import Page
-from api.door import Json, reads, writes
+from api.door import reads, writes
 from api.errors import Denied
 from api.paging import Order, Wanted, page
 from api.requests.base import Nothing
@@ -25,7 +24,7 @@ _LIVE = "(ended_at IS NULL AND ends_at > assent_now())"
 
 @delegations.get("")
 @reads(DelegationList, "read or own", answer=Page[answers.Delegation])
-def index(db: Db, principal: Principal, query: DelegationList) -> Json:
+def index(db: Db, principal: Principal, query: DelegationList) -> Page[answers.Delegation]:
     """List delegations, newest first.
 
     A person whose role reads only their own approvals gets the delegations from them and to them.
@@ -36,12 +35,12 @@ def index(db: Db, principal: Principal, query: DelegationList) -> Json:
     if query.live is not None:
         matching = matching.where(_LIVE if query.live else f"NOT {_LIVE}")
     rows, after = page(db, matching, NEWEST, query.limit, query.page)
-    return {"data": [wire.delegation(row) for row in rows], "next_page": after}
+    return Page[answers.Delegation](data=[answers.Delegation.of(row) for row in rows], next_page=after)
 
 
 @delegations.post("")
 @writes(DelegationGive, "approvals or admin", answer=answers.Delegation)
-def give(db: Db, principal: Principal, body: DelegationGive) -> Json:
+def give(db: Db, principal: Principal, body: DelegationGive) -> answers.Delegation:
     """Delegate a person's decisions to another person, for a time, all of them or those of one group.
 
     A person delegates their own. An admin, or an API key with the scope `admin`, names the giver as `from`.
@@ -55,12 +54,12 @@ def give(db: Db, principal: Principal, body: DelegationGive) -> Json:
         starts_at=body.starts_at,
         ends_at=body.ends_at,
     )
-    return wire.delegation(row)
+    return answers.Delegation.of(row)
 
 
 @delegations.delete("/<delegation_id>")
 @writes(Nothing, "approvals or admin", once=True, answer=answers.Delegation)
-def end(db: Db, principal: Principal, _body: Nothing, delegation_id: str) -> Json:
+def end(db: Db, principal: Principal, _body: Nothing, delegation_id: str) -> answers.Delegation:
     """End a delegation before its time.
 
     The giver, the receiver and admins may end it. Idempotent.
@@ -69,7 +68,7 @@ def end(db: Db, principal: Principal, _body: Nothing, delegation_id: str) -> Jso
     if "admin" not in principal.scopes and principal.id not in {row.from_person_id, row.to_person_id}:
         raise NotFound("delegation", delegation_id)
     row.end(db, principal)
-    return wire.delegation(row)
+    return answers.Delegation.of(row)
 
 
 def _giver(principal: Principal, named: str | None) -> str:

@@ -2,13 +2,12 @@
 
     @agents.post("/v1/agents")
     @writes(AgentCreate, "agents", answer=answers.Agent)
-    def create(db: Db, principal: Principal, body: AgentCreate) -> Json: ...
+    def create(db: Db, principal: Principal, body: AgentCreate) -> answers.Agent: ...
 
-A handler gets the transaction, the principal, the validated request and the ids of the path, and returns the answer's body. The
+A handler gets the transaction, the principal, the validated request and the ids of the path, and returns the answer. The
 status is 200. An exception becomes an error's answer, and rolls back.
 """
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -29,11 +28,11 @@ from models.errors import Busy, Invalid
 from models.session.approval import DeadlinePassed
 from models.workspace.idempotency import OnItsWay, Slip
 
-Json = dict[str, Any]
-A = TypeVar("A")
+T = TypeVar("T")
+A = TypeVar("A", bound=BaseModel)
 B = TypeVar("B", bound=BaseModel)
 P = ParamSpec("P")
-Handler = Callable[Concatenate[Db, Principal, B, P], Json]
+Handler = Callable[Concatenate[Db, Principal, B, P], A]
 View = Callable[..., Response]
 
 JSON = "application/json"
@@ -86,15 +85,13 @@ LOOK_AGAIN_SECONDS = 0.1
 """Pause while the answer to an equal request may still be under way."""
 
 
-def reads(
-    query: type[B], scope: str = "read", *, person: bool = False, answer: type[BaseModel] | None = None
-) -> Callable[[Handler[B, P]], View]:
+def reads(query: type[B], scope: str = "read", *, answer: type[A], person: bool = False) -> Callable[[Handler[B, P, A]], View]:
     """Declare a route that changes nothing. `query` is the model of its query string, `answer` of its answer.
 
     `person` allows only signed-in people: the handler's principal is a PersonPrincipal. An admin person has the scope `admin`.
     """
 
-    def wrap(handler: Handler[B, P]) -> View:
+    def wrap(handler: Handler[B, P, A]) -> View:
         @wraps(handler)
         def view(**path_ids: Any) -> Response:
             principal = auth.authenticate()
@@ -115,19 +112,21 @@ def reads(
 def writes(
     body: type[B],
     *scopes: str,
+    answer: type[A],
     also: Callable[[B], Iterable[str]] | None = None,
     once: bool = False,
     person: bool = False,
-    answer: type[BaseModel] | None = None,
     shown_once: str = "",
-) -> Callable[[Handler[B, P]], View]:
+    query: type[BaseModel] | None = None,
+    errors: tuple[int, ...] = (),
+) -> Callable[[Handler[B, P, A]], View]:
     """Declare a route that changes something. The key needs all of `scopes`, and the scopes that `also` returns for the body.
 
     `person`: as in `reads`. `once`: a repetition of the request is always a retry. `shown_once`: a field of the answer that is a
-    secret. It is not stored for retries, whose answer has null instead.
+    secret. It is not stored for retries, whose answer has null instead. `query`, `errors`: as in `Door`.
     """
 
-    def wrap(handler: Handler[B, P]) -> View:
+    def wrap(handler: Handler[B, P, A]) -> View:
         @wraps(handler)
         def view(**path_ids: Any) -> Response:
             principal = auth.authenticate()
@@ -141,14 +140,14 @@ def writes(
             slip = _slip(principal, raw, once=once)
             return _once(principal, slip, lambda db: handler(db, principal, validated, **path_ids), shown_once)  # type: ignore[call-arg]
 
-        return opens(Door(answer, body=body, scopes=scopes, person=person))(view)
+        return opens(Door(answer, query, body, scopes, person=person, errors=errors))(view)
 
     return wrap
 
 
-def dumps(body: Json) -> str:
-    """Return the answer's text."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+def dumps(answer: BaseModel) -> str:
+    """Return the answer's text. A field that is not set is left out."""
+    return answer.model_dump_json(by_alias=True, exclude_unset=True)
 
 
 def respond(payload: str, **headers: str) -> Response:
@@ -156,7 +155,7 @@ def respond(payload: str, **headers: str) -> Response:
     return Response(payload, 200, mimetype="application/json", headers=headers)
 
 
-def _once(principal: Principal, slip: Slip | None, act: Callable[[Db], Json], shown_once: str = "") -> Response:
+def _once(principal: Principal, slip: Slip | None, act: Callable[[Db], BaseModel], shown_once: str = "") -> Response:
     """Make the effect and store its answer in one transaction, or return the stored answer of an equal request."""
     if slip is None:
         return respond(_act(principal, lambda db: dumps(act(db))))
@@ -167,7 +166,7 @@ def _once(principal: Principal, slip: Slip | None, act: Callable[[Db], Json], sh
             return stored.id, stored.text, True
         answer = act(db)
         payload = dumps(answer)
-        without_secret = dumps(answer | {shown_once: None}) if shown_once else payload
+        without_secret = dumps(answer.model_copy(update={shown_once: None})) if shown_once else payload
         return slip.keep(db, principal, 200, without_secret), payload, False
 
     while True:
@@ -185,7 +184,7 @@ def _once(principal: Principal, slip: Slip | None, act: Callable[[Db], Json], sh
     return response
 
 
-def _act(principal: Principal, act: Callable[[Db], A]) -> A:
+def _act(principal: Principal, act: Callable[[Db], T]) -> T:
     try:
         with transaction(principal.workspace_id) as db:
             return act(db)

@@ -2,9 +2,9 @@
 
 from flask import Blueprint, Response, request
 
-from api import auth, parsing, queue, revealing, wire
+from api import auth, parsing, queue, revealing
 from api.answers import events as answers
-from api.door import EVENT_STREAM, Door, Json, opens, reads, writes
+from api.door import EVENT_STREAM, Door, opens, reads, writes
 from api.hub import hub
 from api.paging import OPERATORS, Order, Wanted, page
 from api.reader import Reader
@@ -27,7 +27,7 @@ _HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"
 
 @events.post("")
 @writes(EventsSend, also=EventsSend.scopes, answer=answers.SentEvents)
-def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> Json:
+def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> answers.SentEvents:
     """Send events to a session: messages, decisions, tool results or an interrupt.
 
     All of the events are stored, or none. Messages and interrupts need the scope `sessions`, decisions the scope `approvals`,
@@ -38,12 +38,12 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> Jso
     find(db, principal, session_id)
     session = flow.lock(db, session_id)
     stored = flow.receive(db, session, principal, payloads)
-    return {"data": [wire.event(event, whole=runs_tools(principal)) for event in stored]}
+    return answers.SentEvents.from_row(None, data=[answers.shown_event(event, whole=runs_tools(principal)) for event in stored])
 
 
 @events.get("")
 @reads(EventList, "read or own", answer=answers.EventPage)
-def index(db: Db, principal: Principal, query: EventList, session_id: str) -> Json:
+def index(db: Db, principal: Principal, query: EventList, session_id: str) -> answers.EventPage:
     """List a session's events in their order.
 
     The types `approval.*` and `grant.*` are listed only with `include=approvals`. `reveal` shows masked secrets. It needs the
@@ -53,7 +53,7 @@ def index(db: Db, principal: Principal, query: EventList, session_id: str) -> Js
     return listed(db, principal, query, session_id)
 
 
-def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> Json:
+def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> answers.EventPage:
     """Return a page of the events that `query` selects."""
     selection = Wanted(Event).equal(session_id=session_id)
     if "approvals" not in query.include:
@@ -68,7 +68,8 @@ def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> J
     rows, after = page(db, selection, order, query.limit, query.page)
     secrets = revealing.revealed(db, principal, session_id, rows) if query.reveal else {}
     whole = runs_tools(principal)
-    return {"data": [wire.event(row, whole=whole) | secrets.get(row.id, {}) for row in rows], "next_page": after}
+    data = [answers.shown_event(row, whole=whole) | secrets.get(row.id, {}) for row in rows]
+    return answers.EventPage.from_row(None, data=data, next_page=after)
 
 
 def runs_tools(principal: Principal) -> bool:

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 
 from flask import Blueprint
 
-from api import wire
 from api.answers import grants as answers
 from api.answers.base import Page
-from api.door import Json, reads, writes
+from api.door import reads, writes
 from api.paging import Order, Wanted, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.grants import GrantList
@@ -33,35 +32,35 @@ LOOKED_AT = 500
 
 @grants.get("")
 @reads(GrantList, answer=Page[answers.Grant])
-def index(db: Db, _principal: Principal, query: GrantList) -> Json:
+def index(db: Db, _principal: Principal, query: GrantList) -> Page[answers.Grant]:
     """List the workspace's grants, newest first."""
     selection = Wanted(Grant).equal(session_id=query.session_id, agent_id=query.agent_id, tool=query.tool)
     if query.live is not None:
         selection = selection.where(LIVE if query.live else f"NOT ({LIVE})")
     rows, after = page(db, selection, NEWEST, query.limit, query.page)
     now = clock.now(db)
-    return {"data": [wire.grant(row, now) for row in rows], "next_page": after}
+    return Page[answers.Grant](data=[answers.Grant.of(row, now) for row in rows], next_page=after)
 
 
 @grants.get("/<grant_id>")
 @reads(NoQuery, answer=answers.Grant)
-def show(db: Db, _principal: Principal, _query: NoQuery, grant_id: str) -> Json:
+def show(db: Db, _principal: Principal, _query: NoQuery, grant_id: str) -> answers.Grant:
     """Get a grant: the calls that it covers, who gave it, and how often it was used."""
-    return wire.grant(Grant.find(db, grant_id), clock.now(db))
+    return answers.Grant.of(Grant.find(db, grant_id), clock.now(db))
 
 
 @grants.delete("/<grant_id>")
 @writes(Nothing, "approvals", once=True, answer=answers.GrantRevoked)
-def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> Json:
+def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> answers.GrantRevoked:
     """Revoke a grant.
 
     Idempotent. Calls that the grant has allowed and that have not started are no longer allowed either.
     """
     Grant.find(db, grant_id).revoke(db, principal)
-    return {"id": grant_id, "type": "grant_revoked"}
+    return answers.GrantRevoked(id=grant_id, type="grant_revoked")
 
 
-def given(db: Db, approvals: Sequence[Approval]) -> dict[str, Json]:
+def given(db: Db, approvals: Sequence[Approval]) -> dict[str, answers.Grant]:
     """Return the grants that these approvals' decisions created, by approval."""
     giving = {row.id: row for row in approvals if (row.decision or {}).get("scope")}
     if not giving:
@@ -75,7 +74,7 @@ def given(db: Db, approvals: Sequence[Approval]) -> dict[str, Json]:
         approvals=list(giving),
     )
     now = clock.now(db)
-    return {row.approval_id: wire.grant(row, now) for row in rows}
+    return {row.approval_id: answers.Grant.of(row, now) for row in rows}
 
 
 def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:

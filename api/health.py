@@ -1,21 +1,20 @@
 """Routes for operators and load balancers: is the process alive, and is it ready? Only administrators see the reasons."""
 
 import logging
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import redis
 from alembic.script import ScriptDirectory
-from flask import Blueprint, Response, json
+from flask import Blueprint, Response
 
 import models
 from api import auth
 from api.answers.health import Alive, Ready
-from api.door import Door, opens
+from api.door import Door, dumps, opens
 from models.audit import signer
 from models.database.transactions import ERRORS, transaction
-from models.flow import due
+from models.flow import readiness
 from models.settings import settings
 
 log = logging.getLogger("assent.api")
@@ -27,7 +26,7 @@ health = Blueprint("health", __name__)
 @opens(Door(Alive, key=False))
 def alive() -> Response:
     """Report that the process is alive."""
-    return _answer(200, {"status": "ok"})
+    return _answer(200, Alive(status="ok"))
 
 
 @health.get("/readyz")
@@ -42,13 +41,18 @@ def ready() -> Response:
     good = database == "ok"
     if not good:
         log.warning("not ready: the database is %s", database)
-    payload: dict[str, object] = {"status": "ok" if good else "not ready"}
+    state = Ready(status="ok" if good else "not ready")
     if good and auth.secret():  # keys cannot be looked up without the database
         principal = auth.authenticate()
         auth.require(principal, "admin")
-        payload |= {"database": database, "redis": _redis(), "held_back": _held_back(principal.workspace_id)}
-        payload["audit"] = signer.alarm(principal.workspace_id) or "ok"
-    return _answer(200 if good else 503, payload)
+        state = Ready(
+            status="ok",
+            database=database,
+            redis=_redis(),
+            held_back=_held_back(principal.workspace_id),
+            audit=signer.alarm(principal.workspace_id) or "ok",
+        )
+    return _answer(200 if good else 503, state)
 
 
 def _database() -> str:
@@ -71,7 +75,7 @@ def _revisions() -> tuple[frozenset[str], frozenset[str]]:
 def _held_back(workspace_id: str) -> list[str]:
     """Return the reasons why queued tool calls of the workspace wait."""
     try:
-        return due.held_back(workspace_id) + due.without_a_worker(workspace_id)
+        return readiness.held_back(workspace_id) + readiness.without_a_worker(workspace_id)
     except ERRORS:
         return ["unknown: the database did not answer in time"]
 
@@ -86,6 +90,6 @@ def _redis() -> str:
     return "ok"
 
 
-def _answer(status: int, payload: Mapping[str, object]) -> Response:
+def _answer(status: int, state: Alive | Ready) -> Response:
     headers = {"cache-control": "no-store"} | ({"retry-after": "1"} if status == 503 else {})
-    return Response(json.dumps(payload), status, mimetype="application/json", headers=headers)
+    return Response(dumps(state), status, mimetype="application/json", headers=headers)

@@ -1,6 +1,7 @@
 """Generates the OpenAPI document from the routes and their doors. Nothing here knows a particular route."""
 
 import inspect
+import json
 import re
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
@@ -14,7 +15,7 @@ from werkzeug.routing import Rule
 
 from api import errors, examples
 from api.answers.base import Error
-from api.door import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, METRICS, Door, doors, dumps
+from api.door import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, METRICS, Door, doors
 from api.model_schemas import Schemas
 from api.parsing import ID
 
@@ -211,8 +212,11 @@ def _content(door: Door, schemas: Json) -> Json:
     value = examples.compose(schema, schemas)
     if door.media_type == EVENT_STREAM:
         described = {"type": "string", "contentMediaType": EVENT_STREAM, "contentSchema": schema}
-        return {"schema": described, "example": f"id: 7\nevent: {value['type']}\ndata: {dumps(value)}\n\n"}
-    return {"schema": _TEXT, "example": dumps(value) + "\n"}
+        return {
+            "schema": described,
+            "example": f"id: 7\nevent: {value['type']}\ndata: {json.dumps(value, separators=(',', ':'))}\n\n",
+        }
+    return {"schema": _TEXT, "example": json.dumps(value, separators=(",", ":")) + "\n"}
 
 
 def _error(status: int) -> Json:

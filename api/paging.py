@@ -42,10 +42,10 @@ class Wanted(Generic[R]):
         number: int = db.value(f"SELECT count(*) FROM {self._from}", **self.values)  # noqa: S608 - names of our own
         return number
 
-    def distinct(self, db: Db, column: str, most: int) -> list[Any]:
-        """Return the different values of one column, in their order."""
-        rows = db.rows(f"SELECT DISTINCT {column} FROM {self._from} ORDER BY 1 LIMIT {most}", **self.values)  # noqa: S608
-        return [value for (value,) in rows]
+    def distinct(self, db: Db, column: str, limit: int) -> list[Any]:
+        """Return the different values of a column, at most `limit`, in their order."""
+        statement = f"SELECT DISTINCT {column} FROM {self._from} ORDER BY 1 LIMIT %(limit)s"  # noqa: S608 - names of our own
+        return [value for (value,) in db.rows(statement, **self.values, limit=limit)]
 
     @property
     def _from(self) -> str:

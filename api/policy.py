@@ -6,11 +6,11 @@ from typing import Any
 
 from flask import Blueprint
 
-from api import wire
 from api.agents import named
 from api.answers import policy as answers
+from api.answers.base import rfc3339
 from api.approvers import check_workspace_approvers
-from api.door import Json, reads, writes
+from api.door import reads, writes
 from api.requests.base import NoQuery
 from api.requests.policy import PolicyExplain, PolicySimulate, PolicyUpdate
 from models.audit import acts
@@ -20,10 +20,8 @@ from models.database import clock
 from models.database.rows import Db
 from models.errors import Busy, Invalid
 from models.flow import explanations, simulations
-from models.flow.explanations import Explanation
-from models.flow.simulations import Example, Outcome, Side, Trial
+from models.flow.simulations import Outcome, Trial
 from models.pure.canonical import digest, spelled
-from models.pure.policy import Rule, covers, spelled_rule
 from models.session.session import Session
 from models.workspace.workspace import Workspace
 
@@ -35,26 +33,26 @@ _simulating = threading.Lock()
 
 @policy.get("")
 @reads(NoQuery, answer=answers.WorkspacePolicy)
-def show(db: Db, principal: Principal, _query: NoQuery) -> Json:
+def show(db: Db, principal: Principal, _query: NoQuery) -> answers.WorkspacePolicy:
     """Get the workspace's policy and its defaults for approvals."""
-    return _workspace(db.get_one(Workspace, principal.workspace_id))
+    return answers.WorkspacePolicy.of(db.get_one(Workspace, principal.workspace_id))
 
 
 @policy.post("")
 @writes(PolicyUpdate, "admin", answer=answers.WorkspacePolicy)
-def update(db: Db, principal: Principal, body: PolicyUpdate) -> Json:
+def update(db: Db, principal: Principal, body: PolicyUpdate) -> answers.WorkspacePolicy:
     """Update the workspace's policy or its defaults for approvals.
 
     The change applies to all calls from now on. A field that is left out is kept, and null clears a field.
     """
     changes = body.changes()
     check_workspace_approvers(db, changes.get("approval"))
-    return _workspace(Workspace.change_policies(db, principal, changes))
+    return answers.WorkspacePolicy.of(Workspace.change_policies(db, principal, changes))
 
 
 @policy.post("/explain")
 @writes(PolicyExplain, "read", answer=answers.PolicyExplanation)
-def explain(db: Db, _principal: Principal, body: PolicyExplain) -> Json:
+def explain(db: Db, _principal: Principal, body: PolicyExplain) -> answers.PolicyExplanation:
     """Explain which rule decides about a call, and why.
 
     The call is not made, no person is asked, and no grant is used.
@@ -65,12 +63,12 @@ def explain(db: Db, _principal: Principal, body: PolicyExplain) -> Json:
     agent = session.agent(db) if session else _agent(db, body)
     policy = body.permission_policy
     explanation = explanations.explain(db, agent, body.tool, body.input, session=session, proposed=policy)
-    return _explained(body.tool, explanation)
+    return answers.PolicyExplanation.of(body.tool, explanation)
 
 
 @policy.post("/simulate")
 @writes(PolicySimulate, "read", answer=answers.PolicySimulation)
-def simulate(db: Db, principal: Principal, body: PolicySimulate) -> Json:
+def simulate(db: Db, principal: Principal, body: PolicySimulate) -> answers.PolicySimulation:
     """Simulate a rule or a policy on the calls of the last days.
 
     Nothing is changed. The inputs are judged with their secrets masked. With a key that has the scope `reveal` the real inputs are
@@ -91,13 +89,13 @@ def simulate(db: Db, principal: Principal, body: PolicySimulate) -> Json:
         _simulating.release()
     if reveal:
         acts.record(db, principal, "policy.simulated", principal.workspace_id, _noted(trial, outcome))
-    return _simulated(trial, outcome)
+    return answers.PolicySimulation.of(trial, outcome)
 
 
-def _noted(trial: Trial, outcome: Outcome) -> Json:
+def _noted(trial: Trial, outcome: Outcome) -> dict[str, Any]:
     """Return the audit's details of a simulation over unmasked inputs."""
     policy = {"permission_policy_sha256": digest(trial.policy)} if trial.policy else {}
-    about = {"agent_id": trial.agent_id, "tool": trial.tool, "since": wire.time(trial.since), "looked_at": outcome.looked_at}
+    about = {"agent_id": trial.agent_id, "tool": trial.tool, "since": rfc3339(trial.since), "looked_at": outcome.looked_at}
     return about | policy | ({"rule": Text(spelled(trial.rule))} if trial.rule else {})
 
 
@@ -111,75 +109,3 @@ def _session(db: Db, session_id: str) -> Session:
 def _agent(db: Db, body: PolicyExplain) -> dict[str, Any]:
     assert body.agent, "the body has either agent or session_id"
     return named(db, body.agent.id, body.agent.version)[1].body
-
-
-def _workspace(row: Workspace) -> Json:
-    return {"type": "policy", "permission_policy": row.policy, "approval": row.approval}
-
-
-def _explained(tool: str, explanation: Explanation) -> Json:
-    verdict = explanation.verdict
-    first = verdict.rules[0] if verdict.rules else None
-    deciding = {rule.id for rule in verdict.rules if rule.source == "grant"}
-    return {
-        "type": "policy_explanation",
-        "tool": tool,
-        "effect": verdict.effect,
-        "rule": verdict.rule,
-        "source": first.source if first else "default",
-        "covers": covers(first) if first else None,
-        "rules": [_rule(rule) for rule in verdict.rules],
-        "doubt": verdict.doubt,
-        "unknown_programs": list(verdict.unknown),
-        "commands": [
-            {"path": path, "commands": [list(words) for words in line.commands], "doubt": line.doubt}
-            for path, line in explanation.lines.items()
-        ],
-        "grants": [
-            {
-                "id": grant.id,
-                "scope": grant.scope,
-                "covers": grant.covers,
-                "uses": grant.uses,
-                "max_uses": grant.max_uses,
-                "expires_at": wire.time(grant.expires_at),
-                "decides": grant.id in deciding,
-            }
-            for grant in explanation.grants
-        ],
-    }
-
-
-def _rule(rule: Rule) -> Json:
-    about = {"source": rule.source, "id": rule.id if rule.source == "grant" else None, "covers": covers(rule)}
-    return spelled_rule(rule) | about
-
-
-def _simulated(trial: Trial, outcome: Outcome) -> Json:
-    return {
-        "type": "policy_simulation",
-        "since": wire.time(trial.since),
-        "looked_at": outcome.looked_at,
-        "masked": outcome.masked,
-        "complete": outcome.complete,
-        "changed": outcome.changed,
-        **{effect: _side(side) for effect, side in outcome.sides.items()},
-    }
-
-
-def _side(side: Side) -> Json:
-    return {"calls": side.calls, "then": dict(side.then), "examples": [_example(example) for example in side.examples]}
-
-
-def _example(example: Example) -> Json:
-    call = example.call
-    return {
-        "tool_use_id": call.id,
-        "session_id": call.session_id,
-        "tool": call.name,
-        "input": example.shown,
-        "created_at": wire.time(call.created_at),
-        "rule": example.rule,
-        "rule_then": call.rule,
-        "then": example.then,
-    }

@@ -36,15 +36,16 @@ def root() -> Response:
     vary = {"vary": "accept"}
     if request.accept_mimetypes.best_match([JSON, HTML]) == HTML:
         return Response(status=303, headers=vary | {"location": "inbox"})
-    links = {"docs": "/docs", "openapi": "/openapi.json", "healthz": "/healthz"}
-    return respond(dumps({"name": "assent", "version": version("assent"), **links}), **vary)
+    return respond(
+        dumps(Service(name="assent", version=version("assent"), docs="/docs", openapi="/openapi.json", healthz="/healthz")), **vary
+    )
 
 
 @reference.get("/openapi.json")
 @opens(Door(OpenApi, key=False))
 def document() -> Response:
     """Return this document, OpenAPI 3.1, for generators of clients."""
-    return respond(dumps(openapi.document(current_app)))
+    return respond(dumps(OpenApi.from_row(None, **openapi.document(current_app))))
 
 
 @reference.get("/docs")

@@ -6,7 +6,8 @@ from typing import Any
 from api import auth
 from models import flow
 from models.audit.principal import Principal
-from models.database.rows import Db, select
+from models.database.query import select
+from models.database.rows import Db
 from models.session.call_events import OF_CLIENT, RESULTS
 from models.session.call_input import CallInput
 from models.session.call_result import CallResult

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from flask import Blueprint
 
-from api import loosening, wire
+from api import loosening
 from api.agents import named, within
 from api.answers import sessions as answers
 from api.approvers import check_agent_approvers
-from api.door import Json, reads, writes
+from api.door import reads, writes
 from api.events import find
 from api.paging import Order, Wanted, both_ways
 from api.requests.base import NoQuery, Nothing
@@ -34,7 +34,7 @@ NEWEST: Order[Session] = Order("sessions", (Session.created_at, Session.id), lam
 
 @sessions.post("")
 @writes(SessionCreate, "sessions", answer=answers.Session)
-def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
+def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session:
     """Create a session, which starts to run if the request has initial events.
 
     To override the tools, MCP servers, policy or approval settings of the agent, the key also needs the scope `agents`.
@@ -66,25 +66,25 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> Json:
 
 @sessions.get("")
 @reads(SessionList, answer=answers.SessionPage)
-def index(db: Db, _principal: Principal, query: SessionList) -> Json:
+def index(db: Db, _principal: Principal, query: SessionList) -> answers.SessionPage:
     """List the workspace's sessions, newest first by default."""
     order = NEWEST if query.order == "desc" else NEWEST.reversed()
     rows, after, before = both_ways(db, _wanted(query), order, query.limit, query.page)
     waiting = _waiting_on(db, rows)
-    data = [wire.session(db, row, waiting.get(row.id, [])) for row in rows]
-    return {"data": data, "next_page": after, "prev_page": before}
+    data = [answers.Session.of(db, row, waiting.get(row.id, [])) for row in rows]
+    return answers.SessionPage(data=data, next_page=after, prev_page=before)
 
 
 @sessions.get("/<session_id>")
 @reads(NoQuery, "read or own", answer=answers.Session)
-def show(db: Db, principal: Principal, _query: NoQuery, session_id: str) -> Json:
+def show(db: Db, principal: Principal, _query: NoQuery, session_id: str) -> answers.Session:
     """Get a session with the approvals that it waits for."""
     return _answer(db, find(db, principal, session_id))
 
 
 @sessions.post("/<session_id>")
 @writes(SessionUpdate, "sessions", answer=answers.Session)
-def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> Json:
+def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> answers.Session:
     """Update a session's title, metadata, tools or MCP servers.
 
     Tools and MCP servers can change only while the session does not run, and need the scope `agents` as well.
@@ -101,15 +101,15 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
 
 @sessions.delete("/<session_id>")
 @writes(Nothing, "sessions", once=True, answer=answers.SessionDeleted)
-def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Json:
+def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> answers.SessionDeleted:
     """Delete a session with its history."""
     flow.delete(db, flow.lock(db, session_id), principal)
-    return {"id": session_id, "type": "session_deleted"}
+    return answers.SessionDeleted(id=session_id, type="session_deleted")
 
 
 @sessions.post("/<session_id>/archive")
 @writes(Nothing, "sessions", once=True, answer=answers.Session)
-def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Json:
+def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> answers.Session:
     """Archive a session: it takes no more events, and its history stays."""
     session = flow.lock(db, session_id)
     flow.archive(db, session, principal)
@@ -118,10 +118,10 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> Js
 
 @sessions.get("/<session_id>/resources")
 @reads(ResourceList, answer=answers.NoResources)
-def resources(db: Db, principal: Principal, _query: ResourceList, session_id: str) -> Json:
+def resources(db: Db, principal: Principal, _query: ResourceList, session_id: str) -> answers.NoResources:
     """List a session's resources, always an empty list, as this server mounts none."""
     find(db, principal, session_id)
-    return {"data": [], "next_page": None}
+    return answers.NoResources(data=[], next_page=None)
 
 
 def _version(db: Db, body: SessionCreate) -> AgentVersion:
@@ -139,24 +139,24 @@ def _wanted(query: SessionList) -> Wanted[Session]:
     if query.agent_id:
         selection = selection.equal(agent_id=query.agent_id, agent_version=query.agent_version)
     if query.statuses:
-        ours = [status for status, theirs in wire.STATUSES.items() if theirs in query.statuses]
+        ours = [status for status, theirs in answers.STATUSES.items() if theirs in query.statuses]
         selection = selection.where("status = ANY(%(statuses)s)", statuses=ours)
     return selection
 
 
-def _answer(db: Db, session: Session) -> Json:
-    return wire.session(db, session, _waiting_on(db, [session]).get(session.id, []))
+def _answer(db: Db, session: Session) -> answers.Session:
+    return answers.Session.of(db, session, _waiting_on(db, [session]).get(session.id, []))
 
 
-def _waiting_on(db: Db, rows: Sequence[Session]) -> dict[str, list[Json]]:
+def _waiting_on(db: Db, rows: Sequence[Session]) -> dict[str, list[answers.Waiting]]:
     """Return the pending approvals of each session, oldest first."""
     waiting = [row.id for row in rows if row.status == "waiting"]
     if not waiting:
         return {}
-    by_session: dict[str, list[Json]] = {}
+    by_session: dict[str, list[answers.Waiting]] = {}
     pending = "WHERE session_id = ANY(%(sessions)s) AND status = 'pending' ORDER BY created_at, id"
     approvals = db.find(Approval, pending, sessions=waiting)
     votes = Vote.of(db, [row.id for row in approvals])
     for approval in approvals:
-        by_session.setdefault(approval.session_id, []).append(wire.waiting(approval, votes[approval.id]))
+        by_session.setdefault(approval.session_id, []).append(answers.Waiting.of(approval, votes[approval.id]))
     return by_session

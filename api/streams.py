@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from api import wire
+from api.answers.base import rfc3339
+from api.answers.events import shown_event
 from api.reader import Reader
 from api.requests.events import OURS
 from models.database import clock, ids
@@ -108,7 +109,7 @@ class Stream:
                 return
             self.reader.seq = event.seq
             if self.approvals or not event.type.startswith(OURS):
-                yield _frame(event.type, wire.event(event, whole=self.whole), event.seq)
+                yield _frame(event.type, shown_event(event, whole=self.whole), event.seq)
             self._open.discard(event.id)
             if event.type == "agent.message":
                 self._closed.append(event.id)
@@ -164,7 +165,7 @@ class Stream:
         """Return the event of the session's deletion. It is not stored, since the events were deleted with the session."""
         try:
             with transaction(self.workspace_id) as db:
-                now = wire.time(clock.now(db))
+                now = rfc3339(clock.now(db))
         except ERRORS:
             now = None
         return {"id": ids.new("sevt"), "type": "session.deleted", "processed_at": now}

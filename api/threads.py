@@ -2,10 +2,10 @@
 
 from flask import Blueprint, Response
 
-from api import auth, events, parsing, wire
+from api import auth, events, parsing
 from api.answers import threads as answers
 from api.answers.events import EventPage, StreamFrame
-from api.door import EVENT_STREAM, Door, Json, opens, reads, writes
+from api.door import EVENT_STREAM, Door, opens, reads, writes
 from api.requests.base import NoQuery, Nothing
 from api.requests.events import EventList, EventStream
 from api.requests.threads import ThreadList
@@ -21,34 +21,35 @@ threads = Blueprint("threads", __name__, url_prefix="/v1/sessions/<session_id>/t
 
 @threads.get("")
 @reads(ThreadList, "read or own", answer=answers.ThreadPage)
-def index(db: Db, principal: Principal, query: ThreadList, session_id: str) -> Json:
+def index(db: Db, principal: Principal, query: ThreadList, session_id: str) -> answers.ThreadPage:
     """List a session's threads: always one, the session's own."""
     if query.page is not None:
         raise Invalid("page", "this list has one page; leave it out.")
-    thread = wire.thread(db, events.find(db, principal, session_id))
-    return {"data": [thread] if not query.statuses or thread["status"] in query.statuses else [], "next_page": None}
+    thread = answers.Thread.of(db, events.find(db, principal, session_id))
+    is_listed = not query.statuses or thread.status in query.statuses
+    return answers.ThreadPage(data=[thread] if is_listed else [], next_page=None)
 
 
 @threads.get("/<thread_id>")
 @reads(NoQuery, "read or own", answer=answers.Thread)
-def show(db: Db, principal: Principal, _query: NoQuery, session_id: str, thread_id: str) -> Json:
+def show(db: Db, principal: Principal, _query: NoQuery, session_id: str, thread_id: str) -> answers.Thread:
     """Get a thread of a session."""
-    return wire.thread(db, _find(db, principal, session_id, thread_id))
+    return answers.Thread.of(db, _find(db, principal, session_id, thread_id))
 
 
 @threads.post("/<thread_id>/archive")
 @writes(Nothing, "sessions", once=True, answer=answers.Thread)
-def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, thread_id: str) -> Json:
+def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, thread_id: str) -> answers.Thread:
     """Archive a thread, which archives its session."""
     session = flow.lock(db, session_id)
     _check(session, thread_id)
     flow.archive(db, session, principal)
-    return wire.thread(db, session)
+    return answers.Thread.of(db, session)
 
 
 @threads.get("/<thread_id>/events")
 @reads(EventList, "read or own", answer=EventPage)
-def listed(db: Db, principal: Principal, query: EventList, session_id: str, thread_id: str) -> Json:
+def listed(db: Db, principal: Principal, query: EventList, session_id: str, thread_id: str) -> EventPage:
     """List a thread's events in their order."""
     _find(db, principal, session_id, thread_id)
     return events.listed(db, principal, query, session_id)

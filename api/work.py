@@ -5,10 +5,10 @@ import time
 
 from flask import Blueprint, Response, request
 
-from api import auth, parsing, wire
+from api import auth, parsing
 from api.answers import work as answers
-from api.door import Door, Json, opens, reads, respond, writes
-from api.door import dumps as spelled
+from api.answers.base import rfc3339
+from api.door import Door, dumps, opens, reads, respond, writes
 from api.paging import Order, Wanted, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.work import Heartbeat, WorkList, WorkPoll, WorkStop, WorkUpdate
@@ -50,7 +50,7 @@ def poll(environment_id: str) -> Response:
         with transaction(principal.workspace_id) as db:
             _self_hosted(db, environment_id)
             offered = flow.offer_work(db, principal, environment_id, worker, query.reclaim_older_than_ms / 1000)
-            payload = spelled(wire.work(offered)) if offered else "null"
+            payload = dumps(answers.Polled(answers.Work.of(offered) if offered else None))
         left = until - time.monotonic()
         if offered or left <= 0:
             return respond(payload)
@@ -59,20 +59,20 @@ def poll(environment_id: str) -> Response:
 
 @work.get("")
 @reads(WorkList, answer=answers.WorkPage)
-def index(db: Db, _principal: Principal, query: WorkList, environment_id: str) -> Json:
+def index(db: Db, _principal: Principal, query: WorkList, environment_id: str) -> answers.WorkPage:
     """List an environment's work, newest first."""
     Environment.find(db, environment_id)
     rows, after = page(db, Wanted(Work).equal(environment_id=environment_id), NEWEST, query.limit, query.page)
-    return {"data": [wire.work(row) for row in rows], "next_page": after}
+    return answers.WorkPage(data=[answers.Work.of(row) for row in rows], next_page=after)
 
 
 @work.get("/stats")
 @reads(NoQuery, answer=answers.WorkStats)
-def stats(db: Db, _principal: Principal, _query: NoQuery, environment_id: str) -> Json:
+def stats(db: Db, _principal: Principal, _query: NoQuery, environment_id: str) -> answers.WorkStats:
     """Get the length of an environment's queue, and the age of its oldest work."""
     Environment.find(db, environment_id)
     [(depth, offered, since)] = db.rows(_STATS, environment=environment_id)
-    return {"type": "work_queue_stats", "depth": depth, "pending": offered, "oldest_queued_at": wire.time(since)}
+    return answers.WorkStats(type="work_queue_stats", depth=depth, pending=offered, oldest_queued_at=since)
 
 
 _STATS = """
@@ -84,33 +84,32 @@ _STATS = """
 
 @work.get("/<work_id>")
 @reads(NoQuery, answer=answers.Work)
-def show(db: Db, _principal: Principal, _query: NoQuery, environment_id: str, work_id: str) -> Json:
+def show(db: Db, _principal: Principal, _query: NoQuery, environment_id: str, work_id: str) -> answers.Work:
     """Get a piece of work."""
-    return wire.work(_find(db, environment_id, work_id))
+    return answers.Work.of(_find(db, environment_id, work_id))
 
 
 @work.post("/<work_id>")
 @writes(WorkUpdate, "environment", answer=answers.Work)
-def update(db: Db, _principal: Principal, body: WorkUpdate, environment_id: str, work_id: str) -> Json:
+def update(db: Db, _principal: Principal, body: WorkUpdate, environment_id: str, work_id: str) -> answers.Work:
     """Update the metadata of a piece of work."""
     row = Work.lock(db, environment_id, work_id)
     row.metadata_ = patched(row.metadata_, body.metadata)
-    return wire.work(row)
+    return answers.Work.of(row)
 
 
 @work.post("/<work_id>/ack")
 @writes(Nothing, "environment", once=True, answer=answers.Work)
-def ack(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> Json:
+def ack(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> answers.Work:
     """Acknowledge a piece of work: the worker has it, and will send heartbeats."""
     row = Work.lock(db, environment_id, work_id)
     row.acknowledge(clock.now(db), settings().work_lease_seconds)
-    return wire.work(row)
+    return answers.Work.of(row)
 
 
 @work.post("/<work_id>/heartbeat")
-@opens(Door(answers.Lease, query=Heartbeat, body=Nothing, scopes=("environment",), errors=(412,)))
-@writes(Nothing, "environment", once=True)
-def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> Json:
+@writes(Nothing, "environment", once=True, answer=answers.Lease, query=Heartbeat, errors=(412,))
+def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> answers.Lease:
     """Extend the lease of a piece of work.
 
     The response is a 412 if `expected_last_heartbeat` is not the last heartbeat: then another worker may hold the work.
@@ -119,10 +118,10 @@ def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str
     row = Work.lock(db, environment_id, work_id)
     ttl = query.desired_ttl_seconds or int(settings().work_lease_seconds)
     expected = query.expected_last_heartbeat
-    last = wire.time(row.heartbeat_at)
+    last = rfc3339(row.heartbeat_at) if row.heartbeat_at else None
     if row.status in {"stopping", "stopped"} or expected in {None, last or FIRST}:
         extended = row.beat(db, clock.now(db), ttl)
-        return wire.heartbeat(row, ttl, extended=extended)
+        return answers.Lease.of(row, ttl, extended=extended)
     lease = {"state": row.status, "last_heartbeat": last, "lease_extended": False, "ttl_seconds": ttl}
     raise Outdated(
         f"expected_last_heartbeat: is not the last heartbeat of {row.id}; another worker may hold the lease.",
@@ -132,7 +131,7 @@ def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str
 
 @work.post("/<work_id>/stop")
 @writes(WorkStop, "environment", once=True, answer=answers.Work)
-def stop(db: Db, principal: Principal, body: WorkStop, environment_id: str, work_id: str) -> Json:
+def stop(db: Db, principal: Principal, body: WorkStop, environment_id: str, work_id: str) -> answers.Work:
     """Stop a piece of work.
 
     Its worker learns of that by its next heartbeat. With `force` the work ends at once. The response is a 409 if the work has
@@ -141,7 +140,7 @@ def stop(db: Db, principal: Principal, body: WorkStop, environment_id: str, work
     session = flow.lock(db, _find(db, environment_id, work_id).session_id)
     row = Work.lock(db, environment_id, work_id)
     flow.stop_work(db, session, principal, row, force=bool(body.force))
-    return wire.work(row)
+    return answers.Work.of(row)
 
 
 def _find(db: Db, environment_id: str, work_id: str) -> Work:

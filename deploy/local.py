@@ -222,8 +222,8 @@ class Local:
 
     @property
     def inbox_url(self) -> str:
-        """The inbox's URL, with the key that signs people in."""
-        return f"{self.public_url}/inbox#key={self.key}"
+        """The inbox's URL. A person signs in first, by `sign_in_url`."""
+        return f"{self.public_url}/inbox"
 
     @property
     def flower_url(self) -> str:

@@ -16,8 +16,9 @@ BARE_SHELL = (
 _READY = """
 Assent is up.
 
-  inbox    {inbox_url}
-  sign in  {sign_in_url}   (works once; `{assent} people invite` makes more)
+  1. Open the sign-in link, which works once:  {sign_in_url}
+  2. Then decide in the inbox:                 {inbox_url}
+
   API      {url}
   key      {key}
   Flower   {flower_url}   name {flower_user}, password {flower_password}
@@ -32,7 +33,7 @@ What to do next, in another terminal:
 Ctrl-C ends everything. Waiting sessions continue at the next start.
 """
 _SAMPLE = """
-A sample session has just started and waits for your decision: decide in the inbox, or by the first command below.
+A sample session has just started and waits for your decision in the inbox, or by the first command below.
 """
 
 

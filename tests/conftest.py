@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import psutil
@@ -21,6 +22,9 @@ import psycopg
 import pytest
 import redis
 from own_database import Cleaner, Clock, DatabaseUrls, create_database, make_url
+
+if TYPE_CHECKING:
+    from rows.stage import Stage
 
 RUN = "ASSENT_TEST_RUN"
 """Environment variable: the run's folder, made by pytest's main process and known to all of its workers."""
@@ -153,6 +157,14 @@ def clean_database(database_urls: DatabaseUrls, cleaner: Cleaner) -> DatabaseUrl
     """The database as the migrations left it. Cleaned before the test, so that a failed test's rows can be looked at."""
     cleaner.clean()
     return database_urls
+
+
+@pytest.fixture
+def stage(clean_database: DatabaseUrls) -> "Stage":
+    """An empty workspace, with methods that play the parts of its workers and clients on rows."""
+    from rows.stage import Stage  # imports all of models, which some folders' tests do without
+
+    return Stage()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from models import flow
-from models.audit import seals
+from models.audit import seal_sweep
 from models.database.transactions import transaction
 from models.flow import due
 from models.outbox.delivery import Delivery
@@ -117,7 +117,7 @@ def end_halts() -> None:
                 flow.settled(halt.workspace_id, halt.id)
 
 
-_seals = seals.Sweep()
+_seals = seal_sweep.Sweep()
 
 
 @app.task(name="sweep.seal_audit")

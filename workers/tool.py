@@ -9,7 +9,7 @@ from models import flow
 from models.database.rows import Db, Stale
 from models.database.transactions import transaction
 from models.errors import NotFound
-from models.flow import Hands, Outcome, Taken, Unresolved, due
+from models.flow import Hands, Outcome, Taken, Unresolved, sessions
 from models.pure import words
 from models.pure.canonical import is_digest
 from models.pure.naming import OURS
@@ -55,7 +55,7 @@ def run(call_id: str, session_id: str, workspace_id: str) -> None:
 @app.task(name="tool.tidy")
 def tidy() -> None:
     """Remove the files of deleted sessions. Runs on tools workers, which mount the workdirs."""
-    for session_id in due.gone(workdir.sessions(limit=500)):
+    for session_id in sessions.gone(workdir.sessions(limit=500)):
         workdir.remove(session_id)
 
 

@@ -166,7 +166,7 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id
 def _fail_by_model(turn: Turn, lease: Lease, error: ModelError) -> None:
     out = error.kind == "unacceptable"
     kind = _ERROR_TYPES[error.kind]
-    _fail(turn, lease, kind, str(error), retryable=error.retryable, told=error.retry_after, leave_out=out)
+    _fail(turn, lease, kind, str(error), retryable=error.retryable, retry_after=error.retry_after, leave_out=out)
 
 
 def _fail(turn: Turn, lease: Lease, kind: str, message: str, *, retryable: bool = True, **more: Any) -> None:

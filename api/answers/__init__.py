@@ -1,5 +1,8 @@
-"""The API's answers as pydantic models. /openapi.json is generated from them, and tests validate every answer against them.
+"""The API's answers as pydantic models, which build themselves from rows and serialise themselves.
 
-`api.wire` builds the answers. The server does not validate them against these models. The models allow additional fields, as
-clients must; the tests do not.
+/openapi.json is generated from the models, and tests validate every answer against that document. The server does not validate
+what the database holds: `Answer.from_row` takes values as they are. The models allow additional fields, as clients must; the tests
+do not.
+
+`SerializeAsAny` marks JSON that the database stores in the API's form. It goes out as it is stored.
 """

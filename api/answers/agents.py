@@ -1,13 +1,14 @@
 """Answers about agents, each at one version."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
 from api.answers.base import AgentId, Answer, Empty, Metadata, Time
 from api.requests.agents import ServiceAccount
 from api.requests.toolsets import BuiltIn
 from models.pure.policy import Effect
+from models.workspace import agent as rows
 
 
 class AlwaysPolicy(Answer):
@@ -190,18 +191,18 @@ class AgentBody(Answer):
     version: int
     name: str = Field(examples=["Refunds"])
     description: str | None = Field(examples=["Answers questions about refunds."])
-    model: AnsweredModel
+    model: SerializeAsAny[AnsweredModel]
     system: str | None = Field(examples=["You handle refunds."])
-    tools: list[AnsweredTool] = Field(examples=[[_TOOLSET]])
-    permission_policy: AnsweredPolicy | None = None
-    approval: AnsweredDefaults | None = None
+    tools: SerializeAsAny[list[AnsweredTool]] = Field(examples=[[_TOOLSET]])
+    permission_policy: SerializeAsAny[AnsweredPolicy | None] = None
+    approval: SerializeAsAny[AnsweredDefaults | None] = None
     max_turns: int | None
     disable_parallel_tool_use: bool = False
     """Whether the model calls at most one tool per turn."""
-    mcp_servers: list[AnsweredServer]
+    mcp_servers: SerializeAsAny[list[AnsweredServer]]
     skills: Empty
     multiagent: None
-    execution_identity: ServiceAccount
+    execution_identity: SerializeAsAny[ServiceAccount]
 
 
 class Agent(AgentBody):
@@ -211,6 +212,12 @@ class Agent(AgentBody):
     created_at: Time
     updated_at: Time
     archived_at: Time | None
+
+    @classmethod
+    def of(cls, row: rows.Agent, version: rows.AgentVersion) -> Self:
+        """Return an agent at one of its versions."""
+        changed = row.updated_at if version.version == row.version else version.created_at
+        return cls.from_row(row, **version.body, type="agent", version=version.version, updated_at=changed)
 
 
 class SessionAgent(AgentBody):

@@ -1,10 +1,13 @@
 """Answers about API keys: the SDK's fields, with Assent's own."""
 
-from typing import Literal
+from datetime import datetime
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from api.answers.base import Answer, ApiKeyId, EnvironmentId, Time, WorkspaceId
+from api.answers.base import Answer, ApiKeyId, EnvironmentId, Identified, IdPage, Time, WorkspaceId
+from models.pure.key_secret import PREFIX
+from models.workspace import api_key as rows
 
 
 class KeyScope(Answer):
@@ -14,7 +17,7 @@ class KeyScope(Answer):
     workspace_id: WorkspaceId
 
 
-class ApiKey(Answer):
+class ApiKey(Identified):
     """A key, without its secret."""
 
     id: ApiKeyId
@@ -37,6 +40,20 @@ class ApiKey(Answer):
     environment_id: EnvironmentId | None = Field(examples=[None])
     """The environment to which the key is bound."""
 
+    @classmethod
+    def of(cls, row: rows.ApiKey, now: datetime, **secret: Any) -> Self:
+        """Return a key as it is at `now`."""
+        return cls.from_row(
+            row,
+            type="api_key",
+            partial_key_hint=f"{PREFIX}...{row.hint}",
+            status=row.status(now),
+            scope=KeyScope(type="workspace", workspace_id=row.workspace_id),
+            principal=None,
+            created_by=None,
+            **secret,
+        )
+
 
 class NewApiKey(ApiKey):
     """A new key with its secret."""
@@ -45,11 +62,5 @@ class NewApiKey(ApiKey):
     """The secret, which is shown once. Null in the response to a repeated request: then rotate or archive the key."""
 
 
-class ApiKeyPage(Answer):
+class ApiKeyPage(IdPage[ApiKey]):
     """A page of keys, newest first."""
-
-    data: list[ApiKey]
-    first_id: str | None
-    last_id: str | None
-    has_more: bool
-    """Whether there are more keys in the requested direction."""

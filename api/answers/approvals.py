@@ -1,15 +1,22 @@
 """Answers about approvals: the question, the input that is shown, and the decision."""
 
-from typing import Any, Literal
+import json
+from collections.abc import Sequence
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
 from api.answers.base import AgentId, Answer, ApprovalId, EventId, GrantId, SessionId, Time
 from api.answers.grants import Grant
-from api.answers.votes import Escalated, Standing
+from api.answers.votes import AnsweredVote, Escalated, Standing
 from api.requests.approvals import ApprovalKind
 from api.requests.base import Sha256
 from api.requests.blocks import Result
+from models.pure import masking, policy
+from models.pure.canonical import spelled
+from models.session import approval as rows
+from models.session.grant import rule_for
+from models.session.vote import Vote
 
 
 class MadeDecision(Answer):
@@ -41,6 +48,13 @@ class Covers(Answer):
     exact: str
     """The calls that `match: exact` covers."""
 
+    @classmethod
+    def of(cls, row: rows.Approval) -> "Covers | None":
+        """Return the calls that a grant would cover. Only approvals of tool calls can give grants."""
+        if row.kind != "tool_call":
+            return None
+        return cls(tool=policy.covers(rule_for(row, None)), exact=policy.covers(rule_for(row, "exact")))
+
 
 class FormQuestion(Answer):
     """A form to fill in."""
@@ -67,8 +81,8 @@ class UnknownAttempt(Answer):
     """The output up to the worker's last report."""
 
 
-class Approval(Standing):
-    """One question about one call."""
+class Question(Answer):
+    """What is asked about one call."""
 
     id: ApprovalId
     type: Literal["approval"]
@@ -93,21 +107,26 @@ class Approval(Standing):
     leads_to: dict[str, str] | None
     """By JSON Pointer, the targets of symbolic links in the input, if these are the reason for the approval. Allowing the call
     allows these targets only."""
-    questions: dict[str, FormQuestion | PageQuestion] | None
+    questions: SerializeAsAny[dict[str, FormQuestion | PageQuestion] | None]
     """For the kind `question`: the questions of the tool. Decide with `answers`, which has the same keys."""
-    attempt: UnknownAttempt | None
+    attempt: SerializeAsAny[UnknownAttempt | None]
     """For the kind `unknown_outcome`: the attempt whose outcome is unknown."""
     covers: Covers | None
     created_at: Time
     expires_at: Time
     on_timeout: Literal["deny", "end_run", "escalate", "allow"]
+
+
+class Approval(Standing, Question):
+    """One question about one call."""
+
     escalation: Escalated | None = Field(examples=[None])
     queue_position: int | None = Field(examples=[None])
     """The place in the queue of the person whom the query names by `for`, from 1."""
     remind_at: Time | None
     """The time of the reminder. Null if it was sent, or none is planned."""
     reminded_at: Time | None
-    decision: MadeDecision | None
+    decision: SerializeAsAny[MadeDecision | None]
     decided_input: dict[str, Any] | None
     """The input that a person sent to run instead of `input`, with secrets masked."""
     decided_sha256: Sha256 | None = Field(examples=[None])
@@ -118,6 +137,43 @@ class Approval(Standing):
     """The id of the event `user.tool_confirmation` that stores the decision."""
     grant: Grant | None
     """The grant that the decision created."""
+
+    @classmethod
+    def of(
+        cls,
+        row: rows.Approval,
+        grant: Grant | None = None,
+        votes: Sequence[Vote] = (),
+        *,
+        position: int | None = None,
+        reveal: bool = False,
+    ) -> Self:
+        """Return an approval with the grant that it gave and the votes that stand.
+
+        `position` is its place in the queue of the request. `reveal` leaves secrets unmasked.
+        """
+        masked = row.masked
+        hidden = masked.paths and not reveal
+        echoes = masking.Echoes(()) if reveal else row.echoes
+        return cls.from_row(
+            row,
+            type="approval",
+            tool_use_id=row.tool_call_id,
+            input=masked.shown if hidden else json.loads(row.input),
+            input_canonical=spelled(masked.shown) if hidden else row.input,
+            masked=list(masked.paths) if hidden else [],
+            leads_to=echoes.value(row.leads_to),
+            questions=echoes.value(row.questions),
+            attempt=echoes.value(row.attempt_told),
+            covers=Covers.of(row),
+            **row.demands,
+            votes=[AnsweredVote.of(vote) for vote in votes],
+            escalation=Escalated.of(row),
+            queue_position=position,
+            decision=echoes.value(row.decision),
+            decided_input=json.loads(row.decided_input) if reveal and row.decided_input else row.decided_shown,
+            grant=grant,
+        )
 
 
 class BulkDecided(Answer):

@@ -1,12 +1,15 @@
 """Answers about the audit."""
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
 from api.answers.base import Answer, SessionId, Time, WorkspaceId
 from api.examples import IDS, TIME
-from models.audit.verifying.verdict import Kind
+from models.audit import acts, seal_key, seals
+from models.audit.verifying import Report
+from models.audit.verifying.verdict import Kind, Problem
+from models.workspace.workspace import Workspace
 
 
 class AuditAct(Answer):
@@ -28,12 +31,28 @@ class AuditAct(Answer):
     hash: str = Field(examples=["c4" * 32])
     created_at: Time
 
+    @classmethod
+    def of(cls, row: acts.Audit, texts: dict[str, str]) -> Self:
+        """Return an act with those of its texts that are not erased."""
+        return cls.from_row(
+            row,
+            type="audit_act",
+            session_id=None if row.chain == row.workspace_id else row.chain,
+            texts={name: texts.get(name) for name in row.details.get("texts", ())},
+            created_at=row.at,
+        )
+
 
 class AuditPublicKey(Answer):
     """A public key whose signatures this server accepts: 32 bytes in base64. Compare it with a copy from another source."""
 
     id: str = Field(examples=["9f86d081884c7d65"])
     public_key: str = Field(examples=["11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="])
+
+    @classmethod
+    def known(cls) -> list[Self]:
+        """Return the public keys that the process knows."""
+        return [cls(id=key.id, public_key=key.text) for key in seal_key.known()]
 
 
 class AuditSignedHead(Answer):
@@ -48,6 +67,11 @@ class AuditSignedHead(Answer):
     no line end."""
     created_at: Time
 
+    @classmethod
+    def of(cls, head: seals.SignedHead | None) -> "AuditSignedHead | None":
+        """Return the seal, if there is one."""
+        return cls.from_row(head, created_at=head.at) if head else None
+
 
 class AuditHead(Answer):
     """The end of the workspace's chain, and its newest signed seal."""
@@ -59,6 +83,18 @@ class AuditHead(Answer):
     signed: AuditSignedHead | None
     keys: list[AuditPublicKey]
 
+    @classmethod
+    def of(cls, row: Workspace, signed: seals.SignedHead | None) -> Self:
+        """Return the end of the workspace's chain."""
+        return cls(
+            type="audit_head",
+            workspace_id=row.id,
+            seq=row.audit_seq,
+            hash=row.audit_head,
+            signed=AuditSignedHead.of(signed),
+            keys=AuditPublicKey.known(),
+        )
+
 
 class AuditProblem(Answer):
     """A difference from the audit as it was written."""
@@ -68,6 +104,11 @@ class AuditProblem(Answer):
     first_seq: int
     last_seq: int
     message: str
+
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        """Return a problem."""
+        return cls.from_row(problem, first_seq=problem.first, last_seq=problem.last)
 
 
 class AuditUnsealed(Answer):
@@ -93,6 +134,18 @@ class AuditVerification(Answer):
     signed: AuditSignedHead | None
     keys: list[AuditPublicKey]
     notes: list[str] = Field(examples=[[]])
+
+    @classmethod
+    def of(cls, report: Report) -> Self:
+        """Return the report of a verification."""
+        return cls.from_row(
+            report,
+            type="audit_verification",
+            problems=[AuditProblem.of(problem) for problem in report.problems],
+            unsealed=AuditUnsealed(acts=report.unsealed, since=report.unsealed_since),
+            signed=AuditSignedHead.of(report.signed),
+            keys=AuditPublicKey.known(),
+        )
 
 
 class AuditErasure(Answer):

@@ -1,14 +1,22 @@
 """Base classes and common types of the answers."""
 
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from datetime import UTC, datetime
+from functools import cache
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
 from api.examples import IDS
 
 T = TypeVar("T")
 
-Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+
+def rfc3339(at: datetime) -> str:
+    """Return a time in RFC 3339, in UTC with microseconds."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+Time = Annotated[datetime, PlainSerializer(rfc3339)]
 AgentId = Annotated[str, Field(examples=[IDS["agent_id"]])]
 ApiKeyId = Annotated[str, Field(examples=[IDS["api_key_id"]])]
 ApprovalId = Annotated[str, Field(examples=[IDS["approval_id"]])]
@@ -29,10 +37,22 @@ Empty = Annotated[list[Any], Field(max_length=0)]
 Metadata = dict[str, str]
 
 
+@cache
+def _required(answer: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(name for name, field in answer.model_fields.items() if field.is_required())
+
+
 class Answer(BaseModel):
-    """A JSON object in an answer."""
+    """A JSON object in an answer. A field that is not set is left out."""
 
     model_config = ConfigDict(strict=True, frozen=True)
+
+    @classmethod
+    def from_row(cls, row: object, **values: Any) -> Self:
+        """Return an answer with these `values`, and with the row's attribute of the same name for every other required field."""
+        attributes = {name: getattr(row, name) for name in _required(cls) if name not in values}
+        # pydantic's plugin for mypy takes the result for an Answer, not for the subclass.
+        return cast("Self", cls.model_construct(**attributes, **values))
 
 
 class Page(Answer, Generic[T]):
@@ -40,6 +60,30 @@ class Page(Answer, Generic[T]):
 
     data: list[T]
     next_page: str | None
+
+
+class Identified(Answer):
+    """An answer with an id."""
+
+    id: str
+
+
+H = TypeVar("H", bound=Identified)
+
+
+class IdPage(Answer, Generic[H]):
+    """A page of the SDK's `SyncPage`, whose neighbours are named by the ids of its first and last rows."""
+
+    data: list[H]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+    """Whether there are more rows in the requested direction."""
+
+    @classmethod
+    def of(cls, data: list[H], *, has_more: bool) -> Self:
+        """Return the page of these rows."""
+        return cls(data=data, first_id=data[0].id if data else None, last_id=data[-1].id if data else None, has_more=has_more)
 
 
 class Text(Answer):

@@ -1,10 +1,11 @@
 """Delegations as we answer them."""
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
 from api.answers.base import Answer, Time
+from models.people import delegation as rows
 
 _PERSON = "user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"
 
@@ -27,3 +28,14 @@ class Delegation(Answer):
     ended_at: Time | None = Field(examples=[None])
     """When it was ended before its time."""
     ended_by: str | None = Field(examples=[None])
+
+    @classmethod
+    def of(cls, row: rows.Delegation) -> Self:
+        """Return a delegation."""
+        return cls.from_row(
+            row,
+            type="delegation",
+            from_=f"user:{row.from_person_id}",
+            to=f"user:{row.to_person_id}",
+            group=f"group:{row.group_id}" if row.group_id else None,
+        )

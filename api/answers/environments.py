@@ -1,10 +1,11 @@
 """Answers about environments."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
 from api.answers.base import Answer, Empty, EnvironmentId, Metadata, Time
+from models.workspace import environment as rows
 
 
 class LimitedNetworking(Answer):
@@ -52,13 +53,18 @@ class Environment(Answer):
     type: Literal["environment"]
     name: str = Field(examples=["Production"])
     description: str | None
-    config: EnvironmentConfig
+    config: SerializeAsAny[EnvironmentConfig]
     scope: Literal["organization"]
     metadata: Metadata
     built_in: bool
     created_at: Time
     updated_at: Time
     archived_at: Time | None
+
+    @classmethod
+    def of(cls, row: rows.Environment) -> Self:
+        """Return an environment."""
+        return cls.from_row(row, type="environment", scope="organization", metadata=row.metadata_)
 
 
 class EnvironmentDeleted(Answer):

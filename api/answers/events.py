@@ -2,10 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, RootModel
+from pydantic import Field, RootModel, SerializeAsAny
 
 from api.answers.agents import SessionAgent
-from api.answers.base import Answer, EventId, Metadata, Text
+from api.answers.base import Answer, EventId, Metadata, Text, rfc3339
 from api.answers.calls import (
     AgentCustomToolUse,
     AgentMcpToolResult,
@@ -26,6 +26,7 @@ from api.answers.calls import (
 )
 from api.answers.faults import SessionError
 from api.requests.blocks import Said
+from models.session import call_events, event
 
 
 class StoredMessage(Fact):
@@ -188,13 +189,13 @@ AnyEvent = Annotated[
 class SentEvents(Answer):
     """The stored events."""
 
-    data: list[SentEvent]
+    data: SerializeAsAny[list[SentEvent]]
 
 
 class EventPage(Answer):
     """Events. Send `next_page` as `page` to get the next ones."""
 
-    data: list[AnyEvent]
+    data: SerializeAsAny[list[AnyEvent]]
     next_page: str | None
 
 
@@ -230,3 +231,16 @@ class EventDelta(Answer):
 
 class StreamFrame(RootModel[AnyEvent | DeletedEvent | EventStart | EventDelta]):
     """The `data` of a server-sent event. The field `event` holds its type; the field `id`, if present, its position."""
+
+
+def shown_event(row: event.Event, *, whole: bool) -> dict[str, Any]:
+    """Return an event for a list or a stream: its body, which is stored in the API's form, with its id, type and time.
+
+    `whole`: the client may run client tools, and so gets their inputs with secrets.
+    """
+    body = dict(row.body)
+    masked = body.pop(call_events.SHOWN, None)
+    if masked is not None and not whole:
+        body["input"] = masked
+    processed_at = rfc3339(row.processed_at) if row.processed_at else None
+    return {**body, "id": row.id, "type": row.type, "processed_at": processed_at}

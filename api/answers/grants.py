@@ -1,11 +1,13 @@
 """Answers about grants, the standing approvals."""
 
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
 from api.answers.base import AgentId, Answer, ApprovalId, GrantId, SessionId, Time
 from api.examples import IDS
+from models.session import grant as rows
 
 
 class Grant(Answer):
@@ -34,6 +36,12 @@ class Grant(Answer):
     """The principal that revoked the grant. `session` if the grant ended with its session."""
     live: bool = Field(examples=[True])
     """Whether the grant still allows calls."""
+
+    @classmethod
+    def of(cls, row: rows.Grant, now: datetime) -> Self:
+        """Return a grant as it is at `now`."""
+        ended = row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now)
+        return cls.from_row(row, type="grant", live=not ended and (row.max_uses is None or row.uses < row.max_uses))
 
 
 class GrantRevoked(Answer):

@@ -1,11 +1,12 @@
 """Halts as we answer them."""
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
 from api.answers.base import Answer, Time
 from api.examples import IDS
+from models.workspace import halt as rows
 
 
 class Halt(Answer):
@@ -22,3 +23,10 @@ class Halt(Answer):
     ended_at: Time | None = Field(examples=[None])
     """Null while the workspace is halted."""
     ended_by: str | None = Field(examples=[None])
+
+    @classmethod
+    def of(cls, row: rows.Halt | None) -> Self:
+        """Return the state of a workspace whose newest halt is `row`."""
+        if row:
+            return cls.from_row(row, type="halt", halted=row.ended_at is None)
+        return cls(type="halt", halted=False, id=None, reason=None, started_at=None, started_by=None, ended_at=None, ended_by=None)

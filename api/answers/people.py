@@ -1,17 +1,20 @@
 """People, invitations and groups as the SDK's `beta.organization` knows them, with what we add."""
 
-from typing import Literal
+from datetime import datetime
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
-from api.answers.base import Answer, Empty, GroupId, InviteId, Time, UserId, WorkspaceId
+from api.answers.base import Answer, Empty, GroupId, Identified, IdPage, InviteId, Time, UserId, WorkspaceId
+from models.people import group, invitation, member, person
+from models.people.roles import wire_role
 
 Email = Field(examples=["anna@example.com"])
 Source = Field(examples=["direct"])
 """`direct`, or the name of the issuer that gives it."""
 
 
-class User(Answer):
+class User(Identified):
     """A person with a role in the key's workspace."""
 
     id: UserId
@@ -28,14 +31,24 @@ class User(Answer):
     """`direct`, or the name of the issuer that gives the role at each sign-in."""
     rbac_group_ids: list[GroupId]
 
+    @classmethod
+    def of(cls, row: member.Member, who: person.Person, group_ids: list[str]) -> Self:
+        """Return a person of a workspace with the person's groups."""
+        return cls.from_row(
+            row,
+            id=row.person_id,
+            type="user",
+            email=who.email,
+            name=who.name,
+            role=wire_role(row.role),
+            added_at=row.created_at,
+            workspace_role=row.role,
+            rbac_group_ids=group_ids,
+        )
 
-class UserPage(Answer):
+
+class UserPage(IdPage[User]):
     """A page of people, the last added first."""
-
-    data: list[User]
-    first_id: str | None
-    last_id: str | None
-    has_more: bool
 
 
 class UserDeleted(Answer):
@@ -45,7 +58,7 @@ class UserDeleted(Answer):
     type: Literal["user_deleted"]
 
 
-class Invite(Answer):
+class Invite(Identified):
     """An invitation."""
 
     id: InviteId
@@ -60,6 +73,19 @@ class Invite(Answer):
     workspace_role: Literal["admin", "developer", "approver", "viewer"]
     """The role that the person gets in the workspace."""
 
+    @classmethod
+    def of(cls, row: invitation.Invitation, now: datetime, **link: Any) -> Self:
+        """Return an invitation as it is at `now`."""
+        return cls.from_row(
+            row,
+            type="invite",
+            role=wire_role(row.role),
+            status=row.status(now),
+            rbac_group_ids=row.group_ids,
+            workspace_role=row.role,
+            **link,
+        )
+
 
 class NewInvite(Invite):
     """A new invitation with its link."""
@@ -68,13 +94,8 @@ class NewInvite(Invite):
     """The one-time link, which is shown once. Null in the response to a repeated request."""
 
 
-class InvitePage(Answer):
+class InvitePage(IdPage[Invite]):
     """A page of invitations, newest first."""
-
-    data: list[Invite]
-    first_id: str | None
-    last_id: str | None
-    has_more: bool
 
 
 class InviteDeleted(Answer):
@@ -98,6 +119,11 @@ class Group(Answer):
     created_at: Time
     updated_at: Time
 
+    @classmethod
+    def of(cls, row: group.Group) -> Self:
+        """Return a group."""
+        return cls.from_row(row, type="rbac_group", role_ids=[], source_type="direct" if row.source == member.DIRECT else "scim")
+
 
 class GroupDeleted(Answer):
     """A group that is gone."""
@@ -114,6 +140,11 @@ class GroupMember(Answer):
     user_id: UserId
     email: str = Email
     created_at: Time
+
+    @classmethod
+    def of(cls, row: group.Membership, email: str) -> Self:
+        """Return a person in a group."""
+        return cls.from_row(row, type="rbac_group_member", rbac_group_id=row.group_id, user_id=row.person_id, email=email)
 
 
 class GroupMemberDeleted(Answer):

@@ -1,21 +1,29 @@
 """Answers about policies: the workspace's policy, the explanation of a verdict, the simulation of a policy on past calls."""
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
 from api.answers.agents import AnsweredDefaults, AnsweredPolicy, AnsweredRule
 from api.answers.base import Answer, EventId, GrantId, SessionId, Time
+from models.flow.explanations import Explanation
 from models.flow.past_calls import Then
-from models.pure.policy import Effect, Source
+from models.flow.simulations import Example, Outcome, Side, Trial
+from models.pure.policy import Effect, Rule, Source, covers, spelled_rule
+from models.workspace.workspace import Workspace
 
 
 class WorkspacePolicy(Answer):
     """The policy for all agents of the workspace."""
 
     type: Literal["policy"]
-    permission_policy: AnsweredPolicy | None
-    approval: AnsweredDefaults | None
+    permission_policy: SerializeAsAny[AnsweredPolicy | None]
+    approval: SerializeAsAny[AnsweredDefaults | None]
+
+    @classmethod
+    def of(cls, row: Workspace) -> Self:
+        """Return the policy of a workspace."""
+        return cls.from_row(row, type="policy", permission_policy=row.policy)
 
 
 class ExplainedRule(AnsweredRule):
@@ -26,6 +34,12 @@ class ExplainedRule(AnsweredRule):
     """The grant's id, if the rule belongs to a grant."""
     covers: str = Field(examples=["every bash command that starts with `git push`"])
     """The calls to which the rule applies, in words."""
+
+    @classmethod
+    def of(cls, rule: Rule) -> Self:
+        """Return a rule with its origin."""
+        grant_id = rule.id if rule.source == "grant" else None
+        return cls.from_row(rule, **spelled_rule(rule), id=grant_id, covers=covers(rule))
 
 
 class ExplainedLine(Answer):
@@ -74,6 +88,27 @@ class PolicyExplanation(Answer):
     grants: list[ExplainedGrant] = Field(examples=[[]])
     """The live grants of the session about the tool, if the request names a session."""
 
+    @classmethod
+    def of(cls, tool: str, explanation: Explanation) -> Self:
+        """Return the explanation of a verdict on a call of `tool`."""
+        verdict = explanation.verdict
+        first = verdict.rules[0] if verdict.rules else None
+        deciding = {rule.id for rule in verdict.rules if rule.source == "grant"}
+        lines = explanation.lines.items()
+        return cls.from_row(
+            verdict,
+            type="policy_explanation",
+            tool=tool,
+            source=first.source if first else "default",
+            covers=covers(first) if first else None,
+            rules=[ExplainedRule.of(rule) for rule in verdict.rules],
+            unknown_programs=list(verdict.unknown),
+            commands=[
+                ExplainedLine.from_row(line, path=path, commands=[list(words) for words in line.commands]) for path, line in lines
+            ],
+            grants=[ExplainedGrant.from_row(grant, decides=grant.id in deciding) for grant in explanation.grants],
+        )
+
 
 class SimulatedCall(Answer):
     """One past call."""
@@ -91,6 +126,13 @@ class SimulatedCall(Answer):
     then: Then
     """The outcome of the call's approval at that time, whether or not the call ran afterwards."""
 
+    @classmethod
+    def of(cls, example: Example) -> Self:
+        """Return a past call, with the rule that would have decided."""
+        call = example.call
+        about = {"rule": example.rule, "rule_then": call.rule, "then": example.then}
+        return cls.from_row(call, tool_use_id=call.id, tool=call.name, input=example.shown, **about)
+
 
 class SimulatedSide(Answer):
     """The calls that would have had one effect."""
@@ -100,6 +142,11 @@ class SimulatedSide(Answer):
     """The number of these calls by their outcome at that time."""
     examples: list[SimulatedCall]
     """Some of these calls. Calls whose effect changes come first."""
+
+    @classmethod
+    def of(cls, side: Side) -> Self:
+        """Return the calls of one effect."""
+        return cls.from_row(side, then=dict(side.then), examples=[SimulatedCall.of(example) for example in side.examples])
 
 
 class PolicySimulation(Answer):
@@ -117,3 +164,9 @@ class PolicySimulation(Answer):
     allow: SimulatedSide
     ask: SimulatedSide
     deny: SimulatedSide
+
+    @classmethod
+    def of(cls, trial: Trial, outcome: Outcome) -> Self:
+        """Return the outcome of a simulation."""
+        sides = {effect: SimulatedSide.of(side) for effect, side in outcome.sides.items()}
+        return cls.from_row(outcome, type="policy_simulation", since=trial.since, **sides)

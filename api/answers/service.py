@@ -21,7 +21,7 @@ class OpenApi(Answer):
     """An OpenAPI 3.1 document."""
 
     openapi: Literal["3.1.0"]
-    tags: list[dict[str, str]] = Field(examples=[[{"name": "agents"}]])
     info: dict[str, str] = Field(examples=[{"title": "Assent", "version": "0.1.0"}])
+    tags: list[dict[str, str]] = Field(examples=[[{"name": "agents"}]])
     paths: dict[str, Any] = Field(examples=[{"/healthz": {"get": {"summary": "Report that the process is alive."}}}])
     components: dict[str, Any]

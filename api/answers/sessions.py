@@ -1,25 +1,56 @@
 """Answers about sessions."""
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
 from api.answers.agents import SessionAgent
 from api.answers.base import Answer, ApprovalId, Empty, EnvironmentId, EventId, Metadata, Page, SessionId, Time
 from api.answers.events import StopReason
-from api.answers.votes import Standing
+from api.answers.votes import AnsweredVote, Standing
 from api.requests.approvals import ApprovalKind
+from models.database.rows import Db
+from models.session import approval, session
+from models.session.vote import Vote
+
+STATUSES = {
+    "idle": "idle",
+    "running": "running",
+    "waiting": "idle",
+    "rescheduling": "rescheduling",
+    "stopping": "running",
+    "terminated": "terminated",
+}
+"""The API's status for each status of a session. `waiting` is idle with `requires_action`; `waiting_on` lists the approvals."""
 
 
-class Waiting(Standing):
-    """One approval that a session waits for."""
+class WaitingCall(Answer):
+    """The call that an approval is about."""
 
     approval_id: ApprovalId
     tool_use_id: EventId
     tool: str = Field(examples=["bash"])
+
+
+class Waiting(Standing, WaitingCall):
+    """One approval that a session waits for."""
+
     kind: ApprovalKind
     since: Time
     expires_at: Time
+
+    @classmethod
+    def of(cls, row: approval.Approval, votes: Sequence[Vote]) -> Self:
+        """Return a pending approval with the votes that stand."""
+        return cls.from_row(
+            row,
+            approval_id=row.id,
+            tool_use_id=row.tool_call_id,
+            **row.demands,
+            votes=[AnsweredVote.of(vote) for vote in votes],
+            since=row.created_at,
+        )
 
 
 class CacheCreation(Answer):
@@ -38,6 +69,13 @@ class Usage(Answer):
     cache_creation_input_tokens: int
     cache_creation: CacheCreation
 
+    @classmethod
+    def of(cls, tokens: dict[str, int]) -> Self:
+        """Return the usage of a session with these numbers of tokens."""
+        created = tokens.get("cache_creation_input_tokens", 0)
+        cache = CacheCreation(ephemeral_5m_input_tokens=created, ephemeral_1h_input_tokens=0)
+        return cls.from_row(None, **tokens, cache_creation=cache)
+
 
 class Session(Answer):
     """A durable conversation with one agent."""
@@ -47,7 +85,7 @@ class Session(Answer):
     agent: SessionAgent
     environment_id: EnvironmentId
     status: Literal["idle", "running", "rescheduling", "terminated"]
-    stop_reason: StopReason | None
+    stop_reason: SerializeAsAny[StopReason | None]
     waiting_on: list[Waiting] = Field(examples=[[]])
     title: str | None = Field(examples=["Order 1042"])
     metadata: Metadata
@@ -64,6 +102,24 @@ class Session(Answer):
     created_at: Time
     updated_at: Time
     archived_at: Time | None
+
+    @classmethod
+    def of(cls, db: Db, row: session.Session, waiting_on: list[Waiting]) -> Self:
+        """Return a session with the approvals that it waits for."""
+        return cls.from_row(
+            row,
+            type="session",
+            agent=SessionAgent.from_row(None, **row.agent(db)),
+            status=STATUSES[row.status],
+            waiting_on=waiting_on,
+            metadata=row.metadata_,
+            on_behalf_of=f"user:{row.on_behalf_of}" if row.on_behalf_of else None,
+            outcome_evaluations=[],
+            resources=[],
+            stats={},
+            usage=Usage.of(row.usage),
+            vault_ids=[],
+        )
 
 
 class SessionPage(Page[Session]):

@@ -1,12 +1,14 @@
 """Answers about threads."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field
 
 from api.answers.agents import SessionAgent
 from api.answers.base import Answer, Page, SessionId, ThreadId, Time
-from api.answers.sessions import Usage
+from api.answers.sessions import STATUSES, Usage
+from models.database.rows import Db
+from models.session import session
 
 
 class Thread(Answer):
@@ -23,6 +25,21 @@ class Thread(Answer):
     created_at: Time
     updated_at: Time
     archived_at: Time | None
+
+    @classmethod
+    def of(cls, db: Db, row: session.Session) -> Self:
+        """Return a session's own thread."""
+        return cls.from_row(
+            row,
+            id=row.thread_id,
+            type="session_thread",
+            session_id=row.id,
+            parent_thread_id=None,
+            agent=SessionAgent.from_row(None, **row.agent(db)),
+            status=STATUSES[row.status],
+            stats={},
+            usage=Usage.of(row.usage),
+        )
 
 
 class ThreadPage(Page[Thread]):

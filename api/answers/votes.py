@@ -1,11 +1,13 @@
 """Who may decide an approval, and the votes so far."""
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
 from api.answers.base import Answer, Time
 from api.requests.base import Sha256
+from models.pure.quorum import Escalation
+from models.session import approval, vote
 
 
 class AnsweredVote(Answer):
@@ -19,6 +21,11 @@ class AnsweredVote(Answer):
     input_sha256: Sha256
     """The hash of the input that the vote is for."""
     at: Time
+
+    @classmethod
+    def of(cls, row: vote.Vote) -> Self:
+        """Return a vote."""
+        return cls.from_row(row, **row.summary | {"at": row.created_at})
 
 
 class EscalatedLevel(Answer):
@@ -36,6 +43,18 @@ class Escalated(Answer):
     levels: list[EscalatedLevel]
     then: Literal["deny", "end_run"]
     """What happens after the last level."""
+
+    @classmethod
+    def of(cls, row: approval.Approval) -> "Escalated | None":
+        """Return the levels of an approval, and the one that the approval has reached."""
+        if row.escalation is None:
+            return None
+        escalation = Escalation.of(row.escalation)
+        levels = [
+            EscalatedLevel(approvers=[list(names) for names in quorum.approvers], timeout_seconds=seconds)
+            for quorum, seconds in zip(escalation.quorums, escalation.seconds, strict=True)
+        ]
+        return cls.from_row(escalation, level=row.level, levels=levels)
 
 
 class Demands(Answer):

@@ -1,11 +1,12 @@
 """Webhook endpoints as the SDK knows an organization's, and their deliveries."""
 
-from typing import Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
 from api.answers.base import Answer, DeliveryId, Time, WebhookId
 from api.examples import IDS
+from models.outbox import delivery, endpoint
 
 
 class Webhook(Answer):
@@ -22,6 +23,11 @@ class Webhook(Answer):
     """Why Assent disabled the endpoint; empty if it is enabled, or if somebody disabled it."""
     created_at: Time
     updated_at: Time
+
+    @classmethod
+    def of(cls, row: endpoint.Endpoint, **secret: Any) -> Self:
+        """Return an endpoint."""
+        return cls.from_row(row, type="webhook_endpoint", **secret)
 
 
 class SigningSecret(Answer):
@@ -67,11 +73,17 @@ class Delivery(Answer):
     subject_id: str = Field(examples=[IDS["session_id"]])
     """The session, agent, environment or approval."""
     status: Literal["queued", "running", "done", "failed", "cancelled"]
-    attempts: list[Attempt]
+    attempts: SerializeAsAny[list[Attempt]]
     due_at: Time | None
     """When a queued delivery is tried next."""
     created_at: Time
     ended_at: Time | None
+
+    @classmethod
+    def of(cls, row: delivery.Delivery) -> Self:
+        """Return a delivery with its attempts."""
+        due_at = row.due_at if row.status == "queued" else None
+        return cls.from_row(row, type="webhook_delivery", webhook_id=row.endpoint_id, due_at=due_at)
 
 
 class Redelivered(Answer):

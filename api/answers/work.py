@@ -1,11 +1,12 @@
 """Answers about the work of self-hosted environments."""
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, RootModel
 
-from api.answers.base import Answer, EnvironmentId, Metadata, Page, SessionId, Time, WorkId
+from api.answers.base import Answer, EnvironmentId, Metadata, Page, SessionId, Time, WorkId, rfc3339
 from api.examples import TIME
+from models.session import work as rows
 
 State = Literal["queued", "starting", "active", "stopping", "stopped"]
 
@@ -34,6 +35,19 @@ class Work(Answer):
     stop_requested_at: Time | None
     stopped_at: Time | None
 
+    @classmethod
+    def of(cls, row: rows.Work) -> Self:
+        """Return a piece of work."""
+        return cls.from_row(
+            row,
+            type="work",
+            data=WorkData(type="session", id=row.session_id),
+            state=row.status,
+            metadata=row.metadata_,
+            secret=None,
+            latest_heartbeat_at=row.heartbeat_at,
+        )
+
 
 class Polled(RootModel[Work | None]):
     """The work that the caller holds from now on, or null."""
@@ -61,3 +75,10 @@ class Lease(Answer):
     lease_extended: bool = Field(examples=[True])
     state: State = Field(examples=["active"])
     ttl_seconds: int = Field(examples=[60])
+
+    @classmethod
+    def of(cls, row: rows.Work, ttl_seconds: int, *, extended: bool) -> Self:
+        """Return the lease of a piece of work. `extended` is False if the heartbeat did not extend the lease."""
+        last = rfc3339(row.heartbeat_at) if row.heartbeat_at else ""
+        values = {"last_heartbeat": last, "lease_extended": extended, "state": row.status, "ttl_seconds": ttl_seconds}
+        return cls.from_row(row, type="work_heartbeat", **values)

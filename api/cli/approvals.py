@@ -134,8 +134,8 @@ def approvals_decide(
 
 
 def _when(row: Approval) -> str:
-    asked = f"asked {since(row['created_at'])}"
-    return f"{asked}, {until(row['expires_at'])}" if row["status"] == "pending" else asked
+    line = f"asked {since(row['created_at'])}"
+    return f"{line}, {until(row['expires_at'])}" if row["status"] == "pending" else line
 
 
 def run(inbox: Inbox, *, watch: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP client of `assent approvals`."""
+"""The HTTP client of the commands that talk to the API."""
 
 import json
 import os
@@ -22,7 +22,7 @@ ENDS = {"session.status_idle", "session.status_terminated", "session.deleted"}
 
 
 class Inbox:
-    """The routes about approvals. Raises click.ClickException, with one line, if the API does not answer or refuses."""
+    """The API. Raises click.ClickException, with one line, if the API does not answer or refuses."""
 
     def __init__(self, http: httpx.Client) -> None:
         self.http = http
@@ -38,7 +38,7 @@ class Inbox:
         params = {name: value for name, value in query.items() if value is not None}
         while True:
             limit = min(PAGE, most - len(rows)) if most is not None else PAGE
-            page = self._call("GET", path, params={"limit": limit, **params})
+            page = self.call("GET", path, params={"limit": limit, **params})
             rows += page["data"]
             if not page.get("next_page") or (most is not None and len(rows) >= most):
                 return rows
@@ -46,19 +46,19 @@ class Inbox:
 
     def approval(self, approval_id: str, *, reveal: bool = False) -> Approval:
         """Return one approval; with `reveal`, including its secrets, if the key may see them."""
-        return self._call("GET", f"/v1/approvals/{quote(approval_id)}", params={"reveal": True} if reveal else {})
+        return self.call("GET", f"/v1/approvals/{quote(approval_id)}", params={"reveal": True} if reveal else {})
 
     def decide(self, approval_id: str, decision: dict[str, Any]) -> Approval:
         """Decide. Raises Refused if another decision came first, or the input has changed."""
-        return self._call("POST", f"/v1/approvals/{quote(approval_id)}/decision", json=decision)
+        return self.call("POST", f"/v1/approvals/{quote(approval_id)}/decision", json=decision)
 
     def preview(self, approval_id: str, scope: str, match: str) -> dict[str, Any]:
         """Return the calls that a grant would cover. Raises Refused if `match` is invalid."""
-        return self._call("POST", f"/v1/approvals/{quote(approval_id)}/preview", json={"scope": scope, "match": match})
+        return self.call("POST", f"/v1/approvals/{quote(approval_id)}/preview", json={"scope": scope, "match": match})
 
     def revoke(self, grant_id: str) -> dict[str, Any]:
         """Revoke a grant."""
-        return self._call("DELETE", f"/v1/grants/{quote(grant_id)}")
+        return self.call("DELETE", f"/v1/grants/{quote(grant_id)}")
 
     def follow(self, session_id: str) -> "Stream":
         """Return the stream of the session's events after the last event of this key. After a decision, these are its effects."""
@@ -72,7 +72,8 @@ class Inbox:
             raise Refused(_reason(response))
         return Stream(response)
 
-    def _call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+    def call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+        """Send a request. Returns the payload. Raises Refused."""
         try:
             response = self.http.request(method, path, **more)
         except httpx.HTTPError as error:

@@ -29,8 +29,10 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for 
 ELSEWHERE = {
     "approvals": "api.cli.approvals",
     "audit": "api.cli.audit",
+    "delegations": "api.cli.delegations",
     "grants": "api.cli.grants",
     "groups": "api.cli.groups",
+    "halt": "api.cli.halt",
     "keys": "api.cli.keys",
     "people": "api.cli.people",
     "tools": "workers.tools.cli",  # imported by name, since the API must not import tools

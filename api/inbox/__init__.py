@@ -2,7 +2,9 @@
 
     list      the queue: what waits for me, or for anybody; what was decided
     card      one approval with the evidence to judge it
-    deciding  its answers, and the pages of an edit and of a grant
+    deciding  its answers; `verbs` has the decision of each button
+    edit      the page on which its input is edited
+    always    the page on which calls like it are granted
     session   a session's conversation
     grants  people  keys  audit  halt
 
@@ -19,11 +21,11 @@ if TYPE_CHECKING:
 def install(app: "Flask") -> None:
     """Serve the pages."""
     from api import pages
-    from api.inbox import audit, card, deciding, files, grants, halt, keys, live, people, session, template_language
+    from api.inbox import always, audit, card, deciding, edit, files, grants, halt, keys, live, people, session, template_language
     from api.inbox import list as list_
     from api.inbox.blueprint import inbox
 
-    for module in (list_, card, deciding, session, grants, halt, keys, audit, people, live, files):
+    for module in (list_, card, deciding, edit, always, session, grants, halt, keys, audit, people, live, files):
         assert module, "its import adds its routes"
     template_language.install(app)
     app.register_blueprint(inbox)

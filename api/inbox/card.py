@@ -7,7 +7,9 @@ from typing import Any
 
 from flask import request
 
-from api import wire
+from api.answers import approvals as answers
+from api.answers import grants
+from api.answers.events import shown_event
 from api.inbox import queue
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
@@ -99,7 +101,7 @@ def drawn(
     cast = Vote.of(db, [approval.id])[approval.id]
     names = Names.of(db, [approval.decided_by, started.principal if started else None, *(row.decided_by for row in before)])
     now = clock.now(db)
-    shown = wire.approval(approval, _grant(db, approval, now), reveal=revealed)
+    shown = answers.Approval.of(approval, _grant(db, approval, now), reveal=revealed)
     waits = approval.status == "pending"
     return shows(
         "card.html",
@@ -109,7 +111,7 @@ def drawn(
         agent=agent_name(db, session),
         session=session,
         started_by=names[started.principal] if started else "",
-        evidence=evidence(approval.tool, shown["input"], queue.look(db, approval), ours=call.kind == "builtin"),
+        evidence=evidence(approval.tool, shown.input, queue.look(db, approval), ours=call.kind == "builtin"),
         claims=tree(approval.annotations) if approval.annotations else None,
         questions=questions(approval),
         afterwards=sentences.afterwards(approval),
@@ -121,7 +123,7 @@ def drawn(
         why_not=queue.why_not(db, person, approval, cast) if waits else None,
         may_deny=waits and any(vote.person_id == person.person_id for vote in cast),
         place=queue.position(db, person, approval) if waits else None,
-        may_reveal=bool(shown["masked"]) and "reveal" in person.scopes,
+        may_reveal=bool(shown.masked) and "reveal" in person.scopes,
         revealed=revealed,
         refusal=str(refusal) if refusal and not faults else "",
         faults=faults or {},
@@ -151,18 +153,25 @@ def questions(approval: Approval) -> list[Question]:
     return result
 
 
-def _grant(db: Db, approval: Approval, now: Any) -> dict[str, Any] | None:
+def _grant(db: Db, approval: Approval, now: Any) -> grants.Grant | None:
     if not (approval.decision or {}).get("scope"):
         return None
     grant = db.first(Grant, "WHERE approval_id = %(id)s AND created_at = %(at)s", id=approval.id, at=approval.decided_at)
-    return wire.grant(grant, now) if grant else None
+    return grants.Grant.of(grant, now) if grant else None
 
 
 def _decided_before(db: Db, person: PersonPrincipal, approval: Approval) -> list[Approval]:
     """The last decisions of people about this tool of this agent, of those that the person sees."""
-    recent = "SELECT id FROM approval WHERE created_at < %(at)s ORDER BY created_at DESC, id DESC LIMIT %(most)s"
-    these = f"id IN ({recent}) AND tool = %(tool)s AND agent_id = %(agent)s AND status IN ('allowed', 'denied', 'answered')"
-    values = {"at": approval.created_at, "most": _LOOKED_BACK, "tool": approval.tool, "agent": approval.agent_id}
+    recent = "SELECT id FROM approval WHERE created_at <= %(at)s ORDER BY created_at DESC, id DESC LIMIT %(most)s"
+    these = f"id IN ({recent}) AND id <> %(this)s AND tool = %(tool)s AND agent_id = %(agent)s"
+    these += " AND status IN ('allowed', 'denied', 'answered')"
+    values = {
+        "at": approval.created_at,
+        "most": _LOOKED_BACK,
+        "tool": approval.tool,
+        "agent": approval.agent_id,
+        "this": approval.id,
+    }
     selection = only_own(db, person, Wanted(Approval).where(these, **values), "id")
     return selection.select(db, f"ORDER BY decided_at DESC LIMIT {_BEFORE}")
 
@@ -171,7 +180,7 @@ def _story(db: Db, session: Session) -> list[Entry]:
     """The last messages and calls of the session."""
     these = "WHERE session_id = %(session)s AND seq > %(after)s ORDER BY seq"
     rows = db.find(Event, these, session=session.id, after=session.last_seq - 4 * _TOLD)
-    entries = [entry(row.seq, wire.event(row, whole=False)) for row in rows]
+    entries = [entry(row.seq, shown_event(row, whole=False)) for row in rows]
     return [one for one in entries if one is not None and "note" not in one.css][-_TOLD:]
 
 

@@ -1,6 +1,5 @@
-"""The stylesheet, the script and the icon. Their addresses have a hash, so that a browser keeps each for good."""
+"""The stylesheet, the scripts and the icon. Their addresses have a hash, so that a browser keeps each for good."""
 
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,16 +13,19 @@ _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 FILES = {path.name: path.read_bytes() for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}
 
 
-@inbox.get("/inbox/static/<name>")
-def file(name: str) -> Response:
-    """One of the files."""
+VERSION = sha256(b"".join(FILES.values())).hexdigest()[:12]
+"""A part of every address, so that the modules that one file imports are of the same version."""
+
+
+@inbox.get("/inbox/static/<version>/<name>")
+def file(version: str, name: str) -> Response:
+    """One of the files. A page of another release gets the file of this one, which its browser does not keep."""
     if name not in FILES:
         raise NotFound("file", name[:80])
-    headers = {"cache-control": "public, max-age=31536000, immutable"}
-    return Response(FILES[name], mimetype=_TYPES[Path(name).suffix], headers=headers)
+    lifetime = "public, max-age=31536000, immutable" if version == VERSION else "no-cache"
+    return Response(FILES[name], mimetype=_TYPES[Path(name).suffix], headers={"cache-control": lifetime})
 
 
-@cache
 def address(name: str) -> str:
-    """Where a file is. The address changes with the file."""
-    return f"/inbox/static/{name}?v={sha256(FILES[name]).hexdigest()[:12]}"
+    """Where a file is. The address changes when any of the files does."""
+    return f"/inbox/static/{VERSION}/{name}"

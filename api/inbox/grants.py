@@ -1,6 +1,6 @@
 """Grants: what runs without asking, until it ends or somebody revokes it."""
 
-from api import wire
+from api.answers.grants import Grant as AnsweredGrant
 from api.grants import LIVE, NEWEST
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
@@ -27,7 +27,7 @@ def grants(db: Db, person: PersonPrincipal) -> Page:
     rows, after = page_of(db, selection, NEWEST, _PAGE, wants("page"))
     names = Names.of(db, [name for row in rows for name in (row.given_by, row.revoked_by)])
     now = clock.now(db)
-    lines = [(row, names[row.given_by], names[row.revoked_by], not wire.grant(row, now)["live"]) for row in rows]
+    lines = [(row, names[row.given_by], names[row.revoked_by], not AnsweredGrant.of(row, now).live) for row in rows]
     return shows("grants.html", rows=lines, after=after, over=over, may="approvals" in person.scopes)
 
 

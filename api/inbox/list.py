@@ -72,7 +72,7 @@ def index_page(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) 
         tab=tab,
         tabs=TABS if "read" in person.scopes else ("mine",),
         filters={name: value for name, value in filters.items() if value},
-        choices=queue.choices(db, person),
+        choices=queue.choices(db, person, mine=tab == "mine"),
         refusal=str(refusal or ""),
         lines=lines(db, person, rows, now),
         after=after,

@@ -46,19 +46,21 @@ def matching(
     return selection
 
 
-def choices(db: Db, person: PersonPrincipal) -> dict[str, list[Any]]:
-    """What the list can be filtered by: tools and agents of what waits, and groups; of a person's own where they see no more."""
-    waiting = matching(db, person, {}, mine=False)
-    tools = waiting.distinct(db, "tool", _CHOICES)
+def choices(db: Db, person: PersonPrincipal, *, mine: bool) -> dict[str, list[Any]]:
+    """The values that the list can be filtered by: those of the approvals that wait, as far as the person sees them."""
+    waiting = matching(db, person, {}, mine=mine)
     versions = [Agent.find(db, agent_id).at(db) for agent_id in waiting.distinct(db, "agent_id", _CHOICES) if agent_id]
+    ids = waiting.distinct(db, "session_id", _CHOICES)
+    sessions = db.rows("SELECT id, coalesce(title, id) FROM session WHERE id = ANY(%(ids)s) ORDER BY 2, 1", ids=ids)
     shown = Wanted(Group)
     if not queue.sees_all(person):
         shown = shown.where("id = ANY(%(own)s)", own=sorted(person.group_ids))
     groups = shown.select(db, "ORDER BY name, id LIMIT %(most)s", most=_CHOICES)
     return {
-        "tool": tools,
-        "group": [(row.id, row.name) for row in groups],
+        "tool": waiting.distinct(db, "tool", _CHOICES),
         "agent": sorted(((row.agent_id, row.body["name"]) for row in versions), key=lambda one: one[1]),
+        "session": [(id_, title or id_) for id_, title in sessions],
+        "group": [(row.id, row.name) for row in groups],
     }
 
 

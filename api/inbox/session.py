@@ -5,7 +5,8 @@ from typing import Any
 
 from flask import Response, request
 
-from api import parsing, wire
+from api import parsing
+from api.answers.events import shown_event
 from api.errors import Denied
 from api.events import opened
 from api.inbox import viewing
@@ -101,7 +102,7 @@ def entries(db: Db, rows: Sequence[Event], waiting: Sequence[Approval]) -> list[
     result = []
     for row in rows:
         state = calls[row.id].status if row.id in calls else ""
-        result.append(entry(row.seq, wire.event(row, whole=False), state=state, approval_id=pending.get(row.id, "")))
+        result.append(entry(row.seq, shown_event(row, whole=False), state=state, approval_id=pending.get(row.id, "")))
     return [one for one in result if one is not None]
 
 

@@ -1,24 +1,20 @@
 """Routes of invitations: the SDK's `beta.organization.invites`. The new one-time link is in the first response only."""
 
-from datetime import datetime
-
 from flask import Blueprint
 
 from api.answers import people as answers
-from api.door import Json, reads, writes
+from api.door import reads, writes
 from api.paging import Wanted
-from api.people.listing import page_of, rows_of
+from api.people.listing import rows_of
 from api.people.rights import check_role
 from api.requests.base import NoQuery, Nothing
 from api.requests.people import InviteCreate, InviteList
-from api.wire import time
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
 from models.errors import NotFound
 from models.people.invitation import Invitation, link_of
 from models.people.person import normalized
-from models.people.roles import wire_role
 
 invites = Blueprint("invites", __name__, url_prefix="/v1/organizations/invites")
 
@@ -33,7 +29,7 @@ _STATUS = {
 
 @invites.get("")
 @reads(InviteList, "admin", answer=answers.InvitePage)
-def index(db: Db, _principal: Principal, query: InviteList) -> Json:
+def index(db: Db, _principal: Principal, query: InviteList) -> answers.InvitePage:
     """List the workspace's invitations, newest first."""
     matching = Wanted(Invitation).where("NOT renews").where("deleted_at IS NULL")
     if query.email:
@@ -42,19 +38,19 @@ def index(db: Db, _principal: Principal, query: InviteList) -> Json:
         matching = matching.where("(" + " OR ".join(f"({_STATUS[status]})" for status in query.statuses) + ")")
     rows, has_more = rows_of(db, matching, query, "id")
     now = clock.now(db)
-    return page_of([wire(row, now) for row in rows], has_more=has_more)
+    return answers.InvitePage.of([answers.Invite.of(row, now) for row in rows], has_more=has_more)
 
 
 @invites.get("/<invite_id>")
 @reads(NoQuery, "admin", answer=answers.Invite)
-def show(db: Db, _principal: Principal, _query: NoQuery, invite_id: str) -> Json:
+def show(db: Db, _principal: Principal, _query: NoQuery, invite_id: str) -> answers.Invite:
     """Get an invitation, without its link."""
-    return wire(_find(db, invite_id), clock.now(db))
+    return answers.Invite.of(_find(db, invite_id), clock.now(db))
 
 
 @invites.post("")
 @writes(InviteCreate, "admin", answer=answers.NewInvite, shown_once="url")
-def create(db: Db, principal: Principal, body: InviteCreate) -> Json:
+def create(db: Db, principal: Principal, body: InviteCreate) -> answers.NewInvite:
     """Invite a person to the workspace.
 
     The one-time link is in this response only, since Assent sends no mail. The principal needs each scope that the role gives. An
@@ -62,16 +58,16 @@ def create(db: Db, principal: Principal, body: InviteCreate) -> Json:
     """
     check_role(principal, body.given_role)
     row, secret = Invitation.create(db, body.email, body.given_role, group_ids=body.rbac_group_ids, by=principal)
-    return wire(row, clock.now(db)) | {"url": link_of(secret)}
+    return answers.NewInvite.of(row, clock.now(db), url=link_of(secret))
 
 
 @invites.delete("/<invite_id>")
 @writes(Nothing, "admin", once=True, answer=answers.InviteDeleted)
-def delete(db: Db, principal: Principal, _body: Nothing, invite_id: str) -> Json:
+def delete(db: Db, principal: Principal, _body: Nothing, invite_id: str) -> answers.InviteDeleted:
     """Withdraw an invitation that nobody has accepted."""
     _find(db, invite_id)
     Invitation.withdraw(db, invite_id, by=principal)
-    return {"id": invite_id, "type": "invite_deleted"}
+    return answers.InviteDeleted(id=invite_id, type="invite_deleted")
 
 
 def _find(db: Db, invite_id: str) -> Invitation:
@@ -79,19 +75,3 @@ def _find(db: Db, invite_id: str) -> Invitation:
     if row.renews:
         raise NotFound("invite", invite_id)
     return row
-
-
-def wire(row: Invitation, now: datetime) -> Json:
-    """Return an invitation as the SDK knows it."""
-    return {
-        "id": row.id,
-        "type": "invite",
-        "email": row.email,
-        "role": wire_role(row.role),
-        "status": row.status(now),
-        "rbac_group_ids": row.group_ids,
-        "invited_at": time(row.invited_at),
-        "expires_at": time(row.expires_at),
-        "accepted_at": time(row.accepted_at),
-        "workspace_role": row.role,
-    }

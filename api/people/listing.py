@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from api.door import Json
 from api.paging import Wanted
 from api.requests.people import Listed
 from models.database.rows import Db
@@ -28,13 +27,3 @@ def rows_of(db: Db, matching: Wanted[R], query: Listed, column: str) -> tuple[Se
     rows = matching.select(db, f"ORDER BY {column} {order} LIMIT %(limit)s", limit=query.limit + 1)
     has_more, rows = len(rows) > query.limit, rows[: query.limit]
     return (rows[::-1] if query.before_id else rows), has_more
-
-
-def page_of(data: list[Json], *, has_more: bool) -> Json:
-    """Return the body of a page."""
-    return {
-        "data": data,
-        "first_id": data[0]["id"] if data else None,
-        "last_id": data[-1]["id"] if data else None,
-        "has_more": has_more,
-    }

@@ -5,14 +5,12 @@ from collections.abc import Sequence
 from flask import Blueprint
 
 from api.answers import people as answers
-from api.door import Json, reads, writes
+from api.door import reads, writes
 from api.paging import Wanted
-from api.people.invites import wire as wire_of_invite
-from api.people.listing import page_of, rows_of
+from api.people.listing import rows_of
 from api.people.rights import check_role
 from api.requests.base import NoQuery, Nothing
 from api.requests.people import UserList, UserUpdate
-from api.wire import time
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
@@ -21,7 +19,7 @@ from models.people.group import Membership
 from models.people.invitation import Invitation, link_of
 from models.people.member import Member
 from models.people.person import Person, normalized
-from models.people.roles import Role, wire_role
+from models.people.roles import Role
 from models.people.sign_in import SignIn
 
 users = Blueprint("users", __name__, url_prefix="/v1/organizations/users")
@@ -29,25 +27,25 @@ users = Blueprint("users", __name__, url_prefix="/v1/organizations/users")
 
 @users.get("")
 @reads(UserList, "admin", answer=answers.UserPage)
-def index(db: Db, _principal: Principal, query: UserList) -> Json:
+def index(db: Db, _principal: Principal, query: UserList) -> answers.UserPage:
     """List the people of the workspace, the last added first."""
     matching = Wanted(Member).where("deactivated_at IS NULL")
     if query.email:
         matching = matching.where("person_id = (SELECT id FROM person WHERE email = %(email)s)", email=normalized(query.email))
     rows, has_more = rows_of(db, matching, query, "person_id")
-    return page_of(_users(db, rows), has_more=has_more)
+    return answers.UserPage.of(_users(db, rows), has_more=has_more)
 
 
 @users.get("/<user_id>")
 @reads(NoQuery, "admin", answer=answers.User)
-def show(db: Db, _principal: Principal, _query: NoQuery, user_id: str) -> Json:
+def show(db: Db, _principal: Principal, _query: NoQuery, user_id: str) -> answers.User:
     """Get a person of the workspace."""
     return _users(db, [Member.find(db, user_id)])[0]
 
 
 @users.post("/<user_id>")
 @writes(UserUpdate, "admin", once=True, answer=answers.User)
-def update(db: Db, principal: Principal, body: UserUpdate, user_id: str) -> Json:
+def update(db: Db, principal: Principal, body: UserUpdate, user_id: str) -> answers.User:
     """Change a person's role.
 
     It counts from the person's next request on.
@@ -61,18 +59,18 @@ def update(db: Db, principal: Principal, body: UserUpdate, user_id: str) -> Json
 
 @users.delete("/<user_id>")
 @writes(Nothing, "admin", once=True, answer=answers.UserDeleted)
-def remove(db: Db, principal: Principal, _body: Nothing, user_id: str) -> Json:
+def remove(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.UserDeleted:
     """Deactivate a person in the workspace.
 
     It ends their sign-ins, passkeys, password and delegations at once. What they decided stays.
     """
     Member.deactivate(db, user_id, by=principal)
-    return {"id": user_id, "type": "user_deleted"}
+    return answers.UserDeleted(id=user_id, type="user_deleted")
 
 
 @users.post("/<user_id>/sign_out")
 @writes(Nothing, "admin", once=True, answer=answers.User)
-def sign_out(db: Db, principal: Principal, _body: Nothing, user_id: str) -> Json:
+def sign_out(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.User:
     """Sign a person out of the workspace everywhere.
 
     They may sign in again.
@@ -84,14 +82,14 @@ def sign_out(db: Db, principal: Principal, _body: Nothing, user_id: str) -> Json
 
 @users.post("/<user_id>/link")
 @writes(Nothing, "admin", answer=answers.NewInvite, shown_once="url")
-def renew(db: Db, principal: Principal, _body: Nothing, user_id: str) -> Json:
+def renew(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.NewInvite:
     """Give a person a new one-time link, for example after the loss of a passkey.
 
     Using the link ends the person's passkeys, password and sign-ins. Earlier links end now.
     """
     check_role(principal, Member.find(db, user_id).role)
     row, secret = Invitation.renew(db, user_id, by=principal)
-    return wire_of_invite(row, clock.now(db)) | {"url": link_of(secret)}
+    return answers.NewInvite.of(row, clock.now(db), url=link_of(secret))
 
 
 def _meant(body: UserUpdate, member: Member) -> Role:
@@ -103,25 +101,10 @@ def _meant(body: UserUpdate, member: Member) -> Role:
     return body.role
 
 
-def _users(db: Db, rows: Sequence[Member]) -> list[Json]:
+def _users(db: Db, rows: Sequence[Member]) -> list[answers.User]:
     ids = [row.person_id for row in rows]
     persons = {person.id: person for person in db.find(Person, "WHERE id = ANY(%(ids)s)", ids=ids)}
     groups: dict[str, list[str]] = {}
     for membership in db.find(Membership, "WHERE person_id = ANY(%(ids)s) ORDER BY group_id", ids=ids):
         groups.setdefault(membership.person_id, []).append(membership.group_id)
-    return [_wire(row, persons[row.person_id], groups.get(row.person_id, [])) for row in rows]
-
-
-def _wire(row: Member, person: Person, group_ids: list[str]) -> Json:
-    return {
-        "id": row.person_id,
-        "type": "user",
-        "email": person.email,
-        "name": person.name,
-        "role": wire_role(row.role),
-        "added_at": time(row.created_at),
-        "workspace_id": row.workspace_id,
-        "workspace_role": row.role,
-        "source": row.source,
-        "rbac_group_ids": group_ids,
-    }
+    return [answers.User.of(row, persons[row.person_id], groups.get(row.person_id, [])) for row in rows]

@@ -47,6 +47,10 @@ ONLY = ""
 """The key of a single question, for a decision that does not name it."""
 
 
+_PASSED_OTHERWISE = frozenset({"answer", "answers", "result", "outcome", "type", "tool_use_id", "approval_id"})
+"""Fields that `replies` returns, that a route passes to `decided`, or that say which approval is decided."""
+
+
 class DecisionFields(Body):
     """The fields of a decision except its `result`."""
 
@@ -90,18 +94,12 @@ class DecisionFields(Body):
         return {key: reply.model_dump(exclude_none=True) for key, reply in self.answers.items()}
 
     def decided(self, result: Literal["allow", "deny"] | None, **more: Any) -> Decision:
-        """Return the decision for the verb."""
-        return Decision(
-            result=result,
-            deny_message=self.deny_message,
-            interrupt=bool(self.interrupt),
-            updated_input=self.updated_input,
-            respond=tuple(block.model_dump(exclude_none=True) for block in self.respond or ()),
-            scope=self.scope or "once",
-            match=self.match,
-            expires_in_seconds=self.expires_in_seconds,
-            max_uses=self.max_uses,
-            expected_input_sha256=self.expected_input_sha256,
-            answers=self.replies,
-            **more,
-        )
+        """Return the decision for the verb. `more` are fields of `Decision` that only some routes take.
+
+        Every field goes into the decision, also those that a route's class adds. A field that `Decision` lacks raises TypeError.
+        """
+        fields = {name: getattr(self, name) for name in type(self).model_fields if name not in _PASSED_OTHERWISE}
+        if self.respond is not None:
+            fields["respond"] = tuple(block.model_dump(exclude_none=True) for block in self.respond)
+        present = {name: value for name, value in fields.items() if value is not None}
+        return Decision(result=result, answers=self.replies, **present, **more)

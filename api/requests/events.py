@@ -10,6 +10,7 @@ from api.requests.base import AtMost, Body, Id, Moment, PersonName, Query, examp
 from api.requests.blocks import Result, Said, says_something
 from api.requests.decisions import DecisionFields
 from models.errors import Invalid
+from models.session.decision import Decision
 
 
 class UserMessage(Body):
@@ -36,6 +37,10 @@ class UserToolConfirmation(DecisionFields):
     type: Literal["user.tool_confirmation"]
     tool_use_id: Id
     result: Literal["allow", "deny"]
+
+    def decision(self) -> Decision:
+        """Return the decision for the verb."""
+        return self.decided(self.result)
 
 
 class UserCustomToolResult(Body):
@@ -67,10 +72,10 @@ _SCOPES = {
 
 
 def plain(event: Body) -> dict[str, Any]:
-    """An event as the verbs take it: without what was not said."""
-    said = event.model_dump(exclude_none=True, exclude={"answer"})
-    replies = event.replies if isinstance(event, UserToolConfirmation) else None
-    return said | ({"answers": replies} if replies is not None else {})
+    """Return an event as the verbs take it: without absent fields. A confirmation carries its `Decision` as `decision`."""
+    if isinstance(event, UserToolConfirmation):
+        return {"type": event.type, "tool_use_id": event.tool_use_id, "decision": event.decision()}
+    return event.model_dump(exclude_none=True)
 
 
 class EventsSend(Body):
@@ -103,10 +108,10 @@ class EventsSend(Body):
         for index, event in enumerate(self.events):
             if isinstance(event, UserToolConfirmation):
                 try:
-                    event.decided(event.result).check()
+                    event.decision().check()
                 except Invalid as refusal:
-                    said = str(refusal).removeprefix(f"{refusal.field}: ")
-                    raise Invalid(f"events.{index}.{refusal.field}", said) from None
+                    message = str(refusal).removeprefix(f"{refusal.field}: ")
+                    raise Invalid(f"events.{index}.{refusal.field}", message) from None
 
 
 # What a plain client may ask for; all that the SDK knows, also what this server never emits.

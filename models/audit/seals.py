@@ -10,9 +10,6 @@ their time. Sealing touches no session's row and waits for no lock: if the works
 """
 
 import json
-import logging
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
@@ -21,16 +18,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models.audit import acts, seal_key, signer
+from models.audit import acts, seal_key
 from models.audit.principal import system
-from models.audit.signed_heads import InUse
 from models.audit.signer import Signer
 from models.database import clock
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import transaction
-
-log = logging.getLogger(__name__)
 
 SEALED = "audit.sealed"
 ACTOR = "sweep.seal_audit"
@@ -42,8 +36,6 @@ CHAINS = 20_000
 LATE_SECONDS = 60
 """How long after its own time an act may be committed for the next sweep to find it. Transactions here take less than a second, and
 Postgres ends an idle one after 10. The comparison of all chains finds acts that are later still."""
-COMPARE_SECONDS = 3600
-"""How often all chains are compared with their seals, whatever their acts' times."""
 
 
 class Seal(Base):
@@ -94,10 +86,10 @@ _NEWEST = """
 """
 # LATERAL and LIMIT force a look-up by key for each row: the planner's statistics of tables that grow this fast are outdated.
 _GREW = """
-    SELECT found.workspace_id, found.chain FROM
-    (SELECT workspace_id, chain, max(seq) AS seq FROM audit WHERE at > %(since)s GROUP BY workspace_id, chain) found
-    LEFT JOIN LATERAL (SELECT seq FROM sealed WHERE chain = found.chain LIMIT 1) sealed ON true
-    WHERE found.seq > coalesce(sealed.seq, 0) LIMIT %(chains)s
+    SELECT grew.workspace_id, grew.chain FROM
+    (SELECT workspace_id, chain, max(seq) AS seq FROM audit WHERE at > %(since)s GROUP BY workspace_id, chain) grew
+    LEFT JOIN LATERAL (SELECT seq FROM sealed WHERE chain = grew.chain LIMIT 1) sealed ON true
+    WHERE grew.seq > coalesce(sealed.seq, 0) LIMIT %(chains)s
 """
 _BEHIND = """
     SELECT head.workspace_id, head.id FROM
@@ -207,52 +199,3 @@ def _write(db: Db, workspace_id: str, heads: dict[str, list[Any]], by: Signer) -
         signature = key.sign(seal_key.signed_words(workspace_id, seq, head))
         db.insert(Seal(workspace_id=workspace_id, seq=seq, key_id=key.public.id, signature=signature))
     return seq, head
-
-
-class Sweep:
-    """Seals every chain that grew, at each `run`. Its memory only makes the next run cheaper.
-
-    The first run, and one per hour, compares all chains with their seals and all signed heads with the database. The others read
-    the acts since the last run.
-    """
-
-    def __init__(self) -> None:
-        self.since: datetime | None = None
-        self.compared = time.monotonic()
-        self.refused: set[str] = set()
-        """Workspaces that the signer refused. Every run tries them again."""
-
-    def run(self) -> None:
-        """Seal once. A workspace that cannot be sealed now is left for the next run, and does not hold up the others."""
-        try:
-            with signer.signer() as by:
-                self._run(by)
-        except InUse:
-            return  # another process is sealing
-
-    def _run(self, by: Signer) -> None:
-        if time.monotonic() - self.compared > COMPARE_SECONDS:
-            self.since = None
-        known = self.refused
-        if self.since is None:
-            self.compared, known = time.monotonic(), set()
-        growth = grown(self.since)
-        to_check = known | set(by.heads.workspace_ids if by.heads and self.since is None else ())
-        chains = {workspace_id: [workspace_id] for workspace_id in to_check} | growth.chains
-        sealed = all(list(_seal_each(chains, by)))
-        for workspace_id in by.refused.keys() - known:
-            log.critical("AUDIT ALARM: %s is not sealed: %s. See docs/audit.md", workspace_id, by.refused[workspace_id])
-        recovered, self.refused = known - by.refused.keys(), set(by.refused)
-        if recovered:
-            self.since = None  # the comparison of all chains finds those that grew meanwhile
-        elif sealed and growth.complete:
-            self.since = growth.read_at
-
-
-def _seal_each(chains: dict[str, list[str]], by: Signer) -> Iterator[bool]:
-    for workspace_id, grew in chains.items():
-        try:
-            yield seal(workspace_id, grew, by)
-        except Exception as error:  # noqa: BLE001 - one workspace's failure is logged and does not stop the others
-            log.error("%s: left for the next sweep (%s)", workspace_id, type(error).__name__)
-            yield False

@@ -17,11 +17,12 @@ again in the same transaction is the same object, with the database's present va
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import psycopg
 
 from models.database.exchange import Connection, Rows, Statement
+from models.database.query import Query, select
 from models.database.tables import table_of
 from models.pure import states
 from models.pure.json_codec import encode
@@ -46,19 +47,6 @@ class Appends(Protocol):
     def write(self, db: "Db") -> None:
         """Write the rows collected since the last call."""
         ...
-
-
-@dataclass(frozen=True)
-class Query(Generic[T]):
-    """A read of rows of `table`."""
-
-    table: type[T]
-    statement: Statement
-
-
-def select(table: type[T], clauses: str = "", **values: Any) -> Query[T]:
-    """Return a query for rows of a table. `clauses` is the SQL after FROM: `WHERE`, `ORDER BY`, `FOR UPDATE` and so on."""
-    return Query(table, Statement(f"{table_of(table).select} {clauses}", values))
 
 
 @dataclass

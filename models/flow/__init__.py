@@ -1,8 +1,10 @@
 """The verbs that move more than one row of a session. Each takes the session, locked, and leaves it consistent:
 
-    lock          the lock, with what nearly every verb looks at
-    messages      messages, interrupts, archive: what starts a run and what ends it
+    lock          the lock, with the rows that nearly every verb reads
+    sessions      create, archive and delete a session
+    messages      the events that clients send: messages, interrupts, decisions and results
     turns         a turn's claim, checkpoint, retry and failure
+    history       the messages for the model
     chat_words    decisions by chat words
     decisions     one decision per approval
     votes         who may decide, and when enough people have; `approvers` says it in words
@@ -21,6 +23,7 @@
     halts         what a halt does to sessions: deadlines, and calls that were held
     hosted_work   work for the workers of self-hosted environments
     due           what the sweeps have to do now
+    readiness     why queued calls of a workspace wait
 
 A door or a task opens the transaction, locks, calls one of these, and commits.
 """
@@ -31,12 +34,14 @@ from models.flow.deadlines import expire_due, remind_due, too_late
 from models.flow.decisions import decide
 from models.flow.grants import policies, release_waiting, ruling, swept
 from models.flow.halts import resume, settled
+from models.flow.history import history
 from models.flow.hosted_work import offer_work, stop_work
 from models.flow.lock import lock
-from models.flow.messages import archive, create, delete, receive
+from models.flow.messages import receive
 from models.flow.rejudging import Unresolved
 from models.flow.results import Outcome, expire_calls, finish_call, late_result, lose_call, rescue_call
-from models.flow.turns import checkpoint, claim_turn, fail_turn, history, rescue_turn
+from models.flow.sessions import archive, create, delete
+from models.flow.turns import checkpoint, claim_turn, fail_turn, rescue_turn
 from models.flow.updates import update
 
 __all__ = [

@@ -12,7 +12,8 @@ from models.flow import votes
 from models.flow.grants import ask_instead, asking_of, granted_now, refuse, ruling
 from models.flow.next_step import carry_on
 from models.flow.rejudging import Places, Rejudged, Unresolved, judge_again
-from models.policy.ruling import Asking, Ruling
+from models.policy.asking import Asking
+from models.policy.ruling import Ruling
 from models.pure import words
 from models.pure.canonical import is_digest
 from models.pure.fitting import misfit

@@ -62,10 +62,10 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
 
 def _repeated(db: Db, principal: Principal, approval: Approval, decision: Decision) -> str:
     seen = decision.expected_input_sha256 in {None, approval.input_sha256, approval.runs}
-    same = approval.decision == decision.said and approval.status not in {"expired", "cancelled"}
+    same = approval.decision == decision.stored and approval.status not in {"expired", "cancelled"}
     if not same and approval.by_person:  # a vote that another person's vote made the decision
         cast = Vote.of(db, [approval.id])[approval.id]
-        same = any(vote.person_id == principal.id and vote.decision == decision.said for vote in cast)
+        same = any(vote.person_id == principal.id and vote.decision == decision.stored for vote in cast)
     if same and seen and approval.by_person and approval.event_id:
         return approval.event_id
     raise taken(approval)

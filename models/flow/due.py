@@ -2,27 +2,20 @@
 
 They run as `assent_system`, without locks, in the sweeps' process alone. The acting transaction locks the session and looks again.
 What a sweep failed at steps back (`models.session.sweep_failure`): it is left out until its pause is over, so that rows that
-always fail do not hold up the rest. Other processes call only `gone`, which asks a function of the database, and what readiness
-says of one workspace.
+always fail do not hold up the rest.
 """
 
-from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from models.database.clock import STARTED
 from models.database.transactions import Hint, transaction
-from models.pure.naming import OURS
 from models.session.sweep_failure import steps_back
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.settings import settings
-from models.workspace.halt import Halt
-from models.workspace.toolset import missing
 
 BATCH = 500
-LOOKED_AT = 1000
-"""Calls that readiness looks at, of as many as there may be."""
 REHINT_AT_MOST_SECONDS = 60
 YOUNG_SECONDS = 60
 """Longer than any transaction may take: what was asked while a grant was given is looked at again."""
@@ -225,31 +218,6 @@ _WAITING_FOR = f"""
 """  # noqa: S608
 
 
-def gone(session_ids: list[str]) -> set[str]:
-    """Those of the ids that are no session's any more, in any workspace. Tools workers ask, which are not `assent_system`."""
-    with transaction() as db:
-        rows = db.rows("SELECT assent_gone_sessions(CAST(%(ids)s AS text[]))", ids=session_ids)
-        return {session_id for (session_id,) in rows}
-
-
-def held_back(workspace_id: str) -> list[str]:
-    """Why workers leave queued calls of the workspace: a sentence for each reason."""
-    first = "SELECT held_back FROM tool_call WHERE status = 'queued' AND held_back IS NOT NULL LIMIT %(limit)s"
-    with transaction(workspace_id) as db:
-        counted = Counter(reason for (reason,) in db.rows(first, limit=LOOKED_AT))
-        halt = Halt.current(db)
-    halted = [f"everything waits: the workspace is halted since {halt.started_at.isoformat()} by {halt.started_by}"] if halt else []
-    return halted + [f"{count} tool call(s) wait: {reason}" for reason, count in counted.most_common(10)]
-
-
-def without_a_worker(workspace_id: str) -> list[str]:
-    """Toolsets that queued calls of the workspace wait for and no worker has: a sentence for each."""
-    first = "SELECT address FROM tool_call WHERE status = 'queued' AND address IS NOT NULL LIMIT %(limit)s"
-    with transaction(workspace_id) as db:
-        waiting = {address for (address,) in db.rows(first, limit=LOOKED_AT)}
-        return [f"calls wait: no worker has toolset {address.removeprefix(OURS)}" for address in missing(db, waiting)]
-
-
 def forget_answers(limit: int = 10_000) -> None:
     """Delete answers that were kept for retries and are too old for any."""
     with transaction(role="system") as db:
@@ -268,10 +236,10 @@ def forget_deliveries(limit: int = 10_000) -> None:
 def _find(table: str, sweep: str, condition: str, due: str, limit: int | None) -> list[Due]:
     """Rows that meet the condition and whose column `due` has passed, the longest due first; none of a session at which the sweep
     failed just now."""
-    found = f"""
+    statement = f"""
         SELECT id, session_id, workspace_id FROM {table}
         WHERE {condition} AND {due} <= {STARTED} AND workspace_id <> ALL ({_HALTED})
         AND NOT {steps_back(sweep, f"{table}.session_id")} ORDER BY {due} LIMIT %(limit)s
     """  # noqa: S608 - names of our own
     with transaction(role="system") as db:
-        return [Due(*row) for row in db.rows(found, limit=limit or BATCH)]
+        return [Due(*row) for row in db.rows(statement, limit=limit or BATCH)]

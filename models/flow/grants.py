@@ -11,7 +11,8 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.flow import votes
 from models.flow.next_step import carry_on
-from models.policy.ruling import NOT_GIVEN, Asking, Ruling
+from models.policy.asking import Asking
+from models.policy.ruling import UNKNOWN_TOOL, Ruling
 from models.pure import words
 from models.pure.fitting import misfit
 from models.pure.masking import Echoes, mask
@@ -101,10 +102,10 @@ def verdict_on(
 ) -> Verdict:
     """The verdict on a stored call, with its own input or another one `instead`.
 
-    Returns NOT_GIVEN if the server's name now points to another address.
+    Returns UNKNOWN_TOOL if the server's name now points to another address.
     """
     if not rules.is_at(call.name, call.address):
-        return NOT_GIVEN
+        return UNKNOWN_TOOL
     verdict = rules.verdict(call.name, call_input.input if instead is None else instead, grants)
     return replace(verdict, rule=Echoes(call_input.secrets or (), quoted=True).text(verdict.rule))  # it may quote the input
 

@@ -1,7 +1,8 @@
 """A session's lock, with what nearly every verb under it looks at."""
 
 from models.database.clock import NOW
-from models.database.rows import Db, select
+from models.database.query import select
+from models.database.rows import Db
 from models.errors import NotFound
 from models.session.session import Session
 from models.session.tool_call import ToolCall

@@ -9,7 +9,7 @@ from models.database.transactions import transaction
 from models.flow import halts
 from models.flow.grants import asking_of, ruling
 from models.flow.next_step import carry_on
-from models.policy.ruling import Asking
+from models.policy.asking import Asking
 from models.pure import words
 from models.pure.canonical import digest
 from models.session.approval import Approval

@@ -1,17 +1,14 @@
 """A turn's claim, checkpoint, retry and failure."""
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 from models.audit.principal import Principal, system
 from models.audit.text import Text
-from models.database.exchange import Statement
 from models.database.rows import Db
 from models.flow.grants import judge
 from models.flow.next_step import carry_on, rest
 from models.pure import words
-from models.pure.canonical import digest, spelled
 from models.pure.next_move import Finish, after_reply
 from models.pure.policy import Verdict
 from models.session.approval import Approval
@@ -22,28 +19,9 @@ from models.session.turn import Turn
 from models.settings import settings
 from models.workspace.halt import is_halted
 
-Messages = list[dict[str, Any]]
-
-_TURNS = """
-    SELECT id, content, stop_reason FROM turn LEFT JOIN reply ON turn_id = id WHERE session_id = %(session)s ORDER BY number
-"""
-_PROMPTS = """
-    SELECT turn_id, body -> 'content' FROM event WHERE session_id = %(session)s AND turn_id IS NOT NULL ORDER BY seq
-"""
-_CALLS = """
-    SELECT call.turn_id, call.provider_id, result.content, call.is_error, edited.input FROM tool_call call
-    LEFT JOIN call_result result ON result.tool_call_id = call.id
-    LEFT JOIN call_input edited ON edited.tool_call_id = call.id AND call.status = 'done' AND edited.proposed_input IS NOT NULL
-    WHERE call.session_id = %(session)s AND call.status <> 'replaced' ORDER BY call.turn_id, call.position
-"""
-"""With the input that ran, where a person changed it."""
-_EDITED_AS_SHOWN = "SELECT decided_shown FROM approval WHERE session_id = %(session)s AND decided_sha256 = %(sha256)s LIMIT 1"
-_TOLD = 2_000
-"""Characters of it that the model is told."""
-
 
 def claim_turn(db: Db, session: Session, turn_id: str, worker: str) -> Turn | None:
-    """Take a queued turn that is due. None if it is not to be had: claimed, cancelled, not due, halted, or gone."""
+    """Claim a queued turn that is due. Returns None if it is claimed, cancelled, not due or gone, or the workspace is halted."""
     turn = db.get(Turn, turn_id)
     if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now or is_halted(db):
         return None
@@ -65,9 +43,9 @@ def checkpoint(
     proposals: list[Proposal],
     message_id: str,
 ) -> None:
-    """Keep a reply and what it asks for, in one transaction. `message_id` is the id that its text was already pushed under.
+    """Store a reply and its calls in one transaction. `message_id` is the id under which its text was already streamed.
 
-    `proposals` are its calls, judged, in order. Raises Stale if the turn was ended or taken meanwhile: then nothing is kept.
+    `proposals` are its calls in order, with verdicts. Raises Stale, and stores nothing, if the turn ended or was taken meanwhile.
     """
     move = after_reply(stop_reason, content, turn.count, session.max_turns)
     if stop_reason != "tool_use":
@@ -97,14 +75,14 @@ def fail_turn(
     kind: str,
     message: str,
     retryable: bool,
-    told: float | None = None,
+    retry_after: float | None = None,
     leave_out: bool = False,
     server: str | None = None,
 ) -> None:
-    """The model gave an error: again later, or, when that makes no sense any more, the run ends.
+    """Retry the turn after an error of the model, or end the run if a retry is useless or too many failed.
 
-    `leave_out`: the prompt itself is at fault, and must not spoil the messages to come. `server`: the MCP server that failed, where
-    it was not the model.
+    `retry_after`: seconds that the model asked to wait. `leave_out`: the prompt is at fault, so later turns leave it out. `server`:
+    the MCP server that failed, if the model did not.
     """
     turn.end_span(db, session, NO_USAGE, is_error=True)
     again = retryable and turn.attempt < settings().model_attempts
@@ -113,7 +91,7 @@ def fail_turn(
     session.emit(db, "session.error", {"error": error | ({"mcp_server_name": server} if server else {})})
     session.note(_actor(session), "turn.failed", turn.id, attempt=turn.attempt, error=kind, retry=again)
     if again:
-        turn.retry(db, session, told=told)
+        turn.retry(db, session, retry_after=retry_after)
         session.become("rescheduling")
         session.emit(db, "session.status_rescheduled", {})
         return
@@ -122,7 +100,7 @@ def fail_turn(
 
 
 def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
-    """A turn whose lease ran out: its worker is gone. Again at once, at most `crash_attempts` times in all."""
+    """Retry a turn whose worker let the lease run out: at once, and at most `crash_attempts` times in all."""
     turn = db.get(Turn, turn_id)
     if turn is None or turn.status != "running" or turn.lease_until is None or turn.lease_until > session.now:
         return
@@ -141,69 +119,12 @@ def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
     rest(db, session, {"type": "retries_exhausted"})
 
 
-def history(db: Db, session_id: str) -> Messages:
-    """The messages for the model: prompts, replies and results in order, roles alternating, no approval machinery.
-
-    A turn that the model refused or could not accept is left out with its prompt: continued, it would be refused again.
-    """
-    turns, messages_read, calls = db.read(*(Statement(sql, {"session": session_id}) for sql in (_TURNS, _PROMPTS, _CALLS)))
-    prompts: dict[str, list[dict[str, Any]]] = {}
-    for turn_id, content in messages_read:
-        prompts.setdefault(turn_id, []).extend(content)
-    # A turn may have failed over a result of the calls before it.
-    spoiled = {before for (before, *_), (*_, after) in pairwise(turns) if after == "unacceptable"}
-    results: dict[str, list[dict[str, Any]]] = {}
-    for turn_id, provider_id, result, is_error, edited in calls:
-        content = _acceptable(result or [], spoiled=turn_id in spoiled or bool(is_error))
-        if edited is not None:
-            content = text(words.edited(_edit(db, session_id, edited))) + content
-        if is_error and not content:
-            content = text(words.failed_silently())
-        block = {"type": "tool_result", "tool_use_id": provider_id, "content": content, "is_error": bool(is_error)}
-        results.setdefault(turn_id, []).append(block)
-    messages: Messages = []
-    for turn_id, reply, stop_reason in turns:
-        if stop_reason in {"refusal", "unacceptable"}:
-            continue
-        _append(messages, "user", prompts.get(turn_id, []))
-        _append(messages, "assistant", [b for b in reply or [] if b["type"] != "text" or b["text"].strip()])
-        _append(messages, "user", results.get(turn_id, []))
-    return messages
-
-
-def _edit(db: Db, session_id: str, edited: dict[str, Any]) -> str:
-    """An edited input as the model is told it: without secrets, which a person may have put there, and not at great length."""
-    shown = db.value(_EDITED_AS_SHOWN, session=session_id, sha256=digest(edited))
-    whole = spelled(shown or {})
-    return whole if len(whole) <= _TOLD else f"{whole[:_TOLD]}... ({len(whole) - _TOLD} more characters)"
-
-
-def _acceptable(content: list[dict[str, Any]], *, spoiled: bool) -> list[dict[str, Any]]:
-    """A result without what the model's API refuses: blank texts, and pictures and the like that it has refused once."""
-    kept = []
-    for block in content:
-        if block["type"] == "text":
-            kept += [block] if block["text"].strip() else []
-        else:
-            kept += text(words.left_out(block["type"])) if spoiled else [block]
-    return kept
-
-
-def _append(messages: Messages, role: str, content: list[dict[str, Any]]) -> None:
-    if not content:
-        return
-    if messages and messages[-1]["role"] == role:
-        messages[-1]["content"] = messages[-1]["content"] + content
-    else:
-        messages.append({"role": role, "content": content})
-
-
 def _say(db: Db, session: Session, content: list[dict[str, Any]], message_id: str) -> None:
     if any(block["type"] in {"thinking", "redacted_thinking"} for block in content):
         session.emit(db, "agent.thinking", {})
-    said = [{"type": "text", "text": block["text"]} for block in content if block["type"] == "text"]
-    if said:
-        session.emit(db, "agent.message", {"content": said}, id=message_id)
+    texts = [{"type": "text", "text": block["text"]} for block in content if block["type"] == "text"]
+    if texts:
+        session.emit(db, "agent.message", {"content": texts}, id=message_id)
 
 
 def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Proposal, verdict: Verdict) -> None:

@@ -63,7 +63,7 @@ def cast(
     """
     votes = Vote.of(db, [approval.id])[approval.id]
     own = next((vote for vote in votes if vote.person_id == principal.id), None)
-    if own is not None and own.decision == decision.said:
+    if own is not None and own.decision == decision.stored:
         return None, own.event_id
     if own is not None and not _is_denial(decision):
         raise Conflict(f"You have voted on approval {approval.id} already. You may still deny it.", _standing(db, approval))
@@ -129,7 +129,7 @@ def _vote(session: Session, principal: Principal, right: Right, approval: Approv
         result="deny" if _is_denial(decision) else "allow",
         input_sha256=approval.runs,
         choice_sha256=_choice(approval, decision),
-        decision=decision.said,
+        decision=decision.stored,
         event_id=ids.new("sevt"),
         created_at=session.now,
     )
@@ -156,7 +156,7 @@ def _is_denial(decision: Decision) -> bool:
 
 def _choice(approval: Approval, decision: Decision) -> str:
     """The hash of what the decision lets happen, whatever grant goes with it."""
-    kept = {name: value for name, value in decision.said.items() if name in {"respond", "content", "outcome", "answers_sha256"}}
+    kept = {name: value for name, value in decision.stored.items() if name in {"respond", "content", "outcome", "answers_sha256"}}
     return digest(kept | {"input_sha256": approval.runs})
 
 

@@ -13,7 +13,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.audit.principal import system
 from models.database import clock, ids
 from models.database.exchange import Rows, Statement
-from models.database.rows import Db, Query, Stale, select
+from models.database.query import Query, select
+from models.database.rows import Db, Stale
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.errors import Invalid, NotFound

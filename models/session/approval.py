@@ -11,11 +11,12 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.audit.principal import Principal
 from models.audit.text import Text
 from models.database import ids
-from models.database.rows import Db, Query, select
+from models.database.query import Query, select
+from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import outbox
 from models.errors import Conflict
-from models.policy.ruling import Asking
+from models.policy.asking import Asking
 from models.pure import masking
 from models.pure.canonical import digest, spelled
 from models.pure.quorum import Quorum
@@ -320,12 +321,12 @@ class Approval(Base):
         echoes = self.echoes if decision.deny_message else masking.Echoes(())
         event_id = ids.new("sevt")
         if not (goes_on and confirmation.is_withheld(db, self, decision)):
-            body = confirmation.body(self, decision.said, str(principal), goes_on=goes_on)
+            body = confirmation.body(self, decision.stored, str(principal), goes_on=goes_on)
             session.emit(db, confirmation.CONFIRMATION, body, id=event_id)
         db.move(
             self,
             status,
-            decision=decision.said,
+            decision=decision.stored,
             decided_by=str(principal),
             decided_at=session.now,
             event_id=event_id,

@@ -6,7 +6,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models.database.rows import Db, Query, select
+from models.database.query import Query, select
+from models.database.rows import Db
 from models.database.tables import Base
 
 

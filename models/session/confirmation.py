@@ -26,7 +26,7 @@ def is_withheld(db: Db, approval: "Approval", decision: Decision) -> bool:
 
 
 def body(approval: "Approval", answer: dict[str, Any], by: str, *, goes_on: bool) -> dict[str, Any]:
-    """The event's body. `answer` is `Decision.said`. `goes_on`: whether an allowed call runs as its event has it."""
+    """The event's body. `answer` is `Decision.stored`. `goes_on`: whether an allowed call runs as its event has it."""
     result = answer.get("result") or ("deny" if answer.get("outcome") == "give_up" else "allow")
     fields = {"tool_use_id": approval.tool_call_id, "result": result if goes_on else "deny"}
     fields |= {"approval_id": approval.id, "decided_by": by}

@@ -1,4 +1,4 @@
-"""Decisions: a person's answer to an approval, as any door takes it."""
+"""Decisions: a person's answer to an approval. Every route and page builds one, and the verbs take no other shape."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,7 +12,7 @@ Scope = Literal["once", "session", "always"]
 
 @dataclass(frozen=True)
 class Decision:
-    """What a person wants done with one call."""
+    """A person's decision about one approval."""
 
     result: Literal["allow", "deny"] | None = None
     deny_message: str | None = None
@@ -23,7 +23,7 @@ class Decision:
     respond: tuple[dict[str, Any], ...] = ()
     """With allow: the result, as content blocks, in the tool's place; it does not run."""
     scope: Scope = "once"
-    """With allow: how far it reaches. Beyond `once` it gives a grant."""
+    """With allow: `session` and `always` also give a grant."""
     match: str | None = None
     """What the grant covers: `tool`, `exact` or a rule's text."""
     expires_in_seconds: float | None = None
@@ -39,15 +39,15 @@ class Decision:
     expected_input_sha256: str | None = None
     """The hash of the input that the person was shown; another one is a conflict."""
     grant_id: str | None = None
-    """The grant that decided, where no person did."""
+    """The grant that decided; None if a person decided."""
 
     def check(self) -> None:
-        """Raise Invalid with the field if its parts do not go together."""
+        """Raise Invalid with the field if the fields do not go together."""
         if self.outcome is None and self.result is None:
             raise Invalid("result", "should be allow or deny.")
         if self.result != "deny" and (self.interrupt or (self.deny_message and self.outcome != "give_up")):
             raise Invalid("result", "deny_message and interrupt go with deny only.")
-        if self.result != "allow" and (field := self._given("updated_input", "respond", "answers")):
+        if self.result != "allow" and (field := self._first_present("updated_input", "respond", "answers")):
             raise Invalid(field, "goes with result allow only.")
         if self.updated_input is not None and self.respond:
             raise Invalid("respond", "is the answer in the tool's place, and updated_input lets the tool run: send one of them.")
@@ -55,20 +55,20 @@ class Decision:
 
     def _check_scope(self) -> None:
         if self.scope == "once":
-            if field := self._given("match", "expires_in_seconds", "max_uses"):
+            if field := self._first_present("match", "expires_in_seconds", "max_uses"):
                 raise Invalid(field, "describes a grant: send it with scope session or always.")
         elif self.result != "allow":
             raise Invalid("scope", "reaches beyond this call only with allow: what is denied is asked again.")
-        elif self._given("updated_input", "respond"):
+        elif self._first_present("updated_input", "respond"):
             raise Invalid("scope", "reaches beyond this call only for the input as it was proposed: send once.")
 
-    def _given(self, *fields: str) -> str | None:
+    def _first_present(self, *fields: str) -> str | None:
         return next((field for field in fields if getattr(self, field) not in (None, ())), None)
 
     @property
-    def said(self) -> dict[str, Any]:
-        """What was decided, without how it was guarded: equal for a repeated decision. Holds no input, only its hash."""
-        kept = {name: value for name, value in vars(self).items() if value and name not in _NOT_SAID}
+    def stored(self) -> dict[str, Any]:
+        """The decision as its row keeps it, equal for a repeated one. Has the hashes of inputs and answers, not their values."""
+        kept = {name: value for name, value in vars(self).items() if value and name not in _STORED_OTHERWISE}
         if self.scope != "once":
             kept["scope"] = self.scope
         for name in ("content", "respond"):
@@ -81,16 +81,16 @@ class Decision:
 
     @property
     def noted(self) -> dict[str, Any]:
-        """What the audit keeps: long answers by their hash, and the hash of the input that the decider says was shown.
+        """The decision as the audit keeps it: the hashes of results, and the hash of the input that was shown to the decider.
 
         Texts can be erased, and so can the hashes of answers, because a short answer can be guessed from its hash.
         """
-        said = self.said
+        noted = self.stored
         if self.expected_input_sha256:
-            said["shown_sha256"] = self.expected_input_sha256
-        said |= {f"{name}_sha256": digest(said.pop(name)) for name in ("content", "respond") if name in said}
-        return {name: Text(value) if name in _TEXTS else value for name, value in said.items()}
+            noted["shown_sha256"] = self.expected_input_sha256
+        noted |= {f"{name}_sha256": digest(noted.pop(name)) for name in ("content", "respond") if name in noted}
+        return {name: Text(value) if name in _TEXTS else value for name, value in noted.items()}
 
 
 _TEXTS = frozenset({"deny_message", "match", "content_sha256", "respond_sha256", "answers_sha256"})
-_NOT_SAID = frozenset({"expected_input_sha256", "updated_input", "answers", "scope", "content", "respond"})
+_STORED_OTHERWISE = frozenset({"expected_input_sha256", "updated_input", "answers", "scope", "content", "respond"})

@@ -12,7 +12,8 @@ from models.audit import acts
 from models.audit.principal import Principal, system
 from models.audit.text import Text
 from models.database import clock, ids
-from models.database.rows import Db, Query, select
+from models.database.query import Query, select
+from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.errors import Conflict, Invalid, NotFound

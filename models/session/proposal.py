@@ -5,7 +5,7 @@ from typing import Any
 
 from models.database.rows import Db
 from models.database.transactions import outbox
-from models.policy.ruling import Asking
+from models.policy.asking import Asking
 from models.pure.canonical import digest
 from models.pure.masking import Echoes, Masked
 from models.pure.policy import Verdict

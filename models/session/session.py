@@ -13,7 +13,8 @@ from models.audit.principal import Principal
 from models.audit.text import AuditText
 from models.database import ids
 from models.database.clock import NOW
-from models.database.rows import Db, Query, select
+from models.database.query import Query, select
+from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import outbox
 from models.outbox.delivery import Caused, Delivery

@@ -123,10 +123,10 @@ class Turn(Base):
         db.move(self, "done", stop_reason=stop_reason, usage=usage, ended_at=session.now, lease_until=None)
         db.insert(Reply(turn_id=self.id, workspace_id=self.workspace_id, content=reply))
 
-    def retry(self, db: Db, session: Session, *, told: float | None = None, lost: bool = False) -> None:
+    def retry(self, db: Db, session: Session, *, retry_after: float | None = None, lost: bool = False) -> None:
         """Back into the queue: later after a model's passing error, at once after a lost worker."""
         s = settings()
-        wait = 0.0 if lost else backoff(self.attempt, s.backoff_seconds, s.backoff_max_seconds, told)
+        wait = 0.0 if lost else backoff(self.attempt, s.backoff_seconds, s.backoff_max_seconds, retry_after)
         db.move(
             self,
             "queued",

@@ -36,7 +36,7 @@ class Vote(Base):
     choice_sha256: Mapped[str]
     """The hash of all that the vote lets happen: votes with the same one count together."""
     decision: Mapped[dict[str, Any]] = mapped_column(JSONB)
-    """`Decision.said`."""
+    """`Decision.stored`."""
     event_id: Mapped[str]
     """The `approval.voted` that the vote was stored as."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))

@@ -40,7 +40,8 @@ from models.audit import acts
 from models.audit.principal import Principal
 from models.audit.text import Text
 from models.database import clock, ids
-from models.database.rows import Db, select
+from models.database.query import select
+from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Conflict, Invalid, NotFound
 from models.outbox.delivery import Caused, Delivery

@@ -10,7 +10,7 @@ import pytest
 from audit.tampering import Intruder, act, named, sealed, verified
 from rows.stage import Stage
 
-from models.audit import seal_key, seals, signed_heads, signer
+from models.audit import seal_key, seal_sweep, signed_heads, signer
 from models.audit.acts import Audit
 from models.audit.principal import Principal
 from models.audit.seal_key import PublicKey
@@ -24,9 +24,9 @@ BEFORE_THE_KEY = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def sweep(stage: Stage) -> seals.Sweep:
+def sweep(stage: Stage) -> seal_sweep.Sweep:
     """A sealer that has signed two sessions, several times."""
-    found = seals.Sweep()
+    found = seal_sweep.Sweep()
     for _ in range(2):
         act(stage)
         found.run()
@@ -60,7 +60,7 @@ def trust(stage: Stage) -> None:
 
 
 def test_a_forged_past_is_not_signed_and_raises_an_alarm(
-    stage: Stage, sweep: seals.Sweep, intruder: Intruder, caplog: pytest.LogCaptureFixture
+    stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, caplog: pytest.LogCaptureFixture
 ) -> None:
     intruder.forge_everything(FORGER)
     act(stage)
@@ -72,12 +72,12 @@ def test_a_forged_past_is_not_signed_and_raises_an_alarm(
     assert "does not go through act" in (alarm(stage) or "")
     sweep.run()
     assert len(caplog.records) == 1, "the same alarm is logged once an hour"
-    seals.Sweep().run()
+    seal_sweep.Sweep().run()
     assert signatures(stage) == [], "another process of the sealer knows the heads as well"
 
 
 def test_a_forged_past_is_not_intact_even_if_it_is_signed_in_the_end(
-    stage: Stage, sweep: seals.Sweep, intruder: Intruder, heads_file: Path
+    stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, heads_file: Path
 ) -> None:
     """As on a sealer that was told to trust it."""
     last = intruder.length(stage.workspace_id)
@@ -91,7 +91,7 @@ def test_a_forged_past_is_not_intact_even_if_it_is_signed_in_the_end(
     assert "--signed-since" in problem.message
 
 
-def test_a_past_without_its_seals_is_not_signed_either(stage: Stage, sweep: seals.Sweep, intruder: Intruder) -> None:
+def test_a_past_without_its_seals_is_not_signed_either(stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder) -> None:
     """The seals themselves are removed, so that none is unsigned."""
     intruder.do("DELETE FROM audit WHERE chain = %s AND action = 'audit.sealed'", stage.workspace_id)
     for new, row in enumerate(intruder.rows(stage.workspace_id), 1):
@@ -99,37 +99,37 @@ def test_a_past_without_its_seals_is_not_signed_either(stage: Stage, sweep: seal
     for table in ("seal", "sealed"):
         intruder.do(f"DELETE FROM {table}")
     intruder.forge_everything(FORGER)
-    seals.Sweep().run()
+    seal_sweep.Sweep().run()
     assert signatures(stage) == []
     assert alarm(stage)
 
 
 @pytest.mark.parametrize("grow", [True, False])
-def test_a_chain_that_was_put_back_is_not_signed(stage: Stage, sweep: seals.Sweep, intruder: Intruder, grow: bool) -> None:
+def test_a_chain_that_was_put_back_is_not_signed(stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, grow: bool) -> None:
     """Also when nothing happens in the workspace afterwards: a start, and every hour, compare all heads."""
     first = put_back(stage, intruder)
     if grow:
         act(stage)
-    (sweep if grow else seals.Sweep()).run()
+    (sweep if grow else seal_sweep.Sweep()).run()
     assert signatures(stage) == [first]
     assert alarm(stage)
 
 
 def test_a_workspace_that_is_gone_raises_an_alarm(
-    stage: Stage, sweep: seals.Sweep, intruder: Intruder, caplog: pytest.LogCaptureFixture
+    stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, caplog: pytest.LogCaptureFixture
 ) -> None:
     intruder.do("DELETE FROM workspace")
-    seals.Sweep().run()
+    seal_sweep.Sweep().run()
     assert "row is gone" in caplog.text
 
 
 def test_a_restored_backup_is_signed_again_once_an_operator_trusts_it(
-    stage: Stage, sweep: seals.Sweep, intruder: Intruder, key: PublicKey
+    stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, key: PublicKey
 ) -> None:
     """And an act says which head was given up for which."""
     kept = signed_heads_of(stage)
     first = put_back(stage, intruder)
-    sweep = seals.Sweep()
+    sweep = seal_sweep.Sweep()
     sweep.run()
     assert alarm(stage)
     trust(stage)
@@ -155,7 +155,7 @@ def signed_heads_of(stage: Stage) -> signed_heads.Head:
 
 
 @pytest.mark.parametrize("damage", ["remove", "empty", "cut", "other"])
-def test_a_lost_file_of_heads_is_no_first_start(stage: Stage, sweep: seals.Sweep, heads_file: Path, damage: str) -> None:
+def test_a_lost_file_of_heads_is_no_first_start(stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path, damage: str) -> None:
     before = signatures(stage)
     text = heads_file.read_text()
     heads_file.unlink()
@@ -173,7 +173,7 @@ def test_a_lost_file_of_heads_is_no_first_start(stage: Stage, sweep: seals.Sweep
     assert alarm(stage) is None
 
 
-def test_a_head_that_is_lost_from_the_file_is_no_first_start(stage: Stage, sweep: seals.Sweep, heads_file: Path) -> None:
+def test_a_head_that_is_lost_from_the_file_is_no_first_start(stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path) -> None:
     heads_file.unlink()
     signed_heads.make(heads_file)
     act(stage)
@@ -187,7 +187,7 @@ def test_a_key_from_the_environment_needs_a_file_of_heads(
     monkeypatch.delenv("ASSENT_AUDIT_HEADS_FILE")
     settings.cache_clear()
     act(stage)
-    seals.Sweep().run()
+    seal_sweep.Sweep().run()
     assert signatures(stage) == []
     assert "set ASSENT_AUDIT_HEADS_FILE" in caplog.text
 
@@ -202,14 +202,14 @@ def test_the_heads_of_a_key_file_lie_beside_it(
     settings.cache_clear()
     signed_heads.make(tmp_path / "audit.key.heads")
     act(stage)
-    seals.Sweep().run()
+    seal_sweep.Sweep().run()
     assert signatures(stage)
     assert stage.workspace_id in (tmp_path / "audit.key.heads").read_text()
     assert (tmp_path / "audit.key.heads").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one_and_the_chain_goes_on(
-    stage: Stage, sweep: seals.Sweep, heads_file: Path, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is then older than the database, and the next sweep finds its head all the same."""
     before = heads_file.read_text()
@@ -233,9 +233,9 @@ def _full(_descriptor: int) -> None:
 def test_only_one_process_signs_at_a_time(stage: Stage, heads_file: Path) -> None:
     act(stage)
     with signed_heads.opened(heads_file):
-        seals.Sweep().run()
+        seal_sweep.Sweep().run()
         assert signatures(stage) == []
-    seals.Sweep().run()
+    seal_sweep.Sweep().run()
     assert signatures(stage)
 
 

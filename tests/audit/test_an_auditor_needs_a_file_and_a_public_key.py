@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from rows.stage import Stage
 
 from api.cli.main import main
-from models.audit import seal_key
+from models.audit import seal_key, seal_sweep
 from models.audit.seal_key import PublicKey
 
 
@@ -163,7 +163,7 @@ def test_a_key_comes_with_a_file_for_the_sealer_which_only_an_operator_makes_ane
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The command that makes a key makes no file of heads for a key that is there; `trust-heads` does, after a question."""
-    from models.audit import seals, signer
+    from models.audit import signer
     from models.settings import settings
 
     file, heads = tmp_path / "audit.key", tmp_path / "audit.key.heads"
@@ -177,7 +177,7 @@ def test_a_key_comes_with_a_file_for_the_sealer_which_only_an_operator_makes_ane
     monkeypatch.setenv("ASSENT_AUDIT_KEY_FILE", str(file))
     settings.cache_clear()
     act(stage)
-    sweep = seals.Sweep()
+    sweep = seal_sweep.Sweep()
     sweep.run()
     assert "trust-heads" in (signer.alarm(stage.workspace_id) or "")
     refused = run("trust-heads", "--workspace", stage.workspace_id)

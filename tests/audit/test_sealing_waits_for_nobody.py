@@ -10,7 +10,7 @@ from races.races_together import together
 from rows.stage import Stage
 
 from models import flow
-from models.audit import seal_key, verifying
+from models.audit import seal_key, seal_sweep, verifying
 from models.audit import seals as seal
 from models.audit.acts import Audit
 from models.audit.seal_key import PublicKey
@@ -27,7 +27,7 @@ def seals(stage: Stage) -> list[Audit]:
 
 
 def test_a_sweep_seals_what_grew_and_nothing_twice(stage: Stage) -> None:
-    sweep, sessions = seal.Sweep(), [act(stage) for _ in range(3)]
+    sweep, sessions = seal_sweep.Sweep(), [act(stage) for _ in range(3)]
     sweep.run()
     [first] = seals(stage)
     assert set(first.details["heads"]) == set(sessions)
@@ -40,7 +40,7 @@ def test_a_sweep_seals_what_grew_and_nothing_twice(stage: Stage) -> None:
 
 
 def test_acts_outside_sessions_are_sealed_as_well(stage: Stage) -> None:
-    sweep = seal.Sweep()
+    sweep = seal_sweep.Sweep()
     sweep.run()
     assert seals(stage)[-1].details["heads"] == {}
     report = verified(stage)
@@ -49,15 +49,15 @@ def test_acts_outside_sessions_are_sealed_as_well(stage: Stage) -> None:
 
 def test_another_process_finds_that_everything_is_sealed(stage: Stage) -> None:
     act(stage)
-    seal.Sweep().run()
-    seal.Sweep().run()
+    seal_sweep.Sweep().run()
+    seal_sweep.Sweep().run()
     assert len(seals(stage)) == 1
 
 
 def test_many_sweeps_at_once_make_one_chain(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     """Each session is sealed once, by whoever came first; the others find nothing left, or leave it to the next time."""
     sessions = [act(stage) for _ in range(6)]
-    sweeps = [seal.Sweep() for _ in range(8)]
+    sweeps = [seal_sweep.Sweep() for _ in range(8)]
     assert together(*(sweep.run for sweep in sweeps)) == [None] * 8
     assert not caplog.records, "nobody ran into anybody"
     for sweep in sweeps:
@@ -76,7 +76,7 @@ def test_sweeps_and_work_at_once_make_one_chain(stage: Stage) -> None:
             stage.message(session_id)
 
     def sweep() -> None:
-        mine = seal.Sweep()
+        mine = seal_sweep.Sweep()
         while not over.is_set():
             mine.run()
 
@@ -98,7 +98,7 @@ def test_a_verification_while_work_goes_on_finds_nothing(stage: Stage) -> None:
     sealed(stage)
 
     def work() -> None:
-        sweep = seal.Sweep()
+        sweep = seal_sweep.Sweep()
         for _ in range(8):
             for session_id in (*sessions, act(stage)):
                 stage.message(session_id)
@@ -133,7 +133,7 @@ def test_a_session_that_began_behind_a_verification_is_not_missing(stage: Stage)
 def test_a_late_commit_is_sealed_by_the_next_sweep(stage: Stage) -> None:
     """The act's time is before the sweep's, and it became visible after it."""
     session_id, other = act(stage), act(stage)
-    sweep = seal.Sweep()
+    sweep = seal_sweep.Sweep()
     sweep.run()
     with transaction(stage.workspace_id) as db:
         flow.lock(db, session_id).note(stage.principal, "message.received", "sevt_1")
@@ -146,13 +146,13 @@ def test_a_late_commit_is_sealed_by_the_next_sweep(stage: Stage) -> None:
 
 def test_what_was_not_looked_at_in_time_is_found_when_all_are_compared(stage: Stage, clock: Clock) -> None:
     session_id = act(stage)
-    sweep = seal.Sweep()
+    sweep = seal_sweep.Sweep()
     sweep.run()
     clock.advance(-2 * seal.LATE_SECONDS)
     stage.message(session_id)
     sweep.run()
     assert len(seals(stage)) == 1, "by its time it was long over"
-    sweep.compared -= seal.COMPARE_SECONDS
+    sweep.compared -= seal_sweep.COMPARE_SECONDS
     sweep.run()
     assert set(seals(stage)[-1].details["heads"]) == {session_id}
 
@@ -163,7 +163,7 @@ def test_a_busy_workspace_is_left_for_the_next_sweep_and_holds_up_no_other(
     act(stage)
     other = Stage()
     act(other)
-    sweep = seal.Sweep()
+    sweep = seal_sweep.Sweep()
     with psycopg.connect(database_urls.admin) as db:
         db.execute("SELECT FROM workspace WHERE id = %s FOR NO KEY UPDATE", [stage.workspace_id])
         sweep.run()
@@ -185,7 +185,7 @@ def test_more_chains_than_fit_into_one_seal_take_several(stage: Stage, monkeypat
     sessions = [act(stage) for _ in range(5)]
     monkeypatch.setattr(seal, "HEADS", 2)
     monkeypatch.setattr(seal, "CHAINS", 3)
-    sweep = seal.Sweep()
+    sweep = seal_sweep.Sweep()
     for _ in range(3):
         sweep.run()
     sizes = [len(row.details["heads"]) for row in seals(stage)]

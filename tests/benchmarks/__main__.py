@@ -24,6 +24,8 @@ SHORT = {
     "turns_in_flight": ["100"],
     "streams_in_flight": ["100", "300"],
     "idle_streams": ["1000"],
+    "open_pages": ["500"],
+    "inbox": ["--rounds", "40"],
 }
 """The benchmarks, and what makes them short."""
 

@@ -27,7 +27,7 @@ from benchmarks.meters import spin_ms
 from rows.stage import Stage, call, say
 
 from models.audit import acts as audit
-from models.audit import seal_key, seals, signed_heads
+from models.audit import seal_key, seal_sweep, signed_heads
 from models.audit import verifying as auditing
 from models.database import clock, ids, transactions
 from models.settings import settings
@@ -167,7 +167,7 @@ def grow(handle: transactions.Db, stage: Stage, chains: list[str], each: int, st
 
 def sealing(stage: Stage, count: int, each: int) -> None:
     """Sweeps over many, few and no changed sessions."""
-    sweep = seals.Sweep()
+    sweep = seal_sweep.Sweep()
     sweep.run()
     chains = sessions(stage, count, each)
     print(f"\n3. sealing, {count} sessions with {each} acts")

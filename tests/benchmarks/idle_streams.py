@@ -105,14 +105,17 @@ class Clients:
             while waiting and len(opening) < AT_ONCE:
                 session_id = waiting.pop()
                 sock = socket.create_connection(("127.0.0.1", self.port))
-                path = f"/v1/sessions/{session_id}/events/stream"
-                sock.sendall(f"GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {self.key}\r\n\r\n".encode())
+                sock.sendall(self.request(session_id).encode())
                 self.selector.register(sock, selectors.EVENT_READ, session_id)
                 opening.add(session_id)
             for session_id, data in self.read(1):
                 assert session_id not in opening or b" 200 " in data[:20], data
                 opening.discard(session_id)
         return time.monotonic() - began
+
+    def request(self, session_id: str) -> str:
+        """Return the request that opens one stream."""
+        return f"GET /v1/sessions/{session_id}/events/stream HTTP/1.1\r\nhost: x\r\nx-api-key: {self.key}\r\n\r\n"
 
     def read(self, seconds: float) -> list[tuple[str, bytes]]:
         """What came, once something has or the time is over."""

@@ -29,6 +29,7 @@ WRITES = {
     "forget_answers": "answers that are too old for any retry are deleted",
     "receive": "a client's events are stored",
     "offer_work": "work is offered to a worker that polls",
+    "look": "what a call would change is kept, to be shown",
     "answer": "what a request has changed is kept, with its answer",
     "announce": "a worker tells which toolsets it has",
     "keep_listing": "what an MCP server lists is kept",

@@ -8,6 +8,7 @@ from crashes.effects_toolset import effects
 from crashes.processes import lives
 
 from models.workspace import toolset
+from workers.tools.python.runner.tools import tools_of
 
 TOOLSET = "crashes.effects_toolset:effects"
 SERVERS = {"till": "assent:effects"}
@@ -59,7 +60,7 @@ class Ledger:
 def announce_effects() -> None:
     """What workers say that have the toolset; said again, as the tables were emptied."""
     name = effects.name
-    toolset.announce({name: [{**tool.described, "queue": f"tools.{name}"} for tool in effects.tools.values()]})
+    toolset.announce({name: [{**tool.entry, "queue": f"tools.{name}"} for tool in tools_of(effects).values()]})
 
 
 def call(tool: str, how: str = "well") -> str:

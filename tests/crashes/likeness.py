@@ -12,8 +12,11 @@ _ROWS = " UNION ALL ".join(_EACH.format(name=name) for name in _OURS)
 
 _ID = re.compile(r"\b([a-z]+)_[0-9A-Z]{26}\b")
 _SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
-_SECRET = re.compile(r'"key":(null|"sk-assent-\w+")')
-"""A key's secret, which is shown once."""
+_SECRET = re.compile(
+    r'"(key|signing_secret|url)":(null|"(sk-assent-\w+|whsec_[\w+/=]+|http://localhost:8000/sign-in/link/[\w-]+)")'
+)
+"""The secrets of keys, endpoints and invitations, which are shown once."""
+_WHSEC = re.compile(r"whsec_[\w+/=]+")
 _HINT = re.compile(r"sk-assent-\.\.\.\w{4}")
 _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
@@ -26,5 +29,5 @@ def rows(workspace_id: str) -> list[str]:
 
 def masked(text: str) -> str:
     """The same for rows and answers that differ in ids, times, hashes and secrets alone."""
-    text = _HINT.sub("HINT", _SECRET.sub('"key":SECRET', text))
+    text = _WHSEC.sub("whsec", _HINT.sub("HINT", _SECRET.sub(r'"\1":SECRET', text)))
     return _TIME.sub("TIME", _SHA256.sub("SHA256", _ID.sub(r"\1_ID", text)))

@@ -11,6 +11,7 @@ from crashes.dying import doing, name, watch
 from flask import Flask
 
 from api import create_app
+from api.requests.events import EventsSend, plain
 from models import flow
 from models.audit import seals
 from models.audit.principal import Principal
@@ -19,6 +20,7 @@ from models.flow import due
 from models.flow.rejudging import Unresolved
 from models.session import lease
 from models.session.attempt import Attempt
+from models.session.evidence import Evidence
 from models.session.tool_call import ToolCall
 from models.workspace import key_lookup, toolset
 from models.workspace.idempotency import Slip
@@ -78,6 +80,7 @@ for _verb in ("renew", "look"):
     setattr(lease, _verb, name(READS)(getattr(lease, _verb)))
 # The last thing that a writing request does in its transaction; verbs within it have names of their own, which end here.
 Slip.keep = name("answer")(Slip.keep)  # type: ignore[method-assign]
+Evidence.keep = name("look")(Evidence.keep)  # type: ignore[method-assign]
 Attempt.say = staticmethod(name("tell")(Attempt.say))  # type: ignore[method-assign]
 for _verb in (
     "queues",
@@ -111,7 +114,8 @@ def door(session_id: str, principal: dict[str, Any], events: list[dict[str, Any]
     """What a door does with a client's events, for a process that may die."""
     who = Principal(**principal)
     with transactions.transaction(who.workspace_id) as handle:
-        flow.receive(handle, flow.lock(handle, session_id), who, events)
+        taken = EventsSend.model_validate({"events": events}).events
+        flow.receive(handle, flow.lock(handle, session_id), who, [plain(event) for event in taken])
 
 
 @cache

@@ -6,9 +6,13 @@ from typing import Any
 
 from doors.served import key
 from flask import Flask
+from people import group, member
 from rows.stage import Stage, call, say
 
+from api import pages
 from models.database.transactions import transaction
+from models.outbox.delivery import Delivery
+from models.outbox.endpoint import Endpoint
 from models.session.approval import Approval
 from models.session.work import Work
 from models.workspace.api_key import ApiKey
@@ -139,6 +143,30 @@ def asked(stage: Stage) -> Approval:
     return stage.approvals(session_id)[0]
 
 
+def of_webhook(stage: Stage) -> Asked:
+    """About an endpoint."""
+    with transaction(stage.workspace_id) as db:
+        endpoint = Endpoint.create(
+            db, stage.principal, url="https://example.com", enabled_events=["agent.archived"], name="", description=""
+        )
+        return Asked({"webhook_id": endpoint.id})
+
+
+def of_delivery(stage: Stage) -> Asked:
+    """About a delivery that has failed."""
+    webhook_id = of_webhook(stage).ids["webhook_id"]
+    with transaction(stage.workspace_id) as db:
+        delivery = Delivery.test(db, Endpoint.find(db, webhook_id), "agent.archived")
+        db.move(delivery, "running", fence=1)
+        db.move(delivery, "failed", ended_at=delivery.created_at)
+    return Asked({"webhook_id": webhook_id, "delivery_id": delivery.id})
+
+
+def of_group(stage: Stage) -> Asked:
+    """About a group without members, and somebody who joins it."""
+    return Asked({"rbac_group_id": group(stage)}, {"user_id": member(stage, "approver", email="new@example.com").person_id})
+
+
 def only(**body: Any) -> Callable[[Stage], Asked]:
     """About the workspace itself."""
     return lambda _stage: Asked({}, body)
@@ -173,13 +201,28 @@ REQUESTS: dict[str, Callable[[Stage], Asked]] = {
     "policy.simulate": only(permission_policy={"type": "always_deny"}, days=1),
     "work.update": of_work,
     "audit.erase": of_acts,
+    "webhooks.create": only(url="https://example.com/hook"),
+    "webhooks.regenerate": of_webhook,
+    "webhooks.redeliver": of_delivery,
+    "halt.start": only(),
+    "invites.create": only(email="anna@example.com", workspace_role="approver"),
+    "groups.add": of_group,
 }
+
+SAME_DOOR = {
+    *("webhooks.update", "webhooks.delete", "webhooks.test", "webhooks.redeliver_range"),
+    *("halt.end", "delegations.give", "delegations.end", "invites.delete"),
+    *("groups.create", "groups.update", "groups.delete", "groups.take_out"),
+    *("users.update", "users.renew", "users.remove", "users.sign_out"),
+}
+"""Routes whose effect is one verb, through the door that the routes in REQUESTS share: their deaths would show nothing new."""
 
 
 def writing(app: Flask) -> dict[str, str]:
-    """The methods of the routes that may change something, by their names."""
-    found = ((rule.endpoint, (rule.methods or set()) - {"GET", "HEAD", "OPTIONS"}) for rule in app.url_map.iter_rules())
-    return {endpoint: method for endpoint, methods in found for method in methods}
+    """The methods of the API's routes that may change something, by their names. Forms of pages carry no idempotency key."""
+    rules = [rule for rule in app.url_map.iter_rules() if app.view_functions[rule.endpoint] not in pages.views]
+    methods = ((rule.endpoint, (rule.methods or set()) - {"GET", "HEAD", "OPTIONS"}) for rule in rules)
+    return {endpoint: method for endpoint, names in methods for method in names}
 
 
 def spelled(app: Flask, stage: Stage, name: str, asked: Asked, **headers: str) -> dict[str, Any]:

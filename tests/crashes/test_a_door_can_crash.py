@@ -39,7 +39,7 @@ def test_a_decision_is_kept_once_however_often_its_client_tries(journey: Journey
     asked = journey.until_asked()
     confirmation = {"type": "user.tool_confirmation", "tool_use_id": asked.tool_call_id, "result": "allow"}
     post(journey, boundary, confirmation)
-    again = [journey.stage.send(journey.session_id, confirmation)[0].id for _ in range(2)]
+    again = [journey.stage.confirm(journey.session_id, asked.tool_call_id).id for _ in range(2)]
     seen = journey.until_idle()
     assert {e.id for e in seen.of("user.tool_confirmation")} == set(again)
     assert journey.effects() == 1

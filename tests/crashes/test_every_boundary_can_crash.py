@@ -138,10 +138,21 @@ def test_a_call_without_proof_of_its_end_is_put_to_a_person(journey: Journey, bo
     assert len(seen.attempts) == 1
 
 
+@pytest.mark.parametrize("boundary", of("look"))
+def test_a_look_at_the_files_takes_nothing_along_when_it_dies(journey: Journey, boundary: str) -> None:
+    """I1: people are shown less, and the call they allow runs."""
+    journey.armed.at(boundary)
+    journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
+    journey.until_crashed()
+    journey.decide(result="allow")
+    journey.until_idle()
+    assert journey.effects() == 1
+
+
 def test_every_boundary_is_met() -> None:
     """The table and the tests are about the same boundaries: those above, the sweeps', the doors', and who tells of tools."""
     others = ("fail_turn", "lose_call", "dispatch_turns", "dispatch_calls", "rescue_turn", "rescue_call", "expire_due", "receive")
     others += ("expire_calls", "release_waiting", "swept", "remind_due", "tell", "announce", "keep_listing", "mark_stale")
-    others += ("offer_work", "answer", "seal", "forget_answers", "resume", "settled")
+    others += ("offer_work", "answer", "seal", "forget_answers", "resume", "settled", "look")
     tested = OF_TURNS + OF_CALLS + [boundary for verb in others for boundary in of(verb)]
     assert sorted(tested) == sorted(BOUNDARIES)

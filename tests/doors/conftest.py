@@ -14,12 +14,6 @@ from models.session.tool_call import ToolCall
 
 
 @pytest.fixture
-def stage(clean_database: object) -> Stage:
-    """A workspace, and the hands to play the workers' part in it."""
-    return Stage()
-
-
-@pytest.fixture
 def caller(api: str, stage: Stage) -> Iterator[Caller]:
     """A client of that workspace that may do everything."""
     with Caller(api, key(stage)) as client:

@@ -93,7 +93,7 @@ AGENTS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a deadline of nothing": ({"tools": [custom(approval={"timeout_seconds": 0})]}, "tools.0.approval.timeout_seconds"),
     "a deadline of an age": ({"tools": [custom(approval={"timeout_seconds": 1e12})]}, "tools.0.approval.timeout_seconds"),
-    "a quorum": ({"tools": [custom(approval={"required_approvals": 2})]}, "tools.0.approval.required_approvals"),
+    "a quorum": ({"tools": [custom(approval={"required_approvals": 2})]}, "tools.0.approval"),
     "a tool name with a space": ({"tools": [custom(name="a b")]}, "tools.0.name"),
     "a tool name that ends a line": ({"tools": [custom(name="a\n")]}, "tools.0.name"),
     "a tool name too long": ({"tools": [custom(name="a" * 129)]}, "tools.0.name"),

@@ -227,7 +227,7 @@ def test_a_policy_that_cannot_be_is_refused_with_its_field(caller: Caller, case:
 @pytest.mark.parametrize(
     ("approval", "field", "words"),
     [
-        ({"on_timeout": "escalate"}, "on_timeout", "not supported yet"),
+        ({"on_timeout": "escalate"}, "escalate_to", "at least one level"),
         ({"on_timeout": "allow"}, "on_timeout", "tool's own approval"),
         ({"on_timeout": "later"}, "on_timeout", "deny"),
         ({"timeout_seconds": 0}, "timeout_seconds", "greater than 0"),

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from api.requests.agents import AgentCreate
+from models.policy.asking import Asking
 from models.policy.effective_tool import EffectiveTool, effective_tools
-from models.policy.ruling import Asking, Ruling
+from models.policy.ruling import Ruling
 from models.workspace.toolset import Listed
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}

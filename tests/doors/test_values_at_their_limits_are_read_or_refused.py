@@ -50,7 +50,10 @@ def ids(caller: Caller, stage: Stage) -> dict[str, str]:
     environment = good(caller.post("/v1/environments", json={"name": "E", "config": {"type": "self_hosted"}}))
     caller.say(caller.session(environment_id=environment["id"])["id"])
     work = good(caller.get(f"/v1/environments/{environment['id']}/work/poll"))
-    found = {"agent_id": agent["id"], "session_id": session["id"], "approval_id": approval_id, "work_id": work["id"]}
+    group = good(caller.post("/v1/organizations/rbac_groups", json={"name": "G"}))
+    webhook = good(caller.post("/v1/webhooks", json={"url": "https://example.com"}))
+    found = {"rbac_group_id": group["id"], "webhook_id": webhook["id"]}
+    found |= {"agent_id": agent["id"], "session_id": session["id"], "approval_id": approval_id, "work_id": work["id"]}
     return found | {"environment_id": environment["id"], "thread_id": "sthr_" + session["id"][5:]}
 
 

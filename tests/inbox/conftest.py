@@ -24,12 +24,6 @@ def api(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPath
         yield url
 
 
-@pytest.fixture
-def stage(clean_database: object) -> Stage:
-    """A workspace, and the hands to play the workers' part in it."""
-    return Stage()
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium; for a module, as nothing else can have an event loop meanwhile."""

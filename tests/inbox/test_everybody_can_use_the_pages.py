@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
+import people
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from inbox.visitor import Visitor
 from inbox.waiting import asked, asks_back, status
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 from rows.stage import Stage, call
 
 from models.session.approval import Approval
@@ -30,7 +31,17 @@ def paths(stage: Stage) -> list[str]:
     stage.decide(bash, result="allow", scope="always", match="tool")
     cards = [f"/approvals/{row.id}" for row in (bash, edit, question)]
     pages = ["", "?show=all", "?show=decided", *cards, f"{cards[1]}/edit", f"{cards[1]}/edit?as=json", f"{cards[1]}/always"]
-    pages += ["/sessions", f"/sessions/{bash.session_id}", "/grants", "/people", "/keys", "/audit", "/audit/verify", "/nowhere"]
+    pages += [
+        "/sessions",
+        f"/sessions/{bash.session_id}",
+        "/grants",
+        "/people",
+        "/keys",
+        "/audit",
+        "/audit/verify",
+        "/account",
+        "/nowhere",
+    ]
     return [f"/inbox{page}" for page in pages]
 
 
@@ -49,6 +60,18 @@ def test_no_page_is_wider_than_a_phone(visit: Callable[..., Visitor], paths: lis
         phone.open(path)
         width = phone.page.evaluate("document.documentElement.scrollWidth")
         assert width <= 360, f"{path} is {width} wide"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_pages_before_the_sign_in_are_for_everybody(browser: Browser, api: str, stage: Stage, theme: str) -> None:
+    context = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme=theme)  # type: ignore[arg-type]
+    page = context.new_page()
+    for path in ("/sign-in", "/sign-in?next=/inbox/keys", people.invited(stage), "/sign-in/link/none"):
+        page.goto(api + path)
+        violations = Axe().run(page).response["violations"]
+        assert not violations, f"{path}: {[(one['id'], [node['html'][:200] for node in one['nodes']]) for one in violations]}"
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
+    context.close()
 
 
 def test_a_thumb_decides(visit: Callable[..., Visitor], stage: Stage) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import people
 from doors.served import served
+from doors.test_streams_say_each_event_once import delta, publish, start
 from inbox.visitor import Visitor
 from inbox.waiting import asked, status
 from playwright.sync_api import expect
@@ -70,6 +71,20 @@ def test_a_conversation_goes_on_by_itself(admin: Visitor, stage: Stage) -> None:
     stage.decide(approval, result="deny", deny_message="Not now.")
     expect(admin.page.locator("#conversation")).to_contain_text("deny: Not now.")
     expect(admin.page.locator("#waiting")).to_be_empty()
+
+
+def test_text_shows_while_the_agent_writes_until_the_message_is_stored(admin: Visitor, stage: Stage, redis_url: str) -> None:
+    session_id = stage.session()
+    stage.message(session_id, "Look around.")
+    admin.open(f"/inbox/sessions/{session_id}")
+    turn = stage.claim(session_id)
+    expect(admin.page.locator("#status")).to_have_text("works")
+    publish(redis_url, session_id, start("sevt_a"), delta("sevt_a", "I <b>lo"))
+    expect(admin.page.locator("#writing")).to_have_text("I <b>lo")
+    publish(redis_url, session_id, delta("sevt_a", "ok"))
+    expect(admin.page.locator("#writing")).to_have_text("I <b>look")
+    stage.reply(session_id, say("I look, done."), turn=turn)
+    expect(admin.page.locator("#conversation")).to_contain_text("I look, done.")
 
 
 def test_a_page_outlives_a_restart_of_the_server(visit: Callable[..., Visitor], api: str, stage: Stage, tmp_path: Path) -> None:

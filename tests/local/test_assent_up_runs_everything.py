@@ -110,6 +110,8 @@ def test_the_first_approval_waits_is_decided_and_survives_kill_9_of_everything(
     with Visitor(first["public_url"]) as browser:
         assert first["sign_in_url"].startswith(f"http://localhost:{httpx.URL(first['url']).port}/sign-in/link/")
         assert browser.submit(first["sign_in_url"], name="Anna").status_code == 303
+        assert first["inbox_url"] == f"{first['public_url']}/inbox"
+        assert browser.get(first["inbox_url"]).status_code == 200
         assert "admin@localhost, admin in default" in browser.get("/inbox/account").text
 
     with closing(connect(up.folder).http) as http:

@@ -142,7 +142,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
         ("tools", "ANTHROPIC_API_KEY", "only turns may have it"),
         ("web", "ASSENT_AUDIT_KEY_FILE", "only sweeps may have it"),
         ("sweeps", "DATABASE_OWNER_URL", "no running process may have it"),
-        ("beat", "DATABASE_URL", "only sweeps and tools and turns and web may have it"),
+        ("beat", "DATABASE_URL", "only deliver and sweeps and tools and turns and web may have it"),
         ("flower", "ANTHROPIC_API_KEY", "only turns may have it"),
     ],
 )

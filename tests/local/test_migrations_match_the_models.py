@@ -66,14 +66,37 @@ def rows(db: sa.Connection, tables: list[sa.Table]) -> dict[str, list[dict[str, 
     return {table.name: [dict(row) for row in db.execute(sa.select(table)).mappings()] for table in tables}
 
 
-def schema(db: sa.Connection) -> set[tuple[Any, ...]]:
-    """Every column with its type, and every right of the two running roles."""
-    columns = "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns WHERE table_schema = 'public'"
-    rights = """
+CATALOGUE = {
+    "columns": """
+        SELECT table_name, column_name, data_type, is_nullable, column_default
+        FROM information_schema.columns WHERE table_schema = 'public'
+    """,
+    "rights on columns": """
         SELECT grantee, table_name, column_name, privilege_type FROM information_schema.column_privileges
         WHERE table_schema = 'public' AND grantee IN ('assent_app', 'assent_system')
-    """
-    return {tuple(row) for query in (columns, rights) for row in db.execute(sa.text(query))}
+    """,
+    "tables": """
+        SELECT relname, relkind, relrowsecurity, relforcerowsecurity, relacl::text, reloptions::text
+        FROM pg_class WHERE relnamespace = 'public'::regnamespace
+    """,
+    "indexes": "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
+    "constraints": """
+        SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid)
+        FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    """,
+    "policies": "SELECT tablename, policyname, permissive, roles::text, cmd, qual, with_check FROM pg_policies",
+    "functions": """
+        SELECT oid::regprocedure::text, pg_get_functiondef(oid), proacl::text
+        FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND prokind = 'f'
+    """,
+    "triggers": "SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal",
+}
+"""What a schema consists of. A query for each kind of object."""
+
+
+def schema(db: sa.Connection) -> dict[str, list[tuple[Any, ...]]]:
+    """Every object of the schema with its definition and rights, by kind."""
+    return {kind: sorted((tuple(row) for row in db.execute(sa.text(query))), key=str) for kind, query in CATALOGUE.items()}
 
 
 def test_the_tables_are_what_the_models_say(migrated: str) -> None:
@@ -89,6 +112,7 @@ def test_migrating_again_changes_neither_schema_nor_rows(migrated: str) -> None:
         for table in tables:
             db.execute(sa.insert(table).values(a_row(table)))
         rows_before, schema_before = rows(db, tables), schema(db)
+    assert all(schema_before.values()), "each query sees objects"
     migrate(migrated)
     with engine(migrated).connect() as db:
         assert rows(db, tables) == rows_before

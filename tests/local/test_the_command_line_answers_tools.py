@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from doors.served import Caller
-from local.test_the_command_line_decides import Assent, assent, caller, stage  # noqa: F401 - fixtures
+from local.test_the_command_line_decides import Assent, assent, caller  # noqa: F401 - fixtures
 from rows.stage import Stage, call, entry
 
 from models.session.attempt import Attempt
@@ -31,7 +31,7 @@ REQUESTS = {
 
 
 @pytest.fixture
-def parked(stage: Stage) -> ToolCall:  # noqa: F811
+def parked(stage: Stage) -> ToolCall:
     """A call that asks two things, behind one that waits to be allowed."""
     toolset.announce({"orders": [entry("order")]})
     session = stage.session(servers={"shop": "assent:orders"}, shop="always_allow", bash="always_ask")
@@ -75,7 +75,7 @@ def test_programs_answer_with_json(assent: Assent, caller: Caller, stage: Stage,
 
 def test_of_an_unknown_outcome_it_is_shown_what_is_known(
     assent: Assent,  # noqa: F811
-    stage: Stage,  # noqa: F811
+    stage: Stage,
     clock: Any,
     caller: Callable[..., Any],  # noqa: F811
 ) -> None:
@@ -88,5 +88,5 @@ def test_of_an_unknown_outcome_it_is_shown_what_is_known(
     clock.advance(60)
     stage.rescue(held)
     shown = assent("approvals", typed="9\n")
-    assert "attempt   1, by worker, since " in shown
+    assert "Attempt 1 of this call, by worker, " in shown
     assert "printed   line <U+001B>[2Jtwo" in shown

@@ -16,16 +16,11 @@ from doors.waiting import approval_of, asked, secretive
 from rows.stage import Stage, call
 
 from api.cli.main import main
+from models.database.transactions import transaction
 from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
 
 Assent = Callable[..., str]
-
-
-@pytest.fixture
-def stage(clean_database: object) -> Stage:
-    """A workspace, and the hands to play the workers' part in it."""
-    return Stage()
 
 
 @pytest.fixture
@@ -286,3 +281,13 @@ def _read_until(process: "subprocess.Popen[str]", words: str) -> str:
         assert character, said
         said += character
     return said
+
+
+def test_times_are_relative(assent: Assent, waiting: list[ToolCall], stage: Stage) -> None:
+    with transaction(stage.workspace_id) as db:
+        times = "created_at = now() - interval '31 minutes 10 seconds', expires_at = now() + interval '23 hours 10 minutes'"
+        db.write(f"UPDATE approval SET {times} WHERE tool_call_id = %(id)s", id=waiting[0].id)
+    line, other = assent("approvals", "list").splitlines()
+    assert "asked 31 minutes ago, 23 hours left" in line
+    assert "asked just now, " in other
+    assert "31 minutes ago" in assent("approvals", typed="q\n")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from own_database import DatabaseUrls
 from people import acts_of, member
 from rows.stage import Stage
 
@@ -15,12 +14,6 @@ from models.database.transactions import transaction
 from models.people.invitation import Invitation
 
 Assent = Callable[..., str]
-
-
-@pytest.fixture
-def stage(clean_database: DatabaseUrls) -> Stage:
-    """A workspace."""
-    return Stage()
 
 
 @pytest.fixture

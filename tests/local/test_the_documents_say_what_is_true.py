@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,16 @@ from local.commands import check_assent, check_command
 from local.documents import PAGES, ROOT, Snippet, inline, lines_of_shell, snippets
 from local.request_bodies import bare, check_body, routes
 from playwright.sync_api import expect
+from standardwebhooks import Webhook
 
 from deploy.folder import free_port
+from models.outbox.endpoint import new_secret
 from models.people.issuer import Issuer
 from models.settings import settings
 from models.variables import names_of_settings
 
 RUN, APPROVALS = (snippet.text for snippet in snippets("sh", page="README.md"))
-SDK = [snippet for snippet in snippets("python") if "Toolset(" not in snippet.text]
+SDK = [snippet for snippet in snippets("python") if "ASSENT_URL" in snippet.text]
 TOOLSETS = [snippet for snippet in snippets("python") if "Toolset(" in snippet.text]
 ASK = {"type": "agent_toolset_20260401", "default_config": {"permission_policy": {"type": "always_ask"}}}
 
@@ -96,14 +99,35 @@ def test_the_commands_and_the_python_snippets_decide_real_approvals(up: dict[str
 
 @pytest.mark.crash
 @pytest.mark.timeout(240)
-def test_the_inbox_s_link_opens_it_and_what_is_allowed_there_runs(up: dict[str, Any]) -> None:
+def test_the_sign_in_link_opens_the_inbox_and_what_is_allowed_there_runs(up: dict[str, Any]) -> None:
     with chromium() as browser, Anthropic(base_url=up["url"], api_key=up["api_key"]) as client:
         ask_a_person(client, "echo $((6 * 7)) brooms")
         page = browser.new_page()
+        page.goto(up["sign_in_url"])
+        page.get_by_label("Your name").fill("Anna")
+        page.get_by_role("button", name="Sign in").click()
         page.goto(up["inbox_url"])
-        page.get_by_role("link", name="brooms").click()
-        page.get_by_role("button", name="Allow", exact=True).click()
-        expect(page.locator(".told")).to_contain_text("42 brooms")
+        row = page.locator("ul.rows > li", has_text="brooms")
+        row.get_by_role("button", name="Allow once").click()
+        expect(row).to_contain_text("Allowed by Anna")
+        row.get_by_role("link").click()
+        page.get_by_role("link", name="The whole session").click()
+        expect(page.locator("#conversation")).to_contain_text("42 brooms")
+
+
+def test_the_receiver_of_webhooks_reads_what_is_delivered(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [snippet] = [snippet for snippet in snippets("python") if "webhook_key" in snippet.text]
+    assert {*snippets("python")} == {*SDK, *TOOLSETS, snippet}
+    secret, payload, now = new_secret(), '{"type": "event", "data": {"type": "session.idled", "id": "sesn_1"}}', datetime.now(UTC)
+    monkeypatch.setenv("ASSENT_WEBHOOK_KEY", secret)
+    receiver: dict[str, Any] = {}
+    exec(snippet.text, receiver)
+    signature = Webhook(secret).sign("whev_1", now, payload)
+    headers = {"webhook-id": "whev_1", "webhook-timestamp": str(int(now.timestamp())), "webhook-signature": signature}
+    receiver["receive"](payload, headers)
+    assert capsys.readouterr().out == "session.idled sesn_1\n"
 
 
 @pytest.mark.parametrize("snippet", snippets(), ids=str)

@@ -17,12 +17,6 @@ NewEndpoint = Callable[..., Endpoint]
 
 
 @pytest.fixture
-def stage(clean_database: object) -> Stage:
-    """An empty workspace, and the hands to play on it."""
-    return Stage()
-
-
-@pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     """Somebody's HTTP server, at an address that the operator allows."""
     monkeypatch.setenv("ASSENT_ALLOWED_PRIVATE_HOSTS", "127.0.0.1")

@@ -161,6 +161,8 @@ TOLD = {
     "client_silent": [words.client_silent(60)],
     "question_denied": [words.question_denied(None), words.question_denied("no")],
     "question_expired": [words.question_expired(60)],
+    "cannot_approve": [words.cannot_approve()],
+    "cannot_answer": [words.cannot_answer()],
     # The run is over with these, or the tool did or said something: nothing is left to repeat.
     "ended_by_person": [words.ended_by_person(None), words.ended_by_person("Stop.")],
     "answered": [words.answered()],
@@ -177,7 +179,7 @@ TOLD = {
     # Beforehand.
     "one_at_a_time": [words.one_at_a_time()],
 }
-UNTOLD = {"expired_note", "replaced", "asks_back", "tool_changed", "leads_to"}
+UNTOLD = {"unasked", "expired_note", "replaced", "asks_back", "tool_changed", "leads_to"}
 """For people and runners."""
 
 

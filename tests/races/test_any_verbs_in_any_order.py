@@ -138,7 +138,7 @@ class AnyVerbs(RuleBasedStateMachine):
     def decide(self, which: int, decision: dict[str, Any]) -> None:
         """The first in time wins; the same again changes nothing; all else is refused."""
         before = newest(self.seen.approvals, which)
-        same = before.decision == Decision(**decision).said and before.status not in {"expired", "cancelled"}
+        same = before.decision == Decision(**decision).stored and before.status not in {"expired", "cancelled"}
         fits = ("outcome" in decision) == (before.kind == "unknown_outcome") or decision.get("result") == "deny"
         fits = fits and ("updated_input" not in decision or before.tool == "bash")
         try:

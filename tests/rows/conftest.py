@@ -3,15 +3,8 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from rows.stage import Stage
 
 from models.settings import settings
-
-
-@pytest.fixture
-def stage(clean_database: object) -> Stage:
-    """An empty workspace, and the hands to play on it."""
-    return Stage()
 
 
 @pytest.fixture

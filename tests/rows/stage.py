@@ -68,6 +68,11 @@ def _server(name: str, policy: Any) -> dict[str, Any]:
     return {"type": "mcp_toolset", "mcp_server_name": name, "default_config": default, "configs": []}
 
 
+def confirmation(call_id: str, result: str = "allow", **more: Any) -> dict[str, Any]:
+    """A `user.tool_confirmation` as the verbs take it. `more` are fields of `Decision`."""
+    return {"type": "user.tool_confirmation", "tool_use_id": call_id, "decision": Decision(result=result, **more)}  # type: ignore[arg-type]
+
+
 class Stage:
     """One workspace. Every method is one transaction, as one request or one task's step would be."""
 
@@ -122,11 +127,11 @@ class Stage:
         body = {"name": "Agent", "description": None, "model": {"id": "stand-in"}, "system": None, "tools": tools, "metadata": {}}
         body |= {"mcp_servers": [{"type": "url", "name": name, "url": url} for name, url in (servers or {}).items()]}
         body |= {"permission_policy": agent_policy, "approval": agent_approval}
+        if not of_agent:
+            with transaction(self.workspace_id) as db:  # of its own: then all read the agent as the database spells it
+                of_agent = Agent.create(db, self.principal, body)[0].id
         with transaction(self.workspace_id) as db:
-            if of_agent:
-                version = Agent.find(db, of_agent).at(db)
-            else:
-                _agent, version = Agent.create(db, self.principal, body)
+            version = Agent.find(db, of_agent).at(db)
             environment = db.first(Environment)
             if self_hosted:
                 environment = Environment.create(db, self.principal, name="Theirs", self_hosted=True)
@@ -171,13 +176,13 @@ class Stage:
 
     def confirm(self, session_id: str, call_id: str, result: str = "allow", **more: Any) -> Event:
         """Post a decision."""
-        return self.send(session_id, {"type": "user.tool_confirmation", "tool_use_id": call_id, "result": result, **more})[0]
+        return self.send(session_id, confirmation(call_id, result, **more))[0]
 
-    def decide(self, approval: Approval, **said: Any) -> str:
+    def decide(self, approval: Approval, **decision: Any) -> str:
         """Decide an approval by its id, as the inbox does."""
 
         def verb(db: Db, session: Session) -> str:
-            return flow.decide(db, session, self.principal, db.get_one(Approval, approval.id), Decision(**said))
+            return flow.decide(db, session, self.principal, db.get_one(Approval, approval.id), Decision(**decision))
 
         return self.locked(approval.session_id, verb)
 

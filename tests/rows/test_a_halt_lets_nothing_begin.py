@@ -7,7 +7,7 @@ from rows.stage import Stage, call, say
 from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
-from models.flow import due
+from models.flow import due, readiness
 from models.session.approval import Approval
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -48,7 +48,7 @@ def test_no_turn_and_no_call_begins(stage: Stage, clock: Any) -> None:
     clock.advance(60)
     assert due.hints(Turn) == []
     assert due.hints(ToolCall) == []
-    assert "the workspace is halted" in due.held_back(stage.workspace_id)[0]
+    assert "the workspace is halted" in readiness.held_back(stage.workspace_id)[0]
     resume(stage)
     assert len(due.hints(ToolCall)) == 1
     stage.run_call(found)

@@ -144,7 +144,7 @@ def test_a_passing_error_is_tried_again_later(stage: Stage, clock: Any) -> None:
     stage.message(session)
     turn = stage.claim(session)
     assert turn
-    stage.fail(turn, told=30)
+    stage.fail(turn, retry_after=30)
     assert stage.read(session).status == "rescheduling"
     assert [e.type for e in stage.events(session)][-3:] == ["span.model_request_end", "session.error", "session.status_rescheduled"]
     assert stage.claim(session) is None

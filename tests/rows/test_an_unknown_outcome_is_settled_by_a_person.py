@@ -9,7 +9,7 @@ from rows.stage import Stage, call, say
 from models import flow
 from models.database.rows import Stale
 from models.errors import Conflict, Invalid
-from models.flow import due
+from models.flow import readiness
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.tool_call import ToolCall
@@ -205,6 +205,6 @@ def test_a_worker_with_other_files_leaves_the_call(stage: Stage) -> None:
     assert stage.claim_call(first, "stor_1")
     assert stage.claim_call(second, "stor_2") is None
     assert stage.get(ToolCall, second.id).status == "queued"
-    assert any("stor_1" in reason for reason in due.held_back(stage.workspace_id))
+    assert any("stor_1" in reason for reason in readiness.held_back(stage.workspace_id))
     assert stage.claim_call(second, "stor_1")
-    assert due.held_back(stage.workspace_id) == []
+    assert readiness.held_back(stage.workspace_id) == []

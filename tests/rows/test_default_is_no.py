@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from rows.stage import Stage, call, say
+from rows.stage import Stage, call, confirmation, say
 
 from models.errors import Conflict, Invalid
 from models.pure.canonical import digest
@@ -111,10 +111,8 @@ def test_half_of_a_post_is_never_kept(stage: Stage) -> None:
     session = stage.session()
     stage.message(session)
     first, _second = stage.reply(session, call(command="a"), call(command="b"))
-    good = {"type": "user.tool_confirmation", "tool_use_id": first.id, "result": "allow"}
-    bad = {"type": "user.tool_confirmation", "tool_use_id": "sevt_none", "result": "allow"}
     with pytest.raises(Invalid, match=r"events.1.tool_use_id"):
-        stage.send(session, good, bad)
+        stage.send(session, confirmation(first.id), confirmation("sevt_none"))
     assert stage.get(ToolCall, first.id).status == "asked"
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from rows.stage import Stage, call, entry, say
 
-from api import wire
+from api.answers.approvals import Approval
+from api.answers.events import shown_event
+from api.door import dumps
 from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
@@ -25,8 +27,8 @@ def told(stage: Stage, session: str) -> str:
     """All that readers without `reveal` are shown of a session: events, approvals, and the audit."""
     with transaction(stage.workspace_id) as db:
         acts = [row.details for row in db.find(Audit, "WHERE chain = %(chain)s", chain=session)]
-    shown = [wire.event(event, whole=False) for event in stage.events(session)]
-    return json.dumps([acts, shown, [wire.approval(approval) for approval in stage.approvals(session)]], ensure_ascii=False)
+    shown = [shown_event(event, whole=False) for event in stage.events(session)]
+    return json.dumps([acts, shown], ensure_ascii=False) + "".join(dumps(Approval.of(row)) for row in stage.approvals(session))
 
 
 def started(stage: Stage, *blocks: dict[str, Any], **session: Any) -> tuple[str, Any]:
@@ -59,9 +61,9 @@ def test_data_and_errors_are_masked_too(stage: Stage) -> None:
 def test_the_client_s_result_is_masked_and_its_input_whole_for_who_runs_it(stage: Stage) -> None:
     session, found = started(stage, call("refund", n=1, note=f"password='{SECRET}'"), custom=("refund",))
     [event] = stage.events(session, "agent.custom_tool_use")
-    assert wire.event(event, whole=True)["input"] == {"n": 1, "note": f"password='{SECRET}'"}
-    assert wire.event(event, whole=False)["input"] == {"n": 1, "note": "password='«masked»'"}
-    assert "shown_input" not in str([wire.event(event, whole=whole) for whole in (True, False)])
+    assert shown_event(event, whole=True)["input"] == {"n": 1, "note": f"password='{SECRET}'"}
+    assert shown_event(event, whole=False)["input"] == {"n": 1, "note": "password='«masked»'"}
+    assert "shown_input" not in str([shown_event(event, whole=whole) for whole in (True, False)])
     said = {"type": "user.custom_tool_result", "custom_tool_use_id": found.id, "content": [say(f"paid with {SECRET}")]}
     first, again = stage.send(session, said), stage.send(session, said)
     assert first[0].id == again[0].id, "the same result again is the same"
@@ -92,8 +94,9 @@ def test_the_output_of_a_lost_attempt_is_masked_even_where_it_is_cut(stage: Stag
     Attempt.say(stage.workspace_id, held.id, held.attempt, f"r2&hunter2 is what it begins with, then {SECRET}, then hunter2&")
     stage.locked(session, lambda db, locked: flow.lose_call(db, locked, db.get_one(type(found), held.id)))
     [approval] = stage.approvals(session)
-    assert wire.approval(approval)["attempt"]["output"] == "«masked» is what it begins with, then «masked», then «masked»"
-    assert SECRET in wire.approval(approval, reveal=True)["attempt"]["output"]
+    shown = json.loads(dumps(Approval.of(approval)))
+    assert shown["attempt"]["output"] == "«masked» is what it begins with, then «masked», then «masked»"
+    assert SECRET in dumps(Approval.of(approval, reveal=True))
     stage.decide(approval, outcome="happened", content=(say(f"it printed {SECRET}"),))
     assert "hunter2" not in told(stage, session)
 

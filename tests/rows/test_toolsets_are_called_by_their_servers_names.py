@@ -7,7 +7,7 @@ from rows.stage import Stage, call, entry, rules, say
 
 from models.database.transactions import transaction
 from models.errors import Invalid
-from models.flow import due
+from models.flow import due, readiness
 from models.pure.naming import full_name
 from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
@@ -101,14 +101,14 @@ def test_a_worker_without_the_toolset_leaves_the_call_and_readiness_says_so(stag
     _, [found] = begun(stage, call(REFUND, n=1), shop="always_allow")
     assert found.hint.queue == queue
     assert stage.claim_call(found, has=lambda address: address != "assent:orders") is None
-    [said] = due.held_back(stage.workspace_id)
+    [said] = readiness.held_back(stage.workspace_id)
     assert "toolset orders" in said
-    assert not due.without_a_worker(stage.workspace_id)
+    assert not readiness.without_a_worker(stage.workspace_id)
     clock.advance(toolset.SEEN_SECONDS + 1)
-    [said] = due.without_a_worker(stage.workspace_id)
+    [said] = readiness.without_a_worker(stage.workspace_id)
     assert said == "calls wait: no worker has toolset orders"
     assert stage.claim_call(found)
-    assert not due.held_back(stage.workspace_id) + due.without_a_worker(stage.workspace_id)
+    assert not readiness.held_back(stage.workspace_id) + readiness.without_a_worker(stage.workspace_id)
 
 
 def test_a_waiting_call_is_hinted_to_the_workers_that_have_its_toolset(stage: Stage, clock: Any) -> None:

@@ -36,7 +36,8 @@ def test_each_step_of_a_run_is_told_of_by_the_commit_that_makes_it_ready(stage: 
     stage.run_call(asked)
     second = turn_of(stage, session)
     stage.reply(session, say("Done."))
-    assert hints == [first, ("tool.run", free.id), ("tool.run", asked.id), second]
+    look = ("tool.look", stage.approvals(session)[0].id)
+    assert hints == [first, look, ("tool.run", free.id), ("tool.run", asked.id), second]
 
 
 def test_what_is_taken_from_a_dead_worker_is_told_of_at_once(stage: Stage, hints: list[tuple[str, str]], clock: Any) -> None:
@@ -75,7 +76,7 @@ def test_a_turn_that_is_tried_again_later_is_told_of_when_it_is_due(stage: Stage
     turn = stage.claim(session)
     assert turn
     hints.clear()
-    stage.fail(turn, told=3)
+    stage.fail(turn, retry_after=3)
     assert hints == []
     clock.advance(2)
     assert due.hints(Turn) == []

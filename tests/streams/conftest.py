@@ -26,12 +26,6 @@ def api(database_urls: object, redis_url: str, log: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def stage(clean_database: object) -> Stage:
-    """An empty workspace."""
-    return Stage()
-
-
-@pytest.fixture
 def caller(api: str, stage: Stage) -> Iterator[Caller]:
     """A client of that workspace that may do everything."""
     with Caller(api, key(stage)) as client:

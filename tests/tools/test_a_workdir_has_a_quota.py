@@ -27,7 +27,7 @@ def fill(files, size, name="full"):
 
 
 def test_write_says_what_is_used_and_what_is_allowed(call, files):
-    fill(files, 1_980_000)
+    fill(files, LIMIT - 20_000)
     used = quota.used(str(files), LIMIT, 200).bytes
     said = text(call("write", file_path="a", content="x" * 50_000))
     assert said == (
@@ -37,7 +37,7 @@ def test_write_says_what_is_used_and_what_is_allowed(call, files):
 
 
 def test_edit_says_so_too_and_changes_nothing(call, files):
-    fill(files, 1_960_000)
+    fill(files, LIMIT - 40_000)
     (files / "a").write_text("x")
     assert "more do not fit" in text(call("edit", file_path="a", old_string="x", new_string="y" * 50_000))
     assert (files / "a").read_text() == "x"
@@ -83,7 +83,7 @@ def test_no_file_gets_longer_than_all_may_be(call, files, each_shell):
 
 def test_a_full_folder_can_be_cleared_and_not_be_filled(call, files, each_shell):
     for n in range(5):
-        fill(files, 500_000, str(n))
+        fill(files, LIMIT // 4 + 4096, str(n))
     said = text(call("bash", command="rm 1; mkdir d; mv 0 d; (echo x > new); ls d"))
     assert "0\n" in said
     assert f"more than the {LIMIT} that it may. Until there is room, no command can make a file longer: remove some." in said

@@ -15,12 +15,6 @@ INSTALL_SECONDS = 90
 
 
 @pytest.fixture
-def stage(clean_database: object) -> Stage:
-    """A workspace, and the hands to play the workers' part in it."""
-    return Stage()
-
-
-@pytest.fixture
 def sdk(api: str, stage: Stage) -> Iterator[Anthropic]:
     """The SDK's client: an answer that does not hold under its types raises."""
     with Anthropic(api_key=key(stage), base_url=api, max_retries=0, _strict_response_validation=True) as client:

@@ -1,0 +1,103 @@
+"""`assent delegations`: one person decides for another, for a time."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from api.cli.client import Inbox, with_inbox
+from api.cli.main import as_json
+from api.cli.showing import since, until
+from models.pure.visible import visible
+
+
+@click.group()
+def delegations() -> None:
+    """Have one person decide for another, for a time."""
+
+
+@delegations.command("list")
+@click.option("--all", "over", is_flag=True, help="Also delegations that have ended.")
+@click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many, newest first.")
+@as_json
+@with_inbox
+def delegations_list(inbox: Inbox, over: bool, limit: int, as_json: bool) -> None:
+    """List delegations."""
+    rows = inbox.listed("/v1/delegations", most=limit, live=None if over else True)
+    for line in [json.dumps(rows, indent=1)] if as_json else map(_line, rows):
+        click.echo(line)
+    if not rows and not as_json:
+        click.echo("None.", err=True)
+
+
+@delegations.command("give")
+@click.argument("giver")
+@click.argument("receiver")
+@click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="How long, from now.")
+@click.option("--until", "ends_at", help="Or the end, such as 2026-02-14T18:00:00Z.")
+@click.option("--starts-at", help="The beginning, such as 2026-02-07T08:00:00Z.  [default: now]")
+@click.option("--group", metavar="GRP", help="Only the decisions of this group, grp_....  [default: all decisions]")
+@as_json
+@with_inbox
+def delegations_give(
+    inbox: Inbox,
+    giver: str,
+    receiver: str,
+    hours: float | None,
+    ends_at: str | None,
+    starts_at: str | None,
+    group: str | None,
+    as_json: bool,
+) -> None:
+    """Have RECEIVER decide for GIVER (user_...). Needs a key with the scope admin."""
+    if (hours is None) == (ends_at is None):
+        raise click.UsageError("give the end: either --hours or --until.")
+    if hours is not None:
+        ends_at = (_begin(starts_at) + timedelta(hours=hours)).isoformat()
+    body = {"from": _named("user", giver), "to": _named("user", receiver), "ends_at": ends_at}
+    body |= {"starts_at": starts_at} if starts_at else {}
+    body |= {"group": _named("group", group)} if group else {}
+    row = inbox.call("POST", "/v1/delegations", json=body)
+    click.echo(json.dumps(row, indent=1) if as_json else _line(row))
+
+
+@delegations.command("end")
+@click.argument("delegation_id")
+@with_inbox
+def delegations_end(inbox: Inbox, delegation_id: str) -> None:
+    """End a delegation before its time."""
+    inbox.call("DELETE", f"/v1/delegations/{quote(delegation_id)}")
+    click.echo(f"{delegation_id} is ended.")
+
+
+def _begin(starts_at: str | None) -> datetime:
+    """Return when a delegation begins. Raises BadParameter."""
+    try:
+        return datetime.fromisoformat(starts_at) if starts_at else datetime.now(UTC)
+    except ValueError:
+        raise click.BadParameter(f"{starts_at} is no time: write 2026-02-07T08:00:00Z.", param_hint="--starts-at") from None
+
+
+def _named(kind: str, id_: str) -> str:
+    """Return the name of a person or of a group, such as `user:user_...`. Raises BadParameter."""
+    prefix, commands = ("user_", "people") if kind == "user" else ("grp_", "groups")
+    if not id_.removeprefix(f"{kind}:").startswith(prefix):
+        raise click.BadParameter(f"{id_} is no id: name a {kind} by {prefix}...; `assent {commands} list` shows the ids.")
+    return f"{kind}:{id_.removeprefix(f'{kind}:')}"
+
+
+def _line(row: dict[str, Any]) -> str:
+    """Return a delegation as a line."""
+    reach = f"for {visible(row['group'])}" if row["group"] else "for all decisions"
+    now = datetime.now(UTC)
+    if row["ended_at"]:
+        term = f"ended {since(row['ended_at'])}, by {visible(row['ended_by'])}"
+    elif datetime.fromisoformat(row["ends_at"]) <= now:
+        term = f"ended {since(row['ends_at'])}"
+    elif datetime.fromisoformat(row["starts_at"]) > now:
+        term = f"from {row['starts_at']} until {row['ends_at']}"
+    else:
+        term = until(row["ends_at"])
+    return f"{row['id']}  {visible(row['from'])} to {visible(row['to'])}, {reach}, {term}"

@@ -1,0 +1,82 @@
+"""The page on which a person allows a call and gives a grant for calls like it."""
+
+from typing import Any
+
+from flask import request
+
+from api.grants import would_release
+from api.inbox import card, patterns
+from api.inbox.blueprint import inbox
+from api.inbox.deciding import decide_by_form, locked, onwards
+from api.inbox.door import Page, action, page, shows, wants
+from api.inbox.list import agent_name
+from api.inbox.rendering import sentences
+from models.database.rows import Db
+from models.errors import Invalid, NotFound, Refusal
+from models.people.principal import PersonPrincipal
+from models.pure import policy
+from models.session.approval import Approval
+from models.session.grant import rule_for
+from models.session.session import Session
+
+
+def always_again(db: Db, person: PersonPrincipal, refusal: Refusal, approval_id: str) -> Page:
+    """The page of the grant after a refusal."""
+    return _always_page(db, card.find(db, person, approval_id), request.form.get("match"), refusal)
+
+
+@inbox.get("/inbox/approvals/<approval_id>/always")
+@page("inbox", "approvals")
+def always_form(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
+    """The page on which a grant is given: each pattern with what it covers and how many waiting calls it releases."""
+    return _always_page(db, card.find(db, person, approval_id), wants("match"))
+
+
+@inbox.post("/inbox/approvals/<approval_id>/always")
+@action("approvals", again=always_again)
+def always(db: Db, person: PersonPrincipal, approval_id: str) -> str:
+    """Allow the call, and those like it."""
+    session, approval = locked(db, person, approval_id)
+    values = {name: request.form.get(name) for name in ("max_uses", "expires_in_seconds") if request.form.get(name)}
+    match, scope = request.form.get("match"), request.form.get("scope")
+    decide_by_form(db, session, person, approval, {"result": "allow", "scope": scope, "match": match} | values)
+    return onwards(db, person, approval)
+
+
+def _always_page(db: Db, approval: Approval, match: str | None, refusal: Refusal | None = None) -> Page:
+    if approval.kind != "tool_call":
+        raise NotFound("grant", "of a call that has begun")
+    session = db.get_one(Session, approval.session_id)
+    known = ["exact", *patterns.suggested(approval), "tool"]
+    own = match if match and match not in known else None
+    fault = ""
+    options = []
+    for spelled in [*([own] if own else []), *known]:
+        try:
+            options.append(_option(db, approval, spelled))
+        except Invalid as problem:
+            fault = str(problem)
+    return shows(
+        "always.html",
+        approval=approval,
+        headline=sentences.headline(approval, agent_name(db, session)),
+        title=sentences.title(approval),
+        options=options,
+        chosen=match if match in {option["match"] for option in options} else options[0]["match"],
+        own=own or "",
+        fault=fault,
+        refusal=str(refusal) if refusal and not fault else "",
+        form=request.form,
+    )
+
+
+def _option(db: Db, approval: Approval, match: str) -> dict[str, Any]:
+    """One pattern: what it covers, and how many waiting calls it releases here and in all sessions of the agent."""
+    rule = rule_for(approval, match)
+    return {
+        "match": match,
+        "spelled": policy.spelled_rule(rule)["match"],
+        "covers": policy.covers(rule),
+        "session": would_release(db, approval, rule, "session"),
+        "always": would_release(db, approval, rule, "always"),
+    }

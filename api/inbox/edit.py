@@ -1,0 +1,77 @@
+"""The page on which a person edits a call's input and allows the call: as a form, or as JSON."""
+
+from typing import Any
+
+from flask import request
+
+from api.inbox import card
+from api.inbox.blueprint import inbox
+from api.inbox.deciding import decide_by_form, locked, onwards
+from api.inbox.door import Page, action, page, shows, wants
+from api.inbox.forms import Misfilled, text
+from api.inbox.list import agent_name
+from api.inbox.rendering import fields, sentences
+from models.database.rows import Db
+from models.errors import Invalid, Refusal
+from models.people.principal import PersonPrincipal
+from models.session.approval import Approval
+from models.session.session import Session
+
+
+def edit_again(db: Db, person: PersonPrincipal, refusal: Refusal, approval_id: str) -> Page:
+    """The page of the edit after a refusal."""
+    return _edit_page(db, card.find(db, person, approval_id), refusal)
+
+
+@inbox.get("/inbox/approvals/<approval_id>/edit")
+@page("inbox", "approvals")
+def edit_form(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
+    """The page on which the input is edited: as a form, or as JSON."""
+    return _edit_page(db, card.find(db, person, approval_id))
+
+
+@inbox.post("/inbox/approvals/<approval_id>/edit")
+@action("approvals", again=edit_again)
+def edit(db: Db, person: PersonPrincipal, approval_id: str) -> str:
+    """Allow the call with another input."""
+    session, approval = locked(db, person, approval_id)
+    decide_by_form(db, session, person, approval, {"result": "allow", "updated_input": _edited(approval)})
+    return onwards(db, person, approval)
+
+
+def _edited(approval: Approval) -> dict[str, Any]:
+    """The input that the form gives. Raises Misfilled with the faults of its fields."""
+    if request.form.get("as") == "json":
+        try:
+            value = fields.loads(text("json"))
+        except ValueError as error:
+            raise Misfilled({"json": str(error)}) from None
+        if not isinstance(value, dict):
+            raise Misfilled({"json": "must be a JSON object: {…}."})
+    else:
+        filled = fields.read(request.form, card.edited_fields(approval))
+        if filled.faults:
+            raise Misfilled(filled.faults)
+        value = filled.values
+    assert isinstance(value, dict)
+    if fields.pretty(value) == fields.pretty(card.shown_input(approval)):
+        raise Invalid("", "This is the input as it was. Change it, or allow the call once.")
+    return value
+
+
+def _edit_page(db: Db, approval: Approval, refusal: Refusal | None = None) -> Page:
+    session = db.get_one(Session, approval.session_id)
+    faults = refusal.faults if isinstance(refusal, Misfilled) else {}
+    as_json = (request.form.get("as") or wants("as")) == "json"
+    parts = card.edited_fields(approval)
+    return shows(
+        "edit.html",
+        approval=approval,
+        headline=sentences.headline(approval, agent_name(db, session)),
+        as_json=as_json,
+        fields=fields.refilled(parts, request.form) if request.form else parts,
+        json=request.form.get("json") or fields.pretty(card.shown_input(approval)),
+        masked=approval.masked.paths,
+        faults=faults,
+        refusal=str(refusal) if refusal and not faults else "",
+    )

@@ -1,0 +1,35 @@
+// What every module needs: parts of this page, other pages of the server, and words in a corner.
+
+export const one = (selector, root = document) => root.querySelector(selector);
+export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+/** Fetch a page as a document. The answer to a form is the page behind its redirect. */
+export function load(url, body) {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open(body ? "POST" : "GET", url);
+    request.responseType = "document";
+    request.timeout = 20000;
+    if (!body) request.setRequestHeader("x-refresh", "1");
+    request.onload = () => {
+      if (new URL(request.responseURL).pathname === "/sign-in") location.assign(request.responseURL);
+      else if (request.response?.body) resolve({ status: request.status, url: request.responseURL, page: request.response });
+      else reject(new Error(`The server answered ${request.status}.`));
+    };
+    request.onerror = request.ontimeout = () => reject(new Error("The server does not answer just now."));
+    request.send(body);
+  });
+}
+
+/** Say something in a corner; to screen readers too. Returns the toast. */
+export function say(words, { id = "", stays = false, button } = {}) {
+  const toast = document.createElement("div");
+  toast.className = "toast";
+  toast.id = id;
+  const text = document.createElement("span");
+  text.textContent = words;
+  toast.append(text, ...(button ? [button] : []));
+  one("#toasts").append(toast);
+  if (!stays) setTimeout(() => toast.remove(), 6000);
+  return toast;
+}

@@ -1,0 +1,80 @@
+"""The buttons of a card, each with the decision that it stands for."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flask import request
+
+from api.inbox import card
+from api.inbox.forms import Misfilled, needed, text
+from api.inbox.rendering import fields
+from models.errors import Invalid
+from models.pure.fitting import misfit
+from models.session.approval import Approval
+
+
+def _deny(_approval: Approval) -> dict[str, Any]:
+    return {"result": "deny"} | _message()
+
+
+def _end(_approval: Approval) -> dict[str, Any]:
+    return {"result": "deny", "interrupt": True} | _message()
+
+
+def _message() -> dict[str, Any]:
+    message = text("deny_message")
+    return {"deny_message": message} if message.strip() else {}
+
+
+def _respond(_approval: Approval) -> dict[str, Any]:
+    return {"result": "allow", "respond": needed("respond", "Write the result that the agent gets.")}
+
+
+def _happened(_approval: Approval) -> dict[str, Any]:
+    return {"outcome": "happened", "result": needed("content", "Write the result that the agent gets.")}
+
+
+def _rerun(_approval: Approval) -> dict[str, Any]:
+    if request.form.get("sure") != "yes":
+        raise Invalid("sure", "Mark that the call is to run again, though it may have taken effect.")
+    return {"outcome": "rerun"}
+
+
+def _answer(approval: Approval) -> dict[str, Any]:
+    """The replies to what the tool asks. Raises Misfilled."""
+    replies: dict[str, Any] = {}
+    faults: dict[str, str] = {}
+    for i, question in enumerate(card.questions(approval)):
+        if question.url:
+            if request.form.get(f"q{i}.visited") != "yes":
+                faults[f"q{i}"] = "Go there first and mark it, or decline."
+            replies[question.key] = {"action": "accept"}
+            continue
+        filled = fields.read(request.form, question.fields)
+        faults |= filled.faults
+        replies[question.key] = {"action": "accept", "content": filled.values}
+        schema = (approval.questions or {})[question.key]["schema"]
+        if not filled.faults and (fault := misfit(schema, filled.values)):
+            raise Invalid("", fault)
+    if faults:
+        raise Misfilled(faults)
+    return {"result": "allow", "answers": replies}
+
+
+def _decline(approval: Approval) -> dict[str, Any]:
+    return {"result": "allow", "answers": {key: {"action": "decline"} for key in approval.questions or {}}}
+
+
+VERBS: dict[str, Callable[[Approval], dict[str, Any]]] = {
+    "allow": lambda _approval: {"result": "allow"},
+    "session": lambda _approval: {"result": "allow", "scope": "session", "match": "tool"},
+    "deny": _deny,
+    "end": _end,
+    "respond": _respond,
+    "answer": _answer,
+    "decline": _decline,
+    "happened": _happened,
+    "rerun": _rerun,
+    "give_up": lambda _approval: {"outcome": "give_up"},
+}
+"""By the value of the button."""

@@ -1,0 +1,22 @@
+"""A read of rows that has not been sent yet. `Db.read` sends several of them in one round trip."""
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from models.database.exchange import Statement
+from models.database.tables import table_of
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Query(Generic[T]):
+    """A read of rows of `table`."""
+
+    table: type[T]
+    statement: Statement
+
+
+def select(table: type[T], clauses: str = "", **values: Any) -> Query[T]:
+    """Return a query for rows of a table. `clauses` is the SQL after FROM: `WHERE`, `ORDER BY`, `FOR UPDATE` and so on."""
+    return Query(table, Statement(f"{table_of(table).select} {clauses}", values))

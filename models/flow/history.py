@@ -1,0 +1,90 @@
+"""The history of a session as the model gets it."""
+
+from itertools import pairwise
+from typing import Any
+
+from models.database.exchange import Statement
+from models.database.rows import Db
+from models.pure import words
+from models.pure.canonical import digest, spelled
+from models.session.tool_call import text
+
+Messages = list[dict[str, Any]]
+
+_TURNS = """
+    SELECT id, content, stop_reason FROM turn LEFT JOIN reply ON turn_id = id WHERE session_id = %(session)s ORDER BY number
+"""
+_PROMPTS = """
+    SELECT turn_id, body -> 'content' FROM event WHERE session_id = %(session)s AND turn_id IS NOT NULL ORDER BY seq
+"""
+_CALLS = """
+    SELECT call.turn_id, call.provider_id, result.content, call.is_error, edited.input FROM tool_call call
+    LEFT JOIN call_result result ON result.tool_call_id = call.id
+    LEFT JOIN call_input edited ON edited.tool_call_id = call.id AND call.status = 'done' AND edited.proposed_input IS NOT NULL
+    WHERE call.session_id = %(session)s AND call.status <> 'replaced' ORDER BY call.turn_id, call.position
+"""
+"""With the input that ran, where a person changed it."""
+_EDITED_AS_SHOWN = "SELECT decided_shown FROM approval WHERE session_id = %(session)s AND decided_sha256 = %(sha256)s LIMIT 1"
+_EDIT_CHARACTERS = 2_000
+"""Most characters of an edited input that the model gets to see."""
+
+
+def history(db: Db, session_id: str) -> Messages:
+    """Return the messages for the model: prompts, replies and results in order, with alternating roles and without approvals.
+
+    A turn that the model refused or could not accept is left out with its prompt, because the model would refuse again.
+    """
+    turns, messages_read, calls = db.read(*(Statement(sql, {"session": session_id}) for sql in (_TURNS, _PROMPTS, _CALLS)))
+    prompts: dict[str, list[dict[str, Any]]] = {}
+    for turn_id, content in messages_read:
+        prompts.setdefault(turn_id, []).extend(content)
+    # A turn may have failed over a result of the calls before it.
+    spoiled = {before for (before, *_), (*_, after) in pairwise(turns) if after == "unacceptable"}
+    results: dict[str, list[dict[str, Any]]] = {}
+    for turn_id, provider_id, result, is_error, edited in calls:
+        content = _acceptable(result or [], spoiled=turn_id in spoiled or bool(is_error))
+        if edited is not None:
+            content = text(words.edited(_edit(db, session_id, edited))) + content
+        if is_error and not content:
+            content = text(words.failed_silently())
+        block = {"type": "tool_result", "tool_use_id": provider_id, "content": content, "is_error": bool(is_error)}
+        results.setdefault(turn_id, []).append(block)
+    messages: Messages = []
+    for turn_id, reply, stop_reason in turns:
+        if stop_reason in {"refusal", "unacceptable"}:
+            continue
+        _append(messages, "user", prompts.get(turn_id, []))
+        _append(messages, "assistant", [b for b in reply or [] if b["type"] != "text" or b["text"].strip()])
+        _append(messages, "user", results.get(turn_id, []))
+    return messages
+
+
+def _edit(db: Db, session_id: str, edited: dict[str, Any]) -> str:
+    """Return an edited input for the model: with the secrets that a person typed masked, and cut to `_EDIT_CHARACTERS`."""
+    shown = db.value(_EDITED_AS_SHOWN, session=session_id, sha256=digest(edited))
+    whole = spelled(shown or {})
+    return (
+        whole
+        if len(whole) <= _EDIT_CHARACTERS
+        else f"{whole[:_EDIT_CHARACTERS]}... ({len(whole) - _EDIT_CHARACTERS} more characters)"
+    )
+
+
+def _acceptable(content: list[dict[str, Any]], *, spoiled: bool) -> list[dict[str, Any]]:
+    """Return a result without blocks that the model's API refuses: blank texts and, if `spoiled`, everything but text."""
+    kept = []
+    for block in content:
+        if block["type"] == "text":
+            kept += [block] if block["text"].strip() else []
+        else:
+            kept += text(words.left_out(block["type"])) if spoiled else [block]
+    return kept
+
+
+def _append(messages: Messages, role: str, content: list[dict[str, Any]]) -> None:
+    if not content:
+        return
+    if messages and messages[-1]["role"] == role:
+        messages[-1]["content"] = messages[-1]["content"] + content
+    else:
+        messages.append({"role": role, "content": content})

@@ -1,0 +1,29 @@
+"""Why queued calls of a workspace wait, for the health of the service."""
+
+from collections import Counter
+
+from models.database.transactions import transaction
+from models.pure.naming import OURS
+from models.workspace.halt import Halt
+from models.workspace.toolset import missing
+
+LOOKED_AT = 1000
+"""Most calls that are looked at."""
+
+
+def held_back(workspace_id: str) -> list[str]:
+    """Return why workers leave queued calls of the workspace: a sentence for each reason."""
+    first = "SELECT held_back FROM tool_call WHERE status = 'queued' AND held_back IS NOT NULL LIMIT %(limit)s"
+    with transaction(workspace_id) as db:
+        counted = Counter(reason for (reason,) in db.rows(first, limit=LOOKED_AT))
+        halt = Halt.current(db)
+    halted = [f"everything waits: the workspace is halted since {halt.started_at.isoformat()} by {halt.started_by}"] if halt else []
+    return halted + [f"{count} tool call(s) wait: {reason}" for reason, count in counted.most_common(10)]
+
+
+def without_a_worker(workspace_id: str) -> list[str]:
+    """Return a sentence for each toolset that queued calls of the workspace wait for and no worker has."""
+    first = "SELECT address FROM tool_call WHERE status = 'queued' AND address IS NOT NULL LIMIT %(limit)s"
+    with transaction(workspace_id) as db:
+        waiting = {address for (address,) in db.rows(first, limit=LOOKED_AT)}
+        return [f"calls wait: no worker has toolset {address.removeprefix(OURS)}" for address in missing(db, waiting)]

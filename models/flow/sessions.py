@@ -1,0 +1,124 @@
+"""A session's beginning and end: create, archive, delete."""
+
+from typing import Any
+
+from models.audit import acts
+from models.audit.principal import Principal
+from models.database import clock, ids
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Conflict
+from models.flow import speakers
+from models.flow.hosted_work import retire_work
+from models.flow.next_step import stop
+from models.outbox.delivery import Caused, Delivery
+from models.session.approval import Approval
+from models.session.attempt import Attempt
+from models.session.event import Event
+from models.session.evidence import Evidence
+from models.session.grant import Grant
+from models.session.session import NO_USAGE, Session
+from models.session.stored_result import StoredResult
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
+from models.session.vote import Vote
+from models.session.work import Work
+from models.workspace.agent import AgentVersion
+
+
+def create(
+    db: Db,
+    principal: Principal,
+    *,
+    version: AgentVersion,
+    overrides: dict[str, Any] | None = None,
+    environment_id: str,
+    title: str | None,
+    metadata: dict[str, str],
+    max_turns: int,
+    self_hosted: bool = False,
+    chat_approvals: bool = False,
+    on_ask: str = "inbox",
+    on_behalf_of: str | None = None,
+) -> Session:
+    """Create and return an idle session of one version of an agent. `overrides` replaces fields of the agent in this session.
+
+    `on_behalf_of` is the person for whom an API key acts. Raises Invalid if nobody is named and the agent's calls need four eyes.
+    """
+    now = clock.now(db)
+    speaker = speakers.named(db, principal, on_behalf_of)
+    session = Session(
+        id=ids.new("sesn"),
+        workspace_id=principal.workspace_id,
+        agent_id=version.agent_id,
+        agent_version=version.version,
+        overrides=overrides or None,
+        environment_id=environment_id,
+        self_hosted=self_hosted,
+        title=title,
+        metadata_=metadata,
+        max_turns=max_turns,
+        chat_approvals=chat_approvals,
+        on_ask=on_ask,
+        on_behalf_of=speaker,
+        speakers=[],
+        status="idle",
+        turn_number=0,
+        turn_count=0,
+        last_seq=0,
+        stream_positions={},
+        usage=NO_USAGE,
+        audit_seq=0,
+        audit_head=acts.GENESIS,
+        unread=0,
+        created_at=now,
+        updated_at=now,
+    )
+    session.begin(db, now)
+    speakers.check(db, session, speaker)
+    person = {"on_behalf_of": f"user:{speaker}"} if speaker else {}
+    session.note(principal, "session.created", session.id, agent=version.agent_id, version=version.version, **person)
+    Delivery.cause(db, Caused("session.created", session.id))
+    db.insert(session)
+    return session
+
+
+def archive(db: Db, session: Session, principal: Principal) -> None:
+    """End the session for good, and keep its history. Idempotent. Raises Conflict while the session runs."""
+    if session.status == "terminated":
+        return
+    _quiet(db, session, principal, "archived")
+    Grant.end_all(db, session)
+    retire_work(db, session, also_held=True)
+    session.become("terminated")
+    session.archived_at = session.now
+    session.emit(db, "session.status_terminated", {})
+    session.note(principal, "session.archived", session.id)
+
+
+def delete(db: Db, session: Session, principal: Principal) -> None:
+    """Delete the session and all of its rows except its audit. Raises Conflict while the session runs."""
+    _quiet(db, session, principal, "deleted")
+    session.note(principal, "session.deleted", session.id)
+    db.save()  # sends the changes of calls and approvals before their rows are deleted
+    for table in (Event, Attempt, Vote, Evidence, Approval, StoredResult, ToolCall, Turn, Work, Grant):
+        db.write(f'DELETE FROM "{table.__tablename__}" WHERE session_id = %(session)s', session=session.id)  # noqa: S608 - our own names
+    acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
+    db.delete(session)
+    Delivery.cause(db, Caused("session.deleted", session.id))
+
+
+def gone(session_ids: list[str]) -> set[str]:
+    """Return those of the ids that no session has, in any workspace. For tools workers, whose role cannot read them all."""
+    with transaction() as db:
+        rows = db.rows("SELECT assent_gone_sessions(CAST(%(ids)s AS text[]))", ids=session_ids)
+        return {session_id for (session_id,) in rows}
+
+
+def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:
+    """Cancel all that waits. Raises Conflict while a turn or a call is queued or runs. `done` is the verb of the error's text."""
+    busy = [c for c in ToolCall.of_turn(db, session) if c.status in {"queued", "running"}]
+    if session.live or busy:
+        raise Conflict(f"Session {session.id} is running: send user.interrupt and wait until it is idle, then it can be {done}.")
+    Turn.read_queue(db, session, None)
+    stop(db, session, principal)

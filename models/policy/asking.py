@@ -1,0 +1,33 @@
+"""How people are asked about a tool call: the question, its deadline and its approvers."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+OnTimeout = Literal["deny", "end_run", "escalate", "allow"]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How people are asked about a call, and what happens if nobody answers."""
+
+    prompt: str
+    """The text above the input."""
+    seconds: float
+    """From the question to the deadline."""
+    on_timeout: OnTimeout = "deny"
+    remind_after_seconds: float | None = None
+    input_schema: dict[str, Any] | None = None
+    """What an edited input must fit, and which of its fields are secret."""
+    identity: str | None = None
+    """The tool's `Ruling.identity`."""
+    annotations: dict[str, Any] | None = None
+    """The tool server's own hints about the tool, such as MCP's `readOnlyHint`. People see them."""
+    quorum: dict[str, Any] | None = None
+    """Who must approve: `Quorum.kept`."""
+    escalation: dict[str, Any] | None = None
+    """With `on_timeout` escalate: `Escalation.kept`."""
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """As JSON, stored with a call about which people may have to be asked later."""
+        return asdict(self)

@@ -1,0 +1,61 @@
+"""A card shows what a person needs to judge a call: claims, earlier decisions, and who else must agree."""
+
+from collections.abc import Callable
+
+import people
+from inbox.visitor import Visitor
+from inbox.waiting import asked, status
+from playwright.sync_api import expect
+from rows.stage import Stage, call, entry
+
+from models.workspace import toolset
+
+
+def test_a_server_s_own_claims_are_marked_as_claims(admin: Visitor, stage: Stage) -> None:
+    toolset.announce({"orders": [entry("refund", annotations={"destructiveHint": False, "title": "Harmless"})]})
+    [approval] = asked(stage, call("mcp__shop__refund", n=5), servers={"shop": "assent:orders"})
+    admin.open(f"/inbox/approvals/{approval.id}")
+    claims = admin.page.locator("section", has_text="Claims of the tool's own server, not verified")
+    expect(claims).to_contain_text("Harmless")
+    expect(admin.page.locator("#evidence")).not_to_contain_text("Harmless")
+
+
+def test_a_card_names_earlier_decisions_about_its_tool(admin: Visitor, stage: Stage) -> None:
+    session_id = stage.session(max_turns=9)
+    first, second = asked(stage, call(command="git push"), call(command="git pull"), session_id=session_id)
+    stage.decide(first, result="deny")
+    admin.open(f"/inbox/approvals/{second.id}")
+    before = admin.page.get_by_role("region", name="Decided before about bash")
+    expect(before.get_by_role("listitem")).to_have_count(1)
+    expect(before).to_contain_text("git push")
+    expect(before).to_contain_text("Denied by")
+
+
+def test_a_quorum_card_counts_votes_and_says_who_may_decide(visit: Callable[..., Visitor], stage: Stage) -> None:
+    finance = people.group(stage)
+    approval = asked(stage, approval={"approvers": [f"group:{finance}"], "required_approvals": 2})[0]
+    anna, ben = (
+        visit("approver", somebody=people.member(stage, email=f"{name}@example.com", groups=[finance]), java_script_enabled=False)
+        for name in ("anna", "ben")
+    )
+    outsider = visit("admin")
+    path = f"/inbox/approvals/{approval.id}"
+
+    outsider.open(path)
+    expect(outsider.button("Allow once")).to_be_disabled()
+    expect(outsider.page.locator("#why-not")).to_contain_text("You are not one of those who may decide this.")
+    expect(outsider.page.locator("#why-not")).to_contain_text("finance")
+
+    anna.open(path)
+    anna.button("Allow once").click()
+    anna.open(path)
+    expect(anna.page.locator(".votes")).to_contain_text("1 of 2")
+    expect(anna.page.locator(".votes li")).to_have_text("anna: allow")
+    expect(anna.button("Allow once")).to_be_disabled()
+    expect(anna.page.locator("#why-not")).to_contain_text("You have voted to allow this. You may still deny.")
+    expect(anna.page.locator(".primary").get_by_role("button", name="Deny")).to_be_enabled()
+    assert status(stage, approval) == "pending"
+
+    ben.open(path)
+    ben.button("Allow once").click()
+    assert status(stage, approval) == "allowed"

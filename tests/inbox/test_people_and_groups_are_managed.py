@@ -1,0 +1,77 @@
+"""The page of people: invitations, roles, groups and the halt, by its forms."""
+
+from collections.abc import Callable
+
+import people
+import pytest
+from inbox.visitor import Visitor
+from playwright.sync_api import expect
+from rows.stage import Stage
+
+
+@pytest.fixture
+def plain(visit: Callable[..., Visitor]) -> Visitor:
+    """An admin whose browser runs no scripts, at the page."""
+    admin = visit("admin", java_script_enabled=False)
+    admin.open("/inbox/people")
+    return admin
+
+
+def test_a_person_is_invited_and_the_invitation_withdrawn(plain: Visitor) -> None:
+    plain.unfold("Invite a person…")
+    plain.page.get_by_label("E-mail address").fill("new@example.com")
+    plain.page.get_by_label("Role", exact=True).select_option("developer")
+    plain.button("Make the invitation").click()
+    assert "/sign-in/link/" in plain.page.locator("#link").inner_text()
+    invitation = plain.page.locator("li", has_text="new@example.com")
+    expect(invitation).to_contain_text("developer")
+    invitation.get_by_role("button").click()
+    expect(plain.page.locator("li", has_text="new@example.com")).to_have_count(0)
+
+
+def test_a_refused_invitation_says_why(plain: Visitor) -> None:
+    plain.unfold("Invite a person…")
+    plain.page.get_by_label("E-mail address").fill(plain.somebody.email)
+    plain.button("Make the invitation").click()
+    expect(plain.page.get_by_role("alert")).to_contain_text("belongs to a member")
+
+
+def test_a_role_is_changed_and_a_person_deactivated(plain: Visitor, stage: Stage, api: str) -> None:
+    ben = people.member(stage, "approver", email="ben@example.com")
+    plain.open("/inbox/people")
+    row = plain.page.locator("ul.rows > li", has_text="ben@example.com")
+    row.locator("summary").click()
+    row.get_by_label("Role of ben").select_option("viewer")
+    row.get_by_role("button", name="Set the role").click()
+    expect(row.locator(".tag")).to_have_text("viewer")
+    row.locator("summary").click()
+    row.get_by_role("button", name="Deactivate").click()
+    expect(plain.page.locator("ul.rows > li", has_text="ben@example.com")).to_have_count(0)
+    with ben.client(api) as browser:
+        assert browser.get("/inbox").headers["location"].startswith("/sign-in")
+
+
+def test_a_group_is_created_filled_emptied_and_deleted(plain: Visitor) -> None:
+    plain.page.get_by_label("Name of a new group").fill("finance")
+    plain.button("Create a group").click()
+    plain.page.get_by_label("Person to add to finance").select_option("admin0, admin0@example.com")
+    plain.page.get_by_role("button", name="Add", exact=True).click()
+    expect(plain.page.locator(".members li")).to_contain_text("admin0@example.com")
+    plain.button("Take out").click()
+    expect(plain.page.locator(".members li")).to_have_count(0)
+    plain.button("Delete").click()
+    expect(plain.page.locator("code", has_text="group:grp_")).to_have_count(0)
+
+
+def test_a_halt_is_shown_on_every_page_until_it_is_lifted(plain: Visitor, visit: Callable[..., Visitor]) -> None:
+    plain.unfold("Halt the workspace…")
+    plain.page.get_by_label("Reason").fill("The refund tool pays twice.")
+    plain.button("Halt the workspace").click()
+    viewer = visit("viewer")
+    for path in ("", "/sessions", "/grants"):
+        viewer.open(f"/inbox{path}")
+        expect(viewer.page.locator("#halt")).to_contain_text("Halted by admin0, just now: The refund tool pays twice.")
+    plain.open("/inbox/people")
+    plain.button("Lift the halt").click()
+    viewer.open()
+    expect(viewer.page.locator("#halt")).not_to_contain_text("halted")

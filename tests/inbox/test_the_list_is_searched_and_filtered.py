@@ -1,0 +1,85 @@
+"""The list shows what a person looks for: by words, tool, agent, session and group, and nothing that the person may not see."""
+
+from collections.abc import Callable
+
+import people
+import pytest
+from inbox.visitor import Visitor
+from inbox.waiting import asked
+from playwright.sync_api import expect
+from rows.stage import Stage, call
+
+from models.session.approval import Approval
+from models.session.session import Session
+
+
+def name_session(stage: Stage, approval: Approval, title: str) -> None:
+    """Give a session a title."""
+
+    def rename(_db: object, session: Session) -> None:
+        session.title = title
+
+    stage.locked(approval.session_id, rename)
+
+
+@pytest.fixture
+def rows(stage: Stage) -> dict[str, Approval]:
+    """One approval of each of three sessions."""
+    [push] = asked(stage, call(command="git push 100%"))
+    [lists] = asked(stage, call(command="ls -l"))
+    [write] = asked(stage, call("write", file_path="notes.txt", content="x"), write="always_ask")
+    name_session(stage, push, "Release 2.4")
+    return {"push": push, "lists": lists, "write": write}
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "remaining"),
+    [
+        ("Search prompts and tools", "PUSH 100%", ["push"]),
+        ("Search prompts and tools", "%", ["push"]),
+        ("Search prompts and tools", "bash", ["push", "lists"]),
+        ("Search prompts and tools", "nothing of the kind", []),
+        ("Tool", "write", ["write"]),
+        ("Session", "Release 2.4", ["push"]),
+    ],
+)
+def test_a_filter_leaves_what_it_names(
+    admin: Visitor, rows: dict[str, Approval], label: str, value: str, remaining: list[str]
+) -> None:
+    admin.open("/inbox?show=all")
+    admin.unfold("Search and filter")
+    field = admin.page.get_by_label(label, exact=True)
+    if label.startswith("Search"):
+        field.fill(value)
+    else:
+        field.select_option(value)
+    admin.button("Show").click()
+    expect(admin.rows).to_have_count(len(remaining))
+    assert [row.get_attribute("id") for row in admin.rows.all()] == [rows[name].id for name in remaining]
+    field = admin.page.get_by_label(label, exact=True)
+    shown = field.input_value() if label.startswith("Search") else field.locator("option:checked").inner_text()
+    assert shown == value
+
+
+def test_the_list_is_filtered_by_agent_and_by_group(admin: Visitor, stage: Stage, rows: dict[str, Approval]) -> None:
+    finance = people.group(stage)
+    [theirs] = asked(stage, approval={"approvers": [f"group:{finance}"]})
+    admin.open(f"/inbox?show=all&group={finance}")
+    expect(admin.rows).to_have_count(1)
+    expect(admin.rows.first).to_have_id(theirs.id)
+    admin.open(f"/inbox?show=all&agent={rows['write'].agent_id}")
+    expect(admin.rows).to_have_count(1)
+    expect(admin.rows.first).to_have_id(rows["write"].id)
+
+
+def test_the_choices_name_nothing_that_the_person_may_not_see(visit: Callable[..., Visitor], stage: Stage) -> None:
+    finance = people.group(stage)
+    [theirs] = asked(
+        stage, call("write", file_path="a", content="b"), write="always_ask", approval={"approvers": [f"group:{finance}"]}
+    )
+    name_session(stage, theirs, "Salaries")
+    approver = visit("approver")
+    approver.open("/inbox?show=all")
+    assert "Salaries" not in approver.page.content()
+    assert approver.page.locator("#tool option").all_text_contents() == ["All"]
+    visit("approver", somebody=people.member(stage, groups=[finance])).open()

@@ -1,0 +1,76 @@
+"""`assent halt` and `assent delegations` against the API as it is served."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from click.testing import CliRunner
+from doors.served import key
+from people import group, member
+from rows.stage import Stage
+
+from api.cli.main import main
+
+Assent = Callable[..., str]
+
+
+@pytest.fixture
+def stage(clean_database: object) -> Stage:
+    """A workspace."""
+    return Stage()
+
+
+@pytest.fixture
+def assent(api: str, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Assent:
+    """Run a command with a key of the stage's workspace. Returns the output."""
+    monkeypatch.setenv("ASSENT_URL", api)
+    monkeypatch.setenv("ASSENT_API_KEY", key(stage))
+
+    def run(*words: str, code: int = 0) -> str:
+        result = CliRunner().invoke(main, words, catch_exceptions=False)
+        assert result.exit_code == code, result.output
+        return result.output
+
+    return run
+
+
+def test_a_workspace_is_halted_and_goes_on(assent: Assent) -> None:
+    assert assent("halt") == "The workspace is not halted.\n"
+    assert assent("halt", "on", "--reason", "The refund tool pays twice.").endswith(": The refund tool pays twice.\n")
+    status = json.loads(assent("halt", "--json"))
+    assert (status["halted"], status["reason"]) == (True, "The refund tool pays twice.")
+    assert assent("halt").startswith("The workspace is halted, just now, by ")
+    assert "not halted. The last halt ended just now, by " in assent("halt", "off")
+    assert "not halted" in assent("halt", "off"), "it is idempotent"
+    assert json.loads(assent("halt", "on", "--json"))["reason"] is None
+
+
+def test_a_halt_needs_the_right(assent: Assent, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSENT_API_KEY", key(stage, "read"))
+    assert "admin" in assent("halt", "on", code=1)
+    assert assent("halt") == "The workspace is not halted.\n"
+
+
+def test_decisions_are_delegated_listed_and_taken_back(assent: Assent, stage: Stage) -> None:
+    finance = group(stage)
+    anna, ben = member(stage, groups=[finance]), member(stage)
+    line = assent("delegations", "give", anna.person_id, f"user:{ben.person_id}", "--hours", "2.5")
+    assert line.endswith(f"  user:{anna.person_id} to user:{ben.person_id}, for all decisions, 2 hours left\n")
+    of_group = ["--group", finance, "--starts-at", "2099-01-01T00:00:00Z", "--until", "2099-02-01T00:00:00Z"]
+    assert f"for group:{finance}, from 2099-01-01" in assent("delegations", "give", anna.person_id, ben.person_id, *of_group)
+    later, now = json.loads(assent("delegations", "list", "--json"))
+    assert assent("delegations", "end", now["id"]) == f"{now['id']} is ended.\n"
+    assert later["id"] in assent("delegations", "list")
+    assert now["id"] not in assent("delegations", "list")
+    assert "ended just now, by api_key:" in assent("delegations", "list", "--all")
+
+
+def test_a_delegation_needs_one_end_and_two_people(assent: Assent, stage: Stage) -> None:
+    anna = member(stage)
+    assert "either --hours or --until" in assent("delegations", "give", anna.person_id, anna.person_id, code=2)
+    assert "is no active member" in assent(
+        "delegations", "give", anna.person_id, "user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0", "--hours", "1", code=1
+    )
+    assert "name a user by user_" in assent("delegations", "give", anna.person_id, "ben@example.com", "--hours", "1", code=2)
+    assert "no time" in assent("delegations", "give", anna.person_id, "user_1", "--hours", "1", "--starts-at", "soon", code=2)
+    assert "None." in assent("delegations", "list")

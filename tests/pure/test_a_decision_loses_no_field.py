@@ -1,0 +1,72 @@
+"""A decision is parsed once and handed down whole: no field that a client sends is dropped on the way to the verb."""
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from api.requests.approvals import DecisionBody
+from api.requests.decisions import DecisionFields
+from api.requests.events import EventsSend, plain
+from models.session.decision import Decision
+
+SENT: dict[str, Any] = {
+    "deny_message": "No.",
+    "interrupt": True,
+    "updated_input": {"command": "ls", "env": None},
+    "respond": "Done already.",
+    "scope": "always",
+    "match": "exact",
+    "expires_in_seconds": 60,
+    "max_uses": 3,
+    "expected_input_sha256": "0" * 64,
+    "answers": {"who": {"action": "accept", "content": {"name": None}}},
+}
+OF_UNKNOWN_OUTCOMES = {"outcome", "content"}
+OF_GRANTS = {"grant_id"}
+
+
+def by_event(**sent: Any) -> Decision:
+    """The decision that a `user.tool_confirmation` hands to the verb."""
+    event = {"type": "user.tool_confirmation", "tool_use_id": "sevt_1", "result": "allow"} | sent
+    [payload] = [plain(event) for event in EventsSend.model_validate({"events": [event]}).events]
+    decision: Decision = payload["decision"]
+    return decision
+
+
+def by_approval(**sent: Any) -> Decision:
+    """The decision that `POST /v1/approvals/{id}/decision` hands to the verb."""
+    return DecisionBody.model_validate({"result": "allow"} | sent).decision()
+
+
+@pytest.mark.parametrize("decide", [by_event, by_approval])
+def test_every_field_that_a_client_sends_is_in_the_decision(decide: Any) -> None:
+    """No field keeps its default."""
+    assert SENT.keys() == DecisionFields.model_fields.keys() - {"answer"}, "add the new field to SENT"
+    decision, empty = decide(**SENT), Decision()
+    kept = {field.name for field in fields(Decision) if getattr(decision, field.name) == getattr(empty, field.name)}
+    assert kept == OF_UNKNOWN_OUTCOMES | OF_GRANTS
+    assert decision.updated_input == SENT["updated_input"], "a null inside an input is a value"
+    assert decision.respond == ({"type": "text", "text": "Done already."},)
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_both_routes_build_the_same_decision(name: str) -> None:
+    """The SDK's event and the approval's route say the same with the same field."""
+    assert by_event(**{name: SENT[name]}) == by_approval(**{name: SENT[name]}) != Decision("allow")
+
+
+def test_the_short_form_of_answers_is_kept_too() -> None:
+    """`answer` accepts a single question."""
+    expected = {"": {"action": "accept", "content": {"name": "Ada"}}}
+    assert by_event(answer={"name": "Ada"}).answers == by_approval(answer={"name": "Ada"}).answers == expected
+
+
+def test_a_field_that_the_verb_does_not_know_is_an_error() -> None:
+    """A new field of the requests cannot be forgotten silently."""
+
+    class Longer(DecisionFields):
+        reason_code: str | None = None
+
+    with pytest.raises(TypeError, match="reason_code"):
+        Longer(reason_code="fraud").decided("allow")
