@@ -25,7 +25,7 @@ from models.session.vote import Vote
 from models.workspace.agent import AgentVersion
 
 TABS = ("mine", "all", "decided")
-PAGE = 50
+PAGE = 20
 KEPT = 500
 """Approvals of an open page that are looked up again."""
 FILTERS = ("agent", "tool", "session", "kind", "group", "q")

@@ -23,7 +23,8 @@ class Pages(Clients):
 
     def request(self, session_id: str) -> str:
         """Return the request of one page."""
-        return f"GET /inbox/stream?mark=&session={session_id} HTTP/1.1\r\nhost: x\r\ncookie: assent-{self.port}={self.key}\r\n\r\n"
+        path = f"/inbox/stream?mark=&session={session_id}"
+        return f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{self.port}\r\ncookie: assent-{self.port}={self.key}\r\n\r\n"
 
 
 def measured(kind: type[Clients], secret: str, ids: list[str]) -> tuple[float, float]:
