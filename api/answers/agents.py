@@ -217,7 +217,15 @@ class Agent(AgentBody):
     def of(cls, row: rows.Agent, version: rows.AgentVersion) -> Self:
         """Return an agent at one of its versions."""
         changed = row.updated_at if version.version == row.version else version.created_at
-        return cls.from_row(row, **version.body, type="agent", version=version.version, updated_at=changed)
+        return cls.stored(
+            **version.body,
+            id=row.id,
+            type="agent",
+            version=version.version,
+            created_at=row.created_at,
+            updated_at=changed,
+            archived_at=row.archived_at,
+        )
 
 
 class SessionAgent(AgentBody):

@@ -54,6 +54,11 @@ class Answer(BaseModel):
         # pydantic's plugin for mypy takes the result for an Answer, not for the subclass.
         return cast("Self", cls.model_construct(**attributes, **values))
 
+    @classmethod
+    def stored(cls, **values: Any) -> Self:
+        """Return an answer with values that are stored as JSON. A field that an older release did not store is left out."""
+        return cast("Self", cls.model_construct(**values))
+
 
 class Page(Answer, Generic[T]):
     """Rows of a list. Send `next_page` as `page` to get the next rows."""

@@ -109,7 +109,7 @@ class Session(Answer):
         return cls.from_row(
             row,
             type="session",
-            agent=SessionAgent.from_row(None, **row.agent(db)),
+            agent=SessionAgent.stored(**row.agent(db)),
             status=STATUSES[row.status],
             waiting_on=waiting_on,
             metadata=row.metadata_,

@@ -35,7 +35,7 @@ class Thread(Answer):
             type="session_thread",
             session_id=row.id,
             parent_thread_id=None,
-            agent=SessionAgent.from_row(None, **row.agent(db)),
+            agent=SessionAgent.stored(**row.agent(db)),
             status=STATUSES[row.status],
             stats={},
             usage=Usage.of(row.usage),

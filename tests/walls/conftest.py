@@ -1,6 +1,7 @@
 """Two tenants: one with a row in every table, one who must not see any of them."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from flask import Flask
@@ -8,21 +9,35 @@ from walls.world import World
 
 
 @pytest.fixture(scope="session")
-def app(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flask]:
-    """The API, in this process, which signs its audit."""
+def unsigned_app(database_urls: object, redis_url: str) -> Flask:
+    """The API, in this process."""
     from api import create_app
-    from models.audit import seal_key, signed_heads
+
+    app = create_app()
+    app.testing = True
+    return app
+
+
+@pytest.fixture(scope="session")
+def audit_heads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of the heads that were signed last."""
+    from models.audit import signed_heads
+
+    heads = tmp_path_factory.mktemp("audit") / "heads"
+    signed_heads.make(heads)
+    return heads
+
+
+@pytest.fixture
+def app(unsigned_app: Flask, audit_heads: Path, private_key: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Flask]:
+    """The API, while this process signs the audit."""
     from models.settings import settings
 
-    found = create_app()
-    found.testing = True
-    with pytest.MonkeyPatch.context() as patch:
-        heads = tmp_path_factory.mktemp("audit") / "heads"
-        signed_heads.make(heads)
-        patch.setenv("ASSENT_AUDIT_KEY", seal_key.make())
-        patch.setenv("ASSENT_AUDIT_HEADS_FILE", str(heads))
-        settings.cache_clear()
-        yield found
+    monkeypatch.setenv("ASSENT_AUDIT_KEY", private_key)
+    monkeypatch.setenv("ASSENT_AUDIT_HEADS_FILE", str(audit_heads))
+    settings.cache_clear()
+    yield unsigned_app
+    monkeypatch.undo()
     settings.cache_clear()
 
 
