@@ -147,6 +147,8 @@ def test_an_end_of_a_halt_may_die_too(journey: Journey, boundary: str) -> None:
     with transaction(journey.stage.workspace_id) as db:
         ended = Halt.end(db, journey.stage.principal)
     assert ended
+    if boundary in of("settled"):
+        journey.sweep()  # moves the deadline; the next sweep finds nothing left to move, and settles the halt
     crash_in_sweep(journey, boundary)
     journey.until(lambda _seen: journey.stage.get(Halt, halt.id).settled_at is not None)
     assert journey.stage.get(Approval, approval.id).expires_at - before == ended.length

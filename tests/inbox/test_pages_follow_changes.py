@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import people
+import redis
+from crashes.processes import wait_for
 from doors.served import served
 from doors.test_streams_say_each_event_once import delta, publish, start
 from inbox.visitor import Visitor
@@ -79,6 +81,9 @@ def test_text_shows_while_the_agent_writes_until_the_message_is_stored(admin: Vi
     admin.open(f"/inbox/sessions/{session_id}")
     turn = stage.claim(session_id)
     expect(admin.page.locator("#status")).to_have_text("works")
+    channel = f"assent:session:{session_id}"
+    with redis.Redis.from_url(redis_url) as client:
+        wait_for("a reader of the session", lambda: client.pubsub_numsub(channel)[0][1])
     publish(redis_url, session_id, start("sevt_a"), delta("sevt_a", "I <b>lo"))
     expect(admin.page.locator("#writing")).to_have_text("I <b>lo")
     publish(redis_url, session_id, delta("sevt_a", "ok"))
