@@ -102,8 +102,8 @@ def given(db: Db, calls: list[PastCall]) -> dict[str, Rule]:
 
 def became(db: Db, calls: list[PastCall]) -> dict[str, Then]:
     """What became of these calls when they were judged, and asked about."""
-    asked = [call.id for call in calls if call.permission == "ask"]
-    ends = {call_id: (status, decided_by) for call_id, status, decided_by in db.rows(_ASKED, calls=asked)} if asked else {}
+    asking = [call.id for call in calls if call.permission == "ask"]
+    ends = {call_id: (status, decided_by) for call_id, status, decided_by in db.rows(_ASKED, calls=asking)} if asking else {}
     return {call.id: _end(call, *ends.get(call.id, (None, None))) for call in calls}
 
 
