@@ -125,8 +125,10 @@ class Postgres:
 
         Postgres trusts a pid file whose pid is alive, even if another program has that pid now.
         """
-        servers = [p for p in psutil.process_iter() if _works_in(p, self.data)]
-        main = [p for p in servers if p.ppid() not in {q.pid for q in servers}]
+        running = psutil.process_iter(["name", "cwd", "ppid"])  # reads these once, and skips what ends meanwhile
+        servers = [p for p in running if p.info["name"] == "postgres" and p.info["cwd"] == str(self.data)]
+        pids = {p.pid for p in servers}
+        main = [p for p in servers if p.info["ppid"] not in pids]
         end(main, signal.SIGINT, 10)
         end([p for p in servers if p.is_running()], signal.SIGKILL, 2)
         (self.data / "postmaster.pid").unlink(missing_ok=True)
@@ -178,11 +180,3 @@ class Postgres:
             [sys.executable, "-I", str(TETHER), parent, *options, "--", *words],
             env=around, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
         )  # fmt: skip
-
-
-def _works_in(process: psutil.Process, data: Path) -> bool:
-    """True for a Postgres process of this data folder, which is the working directory of each of them."""
-    try:
-        return process.name() == "postgres" and process.cwd() == str(data)
-    except (psutil.Error, OSError):
-        return False
