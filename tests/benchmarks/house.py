@@ -132,17 +132,18 @@ def _processes(port: int, tools: int, turns: int, in_flight: int) -> dict[str, s
     worker = (
         "celery -A workers worker --include benchmarks.marks,benchmarks.bare --without-gossip --without-mingle --loglevel warning"
     )
+    gevent = "python -m gevent.monkey --module"
     lines = {
         "web": (
             'gunicorn "api:create_app()" --config python:api.serving --worker-class gevent '
             f"--bind 127.0.0.1:{port} --no-control-socket --log-level warning"
         ),
         "tools": f"{worker} --hostname tools@%h --pool prefork --concurrency {tools} --queues tools",
-        "sweeps": f"{worker} --hostname sweeps@%h --pool gevent --concurrency 10 --queues sweeps",
+        "sweeps": f"{gevent} {worker} --hostname sweeps@%h --pool gevent --concurrency 10 --queues sweeps",
         "beat": "celery -A workers beat --scheduler celery.beat:Scheduler --loglevel warning",
     }
     for n in range(turns):
-        lines[f"turns{n}"] = f"{worker} --hostname turns{n}@%h --pool gevent --concurrency {in_flight} --queues turns"
+        lines[f"turns{n}"] = f"{gevent} {worker} --hostname turns{n}@%h --pool gevent --concurrency {in_flight} --queues turns"
     return lines
 
 
