@@ -130,6 +130,16 @@ class Settings(BaseSettings):
     delivery_seconds: float = Field(30 * 86_400, ge=4 * 86_400)
     """How long a delivery that has ended is kept, to be looked at or sent again."""
 
+    # Secrets in rows. `assent secrets keys` makes pairs of keys.
+    deliver_public_key: str = ""
+    """Encrypts secrets of webhooks and channels: 32 bytes in base64. Without it none can be stored."""
+    deliver_private_keys: SecretStr = SecretStr("")
+    """The private keys that decrypt them, by spaces: the present one, and former ones until `assent secrets rotate` is done."""
+    turns_public_key: str = ""
+    """Encrypts the keys of model providers that a workspace brings."""
+    turns_private_keys: SecretStr = SecretStr("")
+    """The private keys that decrypt those."""
+
     # The audit
     seal_seconds: float = 5
     """How often the audit is sealed. Acts after the last seal can be changed unnoticed by an intruder in the database."""

@@ -32,6 +32,8 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "ASSENT_AUDIT_KEY_FILE": ("sweeps",),
     "ASSENT_AUDIT_HEADS_FILE": ("sweeps",),
     "ASSENT_ISSUER_SECRETS": ("web",),
+    "ASSENT_DELIVER_PRIVATE_KEYS": ("deliver",),
+    "ASSENT_TURNS_PRIVATE_KEYS": ("turns",),
     "ASSENT_PUBLIC_URL": PROCESSES,  # no secret
     "ASSENT_MCP_CONFIG": ("tools",),
     "ASSENT_TOOLSETS": ("tools",),
@@ -106,6 +108,7 @@ _SECRETS = (
     "ASSENT_AUDIT_KEY",
     "ASSENT_AUDIT_KEY_FILE",
     "ASSENT_ISSUER_SECRETS",
+    "ASSENT_*_PRIVATE_KEYS",
 )
 
 

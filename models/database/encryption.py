@@ -1,0 +1,107 @@
+"""Secrets in rows: any process encrypts them with a public key, and only the process that uses them can decrypt them.
+
+Each kind of process that uses secrets has a key pair of its own, so that a turn cannot read the secrets of a webhook. The scheme is
+HPKE (RFC 9180) with X25519, HKDF-SHA256 and ChaCha20-Poly1305. A ciphertext is `KEYID.BASE64`. It is bound to the id of its row:
+copied into another row it cannot be decrypted.
+"""
+
+import base64
+import binascii
+import hashlib
+from functools import cache
+from typing import Literal
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+from pydantic import SecretStr
+
+from models.errors import Conflict
+from models.settings import settings
+
+Reader = Literal["deliver", "turns"]
+"""The process that can decrypt."""
+
+_SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+_KEY_BYTES = 32
+
+
+class Undecryptable(Exception):
+    """This process lacks the private key of a ciphertext, or the ciphertext was changed or belongs to another row."""
+
+
+def new_keys() -> tuple[str, str]:
+    """Return a new private key and its public key, each 32 bytes in base64."""
+    key = X25519PrivateKey.generate()
+    return _encoded(key.private_bytes_raw()), _encoded(key.public_key().public_bytes_raw())
+
+
+def encrypt(reader: Reader, text: str, row_id: str) -> str:
+    """Return the ciphertext of `text` for `reader`, bound to the row. Raises Conflict if this process has no public key."""
+    raw = _public_key(reader)
+    if not raw:
+        variable = f"ASSENT_{reader.upper()}_PUBLIC_KEY"
+        raise Conflict(f"Secrets cannot be stored: {variable} is not set. `assent secrets keys` makes a pair of keys.")
+    ciphertext = _SUITE.encrypt(text.encode(), X25519PublicKey.from_public_bytes(raw), info=_bound_to(row_id))
+    return f"{_key_id(raw)}.{_encoded(ciphertext)}"
+
+
+def decrypt(reader: Reader, ciphertext: str, row_id: str) -> str:
+    """Return the text of a ciphertext. Raises Undecryptable."""
+    key_id, _, content = ciphertext.partition(".")
+    key = _private_keys(reader).get(key_id)
+    if key is None:
+        raise Undecryptable(f"ASSENT_{reader.upper()}_PRIVATE_KEYS holds no private key for the public key {key_id}.")
+    try:
+        return _SUITE.decrypt(base64.b64decode(content, validate=True), key, info=_bound_to(row_id)).decode()
+    except (InvalidTag, ValueError):
+        raise Undecryptable(f"The secret of {row_id} was changed, or belongs to another row.") from None
+
+
+def is_current(reader: Reader, ciphertext: str) -> bool:
+    """True if the ciphertext was made with the present public key."""
+    return ciphertext.startswith(f"{_key_id(_public_key(reader))}.")
+
+
+def check_key(text: str) -> str:
+    """Return the text of a key without spaces around it. Raises ValueError unless it is 32 bytes in base64."""
+    _decoded(text)
+    return text.strip()
+
+
+def _public_key(reader: Reader) -> bytes:
+    text: str = getattr(settings(), f"{reader}_public_key")
+    return _decoded(text) if text else b""
+
+
+def _private_keys(reader: Reader) -> dict[str, X25519PrivateKey]:
+    texts: SecretStr = getattr(settings(), f"{reader}_private_keys")
+    return _parsed(texts.get_secret_value())
+
+
+@cache
+def _parsed(texts: str) -> dict[str, X25519PrivateKey]:
+    keys = [X25519PrivateKey.from_private_bytes(_decoded(text)) for text in texts.split()]
+    return {_key_id(key.public_key().public_bytes_raw()): key for key in keys}
+
+
+def _key_id(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()[:16]
+
+
+def _bound_to(row_id: str) -> bytes:
+    return f"assent secret 1\n{row_id}".encode()
+
+
+def _encoded(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        raw = base64.b64decode(text.strip(), validate=True)
+    except binascii.Error:
+        raise ValueError("a key is 32 bytes in base64") from None
+    if len(raw) != _KEY_BYTES:
+        raise ValueError(f"a key is 32 bytes in base64; these are {len(raw)} bytes")
+    return raw
