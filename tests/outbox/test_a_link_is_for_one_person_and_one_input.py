@@ -43,7 +43,6 @@ def links(stage: Stage) -> list[Link]:
 def test_a_link_names_one_approval_one_person_one_input_and_a_deadline(stage: Stage, anna: Somebody, approval: Approval) -> None:
     issued, token = issue(stage, approval, anna.person_id)
     row = link.find(token)
-    assert row is not None
     assert (row.approval_id, row.person_id, row.session_id) == (approval.id, anna.person_id, approval.session_id)
     assert (row.input_sha256, row.expires_at) == (approval.input_sha256, approval.expires_at)
     assert issued.url == f"http://localhost:8000/link/{token}"
@@ -78,23 +77,25 @@ def test_issuing_again_keeps_the_link_that_may_have_been_sent(stage: Stage, anna
     """A message leaves, its worker dies before it records that, and the message is sent again."""
     (first, first_token), (second, second_token) = (issue(stage, approval, anna.person_id) for _ in range(2))
     assert first.url != second.url
-    assert link.find(first_token) is not None
-    assert link.find(second_token) is not None
+    assert link.find(first_token).id != link.find(second_token).id
 
 
 def test_one_person_has_ten_links_to_an_approval_at_most(stage: Stage, anna: Somebody, approval: Approval) -> None:
     ben = member(stage)
     _, of_ben = issue(stage, approval, ben.person_id)
     tokens = [issue(stage, approval, anna.person_id)[1] for _ in range(link.MOST_LINKS + 2)]
-    assert [link.find(token) is not None for token in tokens] == [False] * 2 + [True] * link.MOST_LINKS
-    assert link.find(of_ben) is not None
+    for token in tokens[:2]:
+        with pytest.raises(link.UsedUp):
+            link.find(token)
+    assert [link.find(token).person_id for token in tokens[2:]] == [anna.person_id] * link.MOST_LINKS
+    assert link.find(of_ben).person_id == ben.person_id
 
 
 def test_links_are_forgotten_a_month_after_their_deadline(stage: Stage, anna: Somebody, approval: Approval, clock: Clock) -> None:
     _, token = issue(stage, approval, anna.person_id)
     clock.advance(link.KEPT.total_seconds())
     due.forget_links()
-    assert link.find(token) is not None
+    assert link.find(token).id
     clock.advance((approval.expires_at - approval.created_at + timedelta(seconds=1)).total_seconds())
     due.forget_links()
     assert links(stage) == []
