@@ -110,6 +110,12 @@ def redeliver(db: Db, _principal: Principal, _body: Nothing, webhook_id: str, de
 @writes(Redelivery, SCOPE, once=True, answer=answers.Redelivered)
 def redeliver_range(db: Db, _principal: Principal, body: Redelivery, webhook_id: str) -> answers.Redelivered:
     """Send deliveries of one status and time again, up to 500 of them, the oldest first."""
+    count, has_more = send_range_again(db, webhook_id, body)
+    return answers.Redelivered(type="webhook_redelivery", queued=count, has_more=has_more)
+
+
+def send_range_again(db: Db, webhook_id: str, body: Redelivery) -> tuple[int, bool]:
+    """Queue up to `AT_ONCE` deliveries again, the oldest first. Returns how many, and whether more are left. Raises Conflict."""
     endpoint_must_be_enabled(Endpoint.find(db, webhook_id))
     selection = Wanted(Delivery).equal(endpoint_id=webhook_id, status=body.status)
     if body.created_after:
@@ -119,4 +125,4 @@ def redeliver_range(db: Db, _principal: Principal, body: Redelivery, webhook_id:
     rows = selection.select(db, "ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE", limit=AT_ONCE + 1)
     for row in rows[:AT_ONCE]:
         row.send_again(db)
-    return answers.Redelivered(type="webhook_redelivery", queued=len(rows[:AT_ONCE]), has_more=len(rows) > AT_ONCE)
+    return len(rows[:AT_ONCE]), len(rows) > AT_ONCE

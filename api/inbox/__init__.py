@@ -6,7 +6,7 @@
     edit      the page on which its input is edited
     always    the page on which calls like it are granted
     session   a session's conversation
-    grants  people  keys  audit  halt
+    grants  people  keys  webhooks  audit  halt
 
 A page asks `door` who is signed in, reads rows, and gives them to a template. `rendering/` turns values into what templates print.
 `live` is the stream that tells open pages to look again.
@@ -21,11 +21,26 @@ if TYPE_CHECKING:
 def install(app: "Flask") -> None:
     """Serve the pages."""
     from api import pages
-    from api.inbox import always, audit, card, deciding, edit, files, grants, halt, keys, live, people, session, template_language
+    from api.inbox import (
+        always,
+        audit,
+        card,
+        deciding,
+        edit,
+        files,
+        grants,
+        halt,
+        keys,
+        live,
+        people,
+        session,
+        template_language,
+        webhooks,
+    )
     from api.inbox import list as list_
     from api.inbox.blueprint import inbox
 
-    for module in (list_, card, deciding, edit, always, session, grants, halt, keys, audit, people, live, files):
+    for module in (list_, card, deciding, edit, always, session, grants, halt, keys, webhooks, audit, people, live, files):
         assert module, "its import adds its routes"
     template_language.install(app)
     app.register_blueprint(inbox)
