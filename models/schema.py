@@ -3,8 +3,11 @@
 from models.audit.acts import Audit
 from models.audit.seals import Seal, Sealed
 from models.audit.text import AuditText
+from models.outbox.approval_change import ApprovalChange
+from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
+from models.outbox.notification import Notification
 from models.people.ceremony import Ceremony
 from models.people.delegation import Delegation
 from models.people.group import Group, Membership
@@ -42,6 +45,7 @@ _OF_SESSIONS = (
     *(Approval, Vote, Evidence, Event, Work, Grant),
 )
 _OF_PEOPLE = (Organization, Person, Identity, Member, Group, Membership, Delegation, Invitation, SignIn, Passkey, Ceremony)
+_OF_THE_OUTBOX = (Endpoint, Delivery, Channel, ApprovalChange, Notification)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
 TABLES = (
     Workspace,
@@ -54,8 +58,7 @@ TABLES = (
     Listing,
     *_OF_PEOPLE,
     *_OF_SESSIONS,
-    Endpoint,
-    Delivery,
+    *_OF_THE_OUTBOX,
     *_OF_THE_AUDIT,
     Answer,
     SweepFailure,

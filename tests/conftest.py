@@ -95,6 +95,8 @@ def _wait_for(file: Path, process: "subprocess.Popen[bytes]") -> None:
 @pytest.fixture(scope="session")
 def database_urls(servers: dict[str, str], worker_number: int) -> Iterator[DatabaseUrls]:
     """A migrated database of this test process's own. The environment and `settings()` point at it."""
+    from models.database import encryption
+
     name = f"assent_test_{worker_number}"
     create_database(servers["postgres"], name)
     urls = DatabaseUrls(*(make_url(servers[role], name) for role in ("postgres", "owner", "app", "system")))
@@ -103,6 +105,10 @@ def database_urls(servers: dict[str, str], worker_number: int) -> Iterator[Datab
         patch.setenv("DATABASE_SYSTEM_URL", urls.system)
         patch.setenv("DATABASE_OWNER_URL", urls.owner)
         patch.setenv("ASSENT_ENVIRONMENT", "development")  # in production no process may hold all three URLs
+        for reader in ("DELIVER", "TURNS"):
+            private, public = encryption.new_keys()
+            patch.setenv(f"ASSENT_{reader}_PUBLIC_KEY", public)
+            patch.setenv(f"ASSENT_{reader}_PRIVATE_KEYS", private)
         patch.setenv("ASSENT_SEAL_SECONDS", "86400")  # houses that outlive their test add nothing to another test's audit
         _forget_settings()
         yield urls

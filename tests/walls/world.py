@@ -16,8 +16,10 @@ from werkzeug.test import TestResponse
 from models.audit import seals, signer
 from models.database.tables import Base
 from models.database.transactions import transaction
+from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
+from models.outbox.notification import Notification
 from models.people.delegation import Delegation
 from models.people.invitation import Invitation
 from models.people.passkey import Passkey
@@ -77,6 +79,7 @@ class World:
         self._people()
         self._webhooks()
         self._votes()
+        self._channels()
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
     def _people(self) -> None:
@@ -100,6 +103,27 @@ class World:
             db.move(delivery, "running", fence=1)
             db.move(delivery, "failed", ended_at=delivery.created_at)
             self.ids |= {"webhook_id": endpoint.id, "delivery_id": delivery.id}
+
+    def _channels(self) -> None:
+        """A channel, a notification, and a change that waits for its notifications."""
+        with transaction(self.workspace_id) as db:
+            channel = Channel.create(db, self.stage.principal, kind="mail", address="ops@example.com")
+            self.ids["channel_id"] = channel.id
+            now = channel.created_at
+            row = Notification.new(
+                self.workspace_id,
+                self.session_id,
+                self.ids["approval_id"],
+                channel.id,
+                stage="requested",
+                seq=1,
+                due_at=now,
+                now=now,
+            )
+            db.insert_many(Notification, [row])
+        session_id = self.stage.session()
+        self.stage.message(session_id)
+        self.stage.reply(session_id, call())
 
     def _votes(self) -> None:
         """A vote, a delegation, and a halt that is over."""
