@@ -6,6 +6,7 @@ import pytest
 from outbox.receiver import Receiver, receiving
 from rows.stage import Stage
 
+from models.database import encryption
 from models.database.transactions import transaction
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
@@ -32,7 +33,7 @@ def new_endpoint(stage: Stage) -> NewEndpoint:
 
     def create(url: str = "https://example.com/hook", *events: str) -> Endpoint:
         with transaction(stage.workspace_id) as db:
-            return Endpoint.create(db, stage.principal, url=url, enabled_events=events or EVENTS, name="", description="")
+            return Endpoint.create(db, stage.principal, url=url, enabled_events=events or EVENTS, name="", description="")[0]
 
     return create
 
@@ -48,6 +49,11 @@ def send_due(stage: Stage) -> None:
     for delivery in deliveries(stage):
         if delivery.status == "queued":
             deliver.send(delivery.id, stage.workspace_id)
+
+
+def secret_of(endpoint: Endpoint) -> str:
+    """The endpoint's signing secret, as its owner has it."""
+    return encryption.decrypt("deliver", endpoint.secret, endpoint.id)
 
 
 def endpoint_now(stage: Stage, endpoint: Endpoint) -> Endpoint:

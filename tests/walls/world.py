@@ -96,7 +96,7 @@ class World:
     def _webhooks(self) -> None:
         """An endpoint, and a delivery that has failed."""
         with transaction(self.workspace_id) as db:
-            endpoint = Endpoint.create(
+            endpoint, _ = Endpoint.create(
                 db, self.stage.principal, url="https://example.com", enabled_events=["agent.archived"], name="", description=""
             )
             delivery = Delivery.test(db, endpoint, "agent.archived")
