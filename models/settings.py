@@ -130,6 +130,14 @@ class Settings(BaseSettings):
     delivery_seconds: float = Field(30 * 86_400, ge=4 * 86_400)
     """How long a delivery that has ended is kept, to be looked at or sent again."""
 
+    # Slack
+    slack_signing_secret: SecretStr | None = None
+    """The signing secret of the Slack app, by which `web` verifies the clicks that Slack posts. Unset: nobody decides in Slack."""
+    slack_bot_token: SecretStr | None = None
+    """The token of the Slack app, `xoxb-...`, with which `deliver` sends messages. Unset: nothing is sent to Slack."""
+    slack_api_url: str = "https://slack.com/api/"
+    """The address of Slack's Web API. GovSlack has another one."""
+
     # Secrets in rows. `assent secrets keys` makes pairs of keys.
     deliver_public_key: str = ""
     """Encrypts secrets of webhooks and channels: 32 bytes in base64. Without it none can be stored."""

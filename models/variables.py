@@ -32,6 +32,8 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "ASSENT_AUDIT_KEY_FILE": ("sweeps",),
     "ASSENT_AUDIT_HEADS_FILE": ("sweeps",),
     "ASSENT_ISSUER_SECRETS": ("web",),
+    "ASSENT_SLACK_SIGNING_SECRET": ("web",),
+    "ASSENT_SLACK_BOT_TOKEN": ("deliver",),
     "ASSENT_DELIVER_PRIVATE_KEYS": ("deliver",),
     "ASSENT_TURNS_PRIVATE_KEYS": ("turns",),
     "ASSENT_PUBLIC_URL": PROCESSES,  # no secret
@@ -108,6 +110,8 @@ _SECRETS = (
     "ASSENT_AUDIT_KEY",
     "ASSENT_AUDIT_KEY_FILE",
     "ASSENT_ISSUER_SECRETS",
+    "ASSENT_SLACK_SIGNING_SECRET",
+    "ASSENT_SLACK_BOT_TOKEN",
     "ASSENT_*_PRIVATE_KEYS",
 )
 
