@@ -186,12 +186,15 @@ class SlackPerson:
     team_id: str = TEAM
 
 
-def click(url: str, message: Message, text: str, who: SlackPerson = SlackPerson(), **more: Any) -> httpx.Response:
+ANNA = SlackPerson()
+
+
+def click(url: str, message: Message, text: str, who: SlackPerson = ANNA, **more: Any) -> httpx.Response:
     """Click the button with this text, as it is shown now. `more`: as of `post`."""
     return press(url, message, message.buttons[text], who, **more)
 
 
-def press(url: str, message: Message, button: Json, who: SlackPerson = SlackPerson(), **more: Any) -> httpx.Response:
+def press(url: str, message: Message, button: Json, who: SlackPerson = ANNA, **more: Any) -> httpx.Response:
     """Click a button that the message has, or had."""
     action = {"type": "button", "block_id": "b", "action_ts": "1.0"} | {
         name: button[name] for name in ("action_id", "text", "value")
