@@ -267,7 +267,7 @@ def faking() -> Iterator[FakeSlack]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     slack.url = f"http://127.0.0.1:{server.server_address[1]}/api/"
     try:

@@ -1,7 +1,6 @@
 """A click in Slack decides as the person to whom the Slack user is linked, once, in time, and what the message showed."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,16 +11,15 @@ from outbox.fake_slack import (
     ROOM,
     SECRET,
     TEAM,
-    TOKEN,
     FakeSlack,
     Message,
     SlackPerson,
     click,
-    faking,
     post,
     press,
     signed_headers,
 )
+from outbox.notices import notice_of
 from own_database import Clock
 from people import Somebody, Visitor, acts_of, member
 from rows.stage import Stage, call
@@ -32,24 +30,11 @@ from models.database.transactions import transaction
 from models.outbox.slack_reply import SlackReply
 from models.people.member import Member
 from models.people.slack_user import LINK_LASTS, SlackUser
-from models.pure.notice import Notice
 from models.session.approval import Approval
 from models.session.tool_call import ToolCall
 from models.settings import settings
 from workers.notifiers import Address, slack_replies
 from workers.notifiers.slack import SlackNotifier
-
-
-@pytest.fixture
-def slack(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSlack]:
-    """A Slack whose app this process sends with."""
-    with faking() as fake:
-        monkeypatch.setenv("ASSENT_SLACK_BOT_TOKEN", TOKEN)
-        monkeypatch.setenv("ASSENT_SLACK_API_URL", fake.url)
-        settings.cache_clear()
-        yield fake
-        monkeypatch.undo()
-        settings.cache_clear()
 
 
 @pytest.fixture
@@ -74,25 +59,6 @@ def ask(stage: Stage, **options: Any) -> Approval:
     stage.message(session_id)
     stage.reply(session_id, call(command="ls -l"))
     return stage.approvals(session_id)[-1]
-
-
-def notice_of(approval: Approval, **changes: Any) -> Notice:
-    """What a channel is told of an approval."""
-    values: dict[str, Any] = {
-        "approval_id": approval.id,
-        "workspace_id": approval.workspace_id,
-        "stage": "requested",
-        "title": "Run shell command: ls -l",
-        "sentence": "Agent wants to run a shell command",
-        "evidence": "ls -l",
-        "agent": "Agent",
-        "deadline": approval.expires_at,
-        "afterwards": "If nobody decides, the call is denied.",
-        "url": f"http://localhost:8000/inbox/approvals/{approval.id}",
-        "may_decide": True,
-        "input_sha256": approval.input_sha256,
-    }
-    return Notice(**values | changes)
 
 
 def posted(slack: FakeSlack, approval: Approval, **changes: Any) -> Message:

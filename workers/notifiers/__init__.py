@@ -47,4 +47,8 @@ class Notifier(Protocol):
 
 def notifier_for(kind: str) -> Notifier:
     """Return the notifier of a kind in `models.outbox.channel.KINDS`. The first call for a kind loads its package."""
+    if kind == "slack":
+        from workers.notifiers.slack import SlackNotifier
+
+        return SlackNotifier()
     raise Gone(f"Assent has no notifier for channels of the kind {kind}.")

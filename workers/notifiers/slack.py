@@ -48,7 +48,8 @@ class SlackNotifier:
                 return _post(address.text.rpartition("/")[2], notice)
             receipt = _edit(earlier, notice)
             if notice.stage in {"reminded", "escalated"}:
-                _reply(receipt, "This still waits" if notice.stage == "reminded" else "This was escalated", notice)
+                words = "This still waits" if notice.stage == "reminded" else "This was escalated"
+                _reply(receipt, f"{words}: {slack_blocks.fallback(notice)}")
             return receipt
         except SlackError as error:
             if error.code in _GONE:
@@ -90,7 +91,7 @@ def _edit(earlier: Receipt, notice: Notice) -> Receipt:
         if error.code not in _NOT_EDITABLE:
             raise
         if error.code != "message_not_found":
-            _reply(earlier, notice.outcome, notice)
+            _reply(earlier, slack_blocks.fallback(notice))
         elif not notice.outcome:
             return _post(earlier["channel"], notice)
     return earlier
@@ -107,7 +108,7 @@ def _write(method: str, notice: Notice, **arguments: Any) -> dict[str, Any]:
         return call(method, text=f"{text}\n{slack_blocks.link(notice)}", blocks=[], **arguments)
 
 
-def _reply(receipt: Receipt, words: str, notice: Notice) -> None:
+def _reply(receipt: Receipt, text: str) -> None:
     """Reply to the message, and show the reply in the conversation too."""
-    text = f"{slack_blocks.escaped(words)}: {slack_blocks.fallback(notice)}".removeprefix(": ")
-    call("chat.postMessage", channel=receipt["channel"], thread_ts=receipt["ts"], reply_broadcast=True, text=text, **_QUIETLY)
+    place = {"channel": receipt["channel"], "thread_ts": receipt["ts"], "reply_broadcast": True}
+    call("chat.postMessage", text=text, mrkdwn=False, **place, **_QUIETLY)

@@ -48,7 +48,7 @@ def message(notice: Notice) -> tuple[str, list[Block]]:
 
 def fallback(notice: Notice) -> str:
     """Return the text that notifications and screen readers get."""
-    return _cut(f"{notice.outcome}: {notice.title}" if notice.outcome else notice.title, FALLBACK)
+    return _cut(visible(f"{notice.outcome}: {notice.title}" if notice.outcome else notice.title), FALLBACK)
 
 
 def link(notice: Notice) -> str:
