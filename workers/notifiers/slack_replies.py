@@ -7,7 +7,6 @@ from models.outbox.slack_reply import SlackReply
 from models.people.slack_user import LINK_LASTS, SlackUser, link_of
 from workers.celery import app
 from workers.notifiers import Retry
-from workers.notifiers.slack import SlackError, call
 from workers.notifiers.slack_blocks import escaped
 
 log = logging.getLogger(__name__)
@@ -16,6 +15,8 @@ log = logging.getLogger(__name__)
 @app.task(name="deliver.slack_reply")
 def send(reply_id: str, workspace_id: str) -> None:
     """Send a reply once. An unlinked Slack user gets a one-time link, which is made here and seen by nobody else."""
+    from workers.notifiers.slack import SlackError, call  # loads Slack's SDK, which other workers than `deliver` do not need
+
     with transaction(workspace_id) as db:
         reply = SlackReply.take(db, reply_id)
         if reply is None:
