@@ -34,6 +34,8 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "ASSENT_ISSUER_SECRETS": ("web",),
     "ASSENT_DELIVER_PRIVATE_KEYS": ("deliver",),
     "ASSENT_TURNS_PRIVATE_KEYS": ("turns",),
+    "ASSENT_SMTP_URL": ("deliver",),
+    "ASSENT_NOTIFICATION_URLS": ("deliver",),
     "ASSENT_PUBLIC_URL": PROCESSES,  # no secret
     "ASSENT_MCP_CONFIG": ("tools",),
     "ASSENT_TOOLSETS": ("tools",),
@@ -109,6 +111,8 @@ _SECRETS = (
     "ASSENT_AUDIT_KEY_FILE",
     "ASSENT_ISSUER_SECRETS",
     "ASSENT_*_PRIVATE_KEYS",
+    "ASSENT_SMTP_URL",
+    "ASSENT_NOTIFICATION_URLS",
 )
 
 

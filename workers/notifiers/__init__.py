@@ -47,4 +47,13 @@ class Notifier(Protocol):
 
 def notifier_for(kind: str) -> Notifier:
     """Return the notifier of a kind in `models.outbox.channel.KINDS`. The first call for a kind loads its package."""
+    match kind:
+        case "mail":
+            from workers.notifiers.mail import Mail
+
+            return Mail()
+        case "apprise" | "operator":
+            from workers.notifiers.apprise import AppriseService, OperatorUrl
+
+            return AppriseService() if kind == "apprise" else OperatorUrl()
     raise Gone(f"Assent has no notifier for channels of the kind {kind}.")
