@@ -11,19 +11,19 @@ from flask import Blueprint, Response, request
 
 from api import limits, pages, parsing
 from api.errors import Denied
-from api.inbox.names import Names
-from api.inbox.rendering import sentences
 from api.requests.slack import BlockActions
 from models import flow
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
+from models.flow.names import Names
 from models.outbox.slack_reply import SlackReply
 from models.people.member import Member
 from models.people.principal import PersonPrincipal
 from models.people.slack_user import SlackUser
 from models.pure.slack_button import RESULTS, Button, Result
+from models.session import sentences
 from models.session.approval import Approval, DeadlinePassed
 from models.session.decision import Decision
 from models.settings import settings

@@ -36,6 +36,8 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "ASSENT_SLACK_BOT_TOKEN": ("deliver",),
     "ASSENT_DELIVER_PRIVATE_KEYS": ("deliver",),
     "ASSENT_TURNS_PRIVATE_KEYS": ("turns",),
+    "ASSENT_SMTP_URL": ("deliver",),
+    "ASSENT_NOTIFICATION_URLS": ("deliver",),
     "ASSENT_PUBLIC_URL": PROCESSES,  # no secret
     "ASSENT_MCP_CONFIG": ("tools",),
     "ASSENT_TOOLSETS": ("tools",),
@@ -113,6 +115,8 @@ _SECRETS = (
     "ASSENT_SLACK_SIGNING_SECRET",
     "ASSENT_SLACK_BOT_TOKEN",
     "ASSENT_*_PRIVATE_KEYS",
+    "ASSENT_SMTP_URL",
+    "ASSENT_NOTIFICATION_URLS",
 )
 
 

@@ -25,6 +25,7 @@ app = Celery(
         "workers.tool",
         "workers.looking",
         "workers.deliver",
+        "workers.notifying",
         "workers.notifiers.slack_replies",
         "workers.sweeps",
         "workers.announcing",

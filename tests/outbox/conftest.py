@@ -1,9 +1,11 @@
 """A workspace whose events go to endpoints, and a receiver on loopback that may be reached."""
 
+import json
 from collections.abc import Callable, Iterator
 
 import pytest
 from outbox.fake_slack import TOKEN, FakeSlack, faking
+from outbox.mailbox import Mailbox, serving
 from outbox.receiver import Receiver, receiving
 from rows.stage import Stage
 
@@ -73,3 +75,22 @@ def endpoint_now(stage: Stage, endpoint: Endpoint) -> Endpoint:
     """The endpoint as it is now."""
     with transaction(stage.workspace_id) as db:
         return db.get_one(Endpoint, endpoint.id)
+
+
+@pytest.fixture
+def ops(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Receiver:
+    """The receiver, behind the operator's URL `ops`: apprise posts JSON to it."""
+    monkeypatch.setenv("ASSENT_NOTIFICATION_URLS", json.dumps({"ops": receiver.url.replace("http://", "json://")}))
+    settings.cache_clear()
+    return receiver
+
+
+@pytest.fixture
+def mailbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mailbox]:
+    """A mail server that Assent is configured to use."""
+    with serving() as mailbox:
+        monkeypatch.setenv("ASSENT_SMTP_URL", mailbox.url)
+        monkeypatch.setenv("ASSENT_MAIL_FROM", "Assent <assent@example.org>")
+        settings.cache_clear()
+        yield mailbox
+    settings.cache_clear()

@@ -47,8 +47,17 @@ class Notifier(Protocol):
 
 def notifier_for(kind: str) -> Notifier:
     """Return the notifier of a kind in `models.outbox.channel.KINDS`. The first call for a kind loads its package."""
-    if kind == "slack":
-        from workers.notifiers.slack import SlackNotifier
+    match kind:
+        case "mail":
+            from workers.notifiers.mail import Mail
 
-        return SlackNotifier()
+            return Mail()
+        case "apprise" | "operator":
+            from workers.notifiers.apprise import AppriseService, OperatorUrl
+
+            return AppriseService() if kind == "apprise" else OperatorUrl()
+        case "slack":
+            from workers.notifiers.slack import SlackNotifier
+
+            return SlackNotifier()
     raise Gone(f"Assent has no notifier for channels of the kind {kind}.")
