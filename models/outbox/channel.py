@@ -164,11 +164,6 @@ class Channel(Base):
             raise NotFound("channel", channel_id)
         return row
 
-    @classmethod
-    def of_slack_user(cls, db: Db, address: str) -> "Channel | None":
-        """Return the channel of the person to whom this Slack user, `TEAM/USER`, is mapped; None if nobody is."""
-        return db.first(cls, "WHERE kind = 'slack' AND person_id IS NOT NULL AND address = %(address)s", address=address)
-
     @property
     def quiet_hours(self) -> QuietHours | None:
         """The daily span in which nothing is sent. Raises ValueError, which `check` prevents."""
