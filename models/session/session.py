@@ -17,6 +17,7 @@ from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import outbox
+from models.outbox.approval_change import ApprovalChange
 from models.outbox.delivery import Caused, Delivery
 from models.policy.effective_tool import with_toolset
 from models.pure import states
@@ -139,6 +140,7 @@ class Session(Base):
         db.insert_many(Audit, acts)
         db.insert_many(AuditText, texts)
         Delivery.cause(db, *(Caused(*caused) for event in events for caused in caused_by(event.type, event.body, self.id)))
+        ApprovalChange.cause(db, self.id, [(event.type, event.seq, event.body) for event in events])
 
     def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
         """Append an event. `queued` is for a user's message that no turn has read yet."""

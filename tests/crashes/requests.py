@@ -146,7 +146,7 @@ def asked(stage: Stage) -> Approval:
 def of_webhook(stage: Stage) -> Asked:
     """About an endpoint."""
     with transaction(stage.workspace_id) as db:
-        endpoint = Endpoint.create(
+        endpoint, _ = Endpoint.create(
             db, stage.principal, url="https://example.com", enabled_events=["agent.archived"], name="", description=""
         )
         return Asked({"webhook_id": endpoint.id})
