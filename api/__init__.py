@@ -32,6 +32,7 @@ def create_app() -> "Flask":
         reference,
         sessions,
         signing_in,
+        slack,
         threads,
         webhooks,
         work,
@@ -73,6 +74,7 @@ def create_app() -> "Flask":
     app.register_blueprint(people.groups)
     app.register_blueprint(policy.policy)
     app.register_blueprint(webhooks.webhooks)
+    app.register_blueprint(slack.slack)
     app.register_blueprint(health.health)
     app.register_blueprint(metrics.metrics)
     app.register_blueprint(reference.reference)

@@ -8,6 +8,7 @@ from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
 from models.outbox.notification import Notification
+from models.outbox.slack_reply import SlackReply
 from models.people.ceremony import Ceremony
 from models.people.delegation import Delegation
 from models.people.group import Group, Membership
@@ -17,6 +18,7 @@ from models.people.organization import Organization
 from models.people.passkey import Passkey
 from models.people.person import Identity, Person
 from models.people.sign_in import SignIn
+from models.people.slack_user import SlackUser
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.call_input import CallInput
@@ -44,8 +46,11 @@ _OF_SESSIONS = (
     *(Session, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
     *(Approval, Vote, Evidence, Event, Work, Grant),
 )
-_OF_PEOPLE = (Organization, Person, Identity, Member, Group, Membership, Delegation, Invitation, SignIn, Passkey, Ceremony)
-_OF_THE_OUTBOX = (Endpoint, Delivery, Channel, ApprovalChange, Notification)
+_OF_PEOPLE = (
+    *(Organization, Person, Identity, Member, Group, Membership, Delegation),
+    *(Invitation, SignIn, Passkey, Ceremony, SlackUser),
+)
+_OF_THE_OUTBOX = (Endpoint, Delivery, Channel, ApprovalChange, Notification, SlackReply)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
 TABLES = (
     Workspace,

@@ -142,6 +142,14 @@ class Settings(BaseSettings):
     notification_urls: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")], SecretStr] = {}
     """URLs of the package apprise that channels may name, by their names, as JSON: `{"ops": "ntfys://ntfy.internal/assent"}`."""
 
+    # Slack
+    slack_signing_secret: SecretStr | None = None
+    """The signing secret of the Slack app, by which `web` verifies the clicks that Slack posts. Unset: nobody decides in Slack."""
+    slack_bot_token: SecretStr | None = None
+    """The token of the Slack app, `xoxb-...`, with which `deliver` sends messages. Unset: nothing is sent to Slack."""
+    slack_api_url: str = "https://slack.com/api/"
+    """The address of Slack's Web API. GovSlack has another one."""
+
     # Secrets in rows. `assent secrets keys` makes pairs of keys.
     deliver_public_key: str = ""
     """Encrypts secrets of webhooks and channels: 32 bytes in base64. Without it none can be stored."""

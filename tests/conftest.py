@@ -138,17 +138,17 @@ def private_key() -> str:
 def api(private_key: str, database_urls: DatabaseUrls, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The API's address, with default settings. Streams poll the database often, so that no test waits for a tick.
 
-    The API knows the public half of the audit's key, as in production. Attempts to sign in have no limit.
+    The API knows the public half of the audit's key and the secret of the tests' Slack. Attempts to sign in have no limit.
     """
     from doors.served import served
+    from outbox.fake_slack import SECRET
 
     from models.audit import seal_key
 
     public = seal_key.read_private(private_key).public.text
     log = tmp_path_factory.mktemp("api") / "log"
-    with served(
-        log, ASSENT_STREAM_POLL_SECONDS="0.2", ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND="0", ASSENT_AUDIT_PUBLIC_KEYS=public
-    ) as url:
+    env = {"ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND": "0", "ASSENT_AUDIT_PUBLIC_KEYS": public, "ASSENT_SLACK_SIGNING_SECRET": SECRET}
+    with served(log, ASSENT_STREAM_POLL_SECONDS="0.2", **env) as url:
         yield url
 
 

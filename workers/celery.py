@@ -26,6 +26,7 @@ app = Celery(
         "workers.looking",
         "workers.deliver",
         "workers.notifying",
+        "workers.notifiers.slack_replies",
         "workers.sweeps",
         "workers.announcing",
     ],

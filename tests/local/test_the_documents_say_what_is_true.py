@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from anthropic import Anthropic
@@ -167,6 +168,9 @@ def test_each_json_is_taken_by_its_reader(snippet: Snippet, tmp_path: Path, monk
     elif snippet.about == "issuers":
         for entry in value["issuers"]:
             Issuer.model_validate(entry)
+    elif snippet.about == "slack":
+        assert ("POST", urlsplit(value["settings"]["interactivity"]["request_url"]).path) in routes()
+        assert value["oauth_config"]["scopes"]["bot"] == ["chat:write"], "the scope of the methods that the notifier calls"
     elif snippet.about == "policy":
         check_body("POST", "/v1/policy", {"permission_policy": value})
     elif snippet.about == "tool":

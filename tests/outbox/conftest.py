@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
+from outbox.fake_slack import TOKEN, FakeSlack, faking
 from outbox.mailbox import Mailbox, serving
 from outbox.receiver import Receiver, receiving
 from rows.stage import Stage
@@ -38,6 +39,18 @@ def new_endpoint(stage: Stage) -> NewEndpoint:
             return Endpoint.create(db, stage.principal, url=url, enabled_events=events or EVENTS, name="", description="")[0]
 
     return create
+
+
+@pytest.fixture
+def slack(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSlack]:
+    """A Slack whose app this process sends with."""
+    with faking() as fake:
+        monkeypatch.setenv("ASSENT_SLACK_BOT_TOKEN", TOKEN)
+        monkeypatch.setenv("ASSENT_SLACK_API_URL", fake.url)
+        settings.cache_clear()
+        yield fake
+        monkeypatch.undo()
+        settings.cache_clear()
 
 
 def deliveries(stage: Stage) -> list[Delivery]:

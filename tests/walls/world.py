@@ -20,9 +20,11 @@ from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
 from models.outbox.notification import Notification
+from models.outbox.slack_reply import SlackReply
 from models.people.delegation import Delegation
 from models.people.invitation import Invitation
 from models.people.passkey import Passkey
+from models.people.slack_user import SlackUser
 from models.session import sweep_failure
 from models.session.evidence import Evidence
 from models.session.tool_call import ToolCall
@@ -91,6 +93,9 @@ class World:
         with transaction(self.workspace_id) as db:
             credential = f"credential of {self.anna.person_id}".encode()
             Passkey.add(db, by.person_id, credential_id=credential, public_key=b"key", sign_count=0, name="Phone", by=by)
+            slack_user = SlackUser.of(db, "T0TEAM", "U0ANNA", "anna")
+            SlackUser.link(db, str(SlackUser.new_link(db, slack_user.id)), by)
+            SlackReply.put(db, conversation_id="C0ROOM", slack_id="U0ANNA", slack_user_id=slack_user.id, text="No.")
             self.ids["invite_id"] = Invitation.create(db, f"{self.workspace_id}@example.com", "viewer", by=by)[0].id
 
     def _webhooks(self) -> None:
