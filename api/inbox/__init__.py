@@ -21,11 +21,26 @@ if TYPE_CHECKING:
 def install(app: "Flask") -> None:
     """Serve the pages."""
     from api import pages
-    from api.inbox import always, audit, card, deciding, edit, files, grants, halt, keys, live, people, session, template_language
+    from api.inbox import (
+        always,
+        audit,
+        card,
+        channels,
+        deciding,
+        edit,
+        files,
+        grants,
+        halt,
+        keys,
+        live,
+        people,
+        session,
+        template_language,
+    )
     from api.inbox import list as list_
     from api.inbox.blueprint import inbox
 
-    for module in (list_, card, deciding, edit, always, session, grants, halt, keys, audit, people, live, files):
+    for module in (list_, card, channels, deciding, edit, always, session, grants, halt, keys, audit, people, live, files):
         assert module, "its import adds its routes"
     template_language.install(app)
     app.register_blueprint(inbox)
