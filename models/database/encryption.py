@@ -74,8 +74,8 @@ def _public_key(reader: Reader) -> bytes:
 
 
 def _private_keys(reader: Reader) -> dict[str, X25519PrivateKey]:
-    texts: SecretStr = getattr(settings(), f"{reader}_private_keys")
-    return _parsed(texts.get_secret_value())
+    texts: SecretStr | None = getattr(settings(), f"{reader}_private_keys")
+    return _parsed(texts.get_secret_value() if texts else "")
 
 
 @cache

@@ -1,12 +1,20 @@
 """R42: mail in text and HTML, one thread per approval, with a link to unsubscribe; a bad mail server harms nobody."""
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from outbox.mailbox import Mailbox, html_of, serving, text_of
 from outbox.notified import mail_channel, notifications, notify
 from own_database import Clock
@@ -53,7 +61,7 @@ def test_a_mail_has_text_html_and_a_link_to_unsubscribe(mailbox: Mailbox, monkey
     for part in (text_of(mail), html_of(mail)):
         for content in (NOTICE.sentence, NOTICE.url, NOTICE.code or "", "2026-02-01 00:00 UTC", NOTICE.afterwards, link):
             assert content in part
-    assert NOTICE.evidence.replace("\n", "") in text_of(mail).replace("\n", "")
+    assert NOTICE.evidence in text_of(mail).replace("\r\n", "\n")
     assert "ls &lt;b&gt;&amp;amp;" in html_of(mail), "the evidence is no markup"
 
 
@@ -142,13 +150,40 @@ def test_the_password_is_sent_only_encrypted(mailbox: Mailbox, monkeypatch: pyte
     assert mailbox.logins == []
 
 
-def test_a_server_that_needs_a_login_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(needs_login=True, auth_require_tls=False) as mailbox:
-        monkeypatch.setenv("ASSENT_MAIL_FROM", "assent@example.org")
-        monkeypatch.setenv("ASSENT_SMTP_URL", mailbox.url.replace("smtp://", "smtp://assent@"))
+@pytest.fixture
+def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """A certificate for 127.0.0.1, which this process trusts."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem, private = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    pem.write_bytes(certificate.public_bytes(Encoding.PEM))
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem, private)
+    return context
+
+
+def test_a_login_comes_after_starttls_with_a_trusted_certificate(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSENT_MAIL_FROM", "assent@example.org")
+    with serving(tls_context=tls) as mailbox:
+        url = mailbox.url.replace("smtp://", "smtp://assent:p%40ss@").replace("?starttls=no", "")
+        monkeypatch.setenv("ASSENT_SMTP_URL", url)
         settings.cache_clear()
         Mail().send(ANNA, NOTICE, None)
-        assert [user for user, _ in mailbox.logins] == ["assent"]
+        assert mailbox.logins == [("assent", "p@ss")]
+        assert len(mailbox.mails) == 1
+        monkeypatch.delenv("SSL_CERT_FILE")
+        with pytest.raises(Retry, match="SSLCertVerificationError"):
+            Mail().send(ANNA, NOTICE, None)
+        assert len(mailbox.logins) == 1, "no password for a server that proves nothing"
     settings.cache_clear()
 
 

@@ -16,7 +16,6 @@ URLS = {
     "pbul": f"pbul://o.{'t' * 32}",
     "gchat": f"gchat://AAAAbbbb/{'k' * 39}/{'t' * 43}",
     "pagerduty": f"pagerduty://{'i' * 32}@{'a' * 20}",
-    "opsgenie": "opsgenie://01234567-89ab-cdef-0123-456789abcdef",
 }
 
 
