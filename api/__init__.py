@@ -16,6 +16,7 @@ def create_app() -> "Flask":
         api_keys,
         approvals,
         audit,
+        channels,
         client,
         delegations,
         environments,
@@ -34,6 +35,7 @@ def create_app() -> "Flask":
         signing_in,
         slack,
         threads,
+        unsubscribe,
         webhooks,
         work,
     )
@@ -74,10 +76,12 @@ def create_app() -> "Flask":
     app.register_blueprint(people.groups)
     app.register_blueprint(policy.policy)
     app.register_blueprint(webhooks.webhooks)
+    app.register_blueprint(channels.channels)
     app.register_blueprint(slack.slack)
     app.register_blueprint(health.health)
     app.register_blueprint(metrics.metrics)
     app.register_blueprint(reference.reference)
     inbox.install(app)
     signing_in.install(app)
+    unsubscribe.install(app)
     return app

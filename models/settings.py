@@ -133,7 +133,7 @@ class Settings(BaseSettings):
     """How long a delivery that has ended is kept, to be looked at or sent again."""
 
     # Notifications
-    smtp_url: SecretStr = SecretStr("")
+    smtp_url: SecretStr | None = None
     """The mail server: `smtp://user:password@host:587` (STARTTLS), `smtps://...:465`, or with `?starttls=no` and no password."""
     mail_from: str = ""
     """The sender of mail, such as `Assent <assent@example.com>`. Without it there is no mail."""
@@ -153,11 +153,11 @@ class Settings(BaseSettings):
     # Secrets in rows. `assent secrets keys` makes pairs of keys.
     deliver_public_key: str = ""
     """Encrypts secrets of webhooks and channels: 32 bytes in base64. Without it none can be stored."""
-    deliver_private_keys: SecretStr = SecretStr("")
+    deliver_private_keys: SecretStr | None = None
     """The private keys that decrypt them, by spaces: the present one, and former ones until `assent secrets rotate` is done."""
     turns_public_key: str = ""
     """Encrypts the keys of model providers that a workspace brings."""
-    turns_private_keys: SecretStr = SecretStr("")
+    turns_private_keys: SecretStr | None = None
     """The private keys that decrypt those."""
 
     # The audit
@@ -265,14 +265,14 @@ class Settings(BaseSettings):
 
     @field_validator("deliver_private_keys", "turns_private_keys")
     @classmethod
-    def _private_keys(cls, value: SecretStr) -> SecretStr:
-        return SecretStr(" ".join(key_text(one) for one in value.get_secret_value().split()))
+    def _private_keys(cls, value: SecretStr | None) -> SecretStr | None:
+        return value and SecretStr(" ".join(key_text(one) for one in value.get_secret_value().split()))
 
     @field_validator("smtp_url")
     @classmethod
-    def _mail_server(cls, value: SecretStr) -> SecretStr:
+    def _mail_server(cls, value: SecretStr | None) -> SecretStr | None:
         try:
-            if value.get_secret_value():
+            if value is not None:
                 MailServer.of(value.get_secret_value())
         except ValueError as error:
             raise ValueError(f"ASSENT_SMTP_URL: {error}") from None

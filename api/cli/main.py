@@ -29,12 +29,14 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for 
 ELSEWHERE = {
     "approvals": "api.cli.approvals",
     "audit": "api.cli.audit",
+    "channels": "api.cli.channels",
     "delegations": "api.cli.delegations",
     "grants": "api.cli.grants",
     "groups": "api.cli.groups",
     "halt": "api.cli.halt",
     "keys": "api.cli.keys",
     "people": "api.cli.people",
+    "secrets": "api.cli.secrets",
     "tools": "workers.tools.cli",  # imported by name, since the API must not import tools
     "webhooks": "api.cli.webhooks",
 }
