@@ -84,11 +84,13 @@ class Workspace(Base):
         return row
 
 
-POLICIES = Statement("SELECT policy, approval, model FROM workspace WHERE id = current_setting('assent.workspace')", {})
-"""Reads the policies. Can share a round trip with other statements."""
+POLICIES = Statement(
+    "SELECT policy, approval, model, assent_now() FROM workspace WHERE id = current_setting('assent.workspace')", {}
+)
+"""Reads the policies, and the time. Can share a round trip with other statements."""
 
 
 def as_policies(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
     """Return the rows of POLICIES as `Workspace.policies` does."""
-    [(policy, approval, model)] = rows
+    [(policy, approval, model, _)] = rows
     return {"policy": policy, "approval": approval, "model": model}
