@@ -2,7 +2,8 @@
 
 import logging
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from celery.signals import celeryd_after_setup
@@ -13,17 +14,19 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import NotFound
 from models.pure import words
+from models.pure.charges import Charge
 from models.pure.storable import storable
+from models.pure.usage import NOTHING
 from models.session.session import Session
 from models.session.turn import Turn
 from models.settings import settings
 from models.workspace.toolset import Listed, listed
-from workers import enqueue, leases, server_tools
+from workers import charging, enqueue, leases, server_tools
 from workers.celery import app
 from workers.judging import Judge
 from workers.keeping import keep
 from workers.leases import Lease
-from workers.providers import ModelError, ModelRequest, Reply, provider_for
+from workers.providers import ModelError, ModelRequest, Reply, Unwanted, provider_for
 
 log = logging.getLogger(__name__)
 
@@ -37,15 +40,27 @@ _ERROR_TYPES = {
 }
 
 
-class LeaseLostError(Exception):
-    """The turn was ended or taken back while the model answered: stop reading."""
-
-
 @celeryd_after_setup.connect
 def load_provider(instance: Any, **_: Any) -> None:
-    """Load the SDK before the first turn. Loading takes a second, and stops all greenlets of the process."""
+    """Load the SDK and the list of prices before the first turn. Loading takes seconds, and stops all greenlets of the process."""
     if "turns" in instance.app.amqp.queues.consume_from:
         provider_for("")
+        charging.load()
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """The agent and the messages of the next request, with what it may consume."""
+
+    agent: dict[str, Any]
+    messages: list[dict[str, Any]]
+    charge: Charge
+
+    @classmethod
+    def of(cls, db: Db, session: Session) -> "Quoted":
+        """Read them under the session's lock."""
+        agent, messages = session.agent(db), flow.history(db, session.id)
+        return cls(agent, messages, charging.quoted(session, agent, messages))
 
 
 @dataclass(frozen=True)
@@ -57,6 +72,7 @@ class Claimed:
     policies: dict[str, Any]
     listed: dict[str, Listed]
     messages: list[dict[str, Any]]
+    quote: Charge
 
     def request(self, judge: Judge) -> ModelRequest:
         """The request to the model."""
@@ -84,14 +100,14 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> None:
         try:
             judge = Judge.of(claimed.agent, claimed.policies, server_tools.looked_up(workspace_id, claimed.agent, claimed.listed))
             reply = _ask(claimed.request(judge), session_id, message_id, lease)
-        except LeaseLostError:
-            return
+        except Unwanted as end:
+            _correct(turn, claimed.quote.ended(end.usage))
         except server_tools.ServerAway as away:
             _fail(turn, lease, away.type, str(away), retryable=away.passes, server=away.server)
         except ModelError as error:
-            _fail_by_model(turn, lease, error)
+            _fail_by_model(turn, lease, error, None if error.usage is None else claimed.quote.ended(error.usage))
         else:
-            _checkpoint(turn, lease, judge, reply, message_id)
+            _checkpoint(turn, lease, judge, reply, message_id, charging.charged(claimed.quote, reply, _began(turn)))
 
 
 def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
@@ -102,16 +118,23 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
             session = flow.lock(db, session_id)
         except NotFound:
             return None
-        turn = flow.claim_turn(db, session, turn_id, leases.worker())
+        quotes: list[Quoted] = []
+
+        def quote() -> Charge:
+            quotes.append(Quoted.of(db, session))
+            return quotes[0].charge
+
+        turn = flow.claim_turn(db, session, turn_id, leases.worker(), quote)
         if turn is None:
             return None
-        agent = session.agent(db)
+        [quoted] = quotes
         return Claimed(
             turn=turn,
-            agent=agent,
+            agent=quoted.agent,
             policies=flow.policies(db, session),
-            listed=listed(db, agent),
-            messages=flow.history(db, session_id),
+            listed=listed(db, quoted.agent),
+            messages=quoted.messages,
+            quote=quoted.charge,
         )
 
 
@@ -125,23 +148,23 @@ def _ask(request: ModelRequest, session_id: str, message_id: str, lease: Lease) 
     pusher = _Pusher(session_id, message_id, lease)
     try:
         return _answerable(provider_for(request.model).ask(request, pusher.on_text))
-    except (ModelError, LeaseLostError):
+    except (ModelError, Unwanted):
         raise
     except Exception as error:
         # The turn must end here, and not when its lease does.
         log.exception("turn %s: the provider failed", lease.id)
-        raise ModelError("failed", f"The provider failed: {type(error).__name__}.") from error
+        raise ModelError("failed", f"The provider failed: {type(error).__name__}.", usage=NOTHING) from error
 
 
 def _answerable(reply: Reply) -> Reply:
     """The reply, if each of its calls has an id and a name that are strings. Errors: ModelError."""
     for block in reply.content:
         if block["type"] == "tool_use" and not (isinstance(block.get("id"), str) and isinstance(block.get("name"), str)):
-            raise ModelError("failed", "The model's reply holds a tool call without an id or a name.")
+            raise ModelError("failed", "The model's reply holds a tool call without an id or a name.", usage=reply.usage)
     return reply
 
 
-def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id: str) -> None:
+def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id: str, charge: Charge) -> None:
     def verb(db: Db, session: Session) -> None:
         flow.checkpoint(
             db,
@@ -150,31 +173,55 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id
             content=content,
             stop_reason=storable(reply.stop_reason),
             stop_details=storable(reply.stop_details),
-            usage=asdict(reply.usage),
+            charge=charge,
             proposals=proposals,
             message_id=message_id,
         )
 
     try:
         content, proposals = storable(reply.content), judge.proposals(reply.content)
-        keep(turn.workspace_id, turn.session_id, lease, verb)
+        if not keep(turn.workspace_id, turn.session_id, lease, verb):
+            _correct(turn, charge)
     except Exception as error:  # noqa: BLE001 - the turn ends, whatever the reply holds
         log.error("turn %s: its reply could not be stored (%s)", turn.id, type(error).__name__)
-        _fail_by_model(turn, lease, ModelError("failed", f"The model's reply could not be stored ({type(error).__name__})."))
+        fault = ModelError("failed", f"The model's reply could not be stored ({type(error).__name__}).")
+        _fail_by_model(turn, lease, fault, charge)
 
 
-def _fail_by_model(turn: Turn, lease: Lease, error: ModelError) -> None:
+def _fail_by_model(turn: Turn, lease: Lease, error: ModelError, charge: Charge | None) -> None:
     out = error.kind == "unacceptable"
     kind = _ERROR_TYPES[error.kind]
-    _fail(turn, lease, kind, str(error), retryable=error.retryable, retry_after=error.retry_after, leave_out=out)
+    more: dict[str, Any] = {"retry_after": error.retry_after, "leave_out": out, "charge": charge}
+    if not _fail(turn, lease, kind, str(error), retryable=error.retryable, **more) and charge:
+        _correct(turn, charge)
 
 
-def _fail(turn: Turn, lease: Lease, kind: str, message: str, *, retryable: bool = True, **more: Any) -> None:
+def _fail(turn: Turn, lease: Lease, kind: str, message: str, *, retryable: bool = True, **more: Any) -> bool:
+    """End or retry the turn. Returns False if it was not this worker's any more."""
+
     def verb(db: Db, session: Session) -> None:
         held = Turn.held(db, turn.id, turn.fence)
         flow.fail_turn(db, session, held, kind=kind, message=storable(message), retryable=retryable, **more)
 
-    keep(turn.workspace_id, turn.session_id, lease, verb)
+    return keep(turn.workspace_id, turn.session_id, lease, verb)
+
+
+def _correct(turn: Turn, charge: Charge) -> None:
+    """Count what the turn's attempt really consumed, which was ended or taken back while the model answered."""
+
+    def verb(db: Db, session: Session) -> None:
+        flow.correct_usage(db, session, turn, charge)
+
+    try:
+        keep(turn.workspace_id, turn.session_id, Lease(turn.id, turn.fence), verb)
+    except Exception as error:  # noqa: BLE001 - the estimate stays
+        log.warning("turn %s: its usage stays an estimate (%s)", turn.id, type(error).__name__)
+
+
+def _began(turn: Turn) -> datetime:
+    """When the turn's present attempt was claimed."""
+    assert turn.started_at is not None, "a claimed turn has begun"
+    return turn.started_at
 
 
 class _Pusher:
@@ -189,7 +236,7 @@ class _Pusher:
     def on_text(self, index: int, piece: str) -> None:
         """A piece of the text block `index`."""
         if self.lease.lost.is_set():
-            raise LeaseLostError
+            raise Unwanted
         self.pieces.setdefault(index, []).append(piece)
         if time.monotonic() - self.sent >= settings().delta_seconds:
             self._push()

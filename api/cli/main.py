@@ -35,6 +35,7 @@ ELSEWHERE = {
     "halt": "api.cli.halt",
     "keys": "api.cli.keys",
     "people": "api.cli.people",
+    "usage": "api.cli.usage",
     "tools": "workers.tools.cli",  # imported by name, since the API must not import tools
 }
 """Commands with a file of their own, which is imported when the command runs."""

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from models.pure.usage import Usage
+
 ErrorKind = Literal["overloaded", "rate_limited", "failed", "billing", "invalid", "unacceptable"]
 
 
@@ -26,16 +28,6 @@ class ModelRequest:
 
 
 @dataclass(frozen=True)
-class Usage:
-    """Counts of tokens. The three kinds of input do not overlap: their sum is the whole input."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_input_tokens: int = 0
-    cache_creation_input_tokens: int = 0
-
-
-@dataclass(frozen=True)
 class Reply:
     """A complete reply, without blocks that were cut or that the API would refuse in a history."""
 
@@ -45,6 +37,7 @@ class Reply:
     stop_details: dict[str, Any] | None = None
     """The reason of a refusal, if the model gave one."""
     usage: Usage = field(default_factory=Usage)
+    """As the provider reported it. Without a report, all counts are 0, and the turn counts an estimate."""
     model: str = ""
     """The name of the model that answered, often with a date."""
 
@@ -55,16 +48,26 @@ class ModelError(Exception):
     overloaded, rate_limited, failed: transient, so the turn is repeated. `failed` includes every cut or garbled stream.
     billing, invalid: not transient.
     unacceptable: the request is at fault, so a request with more messages behind it would fail as well.
+
+    `usage`: None if the provider refused the request, which costs nothing. Else what was known when it failed: counts of 0 if
+    nothing was. Then the turn counts an estimate.
     """
 
-    def __init__(self, kind: ErrorKind, message: str, retry_after: float | None = None) -> None:
+    def __init__(self, kind: ErrorKind, message: str, retry_after: float | None = None, *, usage: "Usage | None" = None) -> None:
         super().__init__(message)
+        self.usage = usage
         self.kind = kind
         self.retry_after = retry_after
 
     @property
     def retryable(self) -> bool:
         return self.kind in ("overloaded", "rate_limited", "failed")
+
+
+class Unwanted(Exception):
+    """Nobody waits for the reply any more. `on_text` raises it to end the stream; `usage` is as in `ModelError`."""
+
+    usage: Usage | None = None
 
 
 class Provider(Protocol):
@@ -74,7 +77,7 @@ class Provider(Protocol):
         """Send one streaming request, without retries. Errors: ModelError.
 
         `on_text(index, text)` receives each piece of text as it arrives; `index` counts the reply's text blocks from 0.
-        `ask` closes the stream and passes on any exception of `on_text`.
+        `ask` closes the stream and passes on any exception of `on_text`. It sets the `usage` of an `Unwanted`.
         """
         ...
 

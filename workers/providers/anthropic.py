@@ -16,7 +16,7 @@ import anthropic.resources.messages  # loads for a second, which would else stop
 import httpx2  # the SDK's transport, whose errors in mid-stream the SDK does not wrap
 
 from models.settings import settings
-from workers.providers import ModelError, ModelRequest, Reply
+from workers.providers import ModelError, ModelRequest, Reply, Unwanted
 from workers.providers.anthropic_errors import connection_error, error_event, status_error
 from workers.providers.anthropic_reply import Draft
 
@@ -34,12 +34,16 @@ class AnthropicProvider:
 
     def ask(self, request: ModelRequest, on_text: Callable[[int, str], None]) -> Reply:
         draft = Draft()
-        with closing(_events(request)) as events:
-            for event in events:
-                text = draft.add(event)
-                if text:
-                    on_text(*text)
-        return draft.reply()
+        try:
+            with closing(_events(request)) as events:
+                for event in events:
+                    text = draft.add(event)
+                    if text:
+                        on_text(*text)
+            return draft.reply()
+        except (ModelError, Unwanted) as error:
+            error.usage = draft.usage_so_far or error.usage
+            raise
 
 
 def _current_client() -> anthropic.Anthropic:

@@ -7,7 +7,9 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 import anthropic
+import httpx2
 
+from models.pure.usage import NOTHING
 from models.settings import settings
 from workers.providers import ErrorKind, ModelError
 
@@ -39,6 +41,8 @@ BY_STATUS: dict[int, ErrorKind] = {
     429: "rate_limited",
     529: "overloaded",
 }
+_NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""Failures before a request reached the API, which cost nothing."""
 
 
 def status_error(error: anthropic.APIStatusError) -> ModelError:
@@ -68,7 +72,8 @@ def error_event(event: Any) -> ModelError:
 def connection_error(error: Exception) -> ModelError:
     """The error for a connection that was refused, cut, or silent for too long."""
     cause = error.__cause__ or error
-    return ModelError("failed", f"The connection to the model's API failed ({type(cause).__name__})")
+    usage = None if isinstance(cause, _NEVER_SENT) else NOTHING
+    return ModelError("failed", f"The connection to the model's API failed ({type(cause).__name__})", usage=usage)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
