@@ -68,7 +68,7 @@ class ActiveUsage(Usage):
     @classmethod
     def of(cls, db: Db, row: session.Session) -> Self:
         """Return what a session consumed up to now."""
-        return cls.stored(**row.spending(_now(db)))
+        return cls.model_validate(row.spending(_now(db)))
 
 
 class Stats(Answer):

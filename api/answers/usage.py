@@ -32,11 +32,6 @@ class UsageLine(Usage):
         groups = {name: line.groups.get(name) or None for name in ("agent_id", "session_id", "thread_id", "turn_id")}
         groups |= {name: line.groups.get(name) for name in ("provider", "model")}
         person = line.groups.get("person_id")
-        return cls.stored(
-            type="usage",
-            starting_at=line.starting_at,
-            ending_at=line.ending_at,
-            person=f"user:{person}" if person else None,
-            **groups,
-            **spending(line.sums),
-        )
+        span = {"starting_at": line.starting_at, "ending_at": line.ending_at}
+        groups |= {"person": f"user:{person}" if person else None}
+        return cls.model_validate({"type": "usage", **span, **groups, **spending(line.sums)})

@@ -1,8 +1,8 @@
 """What each attempt at a turn consumed, and the sums of each day.
 
 Both outlive their session: a deleted conversation has still been paid for. An attempt's row is inserted in the transaction that
-ends the attempt, so a crash neither loses nor doubles it. The day's sums are changed in that transaction too, by its last statements:
-many sessions share these rows, whose locks are so held for the commit alone.
+ends the attempt, so a crash neither loses nor doubles it. The last statements of that transaction change the day's sums: many
+sessions share these rows, so their locks must be short.
 """
 
 from datetime import UTC, date, datetime
