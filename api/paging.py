@@ -42,10 +42,11 @@ class Wanted(Generic[R]):
         number: int = db.value(f"SELECT count(*) FROM {self._from}", **self.values)  # noqa: S608 - names of our own
         return number
 
-    def distinct(self, db: Db, column: str, limit: int) -> list[Any]:
-        """Return the different values of a column, at most `limit`, in their order."""
-        statement = f"SELECT DISTINCT {column} FROM {self._from} ORDER BY 1 LIMIT %(limit)s"  # noqa: S608 - names of our own
-        return [value for (value,) in db.rows(statement, **self.values, limit=limit)]
+    def values_of(self, db: Db, *columns: str) -> list[list[Any]]:
+        """Return the different values of each column, in their order and without null, by one pass over the rows."""
+        lists = ", ".join(f"array_agg(DISTINCT {column}) FILTER (WHERE {column} IS NOT NULL)" for column in columns)
+        [row] = db.rows(f"SELECT {lists} FROM {self._from}", **self.values)  # noqa: S608 - names of our own
+        return [values or [] for values in row]
 
     @property
     def _from(self) -> str:

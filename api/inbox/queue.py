@@ -22,6 +22,8 @@ from models.workspace.agent import Agent
 
 ORDER = queue.OLDEST_DEADLINE
 _CHOICES = 200
+_SESSIONS = 50
+"""Sessions to choose from: the newest. The page of any session shows its own approvals."""
 _OF_GROUP = "EXISTS (SELECT FROM jsonb_array_elements(quorum -> 'approvers') one WHERE one ? %(of_group)s)"
 
 
@@ -48,16 +50,16 @@ def matching(
 
 def choices(db: Db, person: PersonPrincipal, *, mine: bool) -> dict[str, list[Any]]:
     """The values that the list can be filtered by: those of the approvals that wait, as far as the person sees them."""
-    waiting = matching(db, person, {}, mine=mine)
-    versions = [Agent.find(db, agent_id).at(db) for agent_id in waiting.distinct(db, "agent_id", _CHOICES) if agent_id]
-    ids = waiting.distinct(db, "session_id", _CHOICES)
-    sessions = db.rows("SELECT id, coalesce(title, id) FROM session WHERE id = ANY(%(ids)s) ORDER BY 2, 1", ids=ids)
+    tools, agents, session_ids = matching(db, person, {}, mine=mine).values_of(db, "tool", "agent_id", "session_id")
+    versions = [Agent.find(db, agent_id).at(db) for agent_id in agents[:_CHOICES]]
+    newest = session_ids[-_SESSIONS:]
+    sessions = db.rows("SELECT id, coalesce(title, id) FROM session WHERE id = ANY(%(ids)s) ORDER BY 2, 1", ids=newest)
     shown = Wanted(Group)
     if not queue.sees_all(person):
         shown = shown.where("id = ANY(%(own)s)", own=sorted(person.group_ids))
     groups = shown.select(db, "ORDER BY name, id LIMIT %(most)s", most=_CHOICES)
     return {
-        "tool": waiting.distinct(db, "tool", _CHOICES),
+        "tool": tools[:_CHOICES],
         "agent": sorted(((row.agent_id, row.body["name"]) for row in versions), key=lambda one: one[1]),
         "session": [(id_, title or id_) for id_, title in sessions],
         "group": [(row.id, row.name) for row in groups],

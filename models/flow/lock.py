@@ -1,6 +1,5 @@
 """A session's lock, with what nearly every verb under it looks at."""
 
-from models.database.clock import NOW
 from models.database.query import select
 from models.database.rows import Db
 from models.errors import NotFound
@@ -16,17 +15,19 @@ _CALLS = """
 
 
 def lock(db: Db, session_id: str) -> Session:
-    """The session, locked until the transaction ends, and all in one round trip: its turn, that turn's calls, and the policies of
-    its workspace, as they are under the lock. Raises NotFound."""
-    sessions, [(now,)], turns, calls, policies = db.read(
+    """Return the session, locked until the transaction ends. Raises NotFound.
+
+    The same round trip reads the time, the workspace's policies, the turn, and the turn's calls, as they are under the lock.
+    """
+    sessions, policies, turns, calls = db.read(
         Session.locking(session_id),
-        NOW,
+        POLICIES,
         select(Turn, _TURN, id=session_id),
         select(ToolCall, _CALLS, id=session_id),
-        POLICIES,
     )
     if not sessions:
         raise NotFound("session", session_id)
+    [(*_, now)] = policies
     session: Session = sessions[0].begin(db, now)
     session.turn = next(iter(turns), None)
     session.calls = calls

@@ -82,11 +82,11 @@ class Workspace(Base):
         return row
 
 
-POLICIES = Statement("SELECT policy, approval FROM workspace WHERE id = current_setting('assent.workspace')", {})
-"""Reads the policies. Can share a round trip with other statements."""
+POLICIES = Statement("SELECT policy, approval, assent_now() FROM workspace WHERE id = current_setting('assent.workspace')", {})
+"""Reads the policies, and the time. Can share a round trip with other statements."""
 
 
 def as_policies(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
     """Return the rows of POLICIES as `Workspace.policies` does."""
-    [(policy, approval)] = rows
+    [(policy, approval, _)] = rows
     return {"policy": policy, "approval": approval}

@@ -25,7 +25,7 @@ SHORT = {
     "streams_in_flight": ["100", "300"],
     "idle_streams": ["1000"],
     "open_pages": ["500"],
-    "inbox": ["--rounds", "40"],
+    "inbox": ["--rounds", "40", "--events", "100000"],
 }
 """The benchmarks, and what makes them short."""
 
