@@ -35,6 +35,7 @@ from models.workspace.api_key import ApiKey
 from models.workspace.environment import Environment
 from models.workspace.halt import Halt
 from models.workspace.idempotency import Answer
+from models.workspace.provider_key import ProviderKey
 from models.workspace.toolset import Listing, Toolset
 from models.workspace.workspace import Workspace
 
@@ -51,6 +52,7 @@ TABLES = (
     AgentVersion,
     Environment,
     Halt,
+    ProviderKey,
     Toolset,
     Listing,
     *_OF_PEOPLE,

@@ -2,8 +2,9 @@
 
 import logging
 import time
-from dataclasses import dataclass
-from datetime import datetime
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from celery.signals import celeryd_after_setup
@@ -13,27 +14,33 @@ from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import NotFound
+from models.providers import registry
 from models.pure import words
 from models.pure.charges import Charge
 from models.pure.storable import storable
 from models.pure.usage import NOTHING
 from models.session.session import Session
-from models.session.turn import Turn
+from models.session.turn import Served, Turn
 from models.settings import settings
+from models.workspace.provider_key import ProviderKey
+from models.workspace.provider_key import of_workspace as provider_keys
 from models.workspace.toolset import Listed, listed
 from workers import charging, enqueue, leases, server_tools
 from workers.celery import app
 from workers.judging import Judge
 from workers.keeping import keep
 from workers.leases import Lease
-from workers.providers import ModelError, ModelRequest, Reply, Unwanted, provider_for
+from workers.providers import ModelError, ModelRequest, Spent, Unwanted, choosing, provider_for
+from workers.providers.choosing import Answer, Unanswered
 
 log = logging.getLogger(__name__)
 
 _ERROR_TYPES = {
     "overloaded": "model_overloaded_error",
     "rate_limited": "model_rate_limited_error",
+    "timed_out": "model_request_failed_error",
     "failed": "model_request_failed_error",
+    "gone": "model_request_failed_error",
     "billing": "billing_error",
     "invalid": "model_request_failed_error",
     "unacceptable": "model_request_failed_error",
@@ -42,25 +49,29 @@ _ERROR_TYPES = {
 
 @celeryd_after_setup.connect
 def load_provider(instance: Any, **_: Any) -> None:
-    """Load the SDK and the list of prices before the first turn. Loading takes seconds, and stops all greenlets of the process."""
+    """Load the SDKs and prices before the first turn. Loading takes seconds, and stops all greenlets of the process."""
     if "turns" in instance.app.amqp.queues.consume_from:
-        provider_for("")
+        for entry in registry():
+            provider_for(entry, None)
         charging.load()
 
 
-@dataclass(frozen=True)
-class Quoted:
-    """The agent and the messages of the next request, with what it may consume."""
+class Offer:
+    """A session's next request, read under its lock, with what it may consume."""
 
-    agent: dict[str, Any]
-    messages: list[dict[str, Any]]
-    charge: Charge
+    def __init__(self, db: Db, session: Session) -> None:
+        self._db, self._session = db, session
+        self.agent, self.policies = session.agent(db), flow.policies(db, session)
+        self.messages: list[dict[str, Any]] = []
+        self.charge = Charge("", self.agent["model"]["id"], None, NOTHING, estimated=True)
 
-    @classmethod
-    def of(cls, db: Db, session: Session) -> "Quoted":
-        """Read them under the session's lock."""
-        agent, messages = session.agent(db), flow.history(db, session.id)
-        return cls(agent, messages, charging.quoted(session, agent, messages))
+    def quote(self, turn: Turn) -> Charge:
+        """Return what the request may consume. Called once the turn has read its messages."""
+        self.messages = flow.history(self._db, self._session.id)
+        with suppress(ModelError):  # nobody serves the model: the request says so
+            order = choosing.candidates(self.agent["model"], self.policies.get("model"), turn.kept)
+            self.charge = charging.quoted(self._session, self.agent, self.messages, order) or self.charge
+        return self.charge
 
 
 @dataclass(frozen=True)
@@ -73,6 +84,8 @@ class Claimed:
     listed: dict[str, Listed]
     messages: list[dict[str, Any]]
     quote: Charge
+    keys: dict[str, ProviderKey] = field(default_factory=dict)
+    """The workspace's own keys by provider."""
 
     def request(self, judge: Judge) -> ModelRequest:
         """The request to the model."""
@@ -85,6 +98,7 @@ class Claimed:
             max_tokens=settings().max_tokens,
             parallel=parallel,
             long_wait=judge.asks,
+            effort=self.agent["model"].get("effort"),
         )
 
 
@@ -94,20 +108,21 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> None:
     claimed = _claim(turn_id, session_id, workspace_id)
     if claimed is None:
         return
-    turn = claimed.turn
+    turn, began = claimed.turn, claimed.turn.started_at or datetime.now(UTC)
     with leases.hold(turn.id, turn.fence) as lease:
         message_id = ids.new("sevt")
         try:
             judge = Judge.of(claimed.agent, claimed.policies, server_tools.looked_up(workspace_id, claimed.agent, claimed.listed))
-            reply = _ask(claimed.request(judge), session_id, message_id, lease)
+            answer = _ask(claimed, claimed.request(judge), message_id, lease)
         except Unwanted as end:
-            _correct(turn, claimed.quote.ended(end.usage))
+            _correct(turn, charging.spent(claimed.quote, end.spent, began))
         except server_tools.ServerAway as away:
             _fail(turn, lease, away.type, str(away), retryable=away.passes, server=away.server)
-        except ModelError as error:
-            _fail_by_model(turn, lease, error, None if error.usage is None else claimed.quote.ended(error.usage))
+        except Unanswered as unanswered:
+            charges = charging.spent(claimed.quote, unanswered.spent, began)
+            _fail_by_model(turn, lease, unanswered.error, charges, unanswered.served)
         else:
-            _checkpoint(turn, lease, judge, reply, message_id, charging.charged(claimed.quote, reply, _began(turn)))
+            _checkpoint(turn, lease, judge, answer, message_id, charging.charged(claimed.quote, answer, began))
 
 
 def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
@@ -118,23 +133,18 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
             session = flow.lock(db, session_id)
         except NotFound:
             return None
-        quotes: list[Quoted] = []
-
-        def quote() -> Charge:
-            quotes.append(Quoted.of(db, session))
-            return quotes[0].charge
-
-        turn = flow.claim_turn(db, session, turn_id, leases.worker(), quote)
+        offer = Offer(db, session)
+        turn = flow.claim_turn(db, session, turn_id, leases.worker(), offer.quote)
         if turn is None:
             return None
-        [quoted] = quotes
         return Claimed(
             turn=turn,
-            agent=quoted.agent,
-            policies=flow.policies(db, session),
-            listed=listed(db, quoted.agent),
-            messages=quoted.messages,
-            quote=quoted.charge,
+            agent=offer.agent,
+            policies=offer.policies,
+            listed=listed(db, offer.agent),
+            messages=offer.messages,
+            quote=offer.charge,
+            keys={row.provider: row for row in db.read(provider_keys())[0]},
         )
 
 
@@ -143,28 +153,36 @@ def _guided(system: str | None) -> str:
     return f"{system}\n\n{words.one_at_a_time()}" if system else words.one_at_a_time()
 
 
-def _ask(request: ModelRequest, session_id: str, message_id: str, lease: Lease) -> Reply:
-    """The model's reply. Its text goes to the session's readers while the model writes."""
-    pusher = _Pusher(session_id, message_id, lease)
+def _ask(claimed: Claimed, request: ModelRequest, message_id: str, lease: Lease) -> Answer:
+    """The reply of the agent's model, or of an alternative. Its text goes to the session's readers while the model writes."""
+    pusher = _Pusher(claimed.turn.session_id, message_id, lease)
     try:
-        return _answerable(provider_for(request.model).ask(request, pusher.on_text))
-    except (ModelError, Unwanted):
+        order = choosing.candidates(claimed.agent["model"], claimed.policies.get("model"), claimed.turn.kept)
+        answer = choosing.ask(order, request, claimed.keys, pusher.on_text)
+        _check_answerable(answer)
+        return answer
+    except ModelError as error:
+        raise Unanswered(error, None) from error
+    except (Unanswered, Unwanted):
         raise
     except Exception as error:
         # The turn must end here, and not when its lease does.
         log.exception("turn %s: the provider failed", lease.id)
-        raise ModelError("failed", f"The provider failed: {type(error).__name__}.", usage=NOTHING) from error
+        raise Unanswered(ModelError("failed", f"The provider failed: {type(error).__name__}."), None) from error
 
 
-def _answerable(reply: Reply) -> Reply:
-    """The reply, if each of its calls has an id and a name that are strings. Errors: ModelError."""
-    for block in reply.content:
+def _check_answerable(answer: Answer) -> None:
+    """Check that each call of the reply has an id and a name that are strings. Errors: Unanswered."""
+    for block in answer.reply.content:
         if block["type"] == "tool_use" and not (isinstance(block.get("id"), str) and isinstance(block.get("name"), str)):
-            raise ModelError("failed", "The model's reply holds a tool call without an id or a name.", usage=reply.usage)
-    return reply
+            error = ModelError("failed", "The model's reply holds a tool call without an id or a name.")
+            place = answer.served.provider, answer.served.model
+            raise Unanswered(error, None, [*answer.spent, Spent(place, answer.reply.usage)])
 
 
-def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id: str, charge: Charge) -> None:
+def _checkpoint(turn: Turn, lease: Lease, judge: Judge, answer: Answer, message_id: str, charges: list[Charge]) -> None:
+    reply = answer.reply
+
     def verb(db: Db, session: Session) -> None:
         flow.checkpoint(
             db,
@@ -173,27 +191,28 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id
             content=content,
             stop_reason=storable(reply.stop_reason),
             stop_details=storable(reply.stop_details),
-            charge=charge,
+            charges=charges,
             proposals=proposals,
             message_id=message_id,
+            served=answer.served,
         )
 
     try:
         content, proposals = storable(reply.content), judge.proposals(reply.content)
         if not keep(turn.workspace_id, turn.session_id, lease, verb):
-            _correct(turn, charge)
+            _correct(turn, charges)
     except Exception as error:  # noqa: BLE001 - the turn ends, whatever the reply holds
         log.error("turn %s: its reply could not be stored (%s)", turn.id, type(error).__name__)
         fault = ModelError("failed", f"The model's reply could not be stored ({type(error).__name__}).")
-        _fail_by_model(turn, lease, fault, charge)
+        _fail_by_model(turn, lease, fault, charges)
 
 
-def _fail_by_model(turn: Turn, lease: Lease, error: ModelError, charge: Charge | None) -> None:
+def _fail_by_model(turn: Turn, lease: Lease, error: ModelError, charges: list[Charge], served: Served | None = None) -> None:
     out = error.kind == "unacceptable"
     kind = _ERROR_TYPES[error.kind]
-    more: dict[str, Any] = {"retry_after": error.retry_after, "leave_out": out, "charge": charge}
-    if not _fail(turn, lease, kind, str(error), retryable=error.retryable, **more) and charge:
-        _correct(turn, charge)
+    more = {"retry_after": error.retry_after, "leave_out": out, "charges": charges, "served": served}
+    if not _fail(turn, lease, kind, str(error), retryable=error.retryable, **more):
+        _correct(turn, charges)
 
 
 def _fail(turn: Turn, lease: Lease, kind: str, message: str, *, retryable: bool = True, **more: Any) -> bool:
@@ -206,22 +225,16 @@ def _fail(turn: Turn, lease: Lease, kind: str, message: str, *, retryable: bool 
     return keep(turn.workspace_id, turn.session_id, lease, verb)
 
 
-def _correct(turn: Turn, charge: Charge) -> None:
+def _correct(turn: Turn, charges: list[Charge]) -> None:
     """Count what the turn's attempt really consumed, which was ended or taken back while the model answered."""
 
-    def verb(db: Db, session: Session) -> None:
-        flow.correct_usage(db, session, turn, charge)
+    def correct_usage(db: Db, session: Session) -> None:
+        flow.correct_usage(db, session, turn, charges)
 
     try:
-        keep(turn.workspace_id, turn.session_id, Lease(turn.id, turn.fence), verb)
+        keep(turn.workspace_id, turn.session_id, Lease(turn.id, turn.fence), correct_usage)
     except Exception as error:  # noqa: BLE001 - the estimate stays
         log.warning("turn %s: its usage stays an estimate (%s)", turn.id, type(error).__name__)
-
-
-def _began(turn: Turn) -> datetime:
-    """When the turn's present attempt was claimed."""
-    assert turn.started_at is not None, "a claimed turn has begun"
-    return turn.started_at
 
 
 class _Pusher:

@@ -73,8 +73,7 @@ def end_unreported(db: Db, session: Session, turn: Turn) -> None:
     A worker that is alive replaces the estimate by what it knows (`models.flow.turns.correct_usage`).
     """
     charge = Charge.of(turn.quote).ended(None) if turn.quote else None
-    if charge:
-        TurnUsage.record(db, session, turn, charge)
+    TurnUsage.record(db, session, turn, [charge] if charge else [])
     turn.end_span(db, session, charge.usage if charge else NOTHING, is_error=True)
 
 

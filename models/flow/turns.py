@@ -1,6 +1,6 @@
 """A turn's claim, checkpoint, retry and failure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,19 +11,20 @@ from models.flow.grants import judge
 from models.flow.next_step import carry_on, end_unreported, rest
 from models.pure import words
 from models.pure.charges import Charge
-from models.pure.next_move import Finish, after_reply
+from models.pure.next_move import Calls, Finish, after_reply
 from models.pure.policy import Verdict
 from models.pure.usage import NOTHING
 from models.session.approval import Approval
 from models.session.proposal import Proposal
+from models.session.reply import Reply
 from models.session.session import Session
 from models.session.tool_call import text
-from models.session.turn import Turn
+from models.session.turn import Served, Turn
 from models.session.turn_usage import TurnUsage
 from models.settings import settings
 from models.workspace.halt import is_halted
 
-Quote = Callable[[], Charge | None]
+Quote = Callable[[Turn], Charge]
 """Returns what the next request may consume at most. Called once the turn has read its messages."""
 
 
@@ -33,7 +34,7 @@ def claim_turn(db: Db, session: Session, turn_id: str, worker: str, quote: Quote
     if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now or is_halted(db):
         return None
     turn.read_queue(db, session, turn.id)
-    charge = quote()
+    charge = quote(turn)
     session.run_again(db)
     turn.claim(db, session, worker, charge)
     session.note(_actor(session), "turn.started", turn.id, attempt=turn.attempt, worker=worker)
@@ -48,28 +49,37 @@ def checkpoint(
     content: list[dict[str, Any]],
     stop_reason: str,
     stop_details: dict[str, Any] | None,
-    charge: Charge,
+    charges: Sequence[Charge],
     proposals: list[Proposal],
     message_id: str,
+    served: Served | None = None,
 ) -> None:
     """Store a reply and its calls in one transaction. `message_id` is the id under which its text was already streamed.
 
-    `proposals` are its calls in order, with verdicts. Raises Stale, and stores nothing, if the turn ended or was taken meanwhile.
+    `proposals` are its calls in order, with verdicts. `served`: who answered. Raises Stale, and stores nothing, if the turn ended
+    or was taken meanwhile.
     """
     move = after_reply(stop_reason, content, turn.count, session.max_turns)
+    if isinstance(move, Calls) and _is_broken_again(db, session, turn, content):
+        move = Finish("retries_exhausted", ("model_request_failed_error", words.broken_twice()))
     if stop_reason != "tool_use":
         content = [block for block in content if block["type"] != "tool_use"]
         proposals = []
-    turn.checkpoint(db, session, content, stop_reason, charge.usage)
+    content = _with_our_ids(content, proposals)
+    if served:
+        turn.serve(session, db, served, _actor(session))
+    usage = charges[-1].usage
+    turn.checkpoint(db, session, content, stop_reason, usage)
     session.calls = []
-    session.context_tokens = charge.usage.context_tokens + charge.usage.output_tokens
+    session.context_tokens = usage.context_tokens + usage.output_tokens
     session.context_at = session.now
-    TurnUsage.record(db, session, turn, charge)
+    TurnUsage.record(db, session, turn, charges)
     _say(db, session, content, message_id)
-    turn.end_span(db, session, charge.usage, is_error=False)
+    turn.end_span(db, session, usage, is_error=False)
     if isinstance(move, Finish):
         for position, proposal in enumerate(proposals):
-            _refuse(db, session, turn, position, proposal, words.turn_limit(session.max_turns))
+            why = proposal.problem if move.stop_reason == "retries_exhausted" else words.turn_limit(session.max_turns)
+            _refuse(db, session, turn, position, proposal, why or words.not_run_beside_broken())
         _finish(db, session, move, stop_details)
         return
     for position, (proposal, verdict) in enumerate(zip(proposals, judge(db, session, proposals), strict=True)):
@@ -89,17 +99,19 @@ def fail_turn(
     retry_after: float | None = None,
     leave_out: bool = False,
     server: str | None = None,
-    charge: Charge | None = None,
+    charges: Sequence[Charge] = (),
+    served: Served | None = None,
 ) -> None:
     """Retry the turn after an error of the model, or end the run if a retry is useless or too many failed.
 
-    `charge`: what the attempt consumed; None if no model began to answer.
+    `charges`: what the attempt's requests consumed; none if no model began to answer.
     `retry_after`: seconds that the model asked to wait. `leave_out`: the prompt is at fault, so later turns leave it out. `server`:
-    the MCP server that failed, if the model did not.
+    the MCP server that failed, if the model did not. `served`: who had begun to answer.
     """
-    if charge:
-        TurnUsage.record(db, session, turn, charge)
-    turn.end_span(db, session, charge.usage if charge else NOTHING, is_error=True)
+    if served:
+        turn.serve(session, db, served, _actor(session))
+    TurnUsage.record(db, session, turn, charges)
+    turn.end_span(db, session, charges[-1].usage if charges else NOTHING, is_error=True)
     again = retryable and turn.attempt < settings().model_attempts
     status = "retrying" if again else "exhausted" if retryable else "terminal"
     error = {"type": kind, "message": message, "retry_status": {"type": status}}
@@ -136,12 +148,24 @@ def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
     rest(db, session, {"type": "retries_exhausted"})
 
 
-def correct_usage(db: Db, session: Session, turn: Turn, charge: Charge) -> None:
+def correct_usage(db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
     """Replace the estimate for an attempt that was ended from outside by what its worker knows. Idempotent.
 
     No event says so: nothing may follow the end of a run. `turn` is the turn as the worker claimed it.
     """
-    TurnUsage.correct(db, session, turn, charge)
+    TurnUsage.correct(db, session, turn, charges)
+
+
+def _is_broken_again(db: Db, session: Session, turn: Turn, content: list[dict[str, Any]]) -> bool:
+    """True if the reply before this one in the run had an unreadable call as well: the model was told, and did it again."""
+    is_broken = any(block.get("problem") for block in content)
+    return is_broken and turn.count > 1 and Reply.had_a_problem(db, session.id, turn.number - 1)
+
+
+def _with_our_ids(content: list[dict[str, Any]], proposals: list[Proposal]) -> list[dict[str, Any]]:
+    """Return the reply with the ids of its calls' rows. The provider's own ids are in `provider_data`."""
+    ids = iter(proposals)
+    return [{**block, "id": next(ids).id} if block["type"] == "tool_use" else block for block in content]
 
 
 def _say(db: Db, session: Session, content: list[dict[str, Any]], message_id: str) -> None:

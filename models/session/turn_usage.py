@@ -5,6 +5,7 @@ ends the attempt, so a crash neither loses nor doubles it. The last statements o
 sessions share these rows, so their locks must be short.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -24,12 +25,14 @@ from models.session.turn import Turn
 
 
 class TurnUsage(Base):
-    """One attempt at a turn that reached a model, or may have."""
+    """One request to a model, in an attempt at a turn, that reached the model or may have."""
 
     __tablename__ = "turn_usage"
 
     turn_id: Mapped[str] = mapped_column(primary_key=True)
     attempt: Mapped[int] = mapped_column(primary_key=True)
+    request: Mapped[int] = mapped_column(primary_key=True)
+    """Of the attempt, from 1: where models fall back, an attempt may send several."""
     workspace_id: Mapped[str]
     session_id: Mapped[str]
     thread_id: Mapped[str]
@@ -62,25 +65,33 @@ class TurnUsage(Base):
     )
 
     @classmethod
-    def record(cls, db: Db, session: Session, turn: Turn, charge: Charge) -> None:
+    def record(cls, db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
         """Count what the turn's present attempt consumed. Once per attempt, in the transaction that ends it."""
-        row = cls(turn_id=turn.id, attempt=turn.attempt, workspace_id=session.workspace_id, session_id=session.id)
-        row.thread_id, row.agent_id, row.person_id, row.at = session.thread_id, session.agent_id, session.spender, session.now
-        row.take(charge)
-        db.insert(row)
-        session.count(charge)
-        db.closing.append(_day(row, charge, 1))
+        for request, charge in enumerate(charges, 1):
+            cls._insert(db, session, turn, request, charge)
 
     @classmethod
-    def correct(cls, db: Db, session: Session, turn: Turn, charge: Charge) -> None:
+    def correct(cls, db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
         """Replace the estimate for an attempt that was ended from outside, now that its worker knows better. No-op without one."""
-        row = db.get(cls, turn.id, turn.attempt)
-        if row is None or not row.estimated:
+        rows = db.find(cls, "WHERE turn_id = %(turn)s AND attempt = %(attempt)s", turn=turn.id, attempt=turn.attempt)
+        if not charges or len(rows) != 1 or not rows[0].estimated:
             return
+        [row] = rows
         before = row.charge
         session.count(before, -1)
         db.closing.append(_day(row, before, -1))
+        row.take(charges[0])
+        session.count(charges[0])
+        db.closing.append(_day(row, charges[0], 1))
+        for request, charge in enumerate(charges[1:], 2):
+            cls._insert(db, session, turn, request, charge)
+
+    @classmethod
+    def _insert(cls, db: Db, session: Session, turn: Turn, request: int, charge: Charge) -> None:
+        row = cls(turn_id=turn.id, attempt=turn.attempt, request=request, workspace_id=session.workspace_id, session_id=session.id)
+        row.thread_id, row.agent_id, row.person_id, row.at = session.thread_id, session.agent_id, session.spender, session.now
         row.take(charge)
+        db.insert(row)
         session.count(charge)
         db.closing.append(_day(row, charge, 1))
 

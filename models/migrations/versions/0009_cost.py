@@ -5,7 +5,7 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = "0009"
-down_revision = "0005"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
 
@@ -33,6 +33,7 @@ def upgrade() -> None:
         "turn_usage",
         sa.Column("turn_id", STRING, nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("request", sa.Integer(), nullable=False),
         sa.Column("workspace_id", STRING, nullable=False),
         sa.Column("session_id", STRING, nullable=False),
         sa.Column("thread_id", STRING, nullable=False),
@@ -46,7 +47,7 @@ def upgrade() -> None:
         sa.Column("price", postgresql.JSONB()),
         sa.Column("cost", sa.Numeric()),
         sa.Column("cache_savings", sa.Numeric()),
-        sa.PrimaryKeyConstraint("turn_id", "attempt"),
+        sa.PrimaryKeyConstraint("turn_id", "attempt", "request"),
     )
     op.create_index("turn_usage_of_workspace", "turn_usage", ["workspace_id", "at"])
     op.create_index("turn_usage_of_session", "turn_usage", ["session_id", "at"])
