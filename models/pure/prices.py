@@ -111,12 +111,12 @@ def list_price(provider: str, model: str, at: datetime, *, context_tokens: int =
     counts = genai_prices.Usage(input_tokens=context_tokens, output_tokens=0)
     try:
         if url is None:
-            found = genai_prices.calc_price(counts, model, provider_id=provider, genai_request_timestamp=at)
+            calculation = genai_prices.calc_price(counts, model, provider_id=provider, genai_request_timestamp=at)
         else:
-            found = genai_prices.calc_price(counts, model, provider_api_url=url, genai_request_timestamp=at)
+            calculation = genai_prices.calc_price(counts, model, provider_api_url=url, genai_request_timestamp=at)
     except LookupError:
         return None
-    return _read(found.model_price, context_tokens, f"genai-prices {genai_prices.__version__}")
+    return _read(calculation.model_price, context_tokens, f"genai-prices {genai_prices.__version__}")
 
 
 def _read(prices: Any, context_tokens: int, source: str) -> Price | None:
