@@ -17,6 +17,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid, NotFound
 from models.pure import policy
+from models.session import approval_deadline
 from models.session.approval import Approval
 from models.session.grant import rule_for
 from models.session.session import Session
@@ -102,7 +103,7 @@ def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> 
     The new deadline is `seconds` from now. The response is a 409 if the deadline has passed or would not move to a later time.
     """
     session, approval = _locked(db, _find(db, principal, approval_id))
-    approval.extend(db, session, principal, body.seconds)
+    approval_deadline.extend(db, session, approval, principal, body.seconds)
     return _answer(db, approval)
 
 

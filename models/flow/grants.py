@@ -20,11 +20,12 @@ from models.pure.policy import Rule, Verdict
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
 from models.session.call_input import CallInput
+from models.session.call_result import text
 from models.session.decision import Decision
 from models.session.grant import Grant
 from models.session.proposal import Proposal
 from models.session.session import Session
-from models.session.tool_call import ToolCall, text
+from models.session.tool_call import ToolCall
 from models.settings import settings
 from models.workspace.toolset import listed
 from models.workspace.workspace import Workspace

@@ -22,5 +22,5 @@ def price_of(provider: str, model: str, at: datetime, *, context_tokens: int = 0
         places = [("openai", None)] if entry.base_url is None else [(provider, entry.base_url)]
     [(place, url)] = places
     names = dict.fromkeys(name for name in (listed_as, model) if name)
-    prices = (list_price(place, name, at, context_tokens=context_tokens, url=url) for name in names)
-    return next((price for price in prices if price), None)
+    candidates = (list_price(place, name, at, context_tokens=context_tokens, url=url) for name in names)
+    return next((price for price in candidates if price), None)

@@ -14,11 +14,12 @@ from models.pure.charges import Charge
 from models.pure.next_move import Calls, Finish, after_reply
 from models.pure.policy import Verdict
 from models.pure.usage import NOTHING
+from models.session import approval_events
 from models.session.approval import Approval
+from models.session.call_result import text
 from models.session.proposal import Proposal
 from models.session.reply import Reply
 from models.session.session import Session
-from models.session.tool_call import text
 from models.session.turn import Served, Turn
 from models.session.turn_usage import TurnUsage
 from models.settings import settings
@@ -195,7 +196,7 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
         return
     approval = Approval.ask(db, session, call, proposal.asking) if status == "asked" else None
     if status != "held" and not (call.kind == "custom" and approval):
-        call.announce(db, session, approval.told if approval else None)
+        call.announce(db, session, approval_events.in_call_event(approval) if approval else None)
     call.put(db, session)
     if approval:
         approval.put(db, session, _actor(session))

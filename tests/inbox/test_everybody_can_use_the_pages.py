@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 from rows.stage import Stage, call
 
 from models.session.approval import Approval
+from models.session.approval_deadline import extend
 
 FORM = {"type": "object", "properties": {"count": {"type": "integer", "description": "How many"}}, "required": ["count"]}
 
@@ -95,7 +96,7 @@ def test_the_focus_stays_where_it_is_while_the_page_changes(admin: Visitor, stag
     deny.focus()
     stage.locked(
         approval.session_id,
-        lambda db, session: db.get_one(Approval, approval.id).extend(db, session, stage.principal, 7 * 86_400),
+        lambda db, session: extend(db, session, db.get_one(Approval, approval.id), stage.principal, 7 * 86_400),
     )
     expect(admin.page.locator("#deadline")).to_contain_text("6 days left")
     expect(deny).to_be_focused()
