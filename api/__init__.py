@@ -29,6 +29,7 @@ def create_app() -> "Flask":
         metrics,
         people,
         policy,
+        provider_keys,
         reference,
         sessions,
         signing_in,
@@ -74,6 +75,7 @@ def create_app() -> "Flask":
     app.register_blueprint(people.invites)
     app.register_blueprint(people.groups)
     app.register_blueprint(policy.policy)
+    app.register_blueprint(provider_keys.provider_keys)
     app.register_blueprint(webhooks.webhooks)
     app.register_blueprint(health.health)
     app.register_blueprint(metrics.metrics)

@@ -6,7 +6,7 @@ that only the turns hold. The first entry with a matching glob serves a model.
 """
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from functools import cache
@@ -113,8 +113,18 @@ class ProviderEntry(_Strict):
 
     @property
     def reads_documents(self) -> bool:
-        """True if the provider's models read PDF documents."""
+        """True if the provider's models read documents that are no text."""
         return self.kind == "anthropic" if self.abilities.documents is None else self.abilities.documents
+
+    def reads(self, block: Mapping[str, Any]) -> bool:
+        """True if the provider's models read a content block of a message."""
+        source = (block.get("source") or {}).get("type")
+        match block["type"]:
+            case "image":
+                return self.abilities.images
+            case "document" if source != "text":
+                return self.reads_documents and (self.kind == "anthropic" or source == "base64")
+        return True
 
     @property
     def silence_seconds(self) -> float:
@@ -203,6 +213,16 @@ def _first(error: ValidationError) -> str:
 def serving(model: str, excluded: Collection[str] = ()) -> ProviderEntry | None:
     """Return the entry that serves a model, without the excluded providers; None if nobody does."""
     return next((entry for entry in registry() if entry.name not in excluded and entry.serves(model)), None)
+
+
+def excluded(model: Mapping[str, Any], defaults: Mapping[str, Any] | None) -> frozenset[str]:
+    """Return the providers that an agent's `model` or its workspace's defaults exclude."""
+    return frozenset(name for each in (model, defaults or {}) for name in each.get("exclude_providers") or [])
+
+
+def described(block: Mapping[str, Any]) -> str:
+    """Return words for a content block that a provider cannot read."""
+    return "a document by its URL" if (block.get("source") or {}).get("type") == "url" else f"{block['type']} blocks"
 
 
 def named(name: str) -> ProviderEntry | None:

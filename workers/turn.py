@@ -98,7 +98,7 @@ class Claimed:
             max_tokens=settings().max_tokens,
             parallel=parallel,
             long_wait=judge.asks,
-            effort=self.agent["model"].get("effort"),
+            effort=(self.agent["model"].get("effort") or {}).get("type"),
         )
 
 

@@ -1,7 +1,7 @@
 """The stand-in's other wire: validates a Chat Completions request like the real API, and translates it into a Messages request.
 
 The scripts are the same on both wires. Like Gemini's endpoint, the stand-in signs its calls (`extra_content`) and refuses a history
-in which its own call lacks the signature. Like Mistral's, it refuses another provider's call whose id is not nine letters and digits.
+in which its own call lacks the signature. Like Mistral's, it refuses another provider's call unless its id is 9 letters and digits.
 """
 
 import json

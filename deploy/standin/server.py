@@ -115,11 +115,11 @@ class StandIn:
         usage = self._prefixes.usage(request | {"cache_control": {"type": "ephemeral"}})
         if body.get("stream"):
             _start_stream(start, request_id)
-            wanted = (body.get("stream_options") or {}).get("include_usage")
+            counts = usage if (body.get("stream_options") or {}).get("include_usage") else None
             end = b""
             if fault and fault.status:
                 end = chat_writing.error_event(_error_type(fault.status), fault.status, _scripted(fault))
-            return self._paced(chat_writing.stream(page, body["model"], usage if wanted else None, fault), fault, end)
+            return self._paced(chat_writing.stream(page, body["model"], counts, fault), fault, end)
         self._sleep(writing.duration(page))
         return _json(start, chat_writing.completion(page, body["model"], usage), request_id)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -125,8 +126,9 @@ def answering() -> Iterator[Callable[..., str]]:
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["content-length"]))
                 self.send_response(status)
-                for name, value in {"content-type": "text/event-stream", **headers}.items():
-                    self.send_header(name.replace("_", "-"), value)
+                named = {name.replace("_", "-"): value for name, value in headers.items()}
+                for name, value in {"content-type": "text/event-stream", **named}.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 with contextlib.suppress(OSError):
                     for _ in range(times):
@@ -139,6 +141,42 @@ def answering() -> Iterator[Callable[..., str]]:
         started.append(server)
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         return f"http://127.0.0.1:{server.server_port}"
+
+    yield start
+    for server in started:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def refusing() -> Iterator[Callable[[str], tuple[str, list[dict[str, Any]]]]]:
+    """Starts a server that refuses a parameter as OpenAI's API does. Returns its address and the bodies of its requests."""
+    started: list[ThreadingHTTPServer] = []
+
+    def start(parameter: str) -> tuple[str, list[dict[str, Any]]]:
+        bodies: list[dict[str, Any]] = []
+
+        class Picky(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                bodies.append(body | {"header": self.headers.get("authorization"), "team": self.headers.get("x-team")})
+                message = f"Unsupported parameter: '{parameter}' is not supported with this model."
+                answer: dict[str, Any] = {"error": {"message": message, "param": parameter, "code": "unsupported_parameter"}}
+                if parameter not in body:
+                    choice = {"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
+                    answer = {"model": "m", "choices": [choice]}
+                self.send_response(400 if parameter in body else 200)
+                self.send_header("content-type", "application/json")
+                self.end_headers()
+                self.wfile.write(json.dumps(answer).encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Picky)
+        started.append(server)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        return f"http://127.0.0.1:{server.server_port}", bodies
 
     yield start
     for server in started:

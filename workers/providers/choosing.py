@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from models.database.encryption import Undecryptable
-from models.providers import ProviderEntry, serving
+from models.providers import ProviderEntry, excluded, serving
 from models.pure.usage import NOTHING
 from models.session.turn import Served, Switch
 from models.settings import settings
@@ -58,14 +58,14 @@ def candidates(model: Mapping[str, Any], defaults: Mapping[str, Any] | None, kep
     serves any of the models.
     """
     defaults = defaults or {}
-    excluded = {*(model.get("exclude_providers") or []), *(defaults.get("exclude_providers") or [])}
+    without = excluded(model, defaults)
     fallbacks = model.get("fallbacks")
     names = [model["id"], *((defaults.get("fallbacks") or []) if fallbacks is None else fallbacks)]
-    entries = {name: serving(name, excluded) for name in dict.fromkeys(names)}
+    entries = {name: serving(name, without) for name in dict.fromkeys(names)}
     order = [Candidate(name, entry) for name, entry in entries.items() if entry]
     if not order:
-        without = f" without {', '.join(sorted(excluded))}" if excluded else ""
-        raise ModelError("invalid", f"No provider serves the model {model['id']}{without}: see ASSENT_PROVIDERS")
+        but = f" but {', '.join(sorted(without))}, which is excluded" if without else ""
+        raise ModelError("invalid", f"No provider serves the model {model['id']}{but}: see ASSENT_PROVIDERS")
     places = [candidate.place for candidate in order]
     return order[places.index(kept) :] if kept in places else order
 

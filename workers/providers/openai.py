@@ -34,6 +34,7 @@ class OpenAIProvider:
 
     def __init__(self, entry: ProviderEntry, key: str | None) -> None:
         self.entry, self.key = entry, key
+        self._headers: dict[str, Any] = {} if key else {"Authorization": openai.omit}
 
     def ask(self, request: ModelRequest, on_text: Callable[[int, str], None]) -> Reply:
         draft = Draft(self.entry.name)
@@ -46,7 +47,7 @@ class OpenAIProvider:
 
     def models(self) -> list[str]:
         try:
-            return [model.id for model in self._client().models.list()]
+            return [model.id for model in self._client().models.list(extra_headers=self._headers)]
         except openai.APIStatusError as error:
             raise status_error(error, "", self.key) from error
         except (openai.OpenAIError, httpx2.HTTPError, ValueError, TypeError, AttributeError) as error:
@@ -81,14 +82,14 @@ class OpenAIProvider:
 
     def _sent(self, parameters: dict[str, Any]) -> Generator[dict[str, Any], None, None]:
         create = self._client().chat.completions.with_streaming_response.create
-        with create(stream=True, **parameters) as response:
+        with create(stream=True, extra_headers=self._headers, **parameters) as response:
             if response.headers.get("content-type", "").startswith("application/json"):
                 yield self._whole(response.read())
                 return
             check_stream(response.headers, self.entry.name)
             with response.parse() as stream:
                 for chunk in stream:
-                    yield chunk.to_dict(mode="python")
+                    yield chunk.to_dict(warnings=False)  # servers differ from the types
 
     def _whole(self, body: bytes) -> dict[str, Any]:
         """The body of a gateway that does not stream, or that answers an error with status 200."""
@@ -100,13 +101,10 @@ class OpenAIProvider:
 
 @lru_cache(_CLIENTS)
 def _client(entry: ProviderEntry, key: str | None) -> openai.OpenAI:
-    headers: dict[str, Any] = dict(entry.headers)
-    if not key:
-        headers["Authorization"] = openai.Omit()
     return openai.OpenAI(
-        api_key=key or "",
+        api_key=key or "none",  # the SDK insists on one
         base_url=entry.base_url or DEFAULT_URL,
-        default_headers=headers,
+        default_headers=entry.headers,
         timeout=timeout(entry),
         http_client=openai.DefaultHttpxClient(**client_options(entry)),
         max_retries=0,
