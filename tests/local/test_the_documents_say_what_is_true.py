@@ -24,6 +24,7 @@ from standardwebhooks import Webhook
 from deploy.folder import free_port
 from models.outbox.endpoint import new_secret
 from models.people.issuer import Issuer
+from models.providers import registry
 from models.settings import settings
 from models.variables import names_of_settings
 
@@ -161,6 +162,15 @@ def test_each_json_is_taken_by_its_reader(snippet: Snippet, tmp_path: Path, monk
         settings.cache_clear()
         try:
             assert configured().keys() == value["mcpServers"].keys()
+        finally:
+            monkeypatch.undo()
+            settings.cache_clear()
+    elif snippet.about == "providers":
+        (tmp_path / "providers.json").write_text(snippet.text)
+        monkeypatch.setenv("ASSENT_PROVIDERS", str(tmp_path / "providers.json"))
+        settings.cache_clear()
+        try:
+            assert [entry.name for entry in registry()] == [entry["name"] for entry in value["providers"]]
         finally:
             monkeypatch.undo()
             settings.cache_clear()

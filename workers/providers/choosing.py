@@ -54,8 +54,8 @@ class Unanswered(Exception):
 def candidates(model: Mapping[str, Any], defaults: Mapping[str, Any] | None, kept: tuple[str, str] | None) -> list[Candidate]:
     """Return who may answer, in order: an agent's `model` and its fallbacks, else the workspace's, without excluded providers.
 
-    `kept`: the provider and model that began to answer this turn, from which the order then starts. Errors: ModelError if nobody
-    serves any of the models.
+    `kept`: the provider and model that began to answer this turn, which then are the only ones. Errors: ModelError if nobody serves
+    any of the models.
     """
     defaults = defaults or {}
     without = excluded(model, defaults)
@@ -67,7 +67,7 @@ def candidates(model: Mapping[str, Any], defaults: Mapping[str, Any] | None, kep
         but = f" but {', '.join(sorted(without))}, which is excluded" if without else ""
         raise ModelError("invalid", f"No provider serves the model {model['id']}{but}: see ASSENT_PROVIDERS")
     places = [candidate.place for candidate in order]
-    return order[places.index(kept) :] if kept in places else order
+    return [order[places.index(kept)]] if kept in places else order
 
 
 def ask(
