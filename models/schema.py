@@ -7,6 +7,7 @@ from models.outbox.approval_change import ApprovalChange
 from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
+from models.outbox.link import Link
 from models.outbox.notification import Notification
 from models.outbox.slack_reply import SlackReply
 from models.people.ceremony import Ceremony
@@ -50,7 +51,7 @@ _OF_PEOPLE = (
     *(Organization, Person, Identity, Member, Group, Membership, Delegation),
     *(Invitation, SignIn, Passkey, Ceremony, SlackUser),
 )
-_OF_THE_OUTBOX = (Endpoint, Delivery, Channel, ApprovalChange, Notification, SlackReply)
+_OF_THE_OUTBOX = (Endpoint, Delivery, Channel, ApprovalChange, Notification, Link, SlackReply)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
 TABLES = (
     Workspace,

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from models.database.clock import STARTED
 from models.database.transactions import Hint, transaction
+from models.outbox import link
 from models.session.sweep_failure import steps_back
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -259,6 +260,13 @@ def forget_deliveries(limit: int = 10_000) -> None:
         for table in ("delivery", "notification"):
             old = f"SELECT id FROM {table} WHERE ended_at < {STARTED} - %(kept)s LIMIT %(limit)s"  # noqa: S608
             db.write(f"DELETE FROM {table} WHERE id IN ({old})", **values)  # noqa: S608
+
+
+def forget_links(limit: int = 10_000) -> None:
+    """Delete links of messages whose deadline is long past."""
+    with transaction(role="system") as db:
+        old = f"SELECT id FROM link WHERE expires_at < {STARTED} - %(kept)s LIMIT %(limit)s"  # noqa: S608
+        db.write(f"DELETE FROM link WHERE id IN ({old})", kept=link.KEPT, limit=limit)  # noqa: S608
 
 
 def _find(table: str, sweep: str, condition: str, due: str, limit: int | None) -> list[Due]:

@@ -19,6 +19,7 @@ from models.database.transactions import transaction
 from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
+from models.outbox.link import issue
 from models.outbox.notification import Notification
 from models.outbox.slack_reply import SlackReply
 from models.people.delegation import Delegation
@@ -140,6 +141,8 @@ class World:
             self.ids["delegation_id"] = delegation.id
         approval = ask(self.stage, self.stage.session(approval={"required_approvals": 2}))
         vote(self.stage, self.anna, approval)
+        with transaction(self.workspace_id) as db:
+            issue(db, approval, self.anna.person_id)
         for method in ("POST", "DELETE"):
             assert self.ask(method, "/v1/halt", {}).status_code == 200
 
