@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 
 import pytest
-from outbox.mailbox import Mailbox, text_of
+from outbox.mailbox import Mailbox
 from outbox.notified import changes, channel, fan_out, mail_channel, notifications, notify
 from outbox.receiver import Receiver
 from own_database import Clock
@@ -105,7 +105,7 @@ def test_mail_waits_for_a_minute_and_comes_only_if_nobody_decided(stage: Stage, 
     vote(stage, anna, decided)
     clock.advance(31)
     notify(stage)
-    assert [waiting.id in text_of(mail) for mail in mailbox.mails] == [True]
+    assert [waiting.id in mail["message-id"] for mail in mailbox.mails] == [True]
     assert mailbox.recipients == [[anna.email]]
 
 
@@ -353,3 +353,14 @@ def test_a_delegate_is_told_instead_of_nobody(stage: Stage, ops: Receiver) -> No
     ask(stage, stage.session(approval={"approvers": [f"user:{anna.person_id}"]}))
     notify(stage)
     assert len(ops.requests) == 1
+
+
+def test_a_person_s_message_has_a_link_and_a_code_where_a_code_decides(stage: Stage, ops: Receiver) -> None:
+    channel(stage, member(stage))
+    member(stage)
+    ask(stage, stage.session())
+    ask(stage, stage.session(approval={"required_approvals": 2}))
+    notify(stage)
+    messages = [json.loads(request.body)["message"] for request in ops.requests]
+    assert ["/link/" in message for message in messages] == [True, True]
+    assert sorted("The code for that page: " in message for message in messages) == [False, True]
