@@ -25,7 +25,8 @@ from models.people.principal import PersonPrincipal
 from models.people.slack_user import SlackUser
 from models.pure.slack_button import RESULTS, Button, Result
 from models.session import sentences
-from models.session.approval import Approval, DeadlinePassed
+from models.session.approval import Approval
+from models.session.approval_deadline import DeadlinePassed
 from models.session.decision import Decision
 from models.settings import settings
 from models.workspace.workspace import Workspace

@@ -168,8 +168,8 @@ def _is_needless(db: Db, row: Notification, channel: Channel, approval: Approval
     if channel.person_id is None:
         return False
     people = [channel.person_id]
-    told = may_be_told(db, approval, people, now) if approval else rights_of_each(db, people, now, lock=False)
-    return not told or (approval is not None and stage != "decided" and channel.person_id in _voters(db, approval))
+    eligible = may_be_told(db, approval, people, now) if approval else rights_of_each(db, people, now, lock=False)
+    return not eligible or (approval is not None and stage != "decided" and channel.person_id in _voters(db, approval))
 
 
 def finish(db: Db, message: Message, receipt: Receipt) -> None:
