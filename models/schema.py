@@ -7,6 +7,7 @@ from models.outbox.approval_change import ApprovalChange
 from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
+from models.outbox.link import Link
 from models.outbox.notification import Notification
 from models.outbox.slack_reply import SlackReply
 from models.people.ceremony import Ceremony
@@ -39,6 +40,7 @@ from models.workspace.api_key import ApiKey
 from models.workspace.environment import Environment
 from models.workspace.halt import Halt
 from models.workspace.idempotency import Answer
+from models.workspace.provider_key import ProviderKey
 from models.workspace.toolset import Listing, Toolset
 from models.workspace.workspace import Workspace
 
@@ -50,7 +52,7 @@ _OF_PEOPLE = (
     *(Organization, Person, Identity, Member, Group, Membership, Delegation),
     *(Invitation, SignIn, Passkey, Ceremony, SlackUser),
 )
-_OF_THE_OUTBOX = (Endpoint, Delivery, Channel, ApprovalChange, Notification, SlackReply)
+_OF_THE_OUTBOX = (Endpoint, Delivery, Link, Channel, ApprovalChange, Notification, SlackReply)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
 TABLES = (
     Workspace,
@@ -59,6 +61,7 @@ TABLES = (
     AgentVersion,
     Environment,
     Halt,
+    ProviderKey,
     Toolset,
     Listing,
     *_OF_PEOPLE,

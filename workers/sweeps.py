@@ -134,9 +134,10 @@ def seal_audit() -> None:
 
 @app.task(name="sweep.forget_answers")
 def forget_answers() -> None:
-    """Delete old idempotency records, deliveries and notifications that ended long ago, and old failures of sweeps."""
+    """Delete what is too old: idempotency records, ended deliveries and notifications, links of messages, failures of sweeps."""
     due.forget_answers()
     due.forget_deliveries()
+    due.forget_links()
     sweep_failure.forget_old()
 
 

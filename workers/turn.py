@@ -2,7 +2,7 @@
 
 import logging
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from celery.signals import celeryd_after_setup
@@ -12,25 +12,31 @@ from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import NotFound
+from models.providers import registry
 from models.pure import words
 from models.pure.storable import storable
 from models.session.session import Session
-from models.session.turn import Turn
+from models.session.turn import Served, Turn
 from models.settings import settings
+from models.workspace.provider_key import ProviderKey
+from models.workspace.provider_key import of_workspace as provider_keys
 from models.workspace.toolset import Listed, listed
 from workers import enqueue, leases, server_tools
 from workers.celery import app
 from workers.judging import Judge
 from workers.keeping import keep
 from workers.leases import Lease
-from workers.providers import ModelError, ModelRequest, Reply, provider_for
+from workers.providers import ModelError, ModelRequest, Reply, choosing, provider_for
+from workers.providers.choosing import Answer, Unanswered
 
 log = logging.getLogger(__name__)
 
 _ERROR_TYPES = {
     "overloaded": "model_overloaded_error",
     "rate_limited": "model_rate_limited_error",
+    "timed_out": "model_request_failed_error",
     "failed": "model_request_failed_error",
+    "gone": "model_request_failed_error",
     "billing": "billing_error",
     "invalid": "model_request_failed_error",
     "unacceptable": "model_request_failed_error",
@@ -43,9 +49,10 @@ class LeaseLostError(Exception):
 
 @celeryd_after_setup.connect
 def load_provider(instance: Any, **_: Any) -> None:
-    """Load the SDK before the first turn. Loading takes a second, and stops all greenlets of the process."""
+    """Load the SDKs before the first turn. Loading takes a second, and stops all greenlets of the process."""
     if "turns" in instance.app.amqp.queues.consume_from:
-        provider_for("")
+        for entry in registry():
+            provider_for(entry, None)
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,8 @@ class Claimed:
     policies: dict[str, Any]
     listed: dict[str, Listed]
     messages: list[dict[str, Any]]
+    keys: dict[str, ProviderKey] = field(default_factory=dict)
+    """The workspace's own keys by provider."""
 
     def request(self, judge: Judge) -> ModelRequest:
         """The request to the model."""
@@ -69,6 +78,7 @@ class Claimed:
             max_tokens=settings().max_tokens,
             parallel=parallel,
             long_wait=judge.asks,
+            effort=(self.agent["model"].get("effort") or {}).get("type"),
         )
 
 
@@ -83,15 +93,15 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> None:
         message_id = ids.new("sevt")
         try:
             judge = Judge.of(claimed.agent, claimed.policies, server_tools.looked_up(workspace_id, claimed.agent, claimed.listed))
-            reply = _ask(claimed.request(judge), session_id, message_id, lease)
+            answer = _ask(claimed, claimed.request(judge), message_id, lease)
         except LeaseLostError:
             return
         except server_tools.ServerAway as away:
             _fail(turn, lease, away.type, str(away), retryable=away.passes, server=away.server)
-        except ModelError as error:
-            _fail_by_model(turn, lease, error)
+        except Unanswered as unanswered:
+            _fail_by_model(turn, lease, unanswered.error, unanswered.served)
         else:
-            _checkpoint(turn, lease, judge, reply, message_id)
+            _checkpoint(turn, lease, judge, answer, message_id)
 
 
 def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
@@ -112,6 +122,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
             policies=flow.policies(db, session),
             listed=listed(db, agent),
             messages=flow.history(db, session_id),
+            keys={row.provider: row for row in db.read(provider_keys())[0]},
         )
 
 
@@ -120,28 +131,34 @@ def _guided(system: str | None) -> str:
     return f"{system}\n\n{words.one_at_a_time()}" if system else words.one_at_a_time()
 
 
-def _ask(request: ModelRequest, session_id: str, message_id: str, lease: Lease) -> Reply:
-    """The model's reply. Its text goes to the session's readers while the model writes."""
-    pusher = _Pusher(session_id, message_id, lease)
+def _ask(claimed: Claimed, request: ModelRequest, message_id: str, lease: Lease) -> Answer:
+    """The reply of the agent's model, or of an alternative. Its text goes to the session's readers while the model writes."""
+    pusher = _Pusher(claimed.turn.session_id, message_id, lease)
     try:
-        return _answerable(provider_for(request.model).ask(request, pusher.on_text))
-    except (ModelError, LeaseLostError):
+        order = choosing.candidates(claimed.agent["model"], claimed.policies.get("model"), claimed.turn.kept)
+        answer = choosing.ask(order, request, claimed.keys, pusher.on_text)
+        _check_answerable(answer.reply)
+        return answer
+    except ModelError as error:
+        raise Unanswered(error, None) from error
+    except (Unanswered, LeaseLostError):
         raise
     except Exception as error:
         # The turn must end here, and not when its lease does.
         log.exception("turn %s: the provider failed", lease.id)
-        raise ModelError("failed", f"The provider failed: {type(error).__name__}.") from error
+        raise Unanswered(ModelError("failed", f"The provider failed: {type(error).__name__}."), None) from error
 
 
-def _answerable(reply: Reply) -> Reply:
-    """The reply, if each of its calls has an id and a name that are strings. Errors: ModelError."""
+def _check_answerable(reply: Reply) -> None:
+    """Check that each call of the reply has an id and a name that are strings. Errors: ModelError."""
     for block in reply.content:
         if block["type"] == "tool_use" and not (isinstance(block.get("id"), str) and isinstance(block.get("name"), str)):
             raise ModelError("failed", "The model's reply holds a tool call without an id or a name.")
-    return reply
 
 
-def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id: str) -> None:
+def _checkpoint(turn: Turn, lease: Lease, judge: Judge, answer: Answer, message_id: str) -> None:
+    reply = answer.reply
+
     def verb(db: Db, session: Session) -> None:
         flow.checkpoint(
             db,
@@ -153,6 +170,7 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id
             usage=asdict(reply.usage),
             proposals=proposals,
             message_id=message_id,
+            served=answer.served,
         )
 
     try:
@@ -163,10 +181,11 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id
         _fail_by_model(turn, lease, ModelError("failed", f"The model's reply could not be stored ({type(error).__name__})."))
 
 
-def _fail_by_model(turn: Turn, lease: Lease, error: ModelError) -> None:
+def _fail_by_model(turn: Turn, lease: Lease, error: ModelError, served: Served | None = None) -> None:
     out = error.kind == "unacceptable"
     kind = _ERROR_TYPES[error.kind]
-    _fail(turn, lease, kind, str(error), retryable=error.retryable, retry_after=error.retry_after, leave_out=out)
+    more = {"retry_after": error.retry_after, "leave_out": out, "served": served}
+    _fail(turn, lease, kind, str(error), retryable=error.retryable, **more)
 
 
 def _fail(turn: Turn, lease: Lease, kind: str, message: str, *, retryable: bool = True, **more: Any) -> None:

@@ -127,6 +127,23 @@ class Tokens(Answer):
     cache_creation_input_tokens: int
 
 
+class ModelAt(Answer):
+    """A model at the provider that serves it."""
+
+    provider: str
+    model: str
+
+
+class ModelFallback(Fact):
+    """A turn went on with another model. Like all events `model.*`, only sent with `include=approvals`."""
+
+    type: Literal["model.fallback"]
+    source: ModelAt = Field(alias="from")
+    to: ModelAt
+    reason: Literal["overloaded", "rate_limited", "timed_out", "gone", "circuit_open"]
+    message: str
+
+
 class SessionUsage(Fact):
     """The session's tokens so far."""
 
@@ -181,7 +198,8 @@ AnyEvent = Annotated[
     | ApprovalExtended
     | ApprovalReminded
     | ApprovalVoted
-    | GrantGiven,
+    | GrantGiven
+    | ModelFallback,
     Field(discriminator="type"),
 ]
 

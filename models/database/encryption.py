@@ -35,6 +35,12 @@ def new_keys() -> tuple[str, str]:
     return _encoded(key.private_bytes_raw()), _encoded(key.public_key().public_bytes_raw())
 
 
+def public_of(private: str) -> str:
+    """Return the public key of a private key. Raises ValueError."""
+    key = X25519PrivateKey.from_private_bytes(raw_key(private))
+    return _encoded(key.public_key().public_bytes_raw())
+
+
 def encrypt(reader: Reader, text: str, row_id: str) -> str:
     """Return the ciphertext of `text` for `reader`, bound to the row. Raises Conflict if this process has no public key."""
     raw = _public_key(reader)
@@ -68,8 +74,8 @@ def _public_key(reader: Reader) -> bytes:
 
 
 def _private_keys(reader: Reader) -> dict[str, X25519PrivateKey]:
-    texts: SecretStr = getattr(settings(), f"{reader}_private_keys")
-    return _parsed(texts.get_secret_value())
+    texts: SecretStr | None = getattr(settings(), f"{reader}_private_keys")
+    return _parsed(texts.get_secret_value() if texts else "")
 
 
 @cache

@@ -13,6 +13,7 @@ from models.outbox.channel import SETTINGS, Channel
 from models.outbox.notification import Notification, Receipt
 from models.people.delegation import DECIDING_ROLES, Right, rights_of_each
 from models.people.person import Person
+from models.people.slack_user import SlackUser
 from models.pure.notice import Notice, Stage
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
@@ -167,6 +168,10 @@ def _is_needless(db: Db, row: Notification, channel: Channel, approval: Approval
         return True  # the sweep is about to expire or to escalate it, which is another change
     if channel.person_id is None:
         return False
+    if channel.kind == "slack":
+        linked = {row.slack_id for row in SlackUser.of_person(db, channel.person_id)}
+        if channel.address.rpartition("/")[2] not in linked:
+            return True
     people = [channel.person_id]
     eligible = may_be_told(db, approval, people, now) if approval else rights_of_each(db, people, now, lock=False)
     return not eligible or (approval is not None and stage != "decided" and channel.person_id in _voters(db, approval))

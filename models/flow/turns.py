@@ -9,14 +9,15 @@ from models.database.rows import Db
 from models.flow.grants import judge
 from models.flow.next_step import carry_on, rest
 from models.pure import words
-from models.pure.next_move import Finish, after_reply
+from models.pure.next_move import Calls, Finish, after_reply
 from models.pure.policy import Verdict
 from models.session import approval_events
 from models.session.approval import Approval
 from models.session.call_result import text
 from models.session.proposal import Proposal
+from models.session.reply import Reply
 from models.session.session import NO_USAGE, Session
-from models.session.turn import Turn
+from models.session.turn import Served, Turn
 from models.settings import settings
 from models.workspace.halt import is_halted
 
@@ -43,15 +44,22 @@ def checkpoint(
     usage: dict[str, int],
     proposals: list[Proposal],
     message_id: str,
+    served: Served | None = None,
 ) -> None:
     """Store a reply and its calls in one transaction. `message_id` is the id under which its text was already streamed.
 
-    `proposals` are its calls in order, with verdicts. Raises Stale, and stores nothing, if the turn ended or was taken meanwhile.
+    `proposals` are its calls in order, with verdicts. `served`: who answered. Raises Stale, and stores nothing, if the turn ended
+    or was taken meanwhile.
     """
     move = after_reply(stop_reason, content, turn.count, session.max_turns)
+    if isinstance(move, Calls) and _is_broken_again(db, session, turn, content):
+        move = Finish("retries_exhausted", ("model_request_failed_error", words.broken_twice()))
     if stop_reason != "tool_use":
         content = [block for block in content if block["type"] != "tool_use"]
         proposals = []
+    content = _with_our_ids(content, proposals)
+    if served:
+        turn.serve(session, db, served, _actor(session))
     turn.checkpoint(db, session, content, stop_reason, usage)
     session.calls = []
     session.count(usage)
@@ -59,7 +67,8 @@ def checkpoint(
     turn.end_span(db, session, usage, is_error=False)
     if isinstance(move, Finish):
         for position, proposal in enumerate(proposals):
-            _refuse(db, session, turn, position, proposal, words.turn_limit(session.max_turns))
+            why = proposal.problem if move.stop_reason == "retries_exhausted" else words.turn_limit(session.max_turns)
+            _refuse(db, session, turn, position, proposal, why or words.not_run_beside_broken())
         _finish(db, session, move, stop_details)
         return
     for position, (proposal, verdict) in enumerate(zip(proposals, judge(db, session, proposals), strict=True)):
@@ -79,12 +88,15 @@ def fail_turn(
     retry_after: float | None = None,
     leave_out: bool = False,
     server: str | None = None,
+    served: Served | None = None,
 ) -> None:
     """Retry the turn after an error of the model, or end the run if a retry is useless or too many failed.
 
     `retry_after`: seconds that the model asked to wait. `leave_out`: the prompt is at fault, so later turns leave it out. `server`:
-    the MCP server that failed, if the model did not.
+    the MCP server that failed, if the model did not. `served`: who had begun to answer.
     """
+    if served:
+        turn.serve(session, db, served, _actor(session))
     turn.end_span(db, session, NO_USAGE, is_error=True)
     again = retryable and turn.attempt < settings().model_attempts
     status = "retrying" if again else "exhausted" if retryable else "terminal"
@@ -118,6 +130,18 @@ def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
     )
     turn.fail(db, session)
     rest(db, session, {"type": "retries_exhausted"})
+
+
+def _is_broken_again(db: Db, session: Session, turn: Turn, content: list[dict[str, Any]]) -> bool:
+    """True if the reply before this one in the run had an unreadable call as well: the model was told, and did it again."""
+    is_broken = any(block.get("problem") for block in content)
+    return is_broken and turn.count > 1 and Reply.had_a_problem(db, session.id, turn.number - 1)
+
+
+def _with_our_ids(content: list[dict[str, Any]], proposals: list[Proposal]) -> list[dict[str, Any]]:
+    """Return the reply with the ids of its calls' rows. The provider's own ids are in `provider_data`."""
+    ids = iter(proposals)
+    return [{**block, "id": next(ids).id} if block["type"] == "tool_use" else block for block in content]
 
 
 def _say(db: Db, session: Session, content: list[dict[str, Any]], message_id: str) -> None:

@@ -77,13 +77,6 @@ class Channel(Base):
 
     __table_args__ = (
         sa.Index("channel_of_workspace", "workspace_id", "person_id", "id"),
-        sa.Index(
-            "channel_of_slack_user",
-            "workspace_id",
-            "address",
-            unique=True,
-            postgresql_where=sa.text("kind = 'slack' AND person_id IS NOT NULL"),
-        ),
         sa.Index("channel_following", "workspace_id", "person_id", unique=True, postgresql_where=sa.text("follows_default")),
         sa.Index("channel_default", "workspace_id", unique=True, postgresql_where=sa.text("for_everyone")),
     )

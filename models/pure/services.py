@@ -33,7 +33,6 @@ SERVICES = {
     "pagerduty": _service(
         "PagerDuty", "pagerduty://INTEGRATION_KEY@API_KEY", rf"{_ID}{{10,}}@{_ID}{{10,}}", "events.pagerduty.com"
     ),
-    "opsgenie": _service("Opsgenie", "opsgenie://API_KEY", rf"{_ID}{{20,}}", "api.opsgenie.com"),
 }
 """By the scheme of the URL."""
 MOST_CHARACTERS = 500

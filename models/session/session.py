@@ -115,8 +115,8 @@ class Session(Base):
     @classmethod
     def try_lock(cls, db: Db, session_id: str) -> "Session | None":
         """The session, locked; None if it is gone or locked by another transaction (sweeps come again). `flow.lock` waits."""
-        found, [(now,)] = db.read(cls.locking(session_id, "SKIP LOCKED"), NOW)
-        return found[0].begin(db, now) if found else None
+        rows, [(now,)] = db.read(cls.locking(session_id, "SKIP LOCKED"), NOW)
+        return rows[0].begin(db, now) if rows else None
 
     @classmethod
     def locking(cls, session_id: str, how: str = "") -> "Query[Session]":

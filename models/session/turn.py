@@ -4,6 +4,7 @@ The model is sent what these rows hold: the messages that each turn read, its re
 None of them is rewritten as the conversation grows.
 """
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
+from models.audit.principal import Principal
 from models.database import ids
 from models.database.leased import Leased
 from models.database.rows import Db
@@ -21,6 +23,33 @@ from models.session.event import Event
 from models.session.reply import Reply
 from models.session.session import Session
 from models.settings import settings
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A turn goes on with another model, each named by provider and model, because the first one failed."""
+
+    source: tuple[str, str]
+    target: tuple[str, str]
+    reason: str
+    """The kind of the error, or `circuit_open`."""
+    message: str
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The event's body."""
+        places = {"from": self.source, "to": self.target}
+        named = {name: {"provider": provider, "model": model} for name, (provider, model) in places.items()}
+        return {**named, "reason": self.reason, "message": self.message}
+
+
+@dataclass(frozen=True)
+class Served:
+    """Who answers a turn, and how it came to that."""
+
+    provider: str
+    model: str
+    switches: tuple[Switch, ...] = ()
 
 
 class Turn(Leased, Base):
@@ -44,6 +73,10 @@ class Turn(Leased, Base):
     worker: Mapped[str | None]
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    provider: Mapped[str | None]
+    """The provider that answered, or began to. The turn stays with it."""
+    model: Mapped[str | None]
+    """The model that answered, or began to, by the agent's name for it."""
     stop_reason: Mapped[str | None]
     usage: Mapped[dict[str, int] | None] = mapped_column(JSONB(none_as_null=True))
     span_id: Mapped[str | None]
@@ -110,6 +143,20 @@ class Turn(Leased, Base):
         """The event that closes the attempt's model request."""
         body = {"model_request_start_id": self.span_id, "model_usage": usage, "is_error": is_error}
         session.emit(db, "span.model_request_end", body)
+
+    @property
+    def kept(self) -> tuple[str, str] | None:
+        """The provider and model that began to answer in an earlier attempt."""
+        return (self.provider, self.model) if self.provider and self.model else None
+
+    def serve(self, session: Session, db: Db, served: Served, actor: Principal) -> None:
+        """Record who answers, with an event and an act for each switch to another model."""
+        self.provider, self.model = served.provider, served.model
+        for switch in served.switches:
+            session.emit(db, "model.fallback", switch.body)
+            (source, of), (target, model) = switch.source, switch.target
+            places = {"source": f"{source}/{of}", "target": f"{target}/{model}"}
+            session.note(actor, "turn.fell_back", self.id, reason=switch.reason, **places)
 
     def checkpoint(self, db: Db, session: Session, reply: list[dict[str, Any]], stop_reason: str, usage: dict[str, int]) -> None:
         """Keep the reply: the turn is done."""

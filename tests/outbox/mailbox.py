@@ -59,10 +59,10 @@ def html_of(mail: EmailMessage) -> str:
 
 @contextmanager
 def serving(**options: Any) -> Iterator[Mailbox]:
-    """A mail server on a free port of loopback. `options` are aiosmtpd's."""
+    """A mail server on a free port of loopback. With a `tls_context` it needs STARTTLS and a login."""
     mailbox = Mailbox()
-    if options.pop("needs_login", False):
-        options |= {"authenticator": mailbox.authenticate, "auth_required": True}
+    if "tls_context" in options:
+        options |= {"authenticator": mailbox.authenticate, "auth_required": True, "require_starttls": True}
     controller = Controller(mailbox, hostname="127.0.0.1", port=free_port(), **options)
     controller.start()
     try:

@@ -52,6 +52,10 @@ def notifier_for(kind: str) -> Notifier:
             from workers.notifiers.mail import Mail
 
             return Mail()
+        case "slack":
+            from workers.notifiers.slack import SlackNotifier
+
+            return SlackNotifier()
         case "apprise" | "operator":
             from workers.notifiers.apprise import AppriseService, OperatorUrl
 

@@ -23,6 +23,8 @@ from workers.notifiers import Address, Gone, Retry, texts
 
 _MAILBOX = ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1")
 """Enhanced status codes (RFC 3463) of a mailbox that does not exist. Others may be a fault of the server's configuration."""
+_UNFOLDED = SMTP.clone(max_line_length=998)
+"""Folds no header: a link that is longer than a line would be encoded."""
 _REFUSED = frozenset({550, 551, 553})
 """Replies to RCPT that say so where the server gives no enhanced code."""
 
@@ -32,21 +34,21 @@ class Mail:
 
     def send(self, address: Address, notice: Notice, earlier: Receipt | None) -> Receipt:
         """Send one mail. Returns the thread's Message-ID and subject, and the number of mails in the thread."""
-        url, mail_from = settings().smtp_url.get_secret_value(), settings().mail_from
-        if not url or not mail_from:
+        url, mail_from = settings().smtp_url, settings().mail_from
+        if url is None or not mail_from:
             raise Retry("The operator has configured no mail server (ASSENT_SMTP_URL and ASSENT_MAIL_FROM).")
         receipt = _receipt(address, notice, earlier, sender(mail_from).domain)
         try:
             message = compose(address, notice, receipt, mail_from)
         except ValueError as error:
             raise Gone(f"No mail can be addressed to {visible(address.text)}: {error}") from None
-        _deliver(MailServer.of(url), message, address.text)
+        _deliver(MailServer.of(url.get_secret_value()), message, address.text)
         return receipt
 
 
 def compose(address: Address, notice: Notice, receipt: Receipt, mail_from: str) -> EmailMessage:
     """Return the mail. Raises ValueError for an address that is none, or has line ends."""
-    message = EmailMessage(policy=SMTP)
+    message = EmailMessage(policy=_UNFOLDED)
     follows = receipt["count"] != "1"
     message["From"] = sender(mail_from)
     message["To"] = MailAddress(addr_spec=address.text)

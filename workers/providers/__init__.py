@@ -4,12 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-ErrorKind = Literal["overloaded", "rate_limited", "failed", "billing", "invalid", "unacceptable"]
+from models.providers import Effort, ProviderEntry
+
+ErrorKind = Literal["overloaded", "rate_limited", "timed_out", "failed", "gone", "billing", "invalid", "unacceptable"]
+RETRYABLE = frozenset({"overloaded", "rate_limited", "timed_out", "failed"})
+FALLING_BACK = frozenset({"overloaded", "rate_limited", "timed_out", "gone"})
 
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """A request to the model. Messages and tools are parameters of the Messages API, which the provider passes on unchanged."""
+    """A request to the model, in the neutral form of `models.flow.history`; each provider translates it."""
 
     model: str
     system: str | None
@@ -23,6 +27,8 @@ class ModelRequest:
     """True if a reply may hold more than one call."""
     long_wait: bool = False
     """True if people may be asked before the next turn: the prompt cache then lives 1 h instead of 5 min."""
+    effort: Effort | None = None
+    """How hard the model works; None: the model's default."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +46,9 @@ class Reply:
     """A complete reply, without blocks that were cut or that the API would refuse in a history."""
 
     content: list[dict[str, Any]]
-    """The blocks as JSON, in the shape of a history. Empty after some refusals and cuts."""
+    """Neutral blocks, as in `models.session.reply`. Empty after some refusals and cuts."""
     stop_reason: str
+    """`end_turn`, `tool_use`, `max_tokens`, `refusal`, `model_context_window_exceeded`, or another of Anthropic's."""
     stop_details: dict[str, Any] | None = None
     """The reason of a refusal, if the model gave one."""
     usage: Usage = field(default_factory=Usage)
@@ -52,7 +59,9 @@ class Reply:
 class ModelError(Exception):
     """There is no reply. The message holds no keys and no prompts. `retry_after`: seconds, if the server named a wait.
 
-    overloaded, rate_limited, failed: transient, so the turn is repeated. `failed` includes every cut or garbled stream.
+    overloaded, rate_limited, timed_out, failed: transient, so the turn is repeated. `timed_out` includes a provider that cannot be
+    reached, `failed` every cut or garbled stream.
+    gone: the provider does not have the model.
     billing, invalid: not transient.
     unacceptable: the request is at fault, so a request with more messages behind it would fail as well.
     """
@@ -64,7 +73,12 @@ class ModelError(Exception):
 
     @property
     def retryable(self) -> bool:
-        return self.kind in ("overloaded", "rate_limited", "failed")
+        return self.kind in RETRYABLE
+
+    @property
+    def falls_back(self) -> bool:
+        """True if another model may answer in place of this one."""
+        return self.kind in FALLING_BACK
 
 
 class Provider(Protocol):
@@ -78,9 +92,17 @@ class Provider(Protocol):
         """
         ...
 
+    def models(self) -> list[str]:
+        """Return the names of the models that the provider lists. Errors: ModelError."""
+        ...
 
-def provider_for(model: str) -> Provider:  # noqa: ARG001 - Anthropic serves every model today
-    """The provider of a model. The first call in a process loads the SDK, which takes a second."""
-    from workers.providers.anthropic import AnthropicProvider
 
-    return AnthropicProvider()
+def provider_for(entry: ProviderEntry, key: str | None) -> Provider:
+    """Return the provider of a registry's entry. The first call of a kind in a process loads its SDK, which takes a second."""
+    if entry.kind == "anthropic":
+        from workers.providers.anthropic import AnthropicProvider
+
+        return AnthropicProvider(entry, key)
+    from workers.providers.openai import OpenAIProvider
+
+    return OpenAIProvider(entry, key)

@@ -68,13 +68,6 @@ def _channels() -> None:
     )
     op.create_index("channel_of_workspace", "channel", ["workspace_id", "person_id", "id"])
     op.create_index(
-        "channel_of_slack_user",
-        "channel",
-        ["workspace_id", "address"],
-        unique=True,
-        postgresql_where=sa.text("kind = 'slack' AND person_id IS NOT NULL"),
-    )
-    op.create_index(
         "channel_following",
         "channel",
         ["workspace_id", "person_id"],
