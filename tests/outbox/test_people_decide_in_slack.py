@@ -63,7 +63,7 @@ def ask(stage: Stage, **options: Any) -> Approval:
 
 def posted(slack: FakeSlack, approval: Approval, **changes: Any) -> Message:
     """The message about an approval, in the workspace's conversation."""
-    address = Address("chan_1", approval.workspace_id, None, f"{TEAM}/{ROOM}")
+    address = Address("chan_1", approval.workspace_id, None, ROOM)
     receipt = SlackNotifier().send(address, notice_of(approval, **changes), None)
     return slack.messages[receipt["channel"], receipt["ts"]]
 
