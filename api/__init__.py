@@ -30,12 +30,14 @@ def create_app() -> "Flask":
         metrics,
         people,
         policy,
+        provider_keys,
         reference,
         sessions,
         signing_in,
         slack,
         threads,
         unsubscribe,
+        usage,
         webhooks,
         work,
     )
@@ -67,6 +69,7 @@ def create_app() -> "Flask":
     app.register_blueprint(threads.threads)
     app.register_blueprint(approvals.approvals)
     app.register_blueprint(audit.audit)
+    app.register_blueprint(usage.usage)
     app.register_blueprint(grants.grants)
     app.register_blueprint(delegations.delegations)
     app.register_blueprint(halt.halt)
@@ -75,6 +78,7 @@ def create_app() -> "Flask":
     app.register_blueprint(people.invites)
     app.register_blueprint(people.groups)
     app.register_blueprint(policy.policy)
+    app.register_blueprint(provider_keys.provider_keys)
     app.register_blueprint(webhooks.webhooks)
     app.register_blueprint(channels.channels)
     app.register_blueprint(slack.slack)

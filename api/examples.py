@@ -27,6 +27,7 @@ IDS = {
         "event_id": "sevt",
         "grant_id": "grnt",
         "invite_id": "invite",
+        "provider_key_id": "pkey",
         "rbac_group_id": "grp",
         "request_id": "req",
         "session_id": "sesn",

@@ -18,6 +18,7 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
 from models.flow.names import Names
+from models.outbox.notification import Notification
 from models.outbox.slack_reply import SlackReply
 from models.people.member import Member
 from models.people.principal import PersonPrincipal
@@ -147,8 +148,11 @@ def _person(db: Db, click: Click) -> PersonPrincipal:
 
 
 def _refuse(click: Click, refusal: Refusal) -> None:
-    """Queue the reply to a click that decided nothing."""
+    """Queue the reply to a click that decided nothing. A message that still has its buttons after the end is edited again."""
     with transaction(click.button.workspace_id) as db:
+        approval = db.get(Approval, click.button.approval_id)
+        if approval is None or approval.status != "pending":
+            Notification.hurry(db, click.button.approval_id)
         row = SlackUser.of(db, click.team_id, click.slack_id, click.name)
         SlackReply.put(
             db,

@@ -1,7 +1,7 @@
 """`assent up`: all of Assent on one machine, with its data in one folder, under one process.
 
 Starts an embedded Postgres and Redis, the stand-in model, and the Procfile's processes. A server that the environment names
-(`DATABASE_URL`, `REDIS_URL`, `ANTHROPIC_API_KEY`) replaces the embedded one. `deploy.welcome` holds the texts for people.
+(`DATABASE_URL`, `REDIS_URL`, `ANTHROPIC_API_KEY`, `ASSENT_PROVIDERS`) replaces the embedded one. `deploy.welcome` has the texts.
 """
 
 import errno
@@ -25,6 +25,7 @@ from deploy.probes import ShellProbe, Workers, answers
 from deploy.supervisor import Child, Stopped, Supervisor, shell
 from models.audit import seal_key, signed_heads
 from models.database import encryption
+from models.providers import Misconfigured, registry
 from models.settings import settings
 from models.variables import environment_of
 
@@ -33,6 +34,8 @@ UP = "up.json"
 AUDIT_KEY = "audit.key"
 READY_SECONDS = 60
 FLOWER_USER = "assent"
+MODELS = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ASSENT_PROVIDERS")
+"""Variables that name a model, so that the stand-in is not started."""
 
 
 def up(port: int, path: Path, procfile: Path = ROOT / "Procfile") -> int:
@@ -63,7 +66,8 @@ class Local:
         self.supervisor = Supervisor(ROOT, self._write_up)
         self.env = self._environment(os.environ)
         self.owner_url = os.environ.get("DATABASE_OWNER_URL", "")
-        self.stand_in = not (os.environ.get("ANTHROPIC_API_KEY") or os.environ.get("ANTHROPIC_BASE_URL"))
+        self.stand_in = not any(os.environ.get(name) for name in MODELS)
+        _check_providers()
         self.embedded = not os.environ.get("DATABASE_URL")
         self.key = self.sign_in_url = ""
         self.command = assent_command()
@@ -249,6 +253,13 @@ class Local:
     def postgres(self) -> Postgres:
         """The embedded Postgres."""
         return Postgres(self.folder.path / "postgres", self.folder.port("postgres"), self.folder.secret)
+
+
+def _check_providers() -> None:
+    try:
+        registry()
+    except Misconfigured as error:
+        raise Refused(str(error)) from None
 
 
 def assent_command() -> str:

@@ -33,6 +33,7 @@ from models.session.stored_result import StoredResult
 from models.session.sweep_failure import SweepFailure
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
+from models.session.turn_usage import DailyUsage, TurnUsage
 from models.session.vote import Vote
 from models.session.work import Work
 from models.workspace.agent import Agent, AgentVersion
@@ -40,18 +41,19 @@ from models.workspace.api_key import ApiKey
 from models.workspace.environment import Environment
 from models.workspace.halt import Halt
 from models.workspace.idempotency import Answer
+from models.workspace.provider_key import ProviderKey
 from models.workspace.toolset import Listing, Toolset
 from models.workspace.workspace import Workspace
 
 _OF_SESSIONS = (
     *(Session, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
-    *(Approval, Vote, Evidence, Event, Work, Grant),
+    *(Approval, Vote, Evidence, Event, Work, Grant, TurnUsage, DailyUsage),
 )
 _OF_PEOPLE = (
     *(Organization, Person, Identity, Member, Group, Membership, Delegation),
     *(Invitation, SignIn, Passkey, Ceremony, SlackUser),
 )
-_OF_THE_OUTBOX = (Endpoint, Delivery, Channel, ApprovalChange, Notification, Link, SlackReply)
+_OF_THE_OUTBOX = (Endpoint, Delivery, Link, Channel, ApprovalChange, Notification, SlackReply)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
 TABLES = (
     Workspace,
@@ -60,6 +62,7 @@ TABLES = (
     AgentVersion,
     Environment,
     Halt,
+    ProviderKey,
     Toolset,
     Listing,
     *_OF_PEOPLE,

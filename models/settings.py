@@ -26,8 +26,9 @@ class Settings(BaseSettings):
     database_owner_url: str = Field("", validation_alias="DATABASE_OWNER_URL")
     """Role `assent_owner`: migrations only."""
     redis_url: str = Field("redis://localhost:6379/0", validation_alias="REDIS_URL")
-    anthropic_api_key: SecretStr | None = Field(None, validation_alias="ANTHROPIC_API_KEY")
     anthropic_base_url: str | None = Field(None, validation_alias="ANTHROPIC_BASE_URL")
+    providers: Path | None = None
+    """The registry of model providers, a JSON file: see docs/providers.md. Without it, Anthropic serves every model."""
     environment: Literal["production", "development"] = "production"
 
     # Database connections
@@ -61,6 +62,12 @@ class Settings(BaseSettings):
     """First wait after a transient error of the model; doubles, with jitter, up to `backoff_max_seconds`."""
     backoff_max_seconds: float = 60
     model_timeout_seconds: float = 600
+    """Time limit of one response of the model."""
+    model_response_bytes: int = Field(64_000_000, ge=1000)
+    """The longest response of a model's API that is read, in bytes."""
+    breaker_failures: int = Field(3, ge=1)
+    """After this many failures in a row, a turns process tries a model's alternatives first, for `breaker_seconds`."""
+    breaker_seconds: float = Field(30, gt=0)
     crash_attempts: int = 3
     """Attempts at a turn or an idempotent tool call whose worker keeps dying."""
     delta_seconds: float = 0.08

@@ -134,7 +134,7 @@ def seal_audit() -> None:
 
 @app.task(name="sweep.forget_answers")
 def forget_answers() -> None:
-    """Delete what is too old to be of use: idempotency records, ended deliveries and notifications, links, failures of sweeps."""
+    """Delete what is too old: idempotency records, ended deliveries and notifications, links of messages, failures of sweeps."""
     due.forget_answers()
     due.forget_deliveries()
     due.forget_links()

@@ -7,7 +7,7 @@
     always    the page on which calls like it are granted
     link      the page of a message's link, for a person who is not signed in
     session   a session's conversation
-    grants  people  keys  audit  halt
+    grants  people  keys  webhooks  audit  halt
 
 A page asks `door` who is signed in, reads rows, and gives them to a template. `rendering/` turns values into what templates print.
 `live` is the stream that tells open pages to look again.
@@ -37,12 +37,14 @@ def install(app: "Flask") -> None:
         people,
         session,
         template_language,
+        webhooks,
     )
     from api.inbox import list as list_
     from api.inbox.blueprint import inbox
     from api.inbox.link import links
 
-    for module in (list_, card, channels, deciding, edit, always, session, grants, halt, keys, audit, people, live, files):
+    lists = (list_, session, grants, keys, people, channels, webhooks, audit)
+    for module in (*lists, card, deciding, edit, always, halt, live, files):
         assert module, "its import adds its routes"
     template_language.install(app)
     app.register_blueprint(inbox)

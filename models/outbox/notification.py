@@ -11,7 +11,7 @@ from models.audit.principal import system
 from models.database import clock, ids
 from models.database.rows import Db, Stale
 from models.database.tables import Base
-from models.database.transactions import Hint
+from models.database.transactions import Hint, outbox
 from models.outbox.channel import Channel
 from models.pure.backoff import backoff
 
@@ -130,6 +130,21 @@ class Notification(Base):
         else:
             db.move(self, "queued", **later)
         return True
+
+    @classmethod
+    def hurry(cls, db: Db, approval_id: str) -> None:
+        """Have messages that still say that the approval waits edited at once, though earlier attempts failed."""
+        now = clock.now(db)
+        later = {"attempt": 0, "due_at": now, "hinted_at": now}
+        for row in cls.of_approval(db, approval_id):
+            if row.receipt is None or row.sent_stage == "decided" or row.status == "running":
+                continue
+            if row.status == "queued":
+                for name, value in later.items():
+                    setattr(row, name, value)
+            else:
+                db.move(row, "queued", ended_at=None, **later)
+            outbox(db).hints.append(cls.hint_of(row.id, row.workspace_id))
 
     def cancel(self, db: Db, now: datetime) -> None:
         """Send nothing for the present stage."""

@@ -18,7 +18,7 @@ NOT_CONTENT = {
     "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind", "deadline_from"},
     "approval_grant": {"agent_id", "tool", "created_at", "revoked_at", "swept_to", "swept_at"},
     "answer": {"expires_at"},
-    "delivery": {"due_at", "hinted_at", "lease_until", "ended_at"},
+    "delivery": {"endpoint_id", "due_at", "hinted_at", "lease_until", "ended_at"},
     "notification": {"due_at", "hinted_at", "lease_until", "ended_at"},
     "approval_change": {"due_at", "hinted_at"},
     "halt": {"ended_at", "settled_at"},

@@ -14,6 +14,7 @@ from rows.test_several_people_must_agree import ask, vote
 from werkzeug.test import TestResponse
 
 from models.audit import seals, signer
+from models.database import ids
 from models.database.tables import Base
 from models.database.transactions import transaction
 from models.outbox.channel import Channel
@@ -31,6 +32,7 @@ from models.session.evidence import Evidence
 from models.session.tool_call import ToolCall
 from models.workspace import toolset
 from models.workspace.api_key import ApiKey
+from models.workspace.provider_key import ProviderKey
 
 ORGANIZATION = {"organization", "person", "identity", "ceremony"}
 """Above all workspaces: see tests/walls/test_people_are_seen_by_their_workspaces.py."""
@@ -83,6 +85,7 @@ class World:
         self._webhooks()
         self._votes()
         self._channels()
+        self._provider_key()
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
     def _people(self) -> None:
@@ -130,6 +133,14 @@ class World:
         session_id = self.stage.session()
         self.stage.message(session_id)
         self.stage.reply(session_id, call())
+
+    def _provider_key(self) -> None:
+        """A provider's key of the workspace's own."""
+        now = datetime.now(UTC)
+        row = {"id": ids.new("pkey"), "provider": "anthropic", "ciphertext": "k.AAAA", "hint": "", "created_by": "system:test"}
+        with transaction(self.workspace_id) as db:
+            db.insert(ProviderKey(workspace_id=self.workspace_id, created_at=now, **row))
+        self.ids["provider_key_id"] = row["id"]
 
     def _votes(self) -> None:
         """A vote, a delegation, and a halt that is over."""
