@@ -38,7 +38,7 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
         approval_id=approval.id,
         workspace_id=approval.workspace_id,
         stage=stage,
-        title=_one_line(" ".join(part for part in sentences.title(approval) if part)),
+        title=_one_line(": ".join(part for part in sentences.title(approval) if part)),
         sentence=_one_line(sentences.headline(approval, agent)),
         evidence=evidence(db, approval) if waits else "",
         agent=agent,
