@@ -11,7 +11,8 @@ from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
-from models.session.approval import Approval, DeadlinePassed
+from models.session.approval import Approval
+from models.session.approval_deadline import DeadlinePassed
 from models.session.session import Session
 
 Outcome = Literal["decided", "voted", "repeated"]

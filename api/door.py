@@ -25,7 +25,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Busy, Invalid
-from models.session.approval import DeadlinePassed
+from models.session.approval_deadline import DeadlinePassed
 from models.workspace.idempotency import OnItsWay, Slip
 
 T = TypeVar("T")

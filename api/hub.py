@@ -19,7 +19,7 @@ from api import limits
 from api.reader import Frame, Reader
 from models.database.transactions import ERRORS, transaction
 from models.people.sign_in import SignIn, Standing
-from models.session.approval import Approval
+from models.session.approval_mark import approval_mark
 from models.session.session import Session
 from models.settings import settings
 from models.workspace import key_lookup
@@ -198,7 +198,7 @@ def _look_at_heads(readers: list[Reader]) -> None:
         with transaction(workspace_id) as db:
             standings |= SignIn.standings(db, {reader.sign_in_id for reader in theirs})
             if any(reader.is_page for reader in theirs):
-                marks[workspace_id] = Approval.mark(db)
+                marks[workspace_id] = approval_mark(db)
     for reader in readers:
         person = reader.standing
         reader.refused = reader.key_id not in good if person is None else standings.get(reader.sign_in_id) != person

@@ -56,3 +56,17 @@ def _docstrings(definition: ast.ClassDef) -> dict[str, str]:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                 docstrings[name] = inspect.cleandoc(text)
     return docstrings
+
+
+def query_parameter(name: str, schema: dict[str, Any], required: bool) -> dict[str, Any]:
+    """Return the parameter of a query for a field with this schema."""
+    schema = dict(schema)
+    about = {"description": schema.pop("description")} if "description" in schema else {}
+    known = [option for option in schema.get("anyOf", []) if option != {"type": "null"}]
+    if len(known) == 1:  # a query leaves a parameter out instead of sending null
+        del schema["anyOf"]
+        schema |= known[0]
+    if schema.get("default", 0) is None:
+        del schema["default"]
+    listed = {"style": "form", "explode": True} if schema.get("type") == "array" else {}
+    return {"name": f"{name}[]" if listed else name, "in": "query", "required": required, "schema": schema, **about, **listed}

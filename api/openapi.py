@@ -16,7 +16,7 @@ from werkzeug.routing import Rule
 from api import errors, examples
 from api.answers.base import Error
 from api.door import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, METRICS, Door, doors
-from api.model_schemas import Schemas
+from api.model_schemas import Schemas, query_parameter
 from api.parsing import ID
 
 Json = dict[str, Any]
@@ -159,23 +159,10 @@ def _parameters(rule: Rule, door: Door) -> Iterator[Json]:
         schema = door.query.model_json_schema(by_alias=True, schema_generator=Schemas)
         for name, field in schema.get("properties", {}).items():
             if "enum" not in field or None not in field["enum"]:  # `Unsupported` fields are not listed
-                yield _query(name, field, name in schema.get("required", ()))
+                yield query_parameter(name, field, name in schema.get("required", ()))
     names = [*door.headers, *(["anthropic-workspace-id"] if door.key else []), *(["Idempotency-Key"] if door.body else [])]
     for name in names:
         yield _ref("parameters", name) if name in _REQUEST_HEADERS else {"name": name, "in": "header", "schema": _TEXT}
-
-
-def _query(name: str, schema: Json, required: bool) -> Json:
-    schema = dict(schema)
-    about = {"description": schema.pop("description")} if "description" in schema else {}
-    known = [option for option in schema.get("anyOf", []) if option != {"type": "null"}]
-    if len(known) == 1:  # a query leaves a parameter out instead of sending null
-        del schema["anyOf"]
-        schema |= known[0]
-    if schema.get("default", 0) is None:
-        del schema["default"]
-    listed = {"style": "form", "explode": True} if schema.get("type") == "array" else {}
-    return {"name": f"{name}[]" if listed else name, "in": "query", "required": required, "schema": schema, **about, **listed}
 
 
 _ERRORS = (400, 401, 403, 404, 405, 408, 409, 412, 413, 414, 415, 429, 431, 500, 503)

@@ -13,9 +13,10 @@ from models.flow import Hands, Outcome, Taken, Unresolved, sessions
 from models.pure import words
 from models.pure.canonical import is_digest
 from models.pure.naming import OURS
+from models.session.call_result import text
 from models.session.session import Session
 from models.session.stored_result import StoredResult
-from models.session.tool_call import ToolCall, text
+from models.session.tool_call import ToolCall
 from models.settings import settings
 from models.workspace import toolset
 from workers import leases

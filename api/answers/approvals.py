@@ -15,6 +15,7 @@ from api.requests.blocks import Result
 from models.pure import masking, policy
 from models.pure.canonical import spelled
 from models.session import approval as rows
+from models.session.approval_events import requirements
 from models.session.grant import rule_for
 from models.session.vote import Vote
 
@@ -166,7 +167,7 @@ class Approval(Standing, Question):
             questions=echoes.value(row.questions),
             attempt=echoes.value(row.attempt_told),
             covers=Covers.of(row),
-            **row.demands,
+            **requirements(row),
             votes=[AnsweredVote.of(vote) for vote in votes],
             escalation=Escalated.of(row),
             queue_position=position,

@@ -12,6 +12,7 @@ from api.answers.votes import AnsweredVote, Standing
 from api.requests.approvals import ApprovalKind
 from models.database.rows import Db
 from models.session import approval, session
+from models.session.approval_events import requirements
 from models.session.vote import Vote
 
 STATUSES = {
@@ -47,7 +48,7 @@ class Waiting(Standing, WaitingCall):
             row,
             approval_id=row.id,
             tool_use_id=row.tool_call_id,
-            **row.demands,
+            **requirements(row),
             votes=[AnsweredVote.of(vote) for vote in votes],
             since=row.created_at,
         )

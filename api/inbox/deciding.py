@@ -21,6 +21,7 @@ from models import flow
 from models.database.rows import Db
 from models.errors import Conflict, Invalid, Refusal
 from models.people.principal import PersonPrincipal
+from models.session import approval_deadline
 from models.session.approval import Approval
 from models.session.session import Session
 
@@ -51,7 +52,7 @@ def extend(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     seconds = request.form.get("seconds", "")
     body = validated(ExtendBody, {"seconds": seconds}, strict=False)
     try:
-        approval.extend(db, session, person, body.seconds)
+        approval_deadline.extend(db, session, approval, person, body.seconds)
     except Conflict as refusal:
         if "expires_at" not in (refusal.winner or {}):
             raise

@@ -27,7 +27,7 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Refusal
 from models.people.principal import PersonPrincipal
-from models.session.approval import DeadlinePassed
+from models.session.approval_deadline import DeadlinePassed
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from markupsafe import Markup
 from api import auth, browser, limits, pages
 from api.errors import Denied
 from api.inbox import queue
-from api.inbox.names import Names
 from models.database import clock
 from models.database.rows import Db
+from models.flow.names import Names
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
-from models.session.approval import Approval
+from models.session.approval_mark import approval_mark
 from models.workspace.halt import Halt
 
 
@@ -77,7 +77,7 @@ def frame(db: Db, person: PersonPrincipal) -> dict[str, Any]:
         "viewer": Viewer(row.name, person),
         "waiting_for_me": waiting,
         "halted": _halt(db),
-        "mark": Approval.mark(db),
+        "mark": approval_mark(db),
         "now": g.now,
     }
 

@@ -12,11 +12,12 @@ from models.flow.grants import ruling
 from models.pure import chat, policy
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
+from models.session.call_result import text
 from models.session.decision import Decision
 from models.session.event import Event
 from models.session.grant import rule_for
 from models.session.session import Session
-from models.session.tool_call import ToolCall, text
+from models.session.tool_call import ToolCall
 
 QUIET_SECONDS = 10
 """How long nothing may have been asked or settled for a word without `seen` to be sure what it is about."""

@@ -22,10 +22,10 @@ from models.pure.naming import OURS
 from models.pure.shell import read
 from models.session.approval import Approval
 from models.session.call_input import CallInput
-from models.session.call_result import CallResult
+from models.session.call_result import CallResult, text
 from models.session.session import Session
 from models.session.stored_result import StoredResult
-from models.session.tool_call import CACHED, ToolCall, text
+from models.session.tool_call import CACHED, ToolCall
 from models.workspace.halt import is_halted
 from models.workspace.toolset import Entry, entry_of
 

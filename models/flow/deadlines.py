@@ -11,11 +11,13 @@ from models.flow.halts import move_deadlines, overdue
 from models.flow.next_step import carry_on, stop
 from models.pure import words
 from models.pure.fitting import misfit
-from models.session.approval import Approval, DeadlinePassed
+from models.session.approval import Approval
+from models.session.approval_deadline import DeadlinePassed, remind
 from models.session.call_input import CallInput
+from models.session.call_result import text
 from models.session.decision import Decision
 from models.session.session import Session
-from models.session.tool_call import ToolCall, text
+from models.session.tool_call import ToolCall
 from models.workspace.halt import Halt
 
 
@@ -50,7 +52,7 @@ def remind_due(workspace_id: str, session_id: str) -> int:
         move_deadlines(db, waiting)
         waiting = [a for a in waiting if a.remind_at is not None and a.remind_at <= session.now]
         for approval in waiting:
-            approval.remind(db, session, system("sweep.remind_approvers", workspace_id))
+            remind(db, session, approval, system("sweep.remind_approvers", workspace_id))
         return len(waiting)
 
 

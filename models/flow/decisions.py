@@ -2,26 +2,26 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
 from models.flow import votes
-from models.flow.grants import identity_of, ruling, verdict_on
+from models.flow.edits import check_runs, take_edit
+from models.flow.grants import identity_of, ruling
 from models.flow.halts import overdue
 from models.flow.next_step import carry_on, stop
 from models.flow.questions import check_answers, named
 from models.pure import masking, words
-from models.pure.canonical import digest
-from models.pure.fitting import misfit
-from models.session.approval import Approval, DeadlinePassed
+from models.session import call_edits
+from models.session.approval import Approval
+from models.session.approval_deadline import DeadlinePassed
 from models.session.call_input import CallInput
+from models.session.call_result import text
 from models.session.decision import Decision
 from models.session.grant import Grant, rule_for
-from models.session.proposal import MAX_INPUT_BYTES
 from models.session.session import Session
-from models.session.tool_call import ToolCall, text
+from models.session.tool_call import ToolCall
 from models.session.vote import Vote
 
 
@@ -43,7 +43,7 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
     _check(approval, decision)
     call = db.get_one(ToolCall, approval.tool_call_id)
     if decision.updated_input is not None and approval.kind == "tool_call":
-        _take_edit(db, session, principal, approval, call, decision.updated_input)
+        take_edit(db, session, principal, approval, call, decision.updated_input)
     if right is not None:
         _check_vote(db, session, approval, call, decision)
         agreed, event_id = votes.cast(db, session, principal, right, approval, decision)
@@ -138,7 +138,7 @@ def _deny(db: Db, session: Session, principal: Principal, approval: Approval, ca
 
 
 def _allow(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
-    _check_runs(db, session, approval, call)
+    check_runs(db, session, approval, call)
     if decision.scope != "once":
         cast = Vote.of(db, [approval.id])[approval.id]
         voters = [[vote.person_id, vote.for_person_id] for vote in cast] or None
@@ -163,29 +163,17 @@ def _answer(db: Db, session: Session, principal: Principal, approval: Approval, 
 
 
 def _edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
-    _check_runs(db, session, approval, call)
+    check_runs(db, session, approval, call)
     edited, shown = json.loads(approval.decided_input or ""), approval.decided_shown or {}
     secrets = sorted({*(CallInput.of(db, call.id).secrets or ()), *masking.mask(edited, approval.input_schema).hidden})
     seen = call.announced and call.kind == "self_hosted"
     event_id = approval.close(db, session, principal, "allowed", decision, goes_on=not seen)
     if seen:
-        call.replace(db, session, edited, shown, secrets)
+        call_edits.replace(db, session, call, edited, shown, secrets)
     else:
-        call.edit(db, edited, secrets)
+        call_edits.edit(db, call, edited, secrets)
         call.release(db, session, shown)
     return event_id
-
-
-def _take_edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, wanted: dict[str, Any]) -> None:
-    """Put another input in the place of the one that would run. Votes for that one are void."""
-    edited, shown = _edited(db, session, approval, call, wanted)
-    if digest(edited) == approval.runs:  # to Python, 1 is True
-        return
-    votes.void(db, session, principal, approval)
-    if digest(edited) == call.input_sha256:
-        approval.unedit()
-    else:
-        approval.edit(edited, shown)
 
 
 def _check_vote(db: Db, session: Session, approval: Approval, call: ToolCall, decision: Decision) -> None:
@@ -195,46 +183,7 @@ def _check_vote(db: Db, session: Session, approval: Approval, call: ToolCall, de
     if decision.scope != "once":
         rule_for(approval, decision.match)
     if not decision.respond:
-        _check_runs(db, session, approval, call)
-
-
-def _check_runs(db: Db, session: Session, approval: Approval, call: ToolCall) -> None:
-    """Raise Conflict if a rule denies what would run by now, Invalid if it does not fit its tool any more."""
-    call_input = CallInput.of(db, call.id)
-    runs = json.loads(approval.decided_input) if approval.decided_input else call_input.input
-    verdict = verdict_on(ruling(db, session), call, call_input, instead=runs)
-    if verdict.effect == "deny":
-        message = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
-        raise Conflict(message, {"rule": verdict.rule})
-    if approval.input_schema is not None and (fault := misfit(approval.input_schema, runs)):
-        raise Invalid(
-            "result", f"the tool has changed, and this input no longer fits: allow it with updated_input, or deny. {fault}"
-        )
-
-
-def _edited(
-    db: Db, session: Session, approval: Approval, call: ToolCall, wanted: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The input that a person wants to run, with the values behind its markers, and the same with all secrets masked.
-
-    The second is made from `wanted`: where that has a marker, whatever stands around the marker now, the value stays masked.
-    Raises Invalid if a marker is not where it was, the input does not fit the schema, or a rule denies it.
-    """
-    schema, call_input = approval.input_schema, CallInput.of(db, call.id)
-    before = json.loads(approval.decided_input) if approval.decided_input else call_input.input
-    if len(json.dumps(wanted)) > MAX_INPUT_BYTES:
-        raise Invalid("updated_input", f"is longer than {MAX_INPUT_BYTES} bytes.")
-    try:
-        edited: dict[str, Any] = masking.restore(wanted, before, approval.decided_shown or masking.mask(before, schema).shown)
-        digest(edited)
-    except (ValueError, RecursionError) as error:
-        raise Invalid("updated_input", str(error)) from None
-    if schema is not None and (fault := misfit(schema, edited)):
-        raise Invalid("updated_input", f"does not fit the tool's schema. {fault}")
-    verdict = verdict_on(ruling(db, session), call, call_input, instead=edited)
-    if verdict.effect == "deny":
-        raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
-    return edited, masking.Echoes(call_input.secrets or ()).value(masking.mask(wanted, schema).shown)
+        check_runs(db, session, approval, call)
 
 
 def _settle_unknown(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:

@@ -7,7 +7,7 @@ from models.database.exchange import Statement
 from models.database.rows import Db
 from models.pure import words
 from models.pure.canonical import digest, spelled
-from models.session.tool_call import text
+from models.session.call_result import text
 
 Messages = list[dict[str, Any]]
 

@@ -13,6 +13,7 @@ from models.flow.next_step import carry_on, stop
 from models.flow.questions import named
 from models.session import confirmation
 from models.session.approval import Approval
+from models.session.call_echoes import echoes_of
 from models.session.call_events import RESULTS
 from models.session.call_result import CallResult
 from models.session.decision import Decision
@@ -129,7 +130,7 @@ def _take_result(db: Db, session: Session, principal: Principal, event: dict[str
         raise Invalid(field, f"{call.id} is a call of {call.name!r}, which {takes}.")
     content, is_error = event.get("content") or [], bool(event.get("is_error"))
     if call.status == "with_client":
-        shown = call.echoes(db).value(content)
+        shown = echoes_of(db, call).value(content)
         stored = session.emit(db, event["type"], {field: call.id, "content": shown, "is_error": is_error})
         session.note(principal, "tool_call.answered", call.id, is_error=is_error)
         call.settle(db, session, "done", content, is_error=is_error, by_client=True)

@@ -9,9 +9,10 @@ from models.pure import words
 from models.pure.next_move import Go, after_settling
 from models.pure.states import NEEDS_SOMEBODY
 from models.session.approval import Approval
+from models.session.call_result import text
 from models.session.decision import Decision
 from models.session.session import NO_USAGE, Session
-from models.session.tool_call import ToolCall, text
+from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.session.work import Work
 

@@ -15,9 +15,10 @@ from models.pure.canonical import digest
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.call_input import CallInput
+from models.session.call_result import text
 from models.session.session import Session
 from models.session.stored_result import StoredResult
-from models.session.tool_call import ToolCall, text
+from models.session.tool_call import ToolCall
 from models.settings import settings
 
 
@@ -126,14 +127,14 @@ def _ask_back(db: Db, session: Session, call: ToolCall, question: dict[str, Any]
 
 
 def _ask_what_became(db: Db, session: Session, call: ToolCall, why: str) -> None:
-    told = Attempt.told(db, call.id, call.attempt)
+    attempt = Attempt.summary(db, call.id, call.attempt)
     call.become_unknown(db, session)
     if session.on_ask == "deny":
         call.settle(db, session, "done", text(words.outcome_unknown()), is_error=True)
         return
     prompt = f"Attempt {call.attempt} of this call, by {call.worker}, never reported its end: {why}. What became of it?"
     asking = _asking(db, session, call, prompt)
-    approval = Approval.ask(db, session, call, asking, kind="unknown_outcome", attempt_told=told)
+    approval = Approval.ask(db, session, call, asking, kind="unknown_outcome", attempt_told=attempt)
     approval.put(db, session, _actor(session))
 
 

@@ -11,11 +11,12 @@ from models.flow.next_step import carry_on, rest
 from models.pure import words
 from models.pure.next_move import Calls, Finish, after_reply
 from models.pure.policy import Verdict
+from models.session import approval_events
 from models.session.approval import Approval
+from models.session.call_result import text
 from models.session.proposal import Proposal
 from models.session.reply import Reply
 from models.session.session import NO_USAGE, Session
-from models.session.tool_call import text
 from models.session.turn import Served, Turn
 from models.settings import settings
 from models.workspace.halt import is_halted
@@ -170,7 +171,7 @@ def _propose(db: Db, session: Session, turn: Turn, position: int, proposal: Prop
         return
     approval = Approval.ask(db, session, call, proposal.asking) if status == "asked" else None
     if status != "held" and not (call.kind == "custom" and approval):
-        call.announce(db, session, approval.told if approval else None)
+        call.announce(db, session, approval_events.in_call_event(approval) if approval else None)
     call.put(db, session)
     if approval:
         approval.put(db, session, _actor(session))

@@ -12,6 +12,7 @@ from models.people.delegation import Right, names_of, rights_of
 from models.people.principal import PersonPrincipal
 from models.pure.canonical import digest
 from models.pure.quorum import Quorum
+from models.session import approval_events
 from models.session.approval import Approval
 from models.session.decision import Decision
 from models.session.session import Session
@@ -31,6 +32,8 @@ def right_to_decide(db: Db, session: Session, principal: Principal, approval: Ap
         if quorum.needs_people:
             raise Forbidden(f"An API key may not decide approval {approval.id}. {described(db, approval)}")
         return None
+    if principal.through and (quorum.required > 1 or quorum.four_eyes):
+        raise Forbidden(f"Only people who are signed in decide approval {approval.id}. {described(db, approval)}")
     rights = rights_of(db, principal.person_id, session.now)
     if not rights:
         raise Forbidden(f"Your role does not decide approvals. {described(db, approval)}")
@@ -136,7 +139,12 @@ def _vote(session: Session, principal: Principal, right: Right, approval: Approv
 
 
 def _tell(db: Db, session: Session, principal: Principal, approval: Approval, vote: Vote, standing: list[Vote]) -> None:
-    facts = {"approval_id": approval.id, "tool_use_id": approval.tool_call_id, **vote.summary, **approval.demands}
+    facts = {
+        "approval_id": approval.id,
+        "tool_use_id": approval.tool_call_id,
+        **vote.summary,
+        **approval_events.requirements(approval),
+    }
     session.emit(db, "approval.voted", facts | {"votes": [one.summary for one in standing]}, id=vote.event_id)
     session.note(
         principal,

@@ -1,7 +1,7 @@
 """Attempts: the evidence that a tool call may have taken effect."""
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from psycopg.types.json import Jsonb
@@ -12,6 +12,9 @@ from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import transaction
 from models.pure.storable import storable
+
+if TYPE_CHECKING:
+    from models.session.tool_call import ToolCall
 
 
 class Attempt(Base):
@@ -28,25 +31,34 @@ class Attempt(Base):
     started_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     outcome: Mapped[str | None]
-    """The status that the call took at its end; null while it runs, and for ever if nobody ever learnt it."""
+    """The call's status after the attempt. Null while it runs, and if no end was ever reported."""
     output: Mapped[str | None] = mapped_column(sa.Text)
-    """What it had printed when its worker last said so; for people who must find out how it ended."""
+    """The output so far, as its worker last stored it. Helps people to find out how the attempt ended."""
     late_result: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """`{"content": [...], "is_error": bool, "at": time}`: what its worker reported when the call was no longer its. Never used."""
+    """`{"content": [...], "is_error": bool, "at": time}`: a result that came after the worker lost its lease. Never used."""
 
     @classmethod
-    def begin(cls, db: Db, **columns: object) -> None:
-        """Its row, to be committed before the effect."""
-        db.insert(cls(**columns))
+    def begin(cls, db: Db, call: "ToolCall", worker: str, at: datetime) -> None:
+        """Insert the row of the call's present attempt. The caller commits it before the effect."""
+        row = cls(
+            tool_call_id=call.id,
+            number=call.attempt,
+            workspace_id=call.workspace_id,
+            session_id=call.session_id,
+            worker=worker,
+            input_sha256=call.input_sha256,
+            started_at=at,
+        )
+        db.insert(row)
 
     @staticmethod
     def end(db: Db, call_id: str, number: int, at: datetime, outcome: str) -> None:
-        """How it ended."""
+        """Record the end of an attempt."""
         db.write(_END, call=call_id, number=number, at=at, outcome=outcome)
 
     @classmethod
-    def told(cls, db: Db, call_id: str, number: int) -> dict[str, Any]:
-        """What is known of an attempt, for who must say what became of it."""
+    def summary(cls, db: Db, call_id: str, number: int) -> dict[str, Any]:
+        """Return an attempt as people see it who must decide how it ended."""
         row = db.get_one(cls, call_id, number)
         return {
             "number": row.number,
@@ -57,19 +69,19 @@ class Attempt(Base):
 
     @staticmethod
     def say(workspace_id: str, call_id: str, number: int, output: str) -> None:
-        """What it has printed until now."""
+        """Store the output that an attempt has printed so far."""
         with transaction(workspace_id) as db:
             db.write(_SAY, call=call_id, number=number, output=storable(output))
 
     @staticmethod
     def was_reported(db: Db, call_id: str, number: int) -> bool:
-        """Whether its end was told by who made it; also if it is gone with its session."""
+        """True if the worker already reported the end, or if the row was deleted with its session."""
         row = db.get(Attempt, call_id, number)
         return row is None or row.outcome in {"done", "asked"}
 
     @staticmethod
     def late(db: Db, call_id: str, number: int, result: dict[str, Any]) -> None:
-        """Keep what came too late beside what was decided without it."""
+        """Keep a result that came too late, beside the outcome that was decided without it."""
         db.write(_LATE, call=call_id, number=number, result=Jsonb(result))
 
 

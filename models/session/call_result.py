@@ -1,6 +1,6 @@
-"""What came out of a tool call."""
+"""Results of tool calls: the content blocks that the model gets."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
@@ -8,6 +8,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.rows import Db
 from models.database.tables import Base
+
+if TYPE_CHECKING:
+    from models.session.tool_call import ToolCall
 
 
 class CallResult(Base):
@@ -28,6 +31,18 @@ class CallResult(Base):
     """The result as data, where the tool returned any; for clients, not for the model."""
 
     @classmethod
+    def put(cls, db: Db, call: "ToolCall", content: list[dict[str, Any]], structured: dict[str, Any] | None = None) -> "CallResult":
+        """Insert the result of a call, and return it."""
+        result = cls(tool_call_id=call.id, workspace_id=call.workspace_id, content=content, structured=structured)
+        db.insert(result)
+        return result
+
+    @classmethod
     def of(cls, db: Db, call_id: str) -> "CallResult":
-        """The result of this call, which is settled."""
+        """Return the result of a settled call."""
         return db.get_one(cls, call_id)
+
+
+def text(words: str) -> list[dict[str, Any]]:
+    """Return the content of a result that is one text."""
+    return [{"type": "text", "text": words}]

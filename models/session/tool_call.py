@@ -9,23 +9,21 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit.principal import system
 from models.audit.text import Text
-from models.database import ids
-from models.database.rows import Db, Stale
+from models.database.leased import Leased
+from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
-from models.pure import masking, words
-from models.pure.canonical import digest
+from models.pure import masking
 from models.pure.git_writes import may_write_git
-from models.pure.naming import OURS
 from models.session import call_events
 from models.session.attempt import Attempt
+from models.session.call_echoes import echoes_of
 from models.session.call_events import OF_CLIENT
 from models.session.call_input import CallInput
 from models.session.call_result import CallResult
 from models.session.session import Session
 from models.settings import settings
 from models.workspace.halt import is_halted
-from models.workspace.toolset import OF_SESSION
 
 CACHED = "cache IS NOT NULL AND status = 'done'"
 """What the index of results that may answer again is over."""
@@ -34,7 +32,7 @@ CACHED = "cache IS NOT NULL AND status = 'done'"
 _WITH_CLIENT = "status = 'with_client' AND answer_by IS NOT NULL"
 
 
-class ToolCall(Base):
+class ToolCall(Leased, Base):
     """One call. The states are in `models.pure.states.TOOL_CALL`."""
 
     __tablename__ = "tool_call"
@@ -104,14 +102,6 @@ class ToolCall(Base):
     )
 
     @classmethod
-    def held(cls, db: Db, call_id: str, fence: int) -> "ToolCall":
-        """The call that this fence still holds; raises Stale if it was taken, ended or settled."""
-        call = db.get(cls, call_id)
-        if call is None or call.status != "running" or call.fence != fence:
-            raise Stale(f"tool_call {call_id} is no longer held by fence {fence}")
-        return call
-
-    @classmethod
     def of_turn(cls, db: Db, session: Session) -> list["ToolCall"]:
         """The calls of the session's current turn, in order; read once in a transaction."""
         if session.calls is None:
@@ -172,34 +162,6 @@ class ToolCall(Base):
         """Require a person: the earlier permission holds no longer, and `rule` says why."""
         db.move(self, "asked", permission="ask", grants=None, rule=rule)
 
-    def edit(self, db: Db, edited: dict[str, Any], secrets: list[str]) -> None:
-        """Put a person's input in the place of the proposed one. `secrets` are those of both."""
-        call_input = CallInput.of(db, self.id)
-        call_input.proposed_input, call_input.input, call_input.secrets = call_input.input, edited, secrets or None
-        self.input_sha256 = digest(edited)
-
-    def replace(self, db: Db, session: Session, edited: dict[str, Any], shown: dict[str, Any], secrets: list[str]) -> None:
-        """Settle a call whose event the client already has, and send another call with the edited input to the client.
-
-        `shown` is the edited input with its secrets masked, `secrets` are those of both inputs.
-        """
-        proposed = CallInput.of(db, self.id).input
-        self.settle(db, session, "replaced", text(words.replaced()), is_error=True)
-        twin = ToolCall(
-            id=ids.new("sevt"),
-            input_sha256=digest(edited),
-            permission="allow",
-            status="held",
-            due_at=session.now,
-            created_at=session.now,
-            **{name: getattr(self, name) for name in _OF_TWINS},
-        )
-        twin.put_input(db, input=edited, proposed_input=proposed, shown_input=shown, secrets=secrets or None)
-        if not is_halted(db):
-            twin.begin_with_client(db, session)
-            twin.announce(db, session)
-        twin.put(db, session)
-
     def begin_with_client(self, db: Db, session: Session) -> None:
         """Send a call that is not inserted yet to the client at once."""
         self.status, self.answer_by, self.deadline_from = "with_client", self.until(session), session.now
@@ -218,16 +180,7 @@ class ToolCall(Base):
             held_back=None,
             idempotent=idempotent,
         )
-        Attempt.begin(
-            db,
-            tool_call_id=self.id,
-            number=self.attempt,
-            workspace_id=self.workspace_id,
-            session_id=self.session_id,
-            worker=worker,
-            input_sha256=self.input_sha256,
-            started_at=session.now,
-        )
+        Attempt.begin(db, self, worker, session.now)
 
     def mark_session(self, db: Db, session: Session) -> None:
         """Record on the session that this call, which may begin now, may write files from which git runs programs."""
@@ -250,11 +203,11 @@ class ToolCall(Base):
 
         `structured` is the result as data; `changes` are further columns.
         """
-        echoes = self.echoes(db)
+        echoes = echoes_of(db, self)
         if self.status == "running":
             self.end_attempt(db, session, status)
         db.move(self, status, is_error=is_error, settled_at=session.now, lease_until=None, **changes)
-        result = self._put_result(db, content, structured)
+        result = CallResult.put(db, self, content, structured)
         self.announce(db, session)
         if not by_client:
             self._emit_result(db, session, result, echoes)
@@ -262,9 +215,9 @@ class ToolCall(Base):
     def born_settled(self, db: Db, session: Session, content: list[dict[str, Any]]) -> None:
         """Give a result to a call that is proposed in a settled status: nobody is asked and nothing runs."""
         self.is_error, self.settled_at = True, session.now
-        result = self._put_result(db, content)
+        result = CallResult.put(db, self, content)
         self.announce(db, session)
-        self._emit_result(db, session, result, self.echoes(db))
+        self._emit_result(db, session, result, echoes_of(db, self))
         session.note(system("turn.run", self.workspace_id), f"tool_call.{self.status}", self.id, rule=Text(self.rule))
 
     def park(self, db: Db, session: Session, question: dict[str, Any]) -> None:
@@ -279,24 +232,9 @@ class ToolCall(Base):
         self.end_attempt(db, session, "unknown")
         db.move(self, "unknown", lease_until=None)
 
-    def echoes(self, db: Db) -> masking.Echoes:
-        """The masked values that its result may hold: those of its own input and, if the call reads another call's result, of that
-        call's input."""
-        call_input = CallInput.of(db, self.id)
-        secrets = list(call_input.secrets or ())
-        if self.address == OURS + OF_SESSION and isinstance(read_id := call_input.input.get("call_id"), str):
-            read = db.find(CallInput, _OF_SESSION, id=read_id, session=self.session_id)
-            secrets += [secret for each in read for secret in each.secrets or ()]
-        return masking.Echoes(secrets)
-
     def end_attempt(self, db: Db, session: Session, outcome: str) -> None:
         """Close the present attempt's row."""
         Attempt.end(db, self.id, self.attempt, session.now, outcome)
-
-    def _put_result(self, db: Db, content: list[dict[str, Any]], structured: dict[str, Any] | None = None) -> CallResult:
-        result = CallResult(tool_call_id=self.id, workspace_id=self.workspace_id, content=content, structured=structured)
-        db.insert(result)
-        return result
 
     def _emit_result(self, db: Db, session: Session, result: CallResult, echoes: masking.Echoes) -> None:
         kind, body = call_events.result(self, result, echoes)
@@ -307,14 +245,4 @@ class ToolCall(Base):
         session.emit(db, kind, body)
 
 
-_OF_TWINS = (
-    *("workspace_id", "session_id", "turn_id", "position", "provider_id"),
-    *("name", "kind", "idempotent", "rule", "answer_seconds"),
-)
 _OF_TURN = "WHERE session_id = %(session)s AND turn_id = %(turn)s ORDER BY position"
-_OF_SESSION = "WHERE tool_call_id = (SELECT id FROM tool_call WHERE id = %(id)s AND session_id = %(session)s)"
-
-
-def text(words: str) -> list[dict[str, Any]]:
-    """A result's content that is just words."""
-    return [{"type": "text", "text": words}]

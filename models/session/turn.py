@@ -14,7 +14,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit.principal import Principal
 from models.database import ids
-from models.database.rows import Db, Stale
+from models.database.leased import Leased
+from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.pure.backoff import backoff
@@ -51,7 +52,7 @@ class Served:
     switches: tuple[Switch, ...] = ()
 
 
-class Turn(Base):
+class Turn(Leased, Base):
     """One model call. The states are in `models.pure.states.TURN`."""
 
     __tablename__ = "turn"
@@ -108,14 +109,6 @@ class Turn(Base):
         session.turn_id, session.calls = turn.id, []
         db.insert(turn)
         outbox(db).hints.append(turn.hint)
-        return turn
-
-    @classmethod
-    def held(cls, db: Db, turn_id: str, fence: int) -> "Turn":
-        """The turn that this fence still holds; raises Stale if it was taken, ended or cancelled."""
-        turn = db.get(cls, turn_id)
-        if turn is None or turn.status != "running" or turn.fence != fence:
-            raise Stale(f"turn {turn_id} is no longer held by fence {fence}")
         return turn
 
     @property

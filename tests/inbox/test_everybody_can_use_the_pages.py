@@ -6,11 +6,12 @@ import people
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from inbox.visitor import Visitor
-from inbox.waiting import asked, asks_back, status
+from inbox.waiting import asked, asks_back, delivered, status
 from playwright.sync_api import Browser, expect
 from rows.stage import Stage, call
 
 from models.session.approval import Approval
+from models.session.approval_deadline import extend
 
 FORM = {"type": "object", "properties": {"count": {"type": "integer", "description": "How many"}}, "required": ["count"]}
 
@@ -37,6 +38,8 @@ def paths(stage: Stage) -> list[str]:
         "/grants",
         "/people",
         "/keys",
+        "/webhooks",
+        f"/webhooks/{delivered(stage)}",
         "/audit",
         "/audit/verify",
         "/account",
@@ -95,7 +98,7 @@ def test_the_focus_stays_where_it_is_while_the_page_changes(admin: Visitor, stag
     deny.focus()
     stage.locked(
         approval.session_id,
-        lambda db, session: db.get_one(Approval, approval.id).extend(db, session, stage.principal, 7 * 86_400),
+        lambda db, session: extend(db, session, db.get_one(Approval, approval.id), stage.principal, 7 * 86_400),
     )
     expect(admin.page.locator("#deadline")).to_contain_text("6 days left")
     expect(deny).to_be_focused()

@@ -17,7 +17,7 @@ from models import flow
 from models.database.rows import Db, Stale
 from models.database.transactions import transaction
 from models.errors import Conflict, Invalid
-from models.session.approval import DeadlinePassed
+from models.session.approval_deadline import DeadlinePassed
 from models.session.decision import Decision
 from models.session.grant import Grant
 from models.session.session import Session

@@ -9,7 +9,8 @@ from models import flow
 from models.database.transactions import transaction
 from models.errors import Conflict, Invalid
 from models.pure.canonical import digest
-from models.session.approval import Approval, DeadlinePassed
+from models.session.approval import Approval
+from models.session.approval_deadline import DeadlinePassed, extend
 from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
 
@@ -175,21 +176,21 @@ def test_a_decision_can_be_given_more_time(stage: Stage, clock: Any) -> None:
     found, approval = asked(stage, session)
     clock.advance(8)
 
-    def extend(seconds: float) -> None:
+    def extend_by(seconds: float) -> None:
         with transaction(stage.workspace_id) as db:
             held = flow.lock(db, session)
-            db.get_one(Approval, approval.id).extend(db, held, stage.principal, seconds)
+            extend(db, held, db.get_one(Approval, approval.id), stage.principal, seconds)
 
     with pytest.raises(Conflict, match="later already"):
-        extend(1)
-    extend(60)
+        extend_by(1)
+    extend_by(60)
     clock.advance(30)
     assert stage.expire(session) == 0
     stage.decide(approval, result="allow")
     assert stage.get(ToolCall, found.id).status == "queued"
     assert len(stage.events(session, "approval.extended")) == 1
     with pytest.raises(Conflict, match="already allowed"):
-        extend(600)
+        extend_by(600)
 
 
 def test_time_that_is_over_cannot_be_given(stage: Stage, clock: Any) -> None:
@@ -198,6 +199,6 @@ def test_time_that_is_over_cannot_be_given(stage: Stage, clock: Any) -> None:
     found, approval = asked(stage, session)
     clock.advance(11)
     with pytest.raises(DeadlinePassed):
-        stage.locked(session, lambda db, row: db.get_one(Approval, approval.id).extend(db, row, stage.principal, 60))
+        stage.locked(session, lambda db, row: extend(db, row, db.get_one(Approval, approval.id), stage.principal, 60))
     assert stage.expire(session) == 1
     assert stage.get(ToolCall, found.id).status == "expired"

@@ -9,7 +9,7 @@ from rows.stage import Stage, call, confirmation, say
 
 from models.errors import Conflict, Invalid
 from models.pure.canonical import digest
-from models.session.approval import DeadlinePassed
+from models.session.approval_deadline import DeadlinePassed
 from models.session.tool_call import ToolCall
 
 

@@ -10,6 +10,7 @@ from models import flow
 from models.audit import text
 from models.audit.acts import Audit
 from models.database.transactions import transaction
+from models.session.approval_deadline import extend
 from models.session.grant import Grant
 from models.session.tool_call import ToolCall
 from models.workspace import toolset
@@ -157,7 +158,7 @@ def test_a_question_that_people_were_reminded_of_given_more_time_and_that_expire
     clock.advance(301)
     flow.remind_due(stage.workspace_id, session)
     approval = stage.approvals(session)[0]
-    stage.locked(session, lambda db, row: db.get_one(type(approval), approval.id).extend(db, row, stage.principal, 90_000))
+    stage.locked(session, lambda db, row: extend(db, row, db.get_one(type(approval), approval.id), stage.principal, 90_000))
     clock.advance(90_001)
     stage.expire(session)
     assert told(stage, session)[1:] == ["approval.reminded", "approval.extended", "approval.expired"]

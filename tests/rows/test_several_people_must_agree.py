@@ -12,6 +12,7 @@ from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden
 from models.people.group import Membership
 from models.session.approval import Approval
+from models.session.approval_events import requirements
 from models.session.decision import Decision
 from models.session.tool_call import ToolCall
 from models.session.vote import Vote
@@ -246,7 +247,7 @@ def test_levels_add_up(stage: Stage, anna: Somebody, finance: str) -> None:
         db.get_one(Workspace, stage.workspace_id).approval = {"approvers": [f"group:{legal}"], "required_approvals": 1}
     session = stage.session(approval={"approvers": [f"group:{finance}"]})
     approval = ask(stage, session)
-    assert approval.demands["approvers"] == [[f"group:{legal}"], [f"group:{finance}"]]
+    assert requirements(approval)["approvers"] == [[f"group:{legal}"], [f"group:{finance}"]]
     with pytest.raises(Forbidden):
         vote(stage, anna, approval)
     vote(stage, both, approval)

@@ -11,7 +11,8 @@ from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden
 from models.flow import due
-from models.session.approval import Approval, DeadlinePassed
+from models.session.approval import Approval
+from models.session.approval_deadline import DeadlinePassed
 from models.session.tool_call import ToolCall
 
 

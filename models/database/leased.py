@@ -1,0 +1,23 @@
+"""Rows with a lease: workers claim them, and the fence in every later write refuses a worker that lost the lease."""
+
+from typing import Self
+
+from sqlalchemy.orm import Mapped
+
+from models.database.rows import Db, Stale
+from models.database.tables import table_of
+
+
+class Leased:
+    """The lease of a table's rows. The table declares the columns."""
+
+    status: Mapped[str]
+    fence: Mapped[int]
+
+    @classmethod
+    def held(cls, db: Db, row_id: str, fence: int, *, lock: bool = False) -> Self:
+        """Return the row that this fence still holds. Raises Stale if another worker claimed it, or its work has ended."""
+        row = db.get(cls, row_id, lock=lock)
+        if row is None or row.status != "running" or row.fence != fence:
+            raise Stale(f"{table_of(cls).name} {row_id} is no longer held by fence {fence}")
+        return row

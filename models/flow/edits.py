@@ -1,0 +1,71 @@
+"""Edited inputs: a person changes the input of a call before it runs."""
+
+import json
+from typing import Any
+
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.errors import Conflict, Invalid
+from models.flow import votes
+from models.flow.grants import ruling, verdict_on
+from models.pure import masking
+from models.pure.canonical import digest
+from models.pure.fitting import misfit
+from models.session.approval import Approval
+from models.session.call_input import CallInput
+from models.session.proposal import MAX_INPUT_BYTES
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+
+
+def take_edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, updated: dict[str, Any]) -> None:
+    """Store the decision's `updated_input` as the input that would run. Votes for the former input are void.
+
+    Raises Invalid if the updated input is too long, misplaces a marker, does not fit the tool's schema, or is denied by a rule.
+    """
+    edited, shown = _edited(db, session, approval, call, updated)
+    if digest(edited) == approval.runs:  # to Python, 1 is True
+        return
+    votes.void(db, session, principal, approval)
+    if digest(edited) == call.input_sha256:
+        approval.unedit()
+    else:
+        approval.edit(edited, shown)
+
+
+def check_runs(db: Db, session: Session, approval: Approval, call: ToolCall) -> None:
+    """Raise Conflict if a rule now denies the input that would run, Invalid if that input no longer fits the tool's schema."""
+    call_input = CallInput.of(db, call.id)
+    runs = json.loads(approval.decided_input) if approval.decided_input else call_input.input
+    verdict = verdict_on(ruling(db, session), call, call_input, instead=runs)
+    if verdict.effect == "deny":
+        message = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
+        raise Conflict(message, {"rule": verdict.rule})
+    if approval.input_schema is not None and (fault := misfit(approval.input_schema, runs)):
+        raise Invalid(
+            "result", f"the tool has changed, and this input no longer fits: allow it with updated_input, or deny. {fault}"
+        )
+
+
+def _edited(
+    db: Db, session: Session, approval: Approval, call: ToolCall, updated: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return `updated` with the values behind its markers, and `updated` with all secrets masked.
+
+    The masked input is built from `updated`, so a marker stays a marker even if the text around it changed.
+    """
+    schema, call_input = approval.input_schema, CallInput.of(db, call.id)
+    before = json.loads(approval.decided_input) if approval.decided_input else call_input.input
+    if len(json.dumps(updated)) > MAX_INPUT_BYTES:
+        raise Invalid("updated_input", f"is longer than {MAX_INPUT_BYTES} bytes.")
+    try:
+        edited: dict[str, Any] = masking.restore(updated, before, approval.decided_shown or masking.mask(before, schema).shown)
+        digest(edited)
+    except (ValueError, RecursionError) as error:
+        raise Invalid("updated_input", str(error)) from None
+    if schema is not None and (fault := misfit(schema, edited)):
+        raise Invalid("updated_input", f"does not fit the tool's schema. {fault}")
+    verdict = verdict_on(ruling(db, session), call, call_input, instead=edited)
+    if verdict.effect == "deny":
+        raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
+    return edited, masking.Echoes(call_input.secrets or ()).value(masking.mask(updated, schema).shown)

@@ -1,0 +1,44 @@
+"""The deadline of an approval, and the reminder before it."""
+
+from datetime import timedelta
+
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.errors import Conflict
+from models.session import approval_events
+from models.session.approval import Approval
+from models.session.session import Session
+
+
+class DeadlinePassed(Conflict):
+    """The decision came after the deadline and changed nothing. `models.flow.too_late` then applies `on_timeout`."""
+
+    def __init__(self, approval: Approval) -> None:
+        self.workspace_id, self.session_id, self.approval_id = approval.workspace_id, approval.session_id, approval.id
+        message = f"The deadline of approval {approval.id}, {approval.expires_at.isoformat()}, has passed: nothing was decided."
+        super().__init__(message, {"status": "expired"})
+
+
+def extend(db: Db, session: Session, approval: Approval, principal: Principal, seconds: float) -> None:
+    """Move the deadline to `seconds` from now.
+
+    Raises Conflict if the approval is decided or the new deadline is not later, DeadlinePassed if the deadline has passed.
+    """
+    if approval.status != "pending":
+        message = f"Approval {approval.id} is already {approval.status}, by {approval.decided_by}."
+        raise Conflict(message, {"status": approval.status})
+    if approval.expires_at <= session.now:
+        raise DeadlinePassed(approval)
+    until, before = session.now + timedelta(seconds=seconds), approval.expires_at.isoformat()
+    if until <= approval.expires_at:
+        raise Conflict(f"seconds: the deadline is {before}, which is later already.", {"expires_at": before})
+    approval.expires_at, approval.deadline_from = until, session.now
+    session.emit(db, "approval.extended", approval_events.extended(db, approval, principal))
+    session.note(principal, "approval.extended", approval.id, expires_at=until.isoformat())
+
+
+def remind(db: Db, session: Session, approval: Approval, principal: Principal) -> None:
+    """Remind people, once, that the approval still waits."""
+    approval.remind_at, approval.reminded_at = None, session.now
+    session.emit(db, "approval.reminded", approval_events.reminded(db, approval))
+    session.note(principal, "approval.reminded", approval.id)

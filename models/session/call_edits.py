@@ -1,0 +1,48 @@
+"""Edited calls: a person's input takes the place of the proposed one."""
+
+from typing import Any
+
+from models.database import ids
+from models.database.rows import Db
+from models.pure import words
+from models.pure.canonical import digest
+from models.session.call_input import CallInput
+from models.session.call_result import text
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+from models.workspace.halt import is_halted
+
+_COPIED = (
+    *("workspace_id", "session_id", "turn_id", "position", "provider_id"),
+    *("name", "kind", "idempotent", "rule", "answer_seconds"),
+)
+
+
+def edit(db: Db, call: ToolCall, edited: dict[str, Any], secrets: list[str]) -> None:
+    """Give a call whose event is not out yet another input. `secrets` are those of both inputs."""
+    call_input = CallInput.of(db, call.id)
+    call_input.proposed_input, call_input.input, call_input.secrets = call_input.input, edited, secrets or None
+    call.input_sha256 = digest(edited)
+
+
+def replace(db: Db, session: Session, call: ToolCall, edited: dict[str, Any], shown: dict[str, Any], secrets: list[str]) -> None:
+    """Settle a call whose event the client already has, and send another call with the edited input to the client.
+
+    `shown` is the edited input with its secrets masked, `secrets` are those of both inputs.
+    """
+    proposed = CallInput.of(db, call.id).input
+    call.settle(db, session, "replaced", text(words.replaced()), is_error=True)
+    copy = ToolCall(
+        id=ids.new("sevt"),
+        input_sha256=digest(edited),
+        permission="allow",
+        status="held",
+        due_at=session.now,
+        created_at=session.now,
+        **{name: getattr(call, name) for name in _COPIED},
+    )
+    copy.put_input(db, input=edited, proposed_input=proposed, shown_input=shown, secrets=secrets or None)
+    if not is_halted(db):
+        copy.begin_with_client(db, session)
+        copy.announce(db, session)
+    copy.put(db, session)
