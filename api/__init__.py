@@ -37,6 +37,7 @@ def create_app() -> "Flask":
         slack,
         threads,
         unsubscribe,
+        usage,
         webhooks,
         work,
     )
@@ -68,6 +69,7 @@ def create_app() -> "Flask":
     app.register_blueprint(threads.threads)
     app.register_blueprint(approvals.approvals)
     app.register_blueprint(audit.audit)
+    app.register_blueprint(usage.usage)
     app.register_blueprint(grants.grants)
     app.register_blueprint(delegations.delegations)
     app.register_blueprint(halt.halt)

@@ -33,6 +33,7 @@ from models.session.stored_result import StoredResult
 from models.session.sweep_failure import SweepFailure
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
+from models.session.turn_usage import DailyUsage, TurnUsage
 from models.session.vote import Vote
 from models.session.work import Work
 from models.workspace.agent import Agent, AgentVersion
@@ -46,7 +47,7 @@ from models.workspace.workspace import Workspace
 
 _OF_SESSIONS = (
     *(Session, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
-    *(Approval, Vote, Evidence, Event, Work, Grant),
+    *(Approval, Vote, Evidence, Event, Work, Grant, TurnUsage, DailyUsage),
 )
 _OF_PEOPLE = (
     *(Organization, Person, Identity, Member, Group, Membership, Delegation),

@@ -25,6 +25,7 @@ from api.answers.calls import (
     StoredToolResult,
 )
 from api.answers.faults import SessionError
+from api.answers.spending import ActiveUsage
 from api.requests.blocks import Said
 from models.session import call_events, event
 
@@ -145,10 +146,10 @@ class ModelFallback(Fact):
 
 
 class SessionUsage(Fact):
-    """The session's tokens so far."""
+    """What the session consumed so far."""
 
     type: Literal["session.usage"]
-    usage: Tokens
+    usage: ActiveUsage
 
 
 class RequestStart(Fact):

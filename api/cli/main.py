@@ -40,6 +40,7 @@ ELSEWHERE = {
     "provider-keys": "api.cli.provider_keys",
     "secrets": "api.cli.secrets",
     "tools": "workers.tools.cli",  # imported by name, since the API must not import tools
+    "usage": "api.cli.usage",
     "webhooks": "api.cli.webhooks",
 }
 """Commands with a file of their own, which is imported when the command runs."""

@@ -43,23 +43,8 @@ def install(app: "Flask") -> None:
     from api.inbox.blueprint import inbox
     from api.inbox.link import links
 
-    for module in (
-        list_,
-        card,
-        channels,
-        deciding,
-        edit,
-        always,
-        session,
-        grants,
-        halt,
-        keys,
-        webhooks,
-        audit,
-        people,
-        live,
-        files,
-    ):
+    lists = (list_, session, grants, keys, people, channels, webhooks, audit)
+    for module in (*lists, card, deciding, edit, always, halt, live, files):
         assert module, "its import adds its routes"
     template_language.install(app)
     app.register_blueprint(inbox)

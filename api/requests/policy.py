@@ -164,8 +164,8 @@ class PolicyUpdate(Body):
             "approval": self.approval.normal() if self.approval else None,
             "model": self.model.normal() if self.model else None,
         }
-        fields = {"policy": "permission_policy", "approval": "approval", "model": "model"}
-        return {name: value for name, value in columns.items() if fields[name] in self.model_fields_set}
+        names = {"policy" if name == "permission_policy" else name for name in self.model_fields_set}
+        return {name: value for name, value in columns.items() if name in names}
 
 
 class AgentAt(Body):

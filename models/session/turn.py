@@ -19,6 +19,8 @@ from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.pure.backoff import backoff
+from models.pure.charges import Charge
+from models.pure.usage import Usage
 from models.session.event import Event
 from models.session.reply import Reply
 from models.session.session import Session
@@ -79,6 +81,9 @@ class Turn(Leased, Base):
     """The model that answered, or began to, by the agent's name for it."""
     stop_reason: Mapped[str | None]
     usage: Mapped[dict[str, int] | None] = mapped_column(JSONB(none_as_null=True))
+    """What the attempt with the reply consumed. `TurnUsage` has all attempts."""
+    quote: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """What the present attempt may consume at most (`Charge.stored`). It is counted if the attempt ends without a report."""
     span_id: Mapped[str | None]
     """The `span.model_request_start` of the present attempt."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
@@ -116,9 +121,8 @@ class Turn(Leased, Base):
         """The queue message that says this turn may be ready."""
         return Hint("turn.run", (self.id, self.session_id, self.workspace_id))
 
-    def claim(self, db: Db, session: Session, worker: str) -> None:
-        """Take the lease, read the queued messages."""
-        self.read_queue(db, session, self.id)
+    def claim(self, db: Db, session: Session, worker: str, quote: Charge) -> None:
+        """Take the lease. `quote` is what the attempt may consume."""
         db.move(
             self,
             "running",
@@ -127,6 +131,7 @@ class Turn(Leased, Base):
             lease_until=session.now + timedelta(seconds=settings().lease_seconds),
             worker=worker,
             started_at=session.now,
+            quote=quote.stored,
             span_id=session.emit(db, "span.model_request_start", {}).id,
         )
 
@@ -139,9 +144,9 @@ class Turn(Leased, Base):
         session.unread = 0
         Event.process_queue(db, session.id, session.now, turn_id)
 
-    def end_span(self, db: Db, session: Session, usage: dict[str, int], *, is_error: bool) -> None:
+    def end_span(self, db: Db, session: Session, usage: Usage, *, is_error: bool) -> None:
         """The event that closes the attempt's model request."""
-        body = {"model_request_start_id": self.span_id, "model_usage": usage, "is_error": is_error}
+        body = {"model_request_start_id": self.span_id, "model_usage": usage.span, "is_error": is_error}
         session.emit(db, "span.model_request_end", body)
 
     @property
@@ -158,9 +163,9 @@ class Turn(Leased, Base):
             places = {"source": f"{source}/{of}", "target": f"{target}/{model}"}
             session.note(actor, "turn.fell_back", self.id, reason=switch.reason, **places)
 
-    def checkpoint(self, db: Db, session: Session, reply: list[dict[str, Any]], stop_reason: str, usage: dict[str, int]) -> None:
+    def checkpoint(self, db: Db, session: Session, reply: list[dict[str, Any]], stop_reason: str, usage: Usage) -> None:
         """Keep the reply: the turn is done."""
-        db.move(self, "done", stop_reason=stop_reason, usage=usage, ended_at=session.now, lease_until=None)
+        db.move(self, "done", stop_reason=stop_reason, usage=usage.counts, ended_at=session.now, lease_until=None)
         db.insert(Reply(turn_id=self.id, workspace_id=self.workspace_id, content=reply))
 
     def retry(self, db: Db, session: Session, *, retry_after: float | None = None, lost: bool = False) -> None:

@@ -84,8 +84,8 @@ class World:
         self._people()
         self._webhooks()
         self._votes()
-        self._provider_key()
         self._channels()
+        self._provider_key()
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
     def _people(self) -> None:
@@ -113,14 +113,6 @@ class World:
             db.move(delivery, "failed", ended_at=delivery.created_at)
             self.ids |= {"webhook_id": endpoint.id, "delivery_id": delivery.id}
 
-    def _provider_key(self) -> None:
-        """A provider's key of the workspace's own."""
-        now = datetime.now(UTC)
-        row = {"id": ids.new("pkey"), "provider": "anthropic", "ciphertext": "k.AAAA", "hint": "", "created_by": "system:test"}
-        with transaction(self.workspace_id) as db:
-            db.insert(ProviderKey(workspace_id=self.workspace_id, created_at=now, **row))
-        self.ids["provider_key_id"] = row["id"]
-
     def _channels(self) -> None:
         """A channel, a notification, and a change that waits for its notifications."""
         with transaction(self.workspace_id) as db:
@@ -141,6 +133,14 @@ class World:
         session_id = self.stage.session()
         self.stage.message(session_id)
         self.stage.reply(session_id, call())
+
+    def _provider_key(self) -> None:
+        """A provider's key of the workspace's own."""
+        now = datetime.now(UTC)
+        row = {"id": ids.new("pkey"), "provider": "anthropic", "ciphertext": "k.AAAA", "hint": "", "created_by": "system:test"}
+        with transaction(self.workspace_id) as db:
+            db.insert(ProviderKey(workspace_id=self.workspace_id, created_at=now, **row))
+        self.ids["provider_key_id"] = row["id"]
 
     def _votes(self) -> None:
         """A vote, a delegation, and a halt that is over."""

@@ -1,10 +1,12 @@
 """The interface between a turn and a model provider: one request, one streamed reply, one kind of error."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from models.providers import Effort, ProviderEntry
+from models.pure.usage import Usage
 
 ErrorKind = Literal["overloaded", "rate_limited", "timed_out", "failed", "gone", "billing", "invalid", "unacceptable"]
 RETRYABLE = frozenset({"overloaded", "rate_limited", "timed_out", "failed"})
@@ -32,16 +34,6 @@ class ModelRequest:
 
 
 @dataclass(frozen=True)
-class Usage:
-    """Counts of tokens. The three kinds of input do not overlap: their sum is the whole input."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_input_tokens: int = 0
-    cache_creation_input_tokens: int = 0
-
-
-@dataclass(frozen=True)
 class Reply:
     """A complete reply, without blocks that were cut or that the API would refuse in a history."""
 
@@ -52,6 +44,7 @@ class Reply:
     stop_details: dict[str, Any] | None = None
     """The reason of a refusal, if the model gave one."""
     usage: Usage = field(default_factory=Usage)
+    """As the provider reported it. Without a report, all counts are 0, and the turn counts an estimate."""
     model: str = ""
     """The name of the model that answered, often with a date."""
 
@@ -64,10 +57,14 @@ class ModelError(Exception):
     gone: the provider does not have the model.
     billing, invalid: not transient.
     unacceptable: the request is at fault, so a request with more messages behind it would fail as well.
+
+    `usage`: None if the provider refused the request, which costs nothing. Else what was known when it failed: counts of 0 if
+    nothing was. Then the turn counts an estimate.
     """
 
-    def __init__(self, kind: ErrorKind, message: str, retry_after: float | None = None) -> None:
+    def __init__(self, kind: ErrorKind, message: str, retry_after: float | None = None, *, usage: Usage | None = None) -> None:
         super().__init__(message)
+        self.usage = usage
         self.kind = kind
         self.retry_after = retry_after
 
@@ -81,6 +78,43 @@ class ModelError(Exception):
         return self.kind in FALLING_BACK
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What a request without a whole reply consumed."""
+
+    place: tuple[str, str]
+    """The provider's and the model's name."""
+    usage: Usage
+    """Counts of 0 if nothing is known."""
+
+
+class Unwanted(Exception):
+    """Nobody waits for the reply any more: `on_text` raises it to end the stream. `usage` is what was known then."""
+
+    usage: Usage | None = None
+    spent: tuple[Spent, ...] = ()
+    """The attempt's requests so far, this one included."""
+
+
+class Unfinished(Protocol):
+    """A reply while the model writes it."""
+
+    @property
+    def usage_so_far(self) -> Usage | None:
+        """What it consumed: the reported input, and an estimate of the output. None before the model began to answer."""
+        ...
+
+
+@contextmanager
+def metered(draft: Unfinished) -> Iterator[None]:
+    """Set the `usage` of an error in the block to what the draft knows."""
+    try:
+        yield
+    except (ModelError, Unwanted) as error:
+        error.usage = draft.usage_so_far or error.usage
+        raise
+
+
 class Provider(Protocol):
     """A service for models."""
 
@@ -88,7 +122,7 @@ class Provider(Protocol):
         """Send one streaming request, without retries. Errors: ModelError.
 
         `on_text(index, text)` receives each piece of text as it arrives; `index` counts the reply's text blocks from 0.
-        `ask` closes the stream and passes on any exception of `on_text`.
+        `ask` closes the stream and passes on any exception of `on_text`. It reports what a failed request consumed: `metered`.
         """
         ...
 

@@ -17,7 +17,7 @@ import httpx2  # the SDK's transport, whose errors in mid-stream the SDK does no
 
 from models.providers import ProviderEntry
 from models.settings import settings
-from workers.providers import ModelError, ModelRequest, Reply
+from workers.providers import ModelError, ModelRequest, Reply, metered
 from workers.providers.anthropic_errors import error_event, status_error
 from workers.providers.anthropic_reply import Draft
 from workers.providers.anthropic_request import params
@@ -39,12 +39,12 @@ class AnthropicProvider:
 
     def ask(self, request: ModelRequest, on_text: Callable[[int, str], None]) -> Reply:
         draft = Draft(self.entry.name)
-        with closing(self._events(request)) as events:
+        with metered(draft), closing(self._events(request)) as events:
             for event in events:
                 text = draft.add(event)
                 if text:
                     on_text(*text)
-        return draft.reply()
+            return draft.reply()
 
     def models(self) -> list[str]:
         try:

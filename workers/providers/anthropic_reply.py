@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from workers.providers import ModelError, Reply, Usage
+from models.pure.usage import COUNTS, NOTHING, Usage, estimated_tokens
+from workers.providers import ModelError, Reply
 from workers.providers.neutral import read_input, with_data
 
 PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
@@ -57,7 +58,7 @@ class Draft:
     def reply(self) -> Reply:
         """The reply, once the stream has ended. Errors: ModelError if the stream was cut or a call is broken."""
         if not self._whole or not self._stop.get("stop_reason"):
-            raise ModelError("failed", "The model's stream was cut")
+            raise ModelError("failed", "The model's stream was cut", usage=NOTHING)
         try:
             return self._reply(self._stop["stop_reason"])
         except MALFORMED as error:
@@ -103,11 +104,23 @@ class Draft:
             self._texts += 1
         return block.text_index, piece
 
+    @property
+    def usage_so_far(self) -> Usage | None:
+        """What an unfinished reply consumed: the reported input, and an estimate of the output. None before the stream began."""
+        if not self._usage:
+            return None
+        written = estimated_tokens(sum(len(piece) for block in self._blocks.values() for piece in block.pieces))
+        counts = self._usage | {"output_tokens": max(self._usage.get("output_tokens", 0), written)}
+        return Usage(**counts)
+
     def _count(self, usage: dict[str, Any]) -> None:
         """Take over counts. They are totals, so a later count replaces an earlier one."""
-        for name in Usage.__dataclass_fields__:
-            if usage.get(name) is not None:
-                self._usage[name] = int(usage[name])
+        server_tools = usage.get("server_tool_use") or {}
+        lifetimes = usage.get("cache_creation") or {}
+        known = {**usage, **server_tools, "cache_creation_1h_input_tokens": lifetimes.get("ephemeral_1h_input_tokens")}
+        for name in COUNTS:
+            if known.get(name) is not None:
+                self._usage[name] = int(known[name])
 
     def _finished(self, index: int, stop_reason: str) -> dict[str, Any] | None:
         """A block for the history. None if the API would refuse it there, or if the block was cut."""

@@ -7,16 +7,17 @@ times in a row: its alternatives are tried first.
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from models.database.encryption import Undecryptable
 from models.providers import ProviderEntry, excluded, serving
+from models.pure.usage import NOTHING
 from models.session.turn import Served, Switch
 from models.settings import settings
 from models.workspace.provider_key import ProviderKey
-from workers.providers import ModelError, ModelRequest, Reply, provider_for
+from workers.providers import ModelError, ModelRequest, Reply, Spent, Unwanted, provider_for
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,16 @@ class Answer:
 
     reply: Reply
     served: Served
+    spent: tuple[Spent, ...] = ()
+    """What requests before it consumed."""
 
 
 class Unanswered(Exception):
-    """Nobody answered. `error` says why. `served`: who had begun to answer, if somebody had."""
+    """Nobody answered. `error` says why. `served`: who had begun to answer, if anybody. `spent`: what the requests consumed."""
 
-    def __init__(self, error: ModelError, served: Served | None) -> None:
+    def __init__(self, error: ModelError, served: Served | None, spent: Sequence[Spent] = ()) -> None:
         super().__init__(str(error))
-        self.error, self.served = error, served
+        self.error, self.served, self.spent = error, served, tuple(spent)
 
 
 def candidates(model: Mapping[str, Any], defaults: Mapping[str, Any] | None, kept: tuple[str, str] | None) -> list[Candidate]:
@@ -73,6 +76,7 @@ def ask(
     """Return the first candidate's reply. `keys` are the workspace's own, by provider. Errors: Unanswered."""
     errors: list[ModelError] = []
     switches: list[Switch] = []
+    spent: list[Spent] = []
     tried = [candidate for candidate in order if not breaker.is_open(candidate, keys)] or order
     if tried[0] is not order[0]:
         switches.append(Switch(order[0].place, tried[0].place, "circuit_open", "It failed several times in a row."))
@@ -81,18 +85,22 @@ def ask(
         served = Served(*candidate.place, tuple(switches))
         try:
             reply = _ask(candidate, request, keys, hearing.on_text)
+        except Unwanted as end:
+            end.spent = (*spent, Spent(candidate.place, end.usage or NOTHING))
+            raise
         except ModelError as error:
             breaker.failed(candidate, keys, error)
+            spent += [Spent(candidate.place, error.usage)] if error.usage is not None else []
             if hearing.began:
-                raise Unanswered(error, served) from error
+                raise Unanswered(error, served, spent) from error
             errors.append(error)
             if not errors[0].falls_back or following is None:
                 break
             switches.append(Switch(candidate.place, following.place, error.kind, str(error)))
         else:
             breaker.succeeded(candidate, keys)
-            return Answer(reply, served)
-    raise Unanswered(_summary(errors), None)
+            return Answer(reply, served, tuple(spent))
+    raise Unanswered(_summary(errors), None, spent)
 
 
 def _ask(

@@ -7,10 +7,13 @@ from email.utils import parsedate_to_datetime
 
 import httpx2  # the transport of both SDKs, whose errors in mid-stream they do not wrap
 
+from models.pure.usage import NOTHING
 from workers.providers import ErrorKind, ModelError
 
 MAX_MESSAGE = 500
 UNREACHABLE = (httpx2.TimeoutException, httpx2.ConnectError)
+NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""Failures before a request reached the API, which cost nothing."""
 
 
 def connection_error(error: Exception, name: str) -> ModelError:
@@ -19,7 +22,8 @@ def connection_error(error: Exception, name: str) -> ModelError:
     while cause.__cause__ is not None and not isinstance(cause, UNREACHABLE):
         cause = cause.__cause__
     kind: ErrorKind = "timed_out" if isinstance(cause, UNREACHABLE) else "failed"
-    return ModelError(kind, f"The connection to the API of provider {name} failed ({type(cause).__name__})")
+    usage = None if isinstance(cause, NEVER_SENT) else NOTHING
+    return ModelError(kind, f"The connection to the API of provider {name} failed ({type(cause).__name__})", usage=usage)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

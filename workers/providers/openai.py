@@ -16,7 +16,7 @@ import openai
 import openai.resources.chat  # loads for a second, which would else stop running streams
 
 from models.providers import ProviderEntry
-from workers.providers import ModelError, ModelRequest, Reply
+from workers.providers import ModelError, ModelRequest, Reply, metered
 from workers.providers.errors import check_stream, connection_error
 from workers.providers.limits import client_options, timeout
 from workers.providers.openai_errors import error_event, refused_parameter, status_error
@@ -38,12 +38,12 @@ class OpenAIProvider:
 
     def ask(self, request: ModelRequest, on_text: Callable[[int, str], None]) -> Reply:
         draft = Draft(self.entry.name)
-        with closing(self._chunks(request)) as chunks:
+        with metered(draft), closing(self._chunks(request)) as chunks:
             for chunk in chunks:
                 text = draft.add(chunk)
                 if text:
                     on_text(*text)
-        return draft.reply()
+            return draft.reply()
 
     def models(self) -> list[str]:
         try:

@@ -4,7 +4,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from workers.providers import ModelError, Reply, Usage
+from models.pure.usage import NOTHING, Usage, estimated_tokens
+from workers.providers import ModelError, Reply
 from workers.providers.neutral import read_input, with_data
 
 STOP_REASONS = {
@@ -119,7 +120,7 @@ class Draft:
     def reply(self) -> Reply:
         """The reply, once the stream has ended. Errors: ModelError if the stream was cut."""
         if self._is_empty:
-            raise ModelError("failed", "The model's stream was empty")
+            raise ModelError("failed", "The model's stream was empty", usage=NOTHING)
         if not self._finish:
             raise ModelError("failed", "The model's stream was cut")
         if self._finish.lower() in FAILURES:
@@ -158,6 +159,14 @@ class Draft:
             block |= {"problem": problem} if problem else {}
             blocks.append(with_data(block, self._provider, **call.data, id=call.id or None))
         return blocks
+
+    @property
+    def usage_so_far(self) -> Usage | None:
+        """What an unfinished reply consumed: what was reported, else an estimate of the output. None before the stream began."""
+        if self._usage or self._is_empty:
+            return self._counted() if self._usage else None
+        pieces = [*self._text, *self._reasoning, *self._refusal, *(piece for call in self._calls for piece in call.pieces)]
+        return Usage(output_tokens=estimated_tokens(sum(map(len, pieces))))
 
     def _counted(self) -> Usage:
         """The counts in our terms: OpenAI's prompt includes what was read from the cache and written to it."""
