@@ -6,13 +6,15 @@ from typing import Any
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict
+from models.flow.budgets import set_budget
 from models.pure.canonical import canonical
 from models.session.session import Session
 from models.workspace.agent import patched
 
 
 def update(db: Db, session: Session, principal: Principal, changes: Mapping[str, Any]) -> None:
-    """Set `title`, `metadata` (a patch; null deletes) and `tools` (normal form), as `changes` has them. Nothing new is nothing.
+    """Set `title`, `metadata` (a patch; null deletes), `budget` and `tools` (normal form), as `changes` has
+    them. Idempotent.
 
     Raises Conflict for an archived session, and for tools while work goes on; Invalid for too much metadata.
     """
@@ -31,6 +33,8 @@ def update(db: Db, session: Session, principal: Principal, changes: Mapping[str,
             raise Conflict(f"Session {session.id} is {session.status}: its tools can change while it is idle or waits.")
         session.overrides = (session.overrides or {}) | lists
         said["agent"] = session.agent(db)
+    if "budget" in changes and set_budget(db, session, principal, changes["budget"]):
+        said["budget"] = session.budget
     if said:
         session.emit(db, "session.updated", said)
         session.note(principal, "session.updated", session.id, fields=sorted(said))
