@@ -16,6 +16,7 @@ def create_app() -> "Flask":
         api_keys,
         approvals,
         audit,
+        channels,
         client,
         delegations,
         environments,
@@ -33,7 +34,9 @@ def create_app() -> "Flask":
         reference,
         sessions,
         signing_in,
+        slack,
         threads,
+        unsubscribe,
         usage,
         webhooks,
         work,
@@ -77,9 +80,12 @@ def create_app() -> "Flask":
     app.register_blueprint(policy.policy)
     app.register_blueprint(provider_keys.provider_keys)
     app.register_blueprint(webhooks.webhooks)
+    app.register_blueprint(channels.channels)
+    app.register_blueprint(slack.slack)
     app.register_blueprint(health.health)
     app.register_blueprint(metrics.metrics)
     app.register_blueprint(reference.reference)
     inbox.install(app)
     signing_in.install(app)
+    unsubscribe.install(app)
     return app

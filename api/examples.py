@@ -20,6 +20,7 @@ IDS = {
         "agent_id": "agent",
         "api_key_id": "key",
         "approval_id": "appr",
+        "channel_id": "chan",
         "delegation_id": "dlgt",
         "delivery_id": "whdl",
         "environment_id": "env",

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import get_args
 
 from honcho.environ import parse_procfile
 
@@ -23,6 +24,7 @@ from deploy.folder import MARK, Folder, Refused, end_leftovers, why_taken
 from deploy.probes import ShellProbe, Workers, answers
 from deploy.supervisor import Child, Stopped, Supervisor, shell
 from models.audit import seal_key, signed_heads
+from models.database import encryption
 from models.providers import Misconfigured, registry
 from models.settings import settings
 from models.variables import environment_of
@@ -98,6 +100,7 @@ class Local:
         self._start_model()
         self._choose_shell()
         self._make_audit_key()
+        self._make_secret_keys()
         self._use_own_settings()
         from deploy import first  # reads the settings, which are complete only now
 
@@ -186,6 +189,18 @@ class Local:
             self.folder.write(AUDIT_KEY, seal_key.make())
             signed_heads.make(signed_heads.beside(self.folder.path / AUDIT_KEY))
         self.env["ASSENT_AUDIT_KEY_FILE"] = str(self.folder.path / AUDIT_KEY)
+
+    def _make_secret_keys(self) -> None:
+        """Create the keys that encrypt secrets in rows, a pair for each reader, unless the environment names a public key."""
+        for reader in get_args(encryption.Reader):
+            if self.env.get(f"ASSENT_{reader.upper()}_PUBLIC_KEY"):
+                continue
+            text = self.folder.read(f"{reader}.key")
+            if text is None:
+                text = encryption.new_keys()[0]
+                self.folder.write(f"{reader}.key", text)
+            self.env[f"ASSENT_{reader.upper()}_PRIVATE_KEYS"] = text
+            self.env[f"ASSENT_{reader.upper()}_PUBLIC_KEY"] = encryption.public_of(text.split()[0])
 
     def _use_own_settings(self) -> None:
         os.environ.update(self.env)

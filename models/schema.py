@@ -3,8 +3,13 @@
 from models.audit.acts import Audit
 from models.audit.seals import Seal, Sealed
 from models.audit.text import AuditText
+from models.outbox.approval_change import ApprovalChange
+from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
+from models.outbox.link import Link
+from models.outbox.notification import Notification
+from models.outbox.slack_reply import SlackReply
 from models.people.ceremony import Ceremony
 from models.people.delegation import Delegation
 from models.people.group import Group, Membership
@@ -14,6 +19,7 @@ from models.people.organization import Organization
 from models.people.passkey import Passkey
 from models.people.person import Identity, Person
 from models.people.sign_in import SignIn
+from models.people.slack_user import SlackUser
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.call_input import CallInput
@@ -43,7 +49,11 @@ _OF_SESSIONS = (
     *(Session, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
     *(Approval, Vote, Evidence, Event, Work, Grant, TurnUsage, DailyUsage),
 )
-_OF_PEOPLE = (Organization, Person, Identity, Member, Group, Membership, Delegation, Invitation, SignIn, Passkey, Ceremony)
+_OF_PEOPLE = (
+    *(Organization, Person, Identity, Member, Group, Membership, Delegation),
+    *(Invitation, SignIn, Passkey, Ceremony, SlackUser),
+)
+_OF_THE_OUTBOX = (Endpoint, Delivery, Link, Channel, ApprovalChange, Notification, SlackReply)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
 TABLES = (
     Workspace,
@@ -57,8 +67,7 @@ TABLES = (
     Listing,
     *_OF_PEOPLE,
     *_OF_SESSIONS,
-    Endpoint,
-    Delivery,
+    *_OF_THE_OUTBOX,
     *_OF_THE_AUDIT,
     Answer,
     SweepFailure,

@@ -35,8 +35,12 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "ASSENT_AUDIT_KEY_FILE": ("sweeps",),
     "ASSENT_AUDIT_HEADS_FILE": ("sweeps",),
     "ASSENT_ISSUER_SECRETS": ("web",),
+    "ASSENT_SLACK_SIGNING_SECRET": ("web",),
+    "ASSENT_SLACK_BOT_TOKEN": ("deliver",),
     "ASSENT_DELIVER_PRIVATE_KEYS": ("deliver",),
     "ASSENT_TURNS_PRIVATE_KEYS": ("turns",),
+    "ASSENT_SMTP_URL": ("deliver",),
+    "ASSENT_NOTIFICATION_URLS": ("deliver",),
     "ASSENT_PUBLIC_URL": PROCESSES,  # no secret
     "ASSENT_MCP_CONFIG": ("tools",),
     "ASSENT_TOOLSETS": ("tools",),
@@ -116,7 +120,11 @@ _SECRETS = (
     "ASSENT_AUDIT_KEY",
     "ASSENT_AUDIT_KEY_FILE",
     "ASSENT_ISSUER_SECRETS",
+    "ASSENT_SLACK_SIGNING_SECRET",
+    "ASSENT_SLACK_BOT_TOKEN",
     "ASSENT_*_PRIVATE_KEYS",
+    "ASSENT_SMTP_URL",
+    "ASSENT_NOTIFICATION_URLS",
 )
 
 

@@ -29,6 +29,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for 
 ELSEWHERE = {
     "approvals": "api.cli.approvals",
     "audit": "api.cli.audit",
+    "channels": "api.cli.channels",
     "delegations": "api.cli.delegations",
     "grants": "api.cli.grants",
     "groups": "api.cli.groups",
@@ -37,8 +38,10 @@ ELSEWHERE = {
     "models": "workers.providers.cli",  # imported by name, since the API must not import providers
     "people": "api.cli.people",
     "provider-keys": "api.cli.provider_keys",
+    "secrets": "api.cli.secrets",
     "tools": "workers.tools.cli",  # imported by name, since the API must not import tools
     "usage": "api.cli.usage",
+    "webhooks": "api.cli.webhooks",
 }
 """Commands with a file of their own, which is imported when the command runs."""
 

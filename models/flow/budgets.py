@@ -74,8 +74,8 @@ def reach(db: Db, session: Session, turn: Turn, charge: Charge) -> None:
     session.emit(db, "session.status_idle", {"stop_reason": REACHED})
 
 
-def set_budget(db: Db, session: Session, principal: Principal, budget: Decimal | None) -> bool:
-    """Replace or remove the budget, and go on if it had been reached. Returns False if nothing changes. Raises Invalid."""
+def replace(db: Db, session: Session, budget: Decimal | None) -> bool:
+    """Replace or remove the budget. `resume` then goes on. Returns False if nothing changes. Raises Invalid."""
     if budget == session.max_list_cost:
         return False
     if session.max_list_cost is None:
@@ -87,7 +87,6 @@ def set_budget(db: Db, session: Session, principal: Principal, budget: Decimal |
             raise Invalid("budget", message, code="budget_not_raised")
         check_budgetable(db, session)
     session.max_list_cost = budget
-    _withdraw(db, session, principal)
     return True
 
 
@@ -115,8 +114,8 @@ def raise_by(db: Db, session: Session, principal: Principal, approval: Approval,
     call.settle(db, session, "answered", text("The budget is raised."), is_error=False)
 
 
-def _withdraw(db: Db, session: Session, principal: Principal) -> None:
-    """Go on after the budget was changed otherwise than by its approval."""
+def resume(db: Db, session: Session, principal: Principal) -> None:
+    """Go on, if the budget was reached, after it was changed otherwise than by its approval. That question is withdrawn."""
     if session.stop_reason != REACHED or session.status not in {"idle", "waiting"}:
         return
     for call in ToolCall.of_turn(db, session):

@@ -18,6 +18,7 @@ from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import outbox
+from models.outbox.approval_change import ApprovalChange
 from models.outbox.delivery import Caused, Delivery
 from models.policy.effective_tool import with_toolset
 from models.pure import states
@@ -127,8 +128,8 @@ class Session(Base):
     @classmethod
     def try_lock(cls, db: Db, session_id: str) -> "Session | None":
         """The session, locked; None if it is gone or locked by another transaction (sweeps come again). `flow.lock` waits."""
-        found, [(now,)] = db.read(cls.locking(session_id, "SKIP LOCKED"), NOW)
-        return found[0].begin(db, now) if found else None
+        rows, [(now,)] = db.read(cls.locking(session_id, "SKIP LOCKED"), NOW)
+        return rows[0].begin(db, now) if rows else None
 
     @classmethod
     def locking(cls, session_id: str, how: str = "") -> "Query[Session]":
@@ -152,6 +153,7 @@ class Session(Base):
         db.insert_many(Audit, acts)
         db.insert_many(AuditText, texts)
         Delivery.cause(db, *(Caused(*caused) for event in events for caused in caused_by(event.type, event.body, self.id)))
+        ApprovalChange.cause(db, self.id, [(event.type, event.seq, event.body) for event in events])
 
     def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
         """Append an event. `queued` is for a user's message that no turn has read yet."""
