@@ -25,7 +25,7 @@ from api.answers.calls import (
     StoredToolResult,
 )
 from api.answers.faults import SessionError
-from api.answers.spending import ActiveUsage
+from api.answers.spending import ActiveUsage, Budget
 from api.requests.blocks import Said
 from models.session import call_events, event
 
@@ -110,6 +110,7 @@ class SessionUpdated(Fact):
     type: Literal["session.updated"]
     title: str | None = None
     metadata: Metadata | None = None
+    budget: Budget | None = None
     agent: SessionAgent | None = None
 
 
@@ -150,6 +151,7 @@ class SessionUsage(Fact):
 
     type: Literal["session.usage"]
     usage: ActiveUsage
+    budget: Budget | None = None
 
 
 class RequestStart(Fact):
