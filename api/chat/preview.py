@@ -38,12 +38,12 @@ class Preview:
             return ""
         if frame["event_id"] != self._message_id or frame.get("offset") != self._offset:
             return ""
-        text: str = frame["delta"]["content"]["text"]
-        self._offset += len(text)
-        text = storable(text)
-        if self.sent and frame["delta"]["index"] != self._block:
+        delta = frame["delta"]
+        self._offset += len(delta["content"]["text"])
+        text: str = storable(delta["content"]["text"])
+        if self.sent and delta["index"] != self._block:
             text = APART + text
-        self._block = frame["delta"]["index"]
+        self._block = delta["index"]
         self.sent += text
         return self._apart(text, first=len(self.sent) == len(text))
 

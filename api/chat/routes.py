@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, g, request
 
 from api import arrival, auth, errors, parsing
 from api.chat import answers, listing
@@ -39,6 +39,13 @@ _HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"
 MOST_MODELS = 1000
 
 errors.FORMATS["/v1/chat/completions"] = answers.error
+
+
+@chat.after_request
+def name(response: Response) -> Response:
+    """Add the header in which OpenAI's SDKs look for the request's id."""
+    response.headers["x-request-id"] = g.request_id
+    return response
 
 
 @chat.post("/chat/completions")

@@ -72,7 +72,7 @@ class Wait:
             if time.monotonic() > held_at + HELD_SECONDS / 2:
                 held_at = time.monotonic()
                 self._hold(HELD_SECONDS)
-            self.reader.wake.wait(max(min(LOOK_SECONDS, ends_at - time.monotonic()), 0.05))
+            self.reader.wake.wait(LOOK_SECONDS)
             yield ""
 
     def _news(self) -> Iterator[str]:

@@ -6,9 +6,7 @@ from typing import Any
 
 import openai
 import pytest
-from own_database import Clock
 from rows.stage import Stage, call, say
-from wire.running import until
 from wire.talking import LOOK_UP, Talk, content, talking, tool, user
 
 
@@ -212,14 +210,3 @@ def test_tools_can_change_between_runs_and_are_the_client_s_alone(talk: Talk) ->
         agent = talk.stage.read_agent(talk.session_id)
         assert [each["name"] for each in agent["tools"] if each["type"] == "custom"] == names
         assert agent["tools"][0]["type"] == "agent_toolset_20260401"
-
-
-def test_an_answer_that_the_time_was_too_short_for_goes_on_later(talk: Talk, clock: Clock) -> None:
-    asked = talk.ask(user("Go."))
-    session_id = talk.begun()
-    held = talk.stage.claim(session_id)
-    assert held
-    assert not asked.done()
-    talk.stage.reply(session_id, say("Done."), turn=held)
-    assert asked.result().choices[0].message.content == "Done."
-    until(lambda: not talk.stage.read(session_id).stream_positions, "the end is noted")
