@@ -16,8 +16,9 @@ from api.reader import Reader
 from api.streams import following
 from models.database.transactions import ERRORS, transaction
 from models.errors import Busy, NotFound
+from models.pure.usage import SPAN
 from models.session.event import Event
-from models.session.session import USAGE, Session
+from models.session.session import Session
 from models.settings import settings
 from models.workspace import idempotency
 
@@ -47,7 +48,7 @@ class Wait:
     """The last error of the run, if nothing came after it."""
     texts: list[str] = field(default_factory=list)
     """The texts of the stored messages."""
-    usage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(USAGE, 0))
+    usage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPAN, 0))
     """The tokens of the requests to the model that have ended."""
     _preview: Preview = field(default_factory=Preview)
     _over: bool = False
