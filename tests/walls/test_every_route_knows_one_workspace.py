@@ -24,6 +24,11 @@ def bodies(world: World) -> dict[str, Any]:
         "POST /v1/sessions": {"agent": world.ids["agent_id"], "environment_id": world.ids["environment_id"]},
         "POST /v1/sessions/<session_id>": {"title": "Renamed"},
         "POST /v1/sessions/<session_id>/events": {"events": [message(), confirmation(world.ids["tool_use_id"])]},
+        "POST /v1/chat/completions": {
+            "model": f"assent/{world.stage.read(world.session_id).agent_id}",
+            "messages": [{"role": "user", "content": "Go on."}],
+            "metadata": {"session_id": world.session_id},
+        },
         "POST /v1/approvals/<approval_id>/decision": {"result": "allow"},
         "POST /v1/approvals/<approval_id>/extend": {"seconds": 100_000},
         "POST /v1/approvals/<approval_id>/preview": {"scope": "session"},
