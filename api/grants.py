@@ -60,7 +60,7 @@ def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> answe
     return answers.GrantRevoked(id=grant_id, type="grant_revoked")
 
 
-def given(db: Db, approvals: Sequence[Approval]) -> dict[str, answers.Grant]:
+def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, answers.Grant]:
     """Return the grants that these approvals' decisions created, by approval."""
     giving = {row.id: row for row in approvals if (row.decision or {}).get("scope")}
     if not giving:

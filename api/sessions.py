@@ -69,7 +69,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session
 def index(db: Db, _principal: Principal, query: SessionList) -> answers.SessionPage:
     """List the workspace's sessions, newest first by default."""
     order = NEWEST if query.order == "desc" else NEWEST.reversed()
-    rows, after, before = both_ways(db, _wanted(query), order, query.limit, query.page)
+    rows, after, before = both_ways(db, _selection(query), order, query.limit, query.page)
     waiting = _waiting_on(db, rows)
     data = [answers.Session.of(db, row, waiting.get(row.id, [])) for row in rows]
     return answers.SessionPage(data=data, next_page=after, prev_page=before)
@@ -132,7 +132,7 @@ def _version(db: Db, body: SessionCreate) -> AgentVersion:
     return version
 
 
-def _wanted(query: SessionList) -> Wanted[Session]:
+def _selection(query: SessionList) -> Wanted[Session]:
     selection = within(Wanted(Session), query)
     if not query.include_archived:
         selection = selection.where("archived_at IS NULL")

@@ -5,6 +5,7 @@
     deciding  its answers; `verbs` has the decision of each button
     edit      the page on which its input is edited
     always    the page on which calls like it are granted
+    link      the page of a message's link, for a person who is not signed in
     session   a session's conversation
     grants  people  keys  webhooks  audit  halt
 
@@ -25,6 +26,7 @@ def install(app: "Flask") -> None:
         always,
         audit,
         card,
+        channels,
         deciding,
         edit,
         files,
@@ -39,10 +41,13 @@ def install(app: "Flask") -> None:
     )
     from api.inbox import list as list_
     from api.inbox.blueprint import inbox
+    from api.inbox.link import links
 
-    for module in (list_, card, deciding, edit, always, session, grants, halt, keys, webhooks, audit, people, live, files):
+    lists = (list_, session, grants, keys, people, channels, webhooks, audit)
+    for module in (*lists, card, deciding, edit, always, halt, live, files):
         assert module, "its import adds its routes"
     template_language.install(app)
     app.register_blueprint(inbox)
+    app.register_blueprint(links)
     views: dict[str, Any] = app.view_functions
-    pages.views.update(view for name, view in views.items() if name.startswith("inbox."))
+    pages.views.update(view for name, view in views.items() if name.startswith(("inbox.", "links.")))

@@ -5,10 +5,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from api.examples import IDS
-from api.requests.agents import MaxTurns, ModelParam
+from api.requests.agents import MaxTurns
 from api.requests.approval_settings import ApprovalDefaults
 from api.requests.base import AtMost, Body, Created, Id, Metadata, MetadataPatch, Paged, PersonName, System, Unsupported, examples
 from api.requests.events import UserMessage
+from api.requests.models import ModelParam
 from api.requests.policy import Policy
 from api.requests.servers import McpServers, normal_servers
 from api.requests.tools import Tools, normal_tools
@@ -44,16 +45,16 @@ class Overridden(Body):
     approval: ApprovalDefaults | None = None
 
     def overrides(self) -> dict[str, Any]:
-        """The fields of the body that were given, in normal form."""
-        said: dict[str, Any] = {
+        """Return the fields that were sent, in normal form."""
+        fields: dict[str, Any] = {
             "system": self.system or None,
             "tools": normal_tools(self.tools),
             "mcp_servers": normal_servers(self.mcp_servers),
             "permission_policy": self.permission_policy,
             "approval": self.approval.normal() if self.approval else None,
         }
-        said = {field: value for field, value in said.items() if field in self.model_fields_set}
-        return said | ({"model": {"id": self.model.id}} if self.model else {})
+        fields = {field: value for field, value in fields.items() if field in self.model_fields_set}
+        return fields | ({"model": self.model.normal()} if self.model else {})
 
 
 Agent = Annotated[
@@ -94,15 +95,15 @@ class SessionCreate(Body):
 
 
 class SessionAgentUpdate(Body):
-    """What of a session's agent can change; lists are replaced whole."""
+    """Changes of a session's agent. A list is replaced whole."""
 
     tools: Tools | None = None
     mcp_servers: McpServers | None = None
 
     def changes(self) -> dict[str, Any]:
-        """The lists that were given, in normal form."""
-        said = {"tools": normal_tools(self.tools), "mcp_servers": normal_servers(self.mcp_servers)}
-        return {field: value for field, value in said.items() if field in self.model_fields_set}
+        """Return the lists that were sent, in normal form."""
+        lists = {"tools": normal_tools(self.tools), "mcp_servers": normal_servers(self.mcp_servers)}
+        return {field: value for field, value in lists.items() if field in self.model_fields_set}
 
 
 class SessionUpdate(Body):
@@ -119,10 +120,10 @@ class SessionUpdate(Body):
     vault_ids: Unsupported = None
 
     def changes(self) -> dict[str, Any]:
-        """The fields that were given: `title`, `metadata` (a patch), `tools` and `mcp_servers` in normal form."""
-        said: dict[str, Any] = {"title": self.title or None, "metadata": self.metadata or {}}
-        said = {field: value for field, value in said.items() if field in self.model_fields_set}
-        return said | (self.agent.changes() if self.agent else {})
+        """Return the fields that were sent: `title`, `metadata` (a patch), `tools` and `mcp_servers` in normal form."""
+        fields: dict[str, Any] = {"title": self.title or None, "metadata": self.metadata or {}}
+        fields = {field: value for field, value in fields.items() if field in self.model_fields_set}
+        return fields | (self.agent.changes() if self.agent else {})
 
 
 class SessionList(Created):

@@ -12,12 +12,14 @@ from models.flow import speakers
 from models.flow.hosted_work import retire_work
 from models.flow.next_step import stop
 from models.outbox.delivery import Caused, Delivery
+from models.outbox.link import Link
+from models.pure.charges import NO_CHARGES
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.event import Event
 from models.session.evidence import Evidence
 from models.session.grant import Grant
-from models.session.session import NO_USAGE, Session
+from models.session.session import Session
 from models.session.stored_result import StoredResult
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -67,7 +69,7 @@ def create(
         turn_count=0,
         last_seq=0,
         stream_positions={},
-        usage=NO_USAGE,
+        usage=NO_CHARGES,
         audit_seq=0,
         audit_head=acts.GENESIS,
         unread=0,
@@ -101,7 +103,7 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     _quiet(db, session, principal, "deleted")
     session.note(principal, "session.deleted", session.id)
     db.save()  # sends the changes of calls and approvals before their rows are deleted
-    for table in (Event, Attempt, Vote, Evidence, Approval, StoredResult, ToolCall, Turn, Work, Grant):
+    for table in (Event, Attempt, Vote, Evidence, Link, Approval, StoredResult, ToolCall, Turn, Work, Grant):
         db.write(f'DELETE FROM "{table.__tablename__}" WHERE session_id = %(session)s', session=session.id)  # noqa: S608 - our own names
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)
