@@ -14,6 +14,10 @@ from models.people.principal import PersonPrincipal
 from models.session.grant import Grant
 
 _PAGE = 50
+_AGENTS = """
+    SELECT a.id, v.body ->> 'name' FROM agent a JOIN agent_version v ON v.agent_id = a.id AND v.version = a.version
+    WHERE a.id = ANY(%(ids)s)
+"""
 
 
 @inbox.get("/inbox/grants")
@@ -27,7 +31,9 @@ def grants(db: Db, person: PersonPrincipal) -> Page:
     rows, after = page_of(db, selection, NEWEST, _PAGE, wants("page"))
     names = Names.of(db, [name for row in rows for name in (row.given_by, row.revoked_by)])
     now = clock.now(db)
-    lines = [(row, names[row.given_by], names[row.revoked_by], not AnsweredGrant.of(row, now).live) for row in rows]
+    agents: dict[str, str] = dict(db.rows(_AGENTS, ids=list({row.agent_id for row in rows})))
+    live = {row.id for row in rows if AnsweredGrant.of(row, now).live}
+    lines = [(row, agents.get(row.agent_id, ""), names[row.given_by], names[row.revoked_by], row.id not in live) for row in rows]
     return shows("grants.html", rows=lines, after=after, over=over, may="approvals" in person.scopes)
 
 

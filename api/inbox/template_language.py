@@ -52,9 +52,9 @@ def _left(moment: datetime) -> Markup:
     return _time(moment, "left", relative_time.left(moment, viewing.now()))
 
 
-def _stamp(iso: str) -> str:
-    """A time of a JSON value, to the second."""
-    return f"{datetime.fromisoformat(iso):%Y-%m-%d %H:%M:%S} UTC"
+def _stamp(moment: datetime | str) -> str:
+    """A time, or the text of one in a JSON value, to the second."""
+    return f"{datetime.fromisoformat(str(moment)):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _time(moment: datetime, how: str, words: str) -> Markup:
