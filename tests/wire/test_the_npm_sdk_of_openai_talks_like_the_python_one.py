@@ -48,6 +48,7 @@ def by_python(api: str, stage: Stage) -> dict[str, Any]:
         talk.session_id = first.assent["session_id"]
         chunks = talk.create(user("Go."), message, *results, tools=[LOOK_UP], stream=True, stream_options={"include_usage": True})
         playing.result()
+        talk.session_id = ""
         with pytest.raises(openai.NotFoundError) as refusal:
             talk.create(user("Go."), model="assent/agent_none")
     error = refusal.value
