@@ -10,7 +10,7 @@ from api.requests.base import NoQuery, Nothing
 from api.requests.webhooks import DeliveryList, Redelivery, WebhookCreate, WebhookList, WebhookTest, WebhookUpdate
 from models.audit.principal import Principal
 from models.database.rows import Db
-from models.outbox.delivery import Delivery
+from models.outbox.delivery import Delivery, endpoint_must_be_enabled
 from models.outbox.endpoint import Endpoint
 
 webhooks = Blueprint("webhooks", __name__, url_prefix="/v1/webhooks")
@@ -101,6 +101,7 @@ def deliveries(db: Db, _principal: Principal, query: DeliveryList, webhook_id: s
 def redeliver(db: Db, _principal: Principal, _body: Nothing, webhook_id: str, delivery_id: str) -> answers.Delivery:
     """Send one delivery again, under the same webhook-id."""
     delivery = Delivery.of(db, webhook_id, delivery_id, lock=True)
+    endpoint_must_be_enabled(Endpoint.find(db, webhook_id))
     delivery.send_again(db)
     return answers.Delivery.of(delivery)
 
@@ -109,7 +110,14 @@ def redeliver(db: Db, _principal: Principal, _body: Nothing, webhook_id: str, de
 @writes(Redelivery, SCOPE, once=True, answer=answers.Redelivered)
 def redeliver_range(db: Db, _principal: Principal, body: Redelivery, webhook_id: str) -> answers.Redelivered:
     """Send deliveries of one status and time again, up to 500 of them, the oldest first."""
-    selection = Wanted(Delivery).equal(endpoint_id=Endpoint.find(db, webhook_id).id, status=body.status)
+    count, has_more = send_range_again(db, webhook_id, body)
+    return answers.Redelivered(type="webhook_redelivery", queued=count, has_more=has_more)
+
+
+def send_range_again(db: Db, webhook_id: str, body: Redelivery) -> tuple[int, bool]:
+    """Queue up to `AT_ONCE` deliveries again, the oldest first. Returns how many, and whether more are left. Raises Conflict."""
+    endpoint_must_be_enabled(Endpoint.find(db, webhook_id))
+    selection = Wanted(Delivery).equal(endpoint_id=webhook_id, status=body.status)
     if body.created_after:
         selection = selection.where("created_at >= %(after)s", after=body.created_after)
     if body.created_before:
@@ -117,4 +125,4 @@ def redeliver_range(db: Db, _principal: Principal, body: Redelivery, webhook_id:
     rows = selection.select(db, "ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE", limit=AT_ONCE + 1)
     for row in rows[:AT_ONCE]:
         row.send_again(db)
-    return answers.Redelivered(type="webhook_redelivery", queued=len(rows[:AT_ONCE]), has_more=len(rows) > AT_ONCE)
+    return len(rows[:AT_ONCE]), len(rows) > AT_ONCE

@@ -5,6 +5,7 @@ from models.audit.seals import Seal, Sealed
 from models.audit.text import AuditText
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
+from models.outbox.link import Link
 from models.people.ceremony import Ceremony
 from models.people.delegation import Delegation
 from models.people.group import Group, Membership
@@ -56,6 +57,7 @@ TABLES = (
     *_OF_SESSIONS,
     Endpoint,
     Delivery,
+    Link,
     *_OF_THE_AUDIT,
     Answer,
     SweepFailure,

@@ -128,9 +128,10 @@ def seal_audit() -> None:
 
 @app.task(name="sweep.forget_answers")
 def forget_answers() -> None:
-    """Delete idempotency records that are too old for a retry, deliveries that ended long ago, and old failures of sweeps."""
+    """Delete what is too old to be of use: idempotency records, ended deliveries, links of messages, and failures of sweeps."""
     due.forget_answers()
     due.forget_deliveries()
+    due.forget_links()
     sweep_failure.forget_old()
 
 

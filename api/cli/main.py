@@ -36,6 +36,7 @@ ELSEWHERE = {
     "keys": "api.cli.keys",
     "people": "api.cli.people",
     "tools": "workers.tools.cli",  # imported by name, since the API must not import tools
+    "webhooks": "api.cli.webhooks",
 }
 """Commands with a file of their own, which is imported when the command runs."""
 

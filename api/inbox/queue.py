@@ -126,5 +126,11 @@ def look(db: Db, approval: Approval) -> dict[str, Any] | None:
     # A page that refreshes itself must not be the cause of its next refresh.
     if approval.status == "pending" and not fresh and "x-refresh" not in request.headers:
         outbox(db).hints.append(look_hint(approval.id, approval.session_id, approval.workspace_id))
+    return seen(db, approval)
+
+
+def seen(db: Db, approval: Approval) -> dict[str, Any] | None:
+    """What a tools worker saw of the session's files; None if none has looked."""
+    result = db.get(Evidence, approval.id)
     body: dict[str, Any] | None = approval.echoes.value(result.body) if result is not None else None
     return body

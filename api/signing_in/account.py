@@ -7,6 +7,7 @@ from flask import Response, request
 
 from api import pages
 from api.errors import Denied
+from api.inbox import viewing
 from api.pages import page
 from api.signing_in.blueprint import let_in, signing_in, start
 from models.database import clock
@@ -39,6 +40,8 @@ def show_account(person: PersonPrincipal) -> Response:
             "passkeys": Passkey.of_member(db, person.person_id),
             "has_password": Member.find(db, person.person_id).password_hash is not None,
             "is_recent": _is_recent(db, person),
+            "section": "account",
+            **viewing.frame(db, person),
         }
         can_move = _can_move(db, person)
     others = _other_workspaces(person) if can_move else {}

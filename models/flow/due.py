@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 
 from models.database.clock import STARTED
 from models.database.transactions import Hint, transaction
+from models.outbox import link
+from models.outbox.claims import AT_ONCE
 from models.session.sweep_failure import steps_back
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -62,38 +64,51 @@ def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH, *, queue: str 
 
 _HALTED = "ARRAY(SELECT workspace_id::text FROM halt WHERE ended_at IS NULL)"
 """The workspaces that are halted: nothing in them begins or expires."""
+_BEGINS = f"workspace_id <> ALL ({_HALTED})"
 _IN_QUEUE = {False: "queue IS NULL", True: "queue = %(queue)s"}
 """Two conditions, so that either goes by the index: of the tools' own queue, and of a named one."""
 # Half its age, without dividing an interval: as long ago as the hint came after it was due. A minute at most: a worker that could
 # not take it then may be able to now.
 _SILENT = f"""
-    workspace_id <> ALL ({_HALTED}) AND due_at <= {STARTED} AND (hinted_at IS NULL OR (hinted_at < {STARTED} - %(rehint)s AND (
+    due_at <= {STARTED} AND (hinted_at IS NULL OR (hinted_at < {STARTED} - %(rehint)s AND (
         {STARTED} - hinted_at > hinted_at - due_at OR hinted_at < {STARTED} - interval '{REHINT_AT_MOST_SECONDS} seconds'
     )))
-    ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 """
+_OLDEST = "ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED"
 _HINT_TURNS = f"""
     UPDATE turn SET hinted_at = {STARTED} WHERE id IN (
-        SELECT id FROM turn WHERE status = 'queued' AND ended_at IS NULL AND {_SILENT}
+        SELECT id FROM turn WHERE status = 'queued' AND ended_at IS NULL AND {_BEGINS} AND {_SILENT} {_OLDEST}
     ) RETURNING id, session_id, workspace_id
 """  # noqa: S608 - names of our own
 _HINT_CALLS = f"""
     UPDATE tool_call SET hinted_at = {STARTED} WHERE id IN (
-        SELECT id FROM tool_call WHERE status = 'queued' AND {{queue}} AND {_SILENT}
+        SELECT id FROM tool_call WHERE status = 'queued' AND {{queue}} AND {_BEGINS} AND {_SILENT} {_OLDEST}
     ) RETURNING id, session_id, workspace_id
 """  # noqa: S608
 
 
 def delivery_hints(limit: int = BATCH) -> list[Hint]:
-    """Do the same for deliveries."""
+    """Do the same for deliveries, of each endpoint as many as it is sent at a time: a long queue for one holds up no other."""
+    values = {"limit": limit, "each": AT_ONCE, "rehint": timedelta(seconds=settings().rehint_seconds)}
     with transaction(role="system") as db:
-        rows = db.rows(_HINT_DELIVERIES, limit=limit, rehint=timedelta(seconds=settings().rehint_seconds))
-        return [Hint("deliver.send", row) for row in rows]
+        return [Hint("deliver.send", row) for row in db.rows(_HINT_DELIVERIES, **values)]
 
 
+# From one endpoint to the next by the index, as in `_QUEUES`.
 _HINT_DELIVERIES = f"""
-    UPDATE delivery SET hinted_at = {STARTED} WHERE id IN (SELECT id FROM delivery WHERE status = 'queued' AND {_SILENT})
-    RETURNING id, workspace_id
+    WITH RECURSIVE step (endpoint_id) AS (
+        (SELECT endpoint_id FROM delivery WHERE status = 'queued' ORDER BY endpoint_id LIMIT 1)
+        UNION ALL
+        SELECT (
+            SELECT d.endpoint_id FROM delivery d WHERE d.status = 'queued' AND d.endpoint_id > step.endpoint_id ORDER BY 1 LIMIT 1
+        ) FROM step WHERE step.endpoint_id IS NOT NULL
+    )
+    UPDATE delivery SET hinted_at = {STARTED} WHERE id IN (
+        SELECT next.id FROM step CROSS JOIN LATERAL (
+            SELECT id, due_at FROM delivery WHERE status = 'queued' AND endpoint_id = step.endpoint_id AND {_SILENT}
+            ORDER BY due_at LIMIT %(each)s FOR UPDATE SKIP LOCKED
+        ) AS next ORDER BY next.due_at LIMIT %(limit)s
+    ) RETURNING id, workspace_id
 """  # noqa: S608
 
 
@@ -231,6 +246,13 @@ def forget_deliveries(limit: int = 10_000) -> None:
     with transaction(role="system") as db:
         old = f"SELECT id FROM delivery WHERE ended_at < {STARTED} - %(kept)s LIMIT %(limit)s"  # noqa: S608
         db.write(f"DELETE FROM delivery WHERE id IN ({old})", **values)  # noqa: S608
+
+
+def forget_links(limit: int = 10_000) -> None:
+    """Delete links of messages whose deadline is long past."""
+    with transaction(role="system") as db:
+        old = f"SELECT id FROM link WHERE expires_at < {STARTED} - %(kept)s LIMIT %(limit)s"  # noqa: S608
+        db.write(f"DELETE FROM link WHERE id IN ({old})", kept=link.KEPT, limit=limit)  # noqa: S608
 
 
 def _find(table: str, sweep: str, condition: str, due: str, limit: int | None) -> list[Due]:

@@ -12,6 +12,7 @@ from models.flow import speakers
 from models.flow.hosted_work import retire_work
 from models.flow.next_step import stop
 from models.outbox.delivery import Caused, Delivery
+from models.outbox.link import Link
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.event import Event
@@ -101,7 +102,7 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     _quiet(db, session, principal, "deleted")
     session.note(principal, "session.deleted", session.id)
     db.save()  # sends the changes of calls and approvals before their rows are deleted
-    for table in (Event, Attempt, Vote, Evidence, Approval, StoredResult, ToolCall, Turn, Work, Grant):
+    for table in (Event, Attempt, Vote, Evidence, Link, Approval, StoredResult, ToolCall, Turn, Work, Grant):
         db.write(f'DELETE FROM "{table.__tablename__}" WHERE session_id = %(session)s', session=session.id)  # noqa: S608 - our own names
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)

@@ -46,6 +46,8 @@ class Endpoint(Base):
     """Until then deliveries carry the signature of the previous secret too."""
     succeeded_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """The last 2xx."""
+    failing_since: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """The first attempt that failed after the last 2xx; None if the last attempt did not fail."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
@@ -85,6 +87,8 @@ class Endpoint(Base):
         changed = {name: value for name, value in changes.items() if getattr(self, name) != value}
         if "state" in changed:
             self.disabled_reason = ""
+        if changed.keys() & {"state", "url"}:
+            self.failing_since = None
         for name, value in changed.items():
             setattr(self, name, value)
         if changed:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from anthropic import Anthropic
 from crashes.processes import wait_for
@@ -115,19 +117,30 @@ def test_the_sign_in_link_opens_the_inbox_and_what_is_allowed_there_runs(up: dic
         expect(page.locator("#conversation")).to_contain_text("42 brooms")
 
 
-def test_the_receiver_of_webhooks_reads_what_is_delivered(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_receiver_of_webhooks_reads_what_is_delivered_and_takes_nothing_else() -> None:
     [snippet] = [snippet for snippet in snippets("python") if "webhook_key" in snippet.text]
     assert {*snippets("python")} == {*SDK, *TOOLSETS, snippet}
     secret, payload, now = new_secret(), '{"type": "event", "data": {"type": "session.idled", "id": "sesn_1"}}', datetime.now(UTC)
-    monkeypatch.setenv("ASSENT_WEBHOOK_KEY", secret)
-    receiver: dict[str, Any] = {}
-    exec(snippet.text, receiver)
     signature = Webhook(secret).sign("whev_1", now, payload)
     headers = {"webhook-id": "whev_1", "webhook-timestamp": str(int(now.timestamp())), "webhook-signature": signature}
-    receiver["receive"](payload, headers)
-    assert capsys.readouterr().out == "session.idled sesn_1\n"
+    port = free_port()
+    env = os.environ | {"ASSENT_WEBHOOK_KEY": secret, "PORT": str(port)}
+    command = [sys.executable, "-c", snippet.text]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as receiver:
+        try:
+            wait_for("it listens", lambda: is_open(port), 60)
+            url = f"http://127.0.0.1:{port}/"
+            with pytest.raises(httpx.RemoteProtocolError):
+                httpx.post(url, content=payload, headers=headers | {"webhook-id": "whev_2"}, trust_env=False)
+            assert httpx.post(url, content=payload, headers=headers, trust_env=False).status_code == 204
+        finally:
+            receiver.terminate()
+        assert receiver.communicate()[0] == "session.idled sesn_1\n"
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.mark.parametrize("snippet", snippets(), ids=str)
@@ -202,7 +215,7 @@ def test_each_route_in_a_sentence_exists(page: str, match: re.Match[str]) -> Non
     assert any(path == bare(match[2]) and match[1] in (None, method) for method, path in routes())
 
 
-NOT_SETTINGS = {"ASSENT_URL", "ASSENT_API_KEY", "ASSENT_FUZZ_SEED", "ASSENT_FUZZ_SECONDS"}
+NOT_SETTINGS = {"ASSENT_URL", "ASSENT_API_KEY", "ASSENT_WEBHOOK_KEY", "ASSENT_FUZZ_SEED", "ASSENT_FUZZ_SECONDS"}
 """Variables that commands and tests read, not processes."""
 
 

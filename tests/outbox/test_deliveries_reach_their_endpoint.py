@@ -16,7 +16,9 @@ from standardwebhooks import Webhook
 
 from models.database.transactions import transaction
 from models.flow import due
-from models.outbox.delivery import AT_ONCE, PAUSES, Delivery
+from models.outbox import claims
+from models.outbox.claims import AT_ONCE
+from models.outbox.delivery import PAUSES, Delivery
 from models.outbox.endpoint import ROTATION, Endpoint
 from models.pure.webhook_events import OWN_EVENTS, SDK_EVENTS
 from models.settings import settings
@@ -167,7 +169,7 @@ def test_a_slow_endpoint_leaves_workers_for_the_others(stage: Stage, receiver: R
         stage.session()
     rows = deliveries(stage)
     with transaction(stage.workspace_id) as db:
-        assert all(Delivery.claim(db, row.id) for row in rows[:AT_ONCE])
+        assert all(claims.claim(db, row.id) for row in rows[:AT_ONCE])
     deliver.send(rows[-1].id, stage.workspace_id)
     assert receiver.requests == []
     assert deliveries(stage)[-1].status == "queued"
@@ -183,7 +185,7 @@ def test_sweeps_send_again_what_was_not_heard_of_and_take_back_what_a_dead_worke
     clock.advance(settings().rehint_seconds + 1)
     assert [hint.args for hint in due.delivery_hints()] == [(delivery.id, stage.workspace_id)]
     with transaction(stage.workspace_id) as db:
-        assert Delivery.claim(db, delivery.id)
+        assert claims.claim(db, delivery.id)
     clock.advance(100)
     sweeps.rescue()
     [delivery] = deliveries(stage)
@@ -207,7 +209,7 @@ def test_a_zombie_s_answer_changes_nothing(stage: Stage, receiver: Receiver, new
         sweeps.rescue()
         clock.advance(10)
         with transaction(stage.workspace_id) as db:
-            claimed = Delivery.claim(db, delivery.id)
+            claimed = claims.claim(db, delivery.id)
         receiver.may_answer.set()
         zombie.result(30)
     assert claimed

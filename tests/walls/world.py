@@ -18,6 +18,7 @@ from models.database.tables import Base
 from models.database.transactions import transaction
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
+from models.outbox.link import issue
 from models.people.delegation import Delegation
 from models.people.invitation import Invitation
 from models.people.passkey import Passkey
@@ -111,6 +112,8 @@ class World:
             self.ids["delegation_id"] = delegation.id
         approval = ask(self.stage, self.stage.session(approval={"required_approvals": 2}))
         vote(self.stage, self.anna, approval)
+        with transaction(self.workspace_id) as db:
+            issue(db, approval, self.anna.person_id)
         for method in ("POST", "DELETE"):
             assert self.ask(method, "/v1/halt", {}).status_code == 200
 
