@@ -46,8 +46,8 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> ans
 def index(db: Db, principal: Principal, query: EventList, session_id: str) -> answers.EventPage:
     """List a session's events in their order.
 
-    The types `approval.*` and `grant.*` are listed only with `include=approvals`. `reveal` shows masked secrets. It needs the
-    scope `reveal`, and is audited.
+    The types `approval.*`, `grant.*` and `model.*` are listed only with `include=approvals`. `reveal` shows masked secrets.
+    It needs the scope `reveal`, and is audited.
     """
     find(db, principal, session_id)
     return listed(db, principal, query, session_id)

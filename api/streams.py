@@ -46,7 +46,7 @@ class Stream:
     reader: Reader
     workspace_id: str
     approvals: bool
-    """True if the client sees the event types `approval.*` and `grant.*`."""
+    """True if the client sees the event types `approval.*`, `grant.*` and `model.*`."""
     previews: frozenset[str]
     """Types of events whose deltas the client sees."""
     whole: bool

@@ -26,10 +26,10 @@ NEWEST_DELIVERY: Order[Delivery] = Order("deliveries", (Delivery.id,), lambda de
 @writes(WebhookCreate, SCOPE, answer=answers.NewWebhook, shown_once="signing_secret")
 def create(db: Db, principal: Principal, body: WebhookCreate) -> answers.NewWebhook:
     """Create an endpoint, whose signing secret is in this response only."""
-    row = Endpoint.create(
+    row, secret = Endpoint.create(
         db, principal, url=body.url, enabled_events=body.enabled_events, name=body.name, description=body.description
     )
-    return answers.NewWebhook.of(row, signing_secret=row.secret)
+    return answers.NewWebhook.of(row, signing_secret=secret)
 
 
 @webhooks.get("")
@@ -72,8 +72,7 @@ def regenerate(db: Db, principal: Principal, _body: Nothing, webhook_id: str) ->
     For 24 hours deliveries carry a signature by the previous secret as well.
     """
     row = Endpoint.find(db, webhook_id, lock=True)
-    row.regenerate_secret(db, principal)
-    return answers.SigningSecret(signing_secret=row.secret)
+    return answers.SigningSecret(signing_secret=row.regenerate_secret(db, principal))
 
 
 @webhooks.post("/<webhook_id>/test")

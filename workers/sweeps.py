@@ -9,6 +9,7 @@ from models.audit import seal_sweep
 from models.database.transactions import transaction
 from models.flow import due
 from models.outbox.delivery import Delivery
+from models.outbox.notification import Notification
 from models.session import sweep_failure
 from models.session.session import Session
 from models.session.tool_call import ToolCall
@@ -32,6 +33,7 @@ def dispatch() -> None:
             enqueue.publish(due.hints(ToolCall, queue=queue), {})
     if _takes_more("deliver"):
         enqueue.publish(due.delivery_hints(), {})
+        enqueue.publish(due.notification_hints(), {})
 
 
 @app.task(name="sweep.rescue")
@@ -47,6 +49,10 @@ def rescue() -> None:
         with _alone("rescue", row.id, row.workspace_id), transaction(row.workspace_id) as db:
             if delivery := db.get(Delivery, row.id, lock=True):
                 delivery.lose(db)
+    for row in due.lapsed_notifications():
+        with _alone("rescue", row.id, row.workspace_id), transaction(row.workspace_id) as db:
+            if notification := db.get(Notification, row.id, lock=True):
+                notification.lose(db)
 
 
 @app.task(name="sweep.expire_approvals")
@@ -128,7 +134,7 @@ def seal_audit() -> None:
 
 @app.task(name="sweep.forget_answers")
 def forget_answers() -> None:
-    """Delete what is too old to be of use: idempotency records, ended deliveries, links of messages, and failures of sweeps."""
+    """Delete what is too old: idempotency records, ended deliveries and notifications, links of messages, failures of sweeps."""
     due.forget_answers()
     due.forget_deliveries()
     due.forget_links()

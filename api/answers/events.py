@@ -25,6 +25,7 @@ from api.answers.calls import (
     StoredToolResult,
 )
 from api.answers.faults import SessionError
+from api.answers.spending import ActiveUsage
 from api.requests.blocks import Said
 from models.session import call_events, event
 
@@ -127,11 +128,28 @@ class Tokens(Answer):
     cache_creation_input_tokens: int
 
 
+class ModelAt(Answer):
+    """A model at the provider that serves it."""
+
+    provider: str
+    model: str
+
+
+class ModelFallback(Fact):
+    """A turn went on with another model. Like all events `model.*`, only sent with `include=approvals`."""
+
+    type: Literal["model.fallback"]
+    source: ModelAt = Field(alias="from")
+    to: ModelAt
+    reason: Literal["overloaded", "rate_limited", "timed_out", "gone", "circuit_open"]
+    message: str
+
+
 class SessionUsage(Fact):
-    """The session's tokens so far."""
+    """What the session consumed so far."""
 
     type: Literal["session.usage"]
-    usage: Tokens
+    usage: ActiveUsage
 
 
 class RequestStart(Fact):
@@ -181,7 +199,8 @@ AnyEvent = Annotated[
     | ApprovalExtended
     | ApprovalReminded
     | ApprovalVoted
-    | GrantGiven,
+    | GrantGiven
+    | ModelFallback,
     Field(discriminator="type"),
 ]
 

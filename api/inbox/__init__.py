@@ -26,6 +26,7 @@ def install(app: "Flask") -> None:
         always,
         audit,
         card,
+        channels,
         deciding,
         edit,
         files,
@@ -42,7 +43,8 @@ def install(app: "Flask") -> None:
     from api.inbox.blueprint import inbox
     from api.inbox.link import links
 
-    for module in (list_, card, deciding, edit, always, session, grants, halt, keys, webhooks, audit, people, live, files):
+    lists = (list_, session, grants, keys, people, channels, webhooks, audit)
+    for module in (*lists, card, deciding, edit, always, halt, live, files):
         assert module, "its import adds its routes"
     template_language.install(app)
     app.register_blueprint(inbox)

@@ -14,8 +14,7 @@ from api.inbox import queue
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.list import agent_name, noticed
-from api.inbox.names import Names
-from api.inbox.rendering import fields, sentences
+from api.inbox.rendering import fields
 from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.story import Entry, entry
 from api.inbox.rendering.tree import tree
@@ -27,8 +26,10 @@ from models.database import clock
 from models.database.rows import Db
 from models.errors import NotFound, Refusal
 from models.flow.approvers import described
+from models.flow.names import Names
 from models.people.principal import PersonPrincipal
 from models.pure.quorum import Quorum
+from models.session import sentences
 from models.session.approval import Approval
 from models.session.event import Event
 from models.session.grant import Grant

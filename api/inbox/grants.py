@@ -4,12 +4,12 @@ from api.answers.grants import Grant as AnsweredGrant
 from api.grants import LIVE, NEWEST
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
-from api.inbox.names import Names
 from api.paging import Wanted
 from api.paging import page as page_of
 from api.queue import only_own
 from models.database import clock
 from models.database.rows import Db
+from models.flow.names import Names
 from models.people.principal import PersonPrincipal
 from models.session.grant import Grant
 

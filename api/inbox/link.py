@@ -17,8 +17,6 @@ from api import browser, client, errors, limits, pages
 from api.door import HTML
 from api.inbox import card, queue
 from api.inbox.forms import text
-from api.inbox.names import Names
-from api.inbox.rendering import sentences
 from api.parsing import validated
 from api.queue import may_see
 from api.requests.approvals import DecisionBody
@@ -29,12 +27,14 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Invalid, NotFound, Refusal
 from models.flow import links as by_link
+from models.flow.names import Names
 from models.outbox import link
 from models.outbox.link import Link
 from models.people.member import Member
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
 from models.pure.relative_time import counted
+from models.session import sentences
 from models.session.approval import Approval
 from models.session.decision import Decision
 from models.session.session import Session

@@ -77,10 +77,10 @@ def webhooks(db: Db, person: PersonPrincipal) -> Page:
 def create_webhook(db: Db, person: PersonPrincipal) -> Page:
     """Create an endpoint. Its signing secret is on this page only."""
     body = validated(WebhookCreate, _fields())
-    row = Endpoint.create(
+    row, secret = Endpoint.create(
         db, person, url=body.url, enabled_events=body.enabled_events, name=body.name, description=body.description
     )
-    return drawn_one(db, person, webhook_id=row.id, secret=row.secret)
+    return drawn_one(db, person, webhook_id=row.id, secret=secret)
 
 
 @inbox.get("/inbox/webhooks/<webhook_id>")
@@ -101,8 +101,7 @@ def change_webhook(db: Db, person: PersonPrincipal, webhook_id: str) -> Page | s
         case "enable" | "disable" as verb:
             endpoint.change(db, person, validated(WebhookUpdate, {"state": f"{verb}d"}).changes())
         case "regenerate":
-            endpoint.regenerate_secret(db, person)
-            return drawn_one(db, person, webhook_id=webhook_id, secret=endpoint.secret)
+            return drawn_one(db, person, webhook_id=webhook_id, secret=endpoint.regenerate_secret(db, person))
         case "delete":
             endpoint.delete(db, person)
             return "/inbox/webhooks"

@@ -62,7 +62,7 @@ def update(db: Db, principal: Principal, body: UserUpdate, user_id: str) -> answ
 def remove(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.UserDeleted:
     """Deactivate a person in the workspace.
 
-    It ends their sign-ins, passkeys, password and delegations at once. What they decided stays.
+    It ends their sign-ins, passkeys, password, Slack users and delegations at once. What they decided stays.
     """
     Member.deactivate(db, user_id, by=principal)
     return answers.UserDeleted(id=user_id, type="user_deleted")
@@ -85,7 +85,7 @@ def sign_out(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answ
 def renew(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.NewInvite:
     """Give a person a new one-time link, for example after the loss of a passkey.
 
-    Using the link ends the person's passkeys, password and sign-ins. Earlier links end now.
+    Using the link ends the person's passkeys, password, Slack users and sign-ins. Earlier links end now.
     """
     check_role(principal, Member.find(db, user_id).role)
     row, secret = Invitation.renew(db, user_id, by=principal)

@@ -14,6 +14,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from api.examples import IDS
 from api.requests.approval_settings import ApprovalDefaults
 from api.requests.base import Body, Id, Sha256, examples
+from api.requests.models import ModelDefaults
 from models.pure import policy
 from models.pure.canonical import canonical
 from models.pure.policy import Effect
@@ -149,16 +150,22 @@ class PolicyUpdate(Body):
             "approval": {"timeout_seconds": 3600, "on_timeout": "deny"},
         },
         {"permission_policy": None},
+        {"model": {"fallbacks": ["claude-sonnet-5-5"]}},
     )
 
     permission_policy: Policy | None = None
     approval: ApprovalDefaults | None = None
+    model: ModelDefaults | None = None
 
     def changes(self) -> dict[str, Any]:
         """Return the new values of the workspace's columns, for the fields that were sent."""
-        columns = {"policy": self.permission_policy, "approval": self.approval.normal() if self.approval else None}
-        fields = {"policy": "permission_policy", "approval": "approval"}
-        return {name: value for name, value in columns.items() if fields[name] in self.model_fields_set}
+        columns = {
+            "policy": self.permission_policy,
+            "approval": self.approval.normal() if self.approval else None,
+            "model": self.model.normal() if self.model else None,
+        }
+        names = {"policy" if name == "permission_policy" else name for name in self.model_fields_set}
+        return {name: value for name, value in columns.items() if name in names}
 
 
 class AgentAt(Body):

@@ -5,10 +5,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from api.examples import IDS
-from api.requests.agents import MaxTurns, ModelParam
+from api.requests.agents import MaxTurns
 from api.requests.approval_settings import ApprovalDefaults
 from api.requests.base import AtMost, Body, Created, Id, Metadata, MetadataPatch, Paged, PersonName, System, Unsupported, examples
 from api.requests.events import UserMessage
+from api.requests.models import ModelParam
 from api.requests.policy import Policy
 from api.requests.servers import McpServers, normal_servers
 from api.requests.tools import Tools, normal_tools
@@ -53,7 +54,7 @@ class Overridden(Body):
             "approval": self.approval.normal() if self.approval else None,
         }
         fields = {field: value for field, value in fields.items() if field in self.model_fields_set}
-        return fields | ({"model": {"id": self.model.id}} if self.model else {})
+        return fields | ({"model": self.model.normal()} if self.model else {})
 
 
 Agent = Annotated[

@@ -20,6 +20,7 @@ from models.people.passkey import Passkey
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
 from models.people.sign_in import SignIn
+from models.people.slack_user import SlackUser
 from models.settings import settings
 from models.workspace.workspace import Workspace
 
@@ -38,6 +39,7 @@ def show_account(person: PersonPrincipal) -> Response:
             "workspace": db.get_one(Workspace, person.workspace_id).name,
             "sign_ins": SignIn.of_member(db, person.person_id),
             "passkeys": Passkey.of_member(db, person.person_id),
+            "slack_users": SlackUser.of_person(db, person.person_id),
             "has_password": Member.find(db, person.person_id).password_hash is not None,
             "is_recent": _is_recent(db, person),
             "section": "account",

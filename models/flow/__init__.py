@@ -20,6 +20,7 @@
     rejudging     the verdict on it then, by where its paths lead
     results       its result, its loss, and what it asks back
     next_step     what comes next, after any of these
+    pricing       what a model costs
     halts         what a halt does to sessions: deadlines, and calls that were held
     hosted_work   work for the workers of self-hosted environments
     due           what the sweeps have to do now
@@ -41,7 +42,7 @@ from models.flow.messages import receive
 from models.flow.rejudging import Unresolved
 from models.flow.results import Outcome, expire_calls, finish_call, late_result, lose_call, rescue_call
 from models.flow.sessions import archive, create, delete
-from models.flow.turns import checkpoint, claim_turn, fail_turn, rescue_turn
+from models.flow.turns import checkpoint, claim_turn, correct_usage, fail_turn, rescue_turn
 from models.flow.updates import update
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "checkpoint",
     "claim_call",
     "claim_turn",
+    "correct_usage",
     "create",
     "decide",
     "delete",

@@ -112,11 +112,38 @@ _HINT_DELIVERIES = f"""
 """  # noqa: S608
 
 
+def notification_hints(limit: int = BATCH) -> list[Hint]:
+    """Do the same for changes of approvals, which have to be fanned out, and for notifications."""
+    values = {"limit": limit, "rehint": timedelta(seconds=settings().rehint_seconds)}
+    with transaction(role="system") as db:
+        changes, notifications = db.rows(_HINT_CHANGES, **values), db.rows(_HINT_NOTIFICATIONS, **values)
+    return [*(Hint("deliver.fan_out", row) for row in changes), *(Hint("deliver.notify", row) for row in notifications)]
+
+
+_HINT_CHANGES = f"""
+    UPDATE approval_change SET hinted_at = {STARTED} WHERE id IN (SELECT id FROM approval_change WHERE {_SILENT})
+    RETURNING id, workspace_id
+"""  # noqa: S608
+_HINT_NOTIFICATIONS = f"""
+    UPDATE notification SET hinted_at = {STARTED} WHERE id IN (SELECT id FROM notification WHERE status = 'queued' AND {_SILENT})
+    RETURNING id, workspace_id
+"""  # noqa: S608
+
+
 def lapsed_deliveries(limit: int | None = None) -> list[Due]:
     """Deliveries whose worker died. `session_id` is the delivery's own id: no session is locked."""
+    return _lapsed_alone("delivery", limit)
+
+
+def lapsed_notifications(limit: int | None = None) -> list[Due]:
+    """Notifications whose worker died. `session_id` is the notification's own id, likewise."""
+    return _lapsed_alone("notification", limit)
+
+
+def _lapsed_alone(table: str, limit: int | None) -> list[Due]:
     select = f"""
-        SELECT id, id, workspace_id FROM delivery WHERE status = 'running' AND lease_until <= {STARTED}
-        AND NOT {steps_back("rescue", "delivery.id")} ORDER BY lease_until LIMIT %(limit)s
+        SELECT id, id, workspace_id FROM {table} WHERE status = 'running' AND lease_until <= {STARTED}
+        AND NOT {steps_back("rescue", f"{table}.id")} ORDER BY lease_until LIMIT %(limit)s
     """  # noqa: S608
     with transaction(role="system") as db:
         return [Due(*row) for row in db.rows(select, limit=limit or BATCH)]
@@ -241,11 +268,12 @@ def forget_answers(limit: int = 10_000) -> None:
 
 
 def forget_deliveries(limit: int = 10_000) -> None:
-    """Delete deliveries that ended long ago."""
+    """Delete deliveries and notifications that ended long ago."""
     values = {"kept": timedelta(seconds=settings().delivery_seconds), "limit": limit}
     with transaction(role="system") as db:
-        old = f"SELECT id FROM delivery WHERE ended_at < {STARTED} - %(kept)s LIMIT %(limit)s"  # noqa: S608
-        db.write(f"DELETE FROM delivery WHERE id IN ({old})", **values)  # noqa: S608
+        for table in ("delivery", "notification"):
+            old = f"SELECT id FROM {table} WHERE ended_at < {STARTED} - %(kept)s LIMIT %(limit)s"  # noqa: S608
+            db.write(f"DELETE FROM {table} WHERE id IN ({old})", **values)  # noqa: S608
 
 
 def forget_links(limit: int = 10_000) -> None:

@@ -6,14 +6,17 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.flow.hosted_work import retire_work
 from models.pure import words
+from models.pure.charges import Charge
 from models.pure.next_move import Go, after_settling
 from models.pure.states import NEEDS_SOMEBODY
+from models.pure.usage import NOTHING
 from models.session.approval import Approval
 from models.session.call_result import text
 from models.session.decision import Decision
-from models.session.session import NO_USAGE, Session
+from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
+from models.session.turn_usage import TurnUsage
 from models.session.work import Work
 
 
@@ -58,11 +61,21 @@ def stop(db: Db, session: Session, principal: Principal, why: str | None = None)
     turn = db.get(Turn, session.turn_id)
     if turn is not None and turn.status in {"queued", "running"}:
         if turn.status == "running":
-            turn.end_span(db, session, NO_USAGE, is_error=True)
+            end_unreported(db, session, turn)
         turn.cancel(db, session)
     for call in ToolCall.of_turn(db, session):
         _stop_call(db, session, principal, call)
     carry_on(db, session)
+
+
+def end_unreported(db: Db, session: Session, turn: Turn) -> None:
+    """End an attempt that its worker did not report: count the most that it may have consumed, and close its request.
+
+    A worker that is alive replaces the estimate by what it knows (`models.flow.turns.correct_usage`).
+    """
+    charge = Charge.of(turn.quote).ended(None) if turn.quote else None
+    TurnUsage.record(db, session, turn, [charge] if charge else [])
+    turn.end_span(db, session, charge.usage if charge else NOTHING, is_error=True)
 
 
 def _stop_call(db: Db, session: Session, principal: Principal, call: ToolCall) -> None:

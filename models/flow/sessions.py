@@ -13,12 +13,13 @@ from models.flow.hosted_work import retire_work
 from models.flow.next_step import stop
 from models.outbox.delivery import Caused, Delivery
 from models.outbox.link import Link
+from models.pure.charges import NO_CHARGES
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.event import Event
 from models.session.evidence import Evidence
 from models.session.grant import Grant
-from models.session.session import NO_USAGE, Session
+from models.session.session import Session
 from models.session.stored_result import StoredResult
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -68,7 +69,7 @@ def create(
         turn_count=0,
         last_seq=0,
         stream_positions={},
-        usage=NO_USAGE,
+        usage=NO_CHARGES,
         audit_seq=0,
         audit_head=acts.GENESIS,
         unread=0,

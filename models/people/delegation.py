@@ -24,7 +24,7 @@ MOST = 20
 """Live delegations that one person may have, given and received."""
 DECIDING_ROLES = sorted(role for role, scopes in SCOPES_OF.items() if "approvals" in scopes)
 _LIVE = "ended_at IS NULL AND ends_at > %(now)s"
-_TO = f"WHERE workspace_id = %(workspace)s AND to_person_id = %(person)s AND {_LIVE} AND starts_at <= %(now)s ORDER BY id"
+_TO = f"WHERE workspace_id = %(workspace)s AND to_person_id = ANY(%(people)s) AND {_LIVE} AND starts_at <= %(now)s ORDER BY id"
 _OF = f"WHERE workspace_id = %(workspace)s AND (to_person_id = ANY(%(people)s) OR from_person_id = ANY(%(people)s)) AND {_LIVE}"
 _NAMES = """
     SELECT m.person_id, ARRAY(
@@ -174,15 +174,20 @@ def rights_of(db: Db, person_id: str, now: datetime, *, lock: bool = True) -> li
 
     `lock` as for `names_of`.
     """
-    received = db.find(Delegation, _TO, workspace=db.workspace_id, person=person_id, now=now)
-    names = names_of(db, [person_id, *(one.from_person_id for one in received)], lock=lock)
-    if person_id not in names:
-        return []
-    rights = [Right(person_id, names[person_id])]
+    return rights_of_each(db, [person_id], now, lock=lock).get(person_id, [])
+
+
+def rights_of_each(db: Db, people: Iterable[str], now: datetime, *, lock: bool = True) -> dict[str, list[Right]]:
+    """The same of several people, in two statements. People who cannot decide are missing."""
+    unique = sorted(set(people))
+    received = db.find(Delegation, _TO, workspace=db.workspace_id, people=unique, now=now)
+    names = names_of(db, [*unique, *(one.from_person_id for one in received)], lock=lock)
+    rights = {person_id: [Right(person_id, names[person_id])] for person_id in unique if person_id in names}
     for one in received:
         held = names.get(one.from_person_id, frozenset())
         if one.group_id is not None:
             held &= {f"group:{one.group_id}"}
-        if held:
-            rights.append(Right(one.from_person_id, held, one.id, group_alone=one.group_id is not None))
+        if held and one.to_person_id in rights:
+            right = Right(one.from_person_id, held, one.id, group_alone=one.group_id is not None)
+            rights[one.to_person_id].append(right)
     return rights

@@ -61,12 +61,35 @@ DELIVERY = {
     "cancelled": "Its endpoint was disabled before it could be sent.",
 }
 
-STATUSES = {"delivery": DELIVERY, "session": SESSION, "turn": TURN, "tool_call": TOOL_CALL, "approval": APPROVAL, "work": WORK}
+NOTIFICATION = {
+    "queued": "Due at `due_at`; left by the claim of a worker.",
+    "running": "A worker sends it; a crash leaves it to the rescue sweep.",
+    "done": "The channel has the message of this stage; a later stage queues it again.",
+    "failed": "The address is gone, or no attempt succeeded and none is left; a later stage queues it again.",
+    "cancelled": "There is nothing to send: decided before anything was sent, access lost, or the channel disabled.",
+}
+
+STATUSES = {
+    "delivery": DELIVERY,
+    "notification": NOTIFICATION,
+    "session": SESSION,
+    "turn": TURN,
+    "tool_call": TOOL_CALL,
+    "approval": APPROVAL,
+    "work": WORK,
+}
 
 TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
     "delivery": {
         "queued": frozenset({"running", "cancelled"}),
         "running": frozenset({"done", "queued", "failed", "cancelled"}),
+        "done": frozenset({"queued"}),
+        "failed": frozenset({"queued"}),
+        "cancelled": frozenset({"queued"}),
+    },
+    "notification": {
+        "queued": frozenset({"running", "cancelled"}),
+        "running": frozenset({"done", "queued", "failed"}),
         "done": frozenset({"queued"}),
         "failed": frozenset({"queued"}),
         "cancelled": frozenset({"queued"}),

@@ -18,14 +18,16 @@ from models.audit.principal import Principal
 from models.database import transactions
 from models.flow import due
 from models.flow.rejudging import Unresolved
+from models.providers import registry as providers_registry
 from models.session import lease
 from models.session.attempt import Attempt
 from models.session.evidence import Evidence
 from models.session.tool_call import ToolCall
 from models.workspace import key_lookup, toolset
 from models.workspace.idempotency import Slip
-from workers import announcing, providers, tool, turn
+from workers import announcing, providers, tool
 from workers.celery import app
+from workers.providers import choosing
 from workers.tools import registry
 
 READS = "a look"
@@ -55,8 +57,8 @@ def _claimed(*args: Any, claim: Callable[..., Any] = flow.claim_call) -> Any:
     return found
 
 
-def _loaded(model: str, provider_for: Callable[[str], Any] = providers.provider_for) -> Any:
-    provider = provider_for(model)
+def _loaded(*entry: Any, provider_for: Callable[..., Any] = providers.provider_for) -> Any:
+    provider = provider_for(*entry)
     provider.ask = watch("model")(provider.ask)
     return provider
 
@@ -105,7 +107,7 @@ toolset.mark_stale = name("mark_stale")(toolset.mark_stale)
 announcing.PROGRAM = (sys.executable, "-m", "crashes.announcing")
 announcing.AGAIN_SECONDS = 0.1
 registry.execute = watch("effect")(registry.execute)
-turn.provider_for = _loaded
+choosing.provider_for = _loaded
 assert tool.registry is registry, "tool.run finds the wrapped one"
 
 
@@ -132,7 +134,7 @@ def ask(request: dict[str, Any]) -> None:
 
 # What a process would otherwise do for each of its first tasks is done once, before they are forked.
 sa.orm.configure_mappers()
-providers.provider_for("stand-in")
+providers.provider_for(providers_registry()[0], None)
 api()
 transactions.dispose()
 gc.collect()

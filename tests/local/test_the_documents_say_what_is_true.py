@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -26,6 +27,7 @@ from standardwebhooks import Webhook
 from deploy.folder import free_port
 from models.outbox.endpoint import new_secret
 from models.people.issuer import Issuer
+from models.providers import registry
 from models.settings import settings
 from models.variables import names_of_settings
 
@@ -177,9 +179,21 @@ def test_each_json_is_taken_by_its_reader(snippet: Snippet, tmp_path: Path, monk
         finally:
             monkeypatch.undo()
             settings.cache_clear()
+    elif snippet.about == "providers":
+        (tmp_path / "providers.json").write_text(snippet.text)
+        monkeypatch.setenv("ASSENT_PROVIDERS", str(tmp_path / "providers.json"))
+        settings.cache_clear()
+        try:
+            assert [entry.name for entry in registry()] == [entry["name"] for entry in value["providers"]]
+        finally:
+            monkeypatch.undo()
+            settings.cache_clear()
     elif snippet.about == "issuers":
         for entry in value["issuers"]:
             Issuer.model_validate(entry)
+    elif snippet.about == "slack":
+        assert ("POST", urlsplit(value["settings"]["interactivity"]["request_url"]).path) in routes()
+        assert value["oauth_config"]["scopes"]["bot"] == ["chat:write"], "the scope of the methods that the notifier calls"
     elif snippet.about == "policy":
         check_body("POST", "/v1/policy", {"permission_policy": value})
     elif snippet.about == "tool":

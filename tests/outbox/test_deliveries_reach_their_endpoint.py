@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from anthropic import Anthropic
 from anthropic.types.beta import BetaWebhookEvent
-from outbox.conftest import NewEndpoint, deliveries, endpoint_now, send_due
+from outbox.conftest import NewEndpoint, deliveries, endpoint_now, secret_of, send_due
 from outbox.receiver import Receiver
 from own_database import Clock
 from pydantic import TypeAdapter
@@ -31,7 +31,7 @@ def test_the_sdk_unwraps_each_of_its_events(stage: Stage, receiver: Receiver, ne
         for event_type in SDK_EVENTS:
             Delivery.test(db, endpoint, event_type)
     send_due(stage)
-    client = Anthropic(api_key="none", webhook_key=endpoint.secret)
+    client = Anthropic(api_key="none", webhook_key=secret_of(endpoint))
     for request in receiver.requests:
         event = client.beta.webhooks.unwrap(request.body, headers=request.headers)
         TypeAdapter(BetaWebhookEvent).validate_json(request.body)
@@ -48,7 +48,7 @@ def test_our_own_events_name_the_approval_and_no_content(stage: Stage, receiver:
     stage.reply(session, call(command="echo hunter2"))
     send_due(stage)
     [request] = receiver.requests
-    payload = Webhook(endpoint.secret).verify(request.body, request.headers)
+    payload = Webhook(secret_of(endpoint)).verify(request.body, request.headers)
     assert set(payload["data"]) == {"type", "id", "session_id", "organization_id", "workspace_id"}
     assert payload["data"]["type"] == "approval.requested"
     assert payload["data"]["session_id"] == session
@@ -142,10 +142,10 @@ def test_both_secrets_sign_during_a_rotation(stage: Stage, receiver: Receiver, n
     endpoint = new_endpoint(receiver.url, "session.created")
     with transaction(stage.workspace_id) as db:
         db.get_one(Endpoint, endpoint.id, lock=True).regenerate_secret(db, stage.principal)
-    new = endpoint_now(stage, endpoint).secret
+    new = secret_of(endpoint_now(stage, endpoint))
     stage.session()
     send_due(stage)
-    for secret in (endpoint.secret, new):
+    for secret in (secret_of(endpoint), new):
         Webhook(secret).verify(receiver.requests[0].body, receiver.requests[0].headers)
     clock.advance(ROTATION.total_seconds() + 1)
     stage.session()

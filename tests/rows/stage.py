@@ -12,8 +12,10 @@ from models.audit.principal import Principal
 from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
+from models.pure.charges import Charge
 from models.pure.states import SETTLED
 from models.pure.storable import storable
+from models.pure.usage import Usage
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.call_result import CallResult
@@ -31,7 +33,9 @@ from workers.tools import sources
 
 T = TypeVar("T")
 
-USAGE = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
+USAGE = Usage(input_tokens=10, output_tokens=5)
+QUOTE = Charge("anthropic", "stand-in", None, Usage(input_tokens=10, output_tokens=100), estimated=True)
+"""What a request may consume at most."""
 ALL_SCOPES = frozenset({"agents", "sessions", "approvals", "read", "admin"})
 
 
@@ -78,6 +82,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.workspace_id = ids.new("wrkspc")
+        self.quote = QUOTE
         self.principal = Principal("api_key", "key_test", self.workspace_id, ALL_SCOPES)
         with transaction(self.workspace_id) as db:
             Workspace.create(db, "Stage")
@@ -187,11 +192,18 @@ class Stage:
         return self.locked(approval.session_id, verb)
 
     def claim(self, session_id: str) -> Turn | None:
-        """Claim the current turn."""
-        return self.locked(session_id, lambda db, session: flow.claim_turn(db, session, session.turn_id or "", "worker"))
+        """Claim the current turn. Its request may consume `quote`."""
+        return self.locked(
+            session_id, lambda db, session: flow.claim_turn(db, session, session.turn_id or "", "worker", lambda _turn: self.quote)
+        )
 
     def reply(
-        self, session_id: str, *content: dict[str, Any], stop_reason: str | None = None, turn: Turn | None = None
+        self,
+        session_id: str,
+        *content: dict[str, Any],
+        stop_reason: str | None = None,
+        turn: Turn | None = None,
+        charge: Charge | None = None,
     ) -> list[ToolCall]:
         """The model's whole turn: claim it unless given, and keep this reply. Returns its calls."""
         held = turn or self.claim(session_id)
@@ -207,7 +219,7 @@ class Stage:
                 content=storable(blocks),
                 stop_reason=why,
                 stop_details=None,
-                usage=USAGE,
+                charges=[charge or Charge("anthropic", "stand-in", None, USAGE)],
                 proposals=self.judge(db, session).proposals(blocks),
                 message_id=ids.new("sevt"),
             )

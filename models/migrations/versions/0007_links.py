@@ -6,7 +6,7 @@ from alembic import op
 from models.migrations.rights import create_definer_functions, give_app, give_definer, give_system
 
 revision = "0007"
-down_revision = "0005"
+down_revision = "0006"
 branch_labels = None
 depends_on = None
 
