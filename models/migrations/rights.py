@@ -24,7 +24,7 @@ def give_definer(table: str, rights: str) -> None:
 
 
 def create_definer_functions(functions: dict[str, str]) -> None:
-    """Create functions that `assent_app` may call and that run as `assent_definer`. Keys are signatures; SQL is the default language.
+    """Create functions that `assent_app` may call and that run as `assent_definer`, by signature. SQL is the default language.
 
     The role has no password and may do only what `give_definer` gave it, so a hole in one function opens nothing else.
     """
