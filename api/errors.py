@@ -16,7 +16,7 @@ from werkzeug.exceptions import HTTPException
 
 from models.database.rows import Stale
 from models.database.transactions import ERRORS, passes
-from models.errors import Busy, Conflict, Forbidden, NotFound, Outdated, Refusal
+from models.errors import Busy, Conflict, Forbidden, Invalid, NotFound, Outdated, Refusal
 from models.settings import settings
 
 log = logging.getLogger("assent.api")
@@ -115,6 +115,8 @@ def status_of(refusal: Refusal) -> int:
 def _refusal(refusal: Refusal) -> Response:
     winner = refusal.winner if isinstance(refusal, Conflict) else None
     details = refusal.details if isinstance(refusal, Outdated) else None
+    if isinstance(refusal, Invalid) and refusal.code:
+        details = {"error_code": refusal.code}
     response = answer(status_of(refusal), str(refusal), winner=winner, details=details)
     if isinstance(refusal, Denied):
         response.headers.update(refusal.headers)

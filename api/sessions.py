@@ -58,6 +58,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session
         chat_approvals=bool(body.chat_approvals),
         on_ask=body.on_ask or "inbox",
         on_behalf_of=body.on_behalf_of,
+        max_list_cost=body.budget.dollars if body.budget else None,
     )
     if body.initial_events:
         flow.receive(db, session, principal, [plain(event) for event in body.initial_events])
@@ -85,7 +86,7 @@ def show(db: Db, principal: Principal, _query: NoQuery, session_id: str) -> answ
 @sessions.post("/<session_id>")
 @writes(SessionUpdate, "sessions", answer=answers.Session)
 def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> answers.Session:
-    """Update a session's title, metadata, tools or MCP servers.
+    """Update a session's title, metadata, budget, tools or MCP servers.
 
     Tools and MCP servers can change only while the session does not run, and need the scope `agents` as well.
     """

@@ -26,7 +26,7 @@ from api.answers.calls import (
 )
 from api.answers.faults import SessionError
 from api.answers.previews import EventDelta, EventStart
-from api.answers.spending import ActiveUsage
+from api.answers.spending import ActiveUsage, Budget
 from api.requests.blocks import Said
 from models.session import call_events, event
 
@@ -111,6 +111,7 @@ class SessionUpdated(Fact):
     type: Literal["session.updated"]
     title: str | None = None
     metadata: Metadata | None = None
+    budget: Budget | None = None
     agent: SessionAgent | None = None
 
 
@@ -151,6 +152,7 @@ class SessionUsage(Fact):
 
     type: Literal["session.usage"]
     usage: ActiveUsage
+    budget: Budget | None = None
 
 
 class RequestStart(Fact):

@@ -21,7 +21,7 @@ _CALLS = """
     SELECT call.turn_id, call.position, result.content, call.is_error, edited.input FROM tool_call call
     LEFT JOIN call_result result ON result.tool_call_id = call.id
     LEFT JOIN call_input edited ON edited.tool_call_id = call.id AND call.status = 'done' AND edited.proposed_input IS NOT NULL
-    WHERE call.session_id = %(session)s AND call.status <> 'replaced' ORDER BY call.turn_id, call.position
+    WHERE call.session_id = %(session)s AND call.status <> 'replaced' AND call.kind <> 'budget' ORDER BY call.turn_id, call.position
 """
 """With the input that ran, where a person changed it."""
 _EDITED_AS_SHOWN = "SELECT decided_shown FROM approval WHERE session_id = %(session)s AND decided_sha256 = %(sha256)s LIMIT 1"

@@ -45,6 +45,7 @@ def bodies(world: World) -> dict[str, Any]:
         "POST /v1/channels/<channel_id>": {"name": "Renamed"},
         "POST /v1/webhooks": {"url": "https://example.com"},
         "POST /v1/webhooks/<webhook_id>": {"name": "Renamed"},
+        "POST /v1/provider_keys": {"provider": "anthropic", "key": "sk-other"},
         "POST /v1/policy": {"permission_policy": {"type": "always_deny"}},
         "POST /v1/audit/erase": {"chain": world.session_id},
         "POST /v1/policy/explain": {"session_id": world.session_id, "tool": "bash", "input": {"command": "true"}},

@@ -26,6 +26,7 @@ COUNTS = (
 
 
 def upgrade() -> None:
+    op.add_column("session", sa.Column("max_list_cost", sa.Numeric()))
     op.add_column("session", sa.Column("context_tokens", sa.Integer(), nullable=False, server_default="0"))
     op.add_column("session", sa.Column("context_at", TIME))
     op.add_column("session", sa.Column("active_seconds", sa.Float(), nullable=False, server_default="0"))
