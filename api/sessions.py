@@ -10,7 +10,7 @@ from api.answers import sessions as answers
 from api.approvers import check_agent_approvers
 from api.door import reads, writes
 from api.events import find
-from api.paging import Order, Wanted, both_ways
+from api.paging import Order, Selection, both_ways
 from api.requests.base import NoQuery, Nothing
 from api.requests.events import plain
 from api.requests.servers import check_servers
@@ -133,8 +133,8 @@ def _version(db: Db, body: SessionCreate) -> AgentVersion:
     return version
 
 
-def _selection(query: SessionList) -> Wanted[Session]:
-    selection = within(Wanted(Session), query)
+def _selection(query: SessionList) -> Selection[Session]:
+    selection = within(Selection(Session), query)
     if not query.include_archived:
         selection = selection.where("archived_at IS NULL")
     if query.agent_id:

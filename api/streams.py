@@ -24,7 +24,7 @@ from models.database.rows import Db
 from models.database.tables import table_of
 from models.database.transactions import ERRORS, transaction
 from models.session.event import Event
-from models.session.session import streamed
+from models.session.stream_position import streamed
 from models.settings import settings
 
 log = logging.getLogger("assent.api")

@@ -25,6 +25,7 @@ from api.answers.calls import (
     StoredToolResult,
 )
 from api.answers.faults import SessionError
+from api.answers.previews import EventDelta, EventStart
 from api.answers.spending import ActiveUsage, Budget
 from api.requests.blocks import Said
 from models.session import call_events, event
@@ -218,36 +219,6 @@ class EventPage(Answer):
 
     data: SerializeAsAny[list[AnyEvent]]
     next_page: str | None
-
-
-class Previewed(Answer):
-    """The event to which the deltas belong."""
-
-    id: EventId
-    type: Literal["agent.message", "agent.thinking"]
-
-
-class EventStart(Answer):
-    """A preview begins. The complete event with this id follows later."""
-
-    type: Literal["event_start"]
-    event: Previewed
-
-
-class ContentDelta(Answer):
-    """More text of one block."""
-
-    type: Literal["content_delta"]
-    index: int
-    content: Text
-
-
-class EventDelta(Answer):
-    """A piece of the event with this id. Deltas are not stored."""
-
-    type: Literal["event_delta"]
-    event_id: EventId
-    delta: ContentDelta
 
 
 class StreamFrame(RootModel[AnyEvent | DeletedEvent | EventStart | EventDelta]):

@@ -16,7 +16,7 @@ from rows.test_what_nobody_decides_is_escalated import escalating
 from models import flow
 from models.database import clock as database_clock
 from models.database.transactions import transaction
-from models.flow import due
+from models.flow import queued
 from models.flow.notices import MOST_EVIDENCE
 from models.outbox.approval_change import ApprovalChange
 from models.outbox.channel import Channel
@@ -249,14 +249,14 @@ def test_a_doubled_hint_sends_nothing_twice(stage: Stage, ops: Receiver) -> None
 def test_a_lost_hint_is_sent_again_and_a_dead_worker_s_row_is_taken_back(stage: Stage, ops: Receiver, clock: Clock) -> None:
     channel(stage)
     ask(stage, stage.session())
-    assert due.notification_hints() == []
+    assert queued.notification_hints() == []
     clock.advance(settings().rehint_seconds + 1)
-    [hint] = due.notification_hints()
+    [hint] = queued.notification_hints()
     assert hint.task == "deliver.fan_out"
     fan_out(stage)
     clock.advance(settings().rehint_seconds + 1)
     [row] = notifications(stage)
-    assert due.notification_hints() == [Notification.hint_of(row.id, stage.workspace_id)]
+    assert queued.notification_hints() == [Notification.hint_of(row.id, stage.workspace_id)]
     with transaction(stage.workspace_id) as db:
         Notification.due(db, row.id)
         db.get_one(Notification, row.id).claim(db, row.created_at)

@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from models.migrations.rights import give_app
+
 revision = "0009"
 down_revision = "0008"
 branch_labels = None
@@ -70,8 +72,4 @@ def upgrade() -> None:
         postgresql_with={"fillfactor": "70"},
     )
     for table in ("turn_usage", "daily_usage"):
-        op.execute(f"GRANT SELECT, INSERT, UPDATE ON {table} TO assent_app")
-        op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-        op.execute(
-            f"CREATE POLICY one_workspace ON {table} TO assent_app USING (workspace_id = current_setting('assent.workspace', true))"
-        )
+        give_app(table, "SELECT, INSERT, UPDATE")
