@@ -12,7 +12,8 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.session.approval import Approval
 from models.session.call_input import CallInput
-from models.session.session import Session, streamed
+from models.session.session import Session
+from models.session.stream_position import streamed
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.session.vote import Vote

@@ -12,7 +12,7 @@ from api.chat.ending import called
 from api.chat.preview import APART
 from api.chat.requests import MessageList
 from api.events import runs_tools
-from api.paging import Order, Wanted, page
+from api.paging import Order, Selection, page
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.flow.history import edited_input
@@ -35,7 +35,7 @@ _QUEUED = "WHERE session_id = %(session)s AND type = 'user.message' AND processe
 
 def listed(db: Db, principal: Principal, session: Session, query: MessageList) -> answers.ListedMessages:
     """Return the messages of a page of turns. The last page ends with the messages that no turn has read yet."""
-    turns, after = page(db, Wanted(Turn).equal(session_id=session.id), ASCENDING, query.limit, query.page)
+    turns, after = page(db, Selection(Turn).equal(session_id=session.id), ASCENDING, query.limit, query.page)
     queued = [] if after else db.find(Event, _QUEUED, session=session.id)
     data = [*_of_turns(db, session, turns, whole=runs_tools(principal)), *(_prompt(event) for event in queued)]
     return answers.ListedMessages(object="list", data=data, next_page=after)
