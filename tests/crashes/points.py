@@ -63,7 +63,7 @@ def _loaded(*entry: Any, provider_for: Callable[..., Any] = providers.provider_f
     return provider
 
 
-for _verb in ("claim_turn", "checkpoint", "fail_turn", "finish_call", "lose_call", "expire_due", "receive"):
+for _verb in ("claim_turn", "checkpoint", "correct_usage", "fail_turn", "finish_call", "lose_call", "expire_due", "receive"):
     setattr(flow, _verb, name(_verb)(getattr(flow, _verb)))
 flow.claim_call = _claimed
 for _verb in (
@@ -85,7 +85,6 @@ Slip.keep = name("answer")(Slip.keep)  # type: ignore[method-assign]
 Evidence.keep = name("look")(Evidence.keep)  # type: ignore[method-assign]
 Attempt.say = staticmethod(name("tell")(Attempt.say))  # type: ignore[method-assign]
 for _verb in (
-    "queues",
     "lapsed",
     "overdue_approvals",
     "unanswered_calls",
@@ -97,6 +96,7 @@ for _verb in (
     "stopped_by",
 ):
     setattr(due, _verb, name(READS)(getattr(due, _verb)))
+queued.queues = name(READS)(queued.queues)
 queued.hints = _hints
 due.forget_answers = name("forget_answers")(due.forget_answers)
 seals.grown = name(READS)(seals.grown)
