@@ -41,6 +41,7 @@ def create_app() -> "Flask":
         webhooks,
         work,
     )
+    from api.chat.routes import chat
     from models.database import ids, roles
     from models.settings import settings
 
@@ -66,6 +67,7 @@ def create_app() -> "Flask":
     app.register_blueprint(work.work)
     app.register_blueprint(sessions.sessions)
     app.register_blueprint(events.events)
+    app.register_blueprint(chat)
     app.register_blueprint(threads.threads)
     app.register_blueprint(approvals.approvals)
     app.register_blueprint(audit.audit)

@@ -10,7 +10,7 @@ from api.answers.base import Page
 from api.bulk import NoneDecided, decide_all
 from api.door import reads, writes
 from api.grants import grants_by_approval, would_release
-from api.paging import Order, Wanted, page
+from api.paging import Order, Selection, page
 from api.requests.approvals import ApprovalList, ApprovalShow, DecisionBody, DecisionsBody, ExtendBody, PreviewBody
 from models import flow
 from models.audit.principal import Principal
@@ -39,7 +39,7 @@ def index(db: Db, principal: Principal, query: ApprovalList) -> Page[answers.App
     columns = ("status", "session_id", "agent_id", "tool", "kind")
     person = query.for_ or (None if "read" in principal.scopes else "me")
     own = queue.waiting_for(db, queue.person_of(principal, person)) if person else None
-    selection = (own or Wanted(Approval)).equal(**{column: getattr(query, column) for column in columns})
+    selection = (own or Selection(Approval)).equal(**{column: getattr(query, column) for column in columns})
     if query.expires_before is not None:
         selection = selection.where("expires_at < %(before)s", before=query.expires_before)
     order = queue.OLDEST_DEADLINE if own else OLDEST if query.order == "asc" else OLDEST.reversed()

@@ -6,7 +6,7 @@ from api.answers import channels as answers
 from api.answers.base import Page
 from api.door import reads, writes
 from api.errors import Denied
-from api.paging import Order, Wanted, page
+from api.paging import Order, Selection, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.channels import ChannelCreate, ChannelList, ChannelUpdate
 from models.audit.principal import Principal
@@ -27,7 +27,7 @@ NEWEST: Order[Channel] = Order("channels", (Channel.id,), lambda channel: (chann
 def index(db: Db, principal: Principal, query: ChannelList) -> Page[answers.Channel]:
     """List the channels of the person who is signed in, or of the workspace, newest first."""
     person_id = _owner(principal, query.owner)
-    own = Wanted(Channel).where("person_id IS NOT DISTINCT FROM %(person)s", person=person_id)
+    own = Selection(Channel).where("person_id IS NOT DISTINCT FROM %(person)s", person=person_id)
     rows, after = page(db, own, NEWEST, query.limit, query.page)
     return Page[answers.Channel](data=[answers.Channel.of(row) for row in rows], next_page=after)
 

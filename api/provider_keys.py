@@ -5,7 +5,7 @@ from flask import Blueprint
 from api.answers import provider_keys as answers
 from api.answers.base import Page
 from api.door import reads, writes
-from api.paging import Order, Wanted, page
+from api.paging import Order, Selection, page
 from api.requests.base import Nothing
 from api.requests.provider_keys import ProviderKeyCreate, ProviderKeyList
 from models.audit.principal import Principal
@@ -32,7 +32,7 @@ def create(db: Db, principal: Principal, body: ProviderKeyCreate) -> answers.Pro
 @reads(ProviderKeyList, SCOPE, answer=Page[answers.ProviderKey])
 def index(db: Db, _principal: Principal, query: ProviderKeyList) -> Page[answers.ProviderKey]:
     """List the providers for which the workspace has a key of its own, newest first."""
-    rows, after = page(db, Wanted(ProviderKey), NEWEST, query.limit, query.page)
+    rows, after = page(db, Selection(ProviderKey), NEWEST, query.limit, query.page)
     return Page[answers.ProviderKey](data=[answers.ProviderKey.of(row) for row in rows], next_page=after)
 
 

@@ -80,17 +80,15 @@ def on_starting(_arbiter: Any) -> None:
 
 
 class Discretion(logging.Filter):
-    """Keeps the secrets of links out of gunicorn's logs: it logs each path at the level `debug`, and in an access log."""
+    """Keeps the secrets in links out of gunicorn's logs: it logs each path at the level `debug`, and in an access log."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Shorten the addresses of links in the record's message."""
-        message = record.getMessage()
-        if "/link/" in message:
-            record.msg, record.args = _LINK.sub("/link/...", message), ()
+        """Cut off the end of paths that have a secret in it."""
+        record.msg, record.args = _SECRET_PATH.sub(r"\1...", record.getMessage()), ()
         return True
 
 
-_LINK = re.compile(r"/link/[^\s\"']+")
+_SECRET_PATH = re.compile(r"(/link/|/unsubscribe/)[^\s\"']+")
 
 
 def post_worker_init(_worker: Any) -> None:

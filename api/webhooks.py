@@ -5,7 +5,7 @@ from flask import Blueprint
 from api.answers import webhooks as answers
 from api.answers.base import Page
 from api.door import reads, writes
-from api.paging import OPERATORS, Order, Wanted, page
+from api.paging import OPERATORS, Order, Selection, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.webhooks import DeliveryList, Redelivery, WebhookCreate, WebhookList, WebhookTest, WebhookUpdate
 from models.audit.principal import Principal
@@ -36,7 +36,7 @@ def create(db: Db, principal: Principal, body: WebhookCreate) -> answers.NewWebh
 @reads(WebhookList, SCOPE, answer=Page[answers.Webhook])
 def index(db: Db, _principal: Principal, query: WebhookList) -> Page[answers.Webhook]:
     """List the workspace's endpoints, newest first."""
-    rows, after = page(db, Wanted(Endpoint), NEWEST, query.limit, query.page)
+    rows, after = page(db, Selection(Endpoint), NEWEST, query.limit, query.page)
     return Page[answers.Webhook](data=[answers.Webhook.of(row) for row in rows], next_page=after)
 
 
@@ -88,7 +88,7 @@ def test(db: Db, _principal: Principal, body: WebhookTest, webhook_id: str) -> a
 def deliveries(db: Db, _principal: Principal, query: DeliveryList, webhook_id: str) -> Page[answers.Delivery]:
     """List an endpoint's deliveries with their attempts, newest first."""
     endpoint = Endpoint.find(db, webhook_id)
-    selection = Wanted(Delivery).equal(endpoint_id=endpoint.id, status=query.status, event_type=query.event_type)
+    selection = Selection(Delivery).equal(endpoint_id=endpoint.id, status=query.status, event_type=query.event_type)
     for op, at in query.between:
         selection = selection.where(f"created_at {OPERATORS[op]} %(created_{op})s", **{f"created_{op}": at})
     rows, after = page(db, selection, NEWEST_DELIVERY, query.limit, query.page)
@@ -116,7 +116,7 @@ def redeliver_range(db: Db, _principal: Principal, body: Redelivery, webhook_id:
 def send_range_again(db: Db, webhook_id: str, body: Redelivery) -> tuple[int, bool]:
     """Queue up to `AT_ONCE` deliveries again, the oldest first. Returns how many, and whether more are left. Raises Conflict."""
     endpoint_must_be_enabled(Endpoint.find(db, webhook_id))
-    selection = Wanted(Delivery).equal(endpoint_id=webhook_id, status=body.status)
+    selection = Selection(Delivery).equal(endpoint_id=webhook_id, status=body.status)
     if body.created_after:
         selection = selection.where("created_at >= %(after)s", after=body.created_after)
     if body.created_before:

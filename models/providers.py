@@ -7,7 +7,6 @@ that only the turns hold. The first entry with a matching glob serves a model.
 
 import json
 from collections.abc import Collection, Mapping
-from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
+from models.pure.prices import Price
 from models.settings import settings
 
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
@@ -99,8 +99,10 @@ class ProviderEntry(_Strict):
     @classmethod
     def _prices(cls, value: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         for model, prices in value.items():
-            if fault := _price_fault(prices):
-                raise ValueError(f"{model}.{fault}")
+            try:
+                Price.configured(prices)
+            except ValueError as error:
+                raise ValueError(f"{model}.{error}") from None
         return value
 
     def serves(self, model: str) -> bool:
@@ -180,27 +182,6 @@ def _entries(rows: list[dict[str, Any]], where: str) -> tuple[ProviderEntry, ...
             raise Misconfigured(f"{where}: {named}: name: is taken by an earlier entry; use another name")
         entries[entry.name] = entry
     return tuple(entries.values())
-
-
-PRICES = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h", "web_search", "request")
-"""The names of prices: of tokens per million, of searches and requests per thousand."""
-_MAX_PRICE = 1_000_000
-
-
-def _price_fault(prices: dict[str, Any]) -> str | None:
-    for name in ("input", "output"):
-        if name not in prices:
-            return f'{name}: is missing; give the price of a million tokens in US dollars, such as "0.5"'
-    for name, value in prices.items():
-        if name not in PRICES:
-            return f"{name}: is no price; use {', '.join(PRICES)}"
-        try:
-            number = Decimal(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
-        except InvalidOperation:
-            number = None
-        if number is None or not number.is_finite() or not 0 <= number <= _MAX_PRICE:
-            return f'{name}: must be a number of US dollars from 0 to {_MAX_PRICE}, as a string such as "0.5"'
-    return None
 
 
 def _first(error: ValidationError) -> str:

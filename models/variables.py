@@ -37,6 +37,7 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "ASSENT_ISSUER_SECRETS": ("web",),
     "ASSENT_SLACK_SIGNING_SECRET": ("web",),
     "ASSENT_SLACK_BOT_TOKEN": ("deliver",),
+    "ASSENT_SLACK_API_URL": ("deliver",),
     "ASSENT_DELIVER_PRIVATE_KEYS": ("deliver",),
     "ASSENT_TURNS_PRIVATE_KEYS": ("turns",),
     "ASSENT_SMTP_URL": ("deliver",),

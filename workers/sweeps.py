@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from models import flow
 from models.audit import seal_sweep
 from models.database.transactions import transaction
-from models.flow import due
+from models.flow import due, queued
 from models.outbox.delivery import Delivery
 from models.outbox.notification import Notification
 from models.session import sweep_failure
@@ -27,13 +27,13 @@ LONG_QUEUE = 1000
 def dispatch() -> None:
     """Send hints for queued rows that are due and have had no hint recently. This makes up for every lost message."""
     if _takes_more("turns"):
-        enqueue.publish(due.hints(Turn), {})
-    for queue in due.queues():
+        enqueue.publish(queued.hints(Turn), {})
+    for queue in queued.queues():
         if _takes_more(queue or "tools"):
-            enqueue.publish(due.hints(ToolCall, queue=queue), {})
+            enqueue.publish(queued.hints(ToolCall, queue=queue), {})
     if _takes_more("deliver"):
-        enqueue.publish(due.delivery_hints(), {})
-        enqueue.publish(due.notification_hints(), {})
+        enqueue.publish(queued.delivery_hints(), {})
+        enqueue.publish(queued.notification_hints(), {})
 
 
 @app.task(name="sweep.rescue")

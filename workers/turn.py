@@ -244,6 +244,7 @@ class _Pusher:
         self.session_id, self.message_id, self.lease = session_id, message_id, lease
         self.frames: list[dict[str, Any]] = [{"type": "event_start", "event": {"id": message_id, "type": "agent.message"}}]
         self.pieces: dict[int, list[str]] = {}
+        self.offset = 0
         self.sent = time.monotonic()
 
     def on_text(self, index: int, piece: str) -> None:
@@ -256,7 +257,9 @@ class _Pusher:
 
     def _push(self) -> None:
         for index, pieces in self.pieces.items():
-            delta = {"type": "content_delta", "index": index, "content": {"type": "text", "text": "".join(pieces)}}
-            self.frames.append({"type": "event_delta", "event_id": self.message_id, "delta": delta})
+            text = "".join(pieces)
+            delta = {"type": "content_delta", "index": index, "content": {"type": "text", "text": text}}
+            self.frames.append({"type": "event_delta", "event_id": self.message_id, "delta": delta, "offset": self.offset})
+            self.offset += len(text)
         enqueue.publish([], {self.session_id: {"frames": self.frames}})
         self.frames, self.pieces, self.sent = [], {}, time.monotonic()

@@ -25,7 +25,8 @@ from api.answers.calls import (
     StoredToolResult,
 )
 from api.answers.faults import SessionError
-from api.answers.spending import ActiveUsage
+from api.answers.previews import EventDelta, EventStart
+from api.answers.spending import ActiveUsage, Budget
 from api.requests.blocks import Said
 from models.session import call_events, event
 
@@ -110,6 +111,7 @@ class SessionUpdated(Fact):
     type: Literal["session.updated"]
     title: str | None = None
     metadata: Metadata | None = None
+    budget: Budget | None = None
     agent: SessionAgent | None = None
 
 
@@ -150,6 +152,7 @@ class SessionUsage(Fact):
 
     type: Literal["session.usage"]
     usage: ActiveUsage
+    budget: Budget | None = None
 
 
 class RequestStart(Fact):
@@ -216,36 +219,6 @@ class EventPage(Answer):
 
     data: SerializeAsAny[list[AnyEvent]]
     next_page: str | None
-
-
-class Previewed(Answer):
-    """The event to which the deltas belong."""
-
-    id: EventId
-    type: Literal["agent.message", "agent.thinking"]
-
-
-class EventStart(Answer):
-    """A preview begins. The complete event with this id follows later."""
-
-    type: Literal["event_start"]
-    event: Previewed
-
-
-class ContentDelta(Answer):
-    """More text of one block."""
-
-    type: Literal["content_delta"]
-    index: int
-    content: Text
-
-
-class EventDelta(Answer):
-    """A piece of the event with this id. Deltas are not stored."""
-
-    type: Literal["event_delta"]
-    event_id: EventId
-    delta: ContentDelta
 
 
 class StreamFrame(RootModel[AnyEvent | DeletedEvent | EventStart | EventDelta]):

@@ -8,7 +8,7 @@ from pydantic import Field, SerializeAsAny
 from api.answers.agents import SessionAgent
 from api.answers.base import Answer, ApprovalId, Empty, EnvironmentId, EventId, Metadata, Page, SessionId, Time
 from api.answers.events import StopReason
-from api.answers.spending import ActiveUsage, Stats
+from api.answers.spending import ActiveUsage, Budget, Stats
 from api.answers.votes import AnsweredVote, Standing
 from api.requests.approvals import ApprovalKind
 from models.database.rows import Db
@@ -72,6 +72,7 @@ class Session(Answer):
     on_ask: Literal["inbox", "deny"] = Field(examples=["inbox"])
     on_behalf_of: str | None = Field(examples=[None])
     """The person for whom the session was created, such as `user:user_...`."""
+    budget: Budget | None
     outcome_evaluations: Empty
     resources: Empty
     stats: Stats
@@ -94,6 +95,7 @@ class Session(Answer):
             on_behalf_of=f"user:{row.on_behalf_of}" if row.on_behalf_of else None,
             outcome_evaluations=[],
             resources=[],
+            budget=Budget.of(row.budget),
             stats=Stats.of(db, row),
             usage=ActiveUsage.of(db, row),
             vault_ids=[],

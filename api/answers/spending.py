@@ -18,6 +18,18 @@ class Amount(Answer):
     currency: Literal["USD"]
 
 
+class Budget(Answer):
+    """The most that a session may cost at list prices."""
+
+    type: Literal["limit"]
+    max_list_cost: Amount
+
+    @classmethod
+    def of(cls, budget: dict[str, Any] | None) -> Self | None:
+        """Return a budget of the wire's shape."""
+        return cls.model_validate(budget) if budget else None
+
+
 class CacheCreation(Answer):
     """Tokens written to the model's cache, by the cache's lifetime."""
 

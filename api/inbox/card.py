@@ -18,7 +18,7 @@ from api.inbox.rendering import fields
 from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.story import Entry, entry
 from api.inbox.rendering.tree import tree
-from api.paging import Wanted
+from api.paging import Selection
 from api.queue import may_see, only_own
 from models import flow
 from models.audit.acts import Audit
@@ -181,7 +181,7 @@ def _decided_before(db: Db, person: PersonPrincipal, approval: Approval) -> list
         "agent": approval.agent_id,
         "this": approval.id,
     }
-    selection = only_own(db, person, Wanted(Approval).where(these, **values), "id")
+    selection = only_own(db, person, Selection(Approval).where(these, **values), "id")
     return selection.select(db, f"ORDER BY decided_at DESC LIMIT {_BEFORE}")
 
 

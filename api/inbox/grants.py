@@ -4,7 +4,7 @@ from api.answers.grants import Grant as AnsweredGrant
 from api.grants import LIVE, NEWEST
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
-from api.paging import Wanted
+from api.paging import Selection
 from api.paging import page as page_of
 from api.queue import only_own
 from models.database import clock
@@ -24,7 +24,7 @@ _AGENTS = """
 @page("grants", "own or read")
 def grants(db: Db, person: PersonPrincipal) -> Page:
     """The grants that allow something now, or all; the newest first."""
-    selection = only_own(db, person, Wanted(Grant), "approval_id")
+    selection = only_own(db, person, Selection(Grant), "approval_id")
     over = wants("show") == "all"
     if not over:
         selection = selection.where(LIVE)

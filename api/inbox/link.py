@@ -49,8 +49,9 @@ _UNUSABLE = (
     "Sign in to see everything that waits for you."
 )
 _NOT_YOURS = "You are not, or no longer, one of the people who decide this."
-_STATUS = {"open": 200, "sign_in": 403, "not_yours": 403, "changed": 409, "over": 409, "decided": 409}
+_STATUS = {"sign_in": 403, "not_yours": 403, "changed": 409, "over": 409, "decided": 409}
 """Of the response to a form that decided nothing, by what the link is good for."""
+_ATTEMPT = "open a link"
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,7 @@ def show(token: str) -> Response:
     """Show the question of a link, as the person's card shows it."""
     if why := browser.why_refused():
         raise errors.Denied(403, why)
-    limits.take_attempt()
-    row = link.find(token)
-    limits.give_attempt_back()
+    row = _find(token)
     return _for_somebody_else(row) or _own_card(row) or _page(row)
 
 
@@ -106,25 +105,30 @@ def show(token: str) -> Response:
 def decide(token: str) -> Response:
     """Decide with the code of the message."""
     browser.check_form(hides_origin=True)
-    limits.take_attempt()
     code = "".join(request.form.get("code", "").split())
+    row = _find(token, code)
+    return _for_somebody_else(row) or _closed(row) or _decided(row, token, code)
+
+
+def _find(token: str, code: str = "") -> Link:
+    """The link. Raises UsedUp, which counts as a failed attempt of the client's address, and TooMany."""
+    limits.take_attempt(to=_ATTEMPT)
     row = link.find(token, code)
-    response = _for_somebody_else(row) or _closed(row) or _decided(row, token, code)
-    if response.status_code != 401:
-        limits.give_attempt_back()
-    return response
+    limits.give_attempt_back(to=_ATTEMPT)
+    return row
 
 
 def _decided(row: Link, token: str, code: str) -> Response:
-    """Try the code and decide. Returns the page that tells the result: a 401 for a wrong code."""
+    """Try the code and decide. Returns the page that tells the result. A wrong code counts as a failed attempt of the address."""
     try:
         decision = _decision()
         if not link.is_code(code):
             return _page(row, 400, fault="Type the six digits that are in the message.")
         tries = _tries_left(row, token, code)
         if tries is not None:
+            limits.take_attempt(to=_ATTEMPT)
             left = f"{counted(tries, 'more wrong code')} and the link is used up." if tries else "The link is used up now: sign in."
-            return _page(row, 401, fault=f"This is not the code in the message. {left}", used_up=not tries)
+            return _page(row, 403, fault=f"This is not the code in the message. {left}", used_up=not tries)
         with transaction(row.workspace_id) as db:
             session = flow.lock(db, row.session_id)
             approval = db.get_one(Approval, row.approval_id, lock=True)

@@ -6,7 +6,7 @@ from flask import request
 
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
-from api.paging import Wanted
+from api.paging import Selection
 from api.paging import page as page_of
 from api.parsing import validated
 from api.requests.webhooks import Redelivery, WebhookCreate, WebhookTest, WebhookUpdate
@@ -43,7 +43,7 @@ def drawn_one(
     """The page of one endpoint. `secret` is a new one, which is shown once."""
     endpoint = Endpoint.find(db, webhook_id)
     status = wants("status") if wants("status") in DELIVERY else None
-    selection = Wanted(Delivery).equal(endpoint_id=webhook_id, status=status)
+    selection = Selection(Delivery).equal(endpoint_id=webhook_id, status=status)
     rows, after = page_of(db, selection, NEWEST_DELIVERY, _PAGE, wants("page"))
     edited = request.form if refusal and request.form.get("do") == "save" else None
     return shows(

@@ -6,7 +6,7 @@ from flask import Blueprint
 
 from api.answers import people as answers
 from api.door import reads, writes
-from api.paging import Wanted
+from api.paging import Selection
 from api.people.listing import rows_of
 from api.people.rights import check_role
 from api.requests.base import NoQuery, Nothing
@@ -29,7 +29,7 @@ users = Blueprint("users", __name__, url_prefix="/v1/organizations/users")
 @reads(UserList, "admin", answer=answers.UserPage)
 def index(db: Db, _principal: Principal, query: UserList) -> answers.UserPage:
     """List the people of the workspace, the last added first."""
-    matching = Wanted(Member).where("deactivated_at IS NULL")
+    matching = Selection(Member).where("deactivated_at IS NULL")
     if query.email:
         matching = matching.where("person_id = (SELECT id FROM person WHERE email = %(email)s)", email=normalized(query.email))
     rows, has_more = rows_of(db, matching, query, "person_id")

@@ -1,8 +1,9 @@
 """Sessions as clients send them."""
 
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from api.examples import IDS
 from api.requests.agents import MaxTurns
@@ -13,9 +14,30 @@ from api.requests.models import ModelParam
 from api.requests.policy import Policy
 from api.requests.servers import McpServers, normal_servers
 from api.requests.tools import Tools, normal_tools
+from models.pure.prices import dollars_of
 
 Title = Annotated[str, Field(max_length=512)]
 Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class Amount(Body):
+    """An amount of money."""
+
+    amount: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,11}$"), Field(examples=["2500"])]
+    """Cents, as an integer in a string: `2500` is $25.00."""
+    currency: Literal["USD"]
+
+
+class Budget(Body):
+    """The most that a session may cost at list prices."""
+
+    type: Literal["limit"]
+    max_list_cost: Amount
+
+    @property
+    def dollars(self) -> Decimal:
+        """The limit in US dollars."""
+        return dollars_of(self.max_list_cost.amount)
 
 
 class Reference(Body):
@@ -89,7 +111,7 @@ class SessionCreate(Body):
         None, description="`deny`: nobody can approve, so what would be asked is denied at once. Left out: people are asked."
     )
     on_behalf_of: PersonName | None = Field(None, description="The person for whom the API key speaks in this session.")
-    budget: Unsupported = None
+    budget: Budget | None = Field(None, description="The most that the session may cost. Left out: no limit, for good.")
     resources: Unsupported = None
     vault_ids: Unsupported = None
 
@@ -116,12 +138,13 @@ class SessionUpdate(Body):
     agent: SessionAgentUpdate | None = None
     title: Title | None = None
     metadata: MetadataPatch | None = None
-    budget: Unsupported = None
+    budget: Budget | None = Field(None, description="Another budget, or null to remove it for good.")
     vault_ids: Unsupported = None
 
     def changes(self) -> dict[str, Any]:
-        """Return the fields that were sent: `title`, `metadata` (a patch), `tools` and `mcp_servers` in normal form."""
+        """Return the fields that were sent: `title`, `metadata` (a patch), `budget` (dollars), `tools` and `mcp_servers`."""
         fields: dict[str, Any] = {"title": self.title or None, "metadata": self.metadata or {}}
+        fields |= {"budget": self.budget.dollars if self.budget else None}
         fields = {field: value for field, value in fields.items() if field in self.model_fields_set}
         return fields | (self.agent.changes() if self.agent else {})
 

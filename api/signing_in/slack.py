@@ -9,12 +9,12 @@ from typing import Any
 from flask import Response
 
 from api import pages
+from api.inbox import viewing
 from api.pages import page
 from api.signing_in.account import ACCOUNT, check_recent
 from api.signing_in.blueprint import signing_in
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.people.person import Person
 from models.people.principal import PersonPrincipal
 from models.people.slack_user import SlackUser
 from models.workspace.workspace import Workspace
@@ -29,7 +29,7 @@ def show_slack_link(person: PersonPrincipal, secret: str) -> Response:
     check_recent(person)
     with transaction(person.workspace_id) as db:
         slack_user = SlackUser.of_link(db, secret)
-        values = _people(db, person)
+        values = _shown(db, person)
     return pages.html("slack.html", person, slack_user=slack_user, linked=False, **values)
 
 
@@ -40,7 +40,7 @@ def use_slack_link(person: PersonPrincipal, secret: str) -> Response:
     check_recent(person)
     with transaction(person.workspace_id) as db:
         slack_user = SlackUser.link(db, secret, person)
-        values = _people(db, person)
+        values = _shown(db, person)
     return pages.html("slack.html", person, slack_user=slack_user, linked=True, **values)
 
 
@@ -53,6 +53,6 @@ def remove_slack_user(person: PersonPrincipal, slack_user_id: str) -> Response:
     return pages.see(ACCOUNT)
 
 
-def _people(db: Db, person: PersonPrincipal) -> dict[str, Any]:
-    """Return the names of the person and the workspace."""
-    return {"name": db.get_one(Person, person.person_id).name, "workspace": db.get_one(Workspace, person.workspace_id).name}
+def _shown(db: Db, person: PersonPrincipal) -> dict[str, Any]:
+    """Return what the page shows beside the Slack user."""
+    return viewing.frame(db, person) | {"section": "account", "workspace": db.get_one(Workspace, person.workspace_id).name}

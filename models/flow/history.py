@@ -21,7 +21,7 @@ _CALLS = """
     SELECT call.turn_id, call.position, result.content, call.is_error, edited.input FROM tool_call call
     LEFT JOIN call_result result ON result.tool_call_id = call.id
     LEFT JOIN call_input edited ON edited.tool_call_id = call.id AND call.status = 'done' AND edited.proposed_input IS NOT NULL
-    WHERE call.session_id = %(session)s AND call.status <> 'replaced' ORDER BY call.turn_id, call.position
+    WHERE call.session_id = %(session)s AND call.status <> 'replaced' AND call.kind <> 'budget' ORDER BY call.turn_id, call.position
 """
 """With the input that ran, where a person changed it."""
 _EDITED_AS_SHOWN = "SELECT decided_shown FROM approval WHERE session_id = %(session)s AND decided_sha256 = %(sha256)s LIMIT 1"
@@ -47,7 +47,7 @@ def history(db: Db, session_id: str) -> Messages:
     for turn_id, position, result, is_error, edited in calls:
         content = _acceptable(result or [], spoiled=turn_id in spoiled or bool(is_error))
         if edited is not None:
-            content = text(words.edited(_edit(db, session_id, edited))) + content
+            content = text(words.edited(edited_input(db, session_id, edited))) + content
         if is_error and not content:
             content = text(words.failed_silently())
         block = {"type": "tool_result", "tool_use_id": call_ids[turn_id][position], "content": content, "is_error": bool(is_error)}
@@ -62,7 +62,7 @@ def history(db: Db, session_id: str) -> Messages:
     return messages
 
 
-def _edit(db: Db, session_id: str, edited: dict[str, Any]) -> str:
+def edited_input(db: Db, session_id: str, edited: dict[str, Any]) -> str:
     """Return an edited input for the model: with the secrets that a person typed masked, and cut to `_EDIT_CHARACTERS`."""
     shown = db.value(_EDITED_AS_SHOWN, session=session_id, sha256=digest(edited))
     whole = spelled(shown or {})

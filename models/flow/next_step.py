@@ -14,10 +14,12 @@ from models.session.approval import Approval
 from models.session.call_result import text
 from models.session.decision import Decision
 from models.session.session import Session
-from models.session.tool_call import ToolCall
+from models.session.tool_call import BUDGET, ToolCall
 from models.session.turn import Turn
 from models.session.turn_usage import TurnUsage
 from models.session.work import Work
+
+BUDGET_REACHED = {"type": "budget_reached"}
 
 
 def carry_on(db: Db, session: Session) -> None:
@@ -27,13 +29,25 @@ def carry_on(db: Db, session: Session) -> None:
         if not any(call.status == "running" for call in calls):
             rest(db, session, session.stop_reason or {"type": "end_turn"})
         return
-    needing = [call.id for call in calls if call.status in NEEDS_SOMEBODY]
+    needing = [call for call in calls if call.status in NEEDS_SOMEBODY]
     if needing:
-        _require_action(db, session, needing)
+        asks_for_budget = all(call.kind == BUDGET for call in needing)
+        tools = {"type": "requires_action", "event_ids": [call.id for call in needing]}
+        _require_action(db, session, BUDGET_REACHED if asks_for_budget else tools)
+        return
+    if any(call.kind == BUDGET and call.status != "answered" for call in calls):
+        rest(db, session, BUDGET_REACHED)
         return
     session.run_again(db)
     if isinstance(after_settling(call.status for call in calls), Go):
         Turn.queue(db, session, 1 if session.unread else session.turn_count + 1)
+
+
+def go_on(db: Db, session: Session) -> None:
+    """Start the next turn of a run that rested at its budget."""
+    session.run_again(db)
+    Turn.queue(db, session, 1 if session.unread else session.turn_count + 1)
+    Work.want(db, session)
 
 
 def rest(db: Db, session: Session, stop_reason: dict[str, Any], **more: Any) -> None:
@@ -94,9 +108,8 @@ def _stop_call(db: Db, session: Session, principal: Principal, call: ToolCall) -
         call.cancel_requested_at = session.now
 
 
-def _require_action(db: Db, session: Session, needing: list[str]) -> None:
+def _require_action(db: Db, session: Session, reason: dict[str, Any]) -> None:
     """Say who is waited for; again whenever the set changes."""
-    reason = {"type": "requires_action", "event_ids": needing}
     if session.status == "waiting" and session.stop_reason == reason:
         return
     session.become("waiting")

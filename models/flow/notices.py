@@ -6,6 +6,7 @@ from typing import Any
 from models.database.rows import Db
 from models.flow.names import Names
 from models.outbox.channel import Channel
+from models.outbox.link import issue
 from models.outbox.notification import Notification
 from models.pure.line_diff import hunks
 from models.pure.notice import Notice, Stage
@@ -37,7 +38,7 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
         approval_id=approval.id,
         workspace_id=approval.workspace_id,
         stage=stage,
-        title=_one_line(" ".join(part for part in sentences.title(approval) if part)),
+        title=_one_line(": ".join(part for part in sentences.title(approval) if part)),
         sentence=_one_line(sentences.headline(approval, agent)),
         evidence=evidence(db, approval) if waits else "",
         agent=agent,
@@ -85,8 +86,12 @@ def _is_plain(approval: Approval) -> bool:
     return approval.kind == "tool_call" and quorum.required == 1 and not quorum.four_eyes
 
 
-def _link(db: Db, approval: Approval, channel: Channel) -> tuple[str, str | None]:  # noqa: ARG001 - a link is for a person
-    return page_of(approval.id), None
+def _link(db: Db, approval: Approval, channel: Channel) -> tuple[str, str | None]:
+    """Return the page on which the approval is decided, and the code for it. A link is for one person; a room gets the inbox."""
+    if channel.person_id is None:
+        return page_of(approval.id), None
+    url, code = issue(db, approval, channel.person_id)
+    return url, code if _is_plain(approval) else None
 
 
 def _agent(db: Db, session: Session) -> str:

@@ -9,12 +9,13 @@ from models.errors import Conflict
 from models.outbox.channel import Channel
 from models.outbox.endpoint import Endpoint
 from models.settings import settings
+from models.workspace.provider_key import ProviderKey
 
 BATCH = 100
 """Rows of one transaction."""
 COLUMNS: dict[Reader, tuple[tuple[type[Any], str], ...]] = {
     "deliver": ((Endpoint, "secret"), (Endpoint, "previous_secret"), (Channel, "secret")),
-    "turns": (),
+    "turns": ((ProviderKey, "ciphertext"),),
 }
 """The columns that hold ciphertexts, by their reader."""
 

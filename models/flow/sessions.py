@@ -1,5 +1,6 @@
 """A session's beginning and end: create, archive, delete."""
 
+from decimal import Decimal
 from typing import Any
 
 from models.audit import acts
@@ -9,6 +10,7 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow import speakers
+from models.flow.budgets import check_budgetable
 from models.flow.hosted_work import retire_work
 from models.flow.next_step import stop
 from models.outbox.delivery import Caused, Delivery
@@ -42,6 +44,7 @@ def create(
     chat_approvals: bool = False,
     on_ask: str = "inbox",
     on_behalf_of: str | None = None,
+    max_list_cost: Decimal | None = None,
 ) -> Session:
     """Create and return an idle session of one version of an agent. `overrides` replaces fields of the agent in this session.
 
@@ -70,6 +73,7 @@ def create(
         last_seq=0,
         stream_positions={},
         usage=NO_CHARGES,
+        max_list_cost=max_list_cost,
         audit_seq=0,
         audit_head=acts.GENESIS,
         unread=0,
@@ -78,6 +82,8 @@ def create(
     )
     session.begin(db, now)
     speakers.check(db, session, speaker)
+    if max_list_cost is not None:
+        check_budgetable(db, session)
     person = {"on_behalf_of": f"user:{speaker}"} if speaker else {}
     session.note(principal, "session.created", session.id, agent=version.agent_id, version=version.version, **person)
     Delivery.cause(db, Caused("session.created", session.id))

@@ -6,13 +6,14 @@ from typing import Any
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict
+from models.flow import budgets
 from models.pure.canonical import canonical
 from models.session.session import Session
 from models.workspace.agent import patched
 
 
 def update(db: Db, session: Session, principal: Principal, changes: Mapping[str, Any]) -> None:
-    """Apply `changes`: `title`, `metadata` (a patch; null deletes), `tools` and `mcp_servers` (normal form). Idempotent.
+    """Apply `changes`: `title`, `metadata` (a patch; null deletes), `budget`, `tools` and `mcp_servers` (normal form). Idempotent.
 
     Raises Conflict for an archived session, and for tools while work goes on; Invalid for too much metadata.
     """
@@ -31,6 +32,10 @@ def update(db: Db, session: Session, principal: Principal, changes: Mapping[str,
             raise Conflict(f"Session {session.id} is {session.status}: its tools can change while it is idle or waits.")
         session.overrides = (session.overrides or {}) | lists
         changed["agent"] = session.agent(db)
+    if "budget" in changes and budgets.replace(db, session, changes["budget"]):
+        changed["budget"] = session.budget
     if changed:
         session.emit(db, "session.updated", changed)
         session.note(principal, "session.updated", session.id, fields=sorted(changed))
+    if "budget" in changed:
+        budgets.resume(db, session, principal)

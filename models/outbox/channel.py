@@ -51,7 +51,7 @@ class Channel(Base):
     """One of `KINDS`."""
     name: Mapped[str] = mapped_column(default="")
     address: Mapped[str] = mapped_column(default="")
-    """The public part: a mail address, a Slack `TEAM/USER` or `TEAM/CHANNEL`, the service's or the operator's name."""
+    """The public part: a mail address, the id of a Slack user or of a Slack conversation, the service's or the operator's name."""
     secret: Mapped[str | None]
     """The secret part, encrypted for `deliver`: apprise's URL, a token. Of mail: the token of its links for unsubscribing."""
     token_sha256: Mapped[str | None]

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 CODE_DIGITS = 6
 TRIES = 5
 """Wrong codes that a link takes. The last one uses the link up."""
-MOST_LINKS = 10
-"""Links of one person to one approval. A further one takes the place of the oldest."""
+MOST_LINKS = 200
+"""Links of one person to one approval. A further one takes the place of the oldest. Each attempt to send a message makes a link, so
+that a channel which fails for hours must not end the link of a message that has arrived by another channel."""
 KEPT = timedelta(days=30)
 """How long a link's page tells what became of the approval, from the link's deadline on."""
 _TOKEN_BYTES = 32

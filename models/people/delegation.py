@@ -91,20 +91,14 @@ class Delegation(Base):
         starts_at: datetime | None,
         ends_at: datetime,
     ) -> "Delegation":
-        """A new delegation. Raises Invalid for people who cannot decide and times that are over, Conflict for too many."""
+        """Create a delegation. Raises Invalid for people who cannot decide and for times in the past, Conflict for too many."""
         if from_person_id == to_person_id:
             raise Invalid("to", "is the person who delegates; name somebody else.")
         now = clock.now(db)
         starts_at = max(starts_at or now, now)
         if ends_at <= starts_at:
             raise Invalid("ends_at", "must be later than now and than starts_at.")
-        deciding = names_of(db, [from_person_id, to_person_id])
-        for field, person_id in (("from", from_person_id), ("to", to_person_id)):
-            if person_id not in deciding:
-                roles = " or ".join(DECIDING_ROLES)
-                raise Invalid(field, f"user:{person_id} is no active member with the role {roles}, and can decide nothing here.")
-        if group_id is not None and f"group:{group_id}" not in deciding[from_person_id]:
-            raise Invalid("group", f"user:{from_person_id} is no member of group:{group_id}; leave it out to delegate everything.")
+        _check_people(db, from_person_id, to_person_id, group_id)
         if len(cls.live(db, [from_person_id, to_person_id], now)) >= MOST:
             raise Conflict(f"These two have {MOST} delegations already; end one first.")
         row = cls(
@@ -148,6 +142,17 @@ class Delegation(Base):
         if self.ended_at is None and self.ends_at > now:
             self.ended_at, self.ended_by = now, str(principal)
             acts.record(db, principal, "delegation.ended", self.id, {"from": self.from_person_id, "to": self.to_person_id})
+
+
+def _check_people(db: Db, from_person_id: str, to_person_id: str, group_id: str | None) -> None:
+    """Raise Invalid unless both people can decide, and the group, if there is one, has the first as a member."""
+    deciding = names_of(db, [from_person_id, to_person_id])
+    for field, person_id in (("from", from_person_id), ("to", to_person_id)):
+        if person_id not in deciding:
+            roles = " or ".join(DECIDING_ROLES)
+            raise Invalid(field, f"user:{person_id} is no active member with the role {roles}, and can decide nothing here.")
+    if group_id is not None and f"group:{group_id}" not in deciding[from_person_id]:
+        raise Invalid("group", f"user:{from_person_id} is no member of group:{group_id}; leave it out to delegate everything.")
 
 
 def names_of(db: Db, people: Iterable[str], *, lock: bool = True) -> dict[str, frozenset[str]]:

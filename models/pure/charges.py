@@ -46,6 +46,11 @@ class Charge:
         return self.price.cost(self.usage) if self.price else None
 
     @property
+    def input_cost(self) -> Decimal:
+        """The cost of its input, in US dollars; 0 without a price."""
+        return (self.price.cost(replace(self.usage, output_tokens=0)) if self.price else None) or Decimal(0)
+
+    @property
     def savings(self) -> Decimal | None:
         """How much the cache saved, in US dollars, or None. Negative if it cost more than it saved."""
         return self.price.savings(self.usage) if self.price else None

@@ -6,7 +6,7 @@
 SESSION = {
     "idle": "Nothing is queued, running or waiting; a message starts it. Left by a message or by being archived.",
     "running": "A turn or an allowed call is queued or being worked on, and no person is needed.",
-    "waiting": "At least one call needs a person or the client; other calls may still run.",
+    "waiting": "At least one call, or the budget, needs a person or the client; other calls may still run.",
     "rescheduling": "The model failed for now; the turn is queued again for later.",
     "stopping": "An end was requested; running calls are being stopped, and nothing new starts.",
     "terminated": "Archived: the history stays, and no more events are accepted.",
@@ -98,7 +98,7 @@ TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
         "idle": frozenset({"running", "terminated"}),
         "running": frozenset({"waiting", "rescheduling", "stopping", "idle"}),
         "waiting": frozenset({"running", "stopping", "idle"}),
-        "rescheduling": frozenset({"running", "stopping", "idle"}),
+        "rescheduling": frozenset({"running", "waiting", "stopping", "idle"}),
         "stopping": frozenset({"running", "idle"}),
         "terminated": frozenset(),
     },

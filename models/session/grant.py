@@ -86,11 +86,7 @@ class Grant(Base):
         """Create the grant of a decision. Raises Invalid for a faulty match, Conflict above the limit of live grants."""
         rule = rule_for(approval, decision.match)
         always = decision.scope == "always"
-        count = cls._count_usable(db, session, always=always)
-        if always and count >= MAX_OF_AGENT:
-            raise Conflict(f"Agent {session.agent_id} has {MAX_OF_AGENT} standing grants already; revoke some first.")
-        if not always and count >= MAX_OF_SESSION:
-            raise Conflict(f"Session {session.id} has {MAX_OF_SESSION} grants already; revoke some, or allow once.")
+        cls._check_limit(db, session, always=always)
         seconds = decision.expires_in_seconds or (settings().grant_seconds if always else None)
         grant = cls(
             id=ids.new("grnt"),
@@ -202,13 +198,16 @@ class Grant(Base):
             "max_uses": self.max_uses,
         }
 
-    @classmethod
-    def _count_usable(cls, db: Db, session: Session, *, always: bool) -> int:
-        """Return the number of usable grants of the agent (`always`) or of the session."""
+    @staticmethod
+    def _check_limit(db: Db, session: Session, *, always: bool) -> None:
+        """Raise Conflict if the agent (`always`) or the session has as many usable grants as it may have."""
         owner = "session_id IS NULL AND agent_id = %(agent)s" if always else "session_id = %(session)s"
         where = {"agent": session.agent_id} if always else {"session": session.id}
-        count: int = db.value(f"SELECT count(*) FROM approval_grant WHERE {owner} AND {_IS_USABLE}", now=session.now, **where)  # noqa: S608 - names of our own
-        return count
+        count = db.value(f"SELECT count(*) FROM approval_grant WHERE {owner} AND {_IS_USABLE}", now=session.now, **where)  # noqa: S608 - names of our own
+        if always and count >= MAX_OF_AGENT:
+            raise Conflict(f"Agent {session.agent_id} has {MAX_OF_AGENT} standing grants already; revoke some first.")
+        if not always and count >= MAX_OF_SESSION:
+            raise Conflict(f"Session {session.id} has {MAX_OF_SESSION} grants already; revoke some, or allow once.")
 
 
 _IS_USABLE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s) AND (max_uses IS NULL OR uses < max_uses)"

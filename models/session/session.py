@@ -1,6 +1,7 @@
 """Sessions: a durable conversation with one agent. The row is the lock, the counter of events and the head of the audit chain."""
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import sqlalchemy as sa
@@ -22,7 +23,7 @@ from models.outbox.delivery import Caused, Delivery
 from models.policy.effective_tool import with_toolset
 from models.pure import states
 from models.pure.charges import Charge, summed
-from models.pure.money import spending
+from models.pure.money import monetary, spending
 from models.pure.webhook_events import caused_by
 from models.session.event import Event
 from models.workspace.agent import AgentVersion
@@ -72,6 +73,8 @@ class Session(Base):
     """Messages that no turn has read yet."""
     usage: Mapped[dict[str, Any]] = mapped_column(JSONB(none_as_null=True))
     """The sum of what its attempts consumed: `models.pure.charges.summed`."""
+    max_list_cost: Mapped[Decimal | None] = mapped_column(sa.Numeric)
+    """The budget in US dollars, which only the creation can set first. None: there is none."""
     context_tokens: Mapped[int] = mapped_column(default=0, server_default="0")
     """The size of the last request with its reply, with which the next request begins."""
     context_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
@@ -222,9 +225,19 @@ class Session(Base):
         """What it consumed up to `at`, as events and answers have it."""
         return spending(self.usage) | {"active_seconds": self.active_for(at)}
 
+    @property
+    def list_cost(self) -> Decimal:
+        """What its requests with a price cost, in US dollars."""
+        return Decimal(self.usage.get("cost", "0"))
+
+    @property
+    def budget(self) -> dict[str, Any] | None:
+        """The budget as the wire has it."""
+        return None if self.max_list_cost is None else {"type": "limit", "max_list_cost": monetary(self.max_list_cost)}
+
     def report_usage(self, db: Db) -> None:
-        """Say what it consumed so far."""
-        self.emit(db, "session.usage", {"usage": self.spending(self.now)})
+        """Say what it consumed so far, and its budget."""
+        self.emit(db, "session.usage", {"usage": self.spending(self.now), "budget": self.budget})
 
     def agent(self, db: Db) -> dict[str, Any]:
         """Its agent: the wire's body of that version, with the session's overrides, and what the session itself brings."""
@@ -244,20 +257,3 @@ class Session(Base):
     def live(self) -> bool:
         """Whether work goes on, so that archiving and deleting must wait."""
         return self.status in {"running", "rescheduling", "stopping"}
-
-
-def streamed(db: Db, session_id: str, principal_id: str, seq: int, *, ended: bool) -> None:
-    """Record that the principal is streamed the `session.status_idle` or `session.status_terminated` event `seq`.
-
-    `ended`: the run is over, so the principal's next stream begins at the newest event; else the next stream begins behind `seq`.
-    No-op if the principal sent nothing in this run, or sent something after `seq`.
-    """
-    db.write(_RUN_ENDED if ended else _RUN_WAITS, id=session_id, principal=principal_id, seq=seq)
-
-
-_SENT_BEFORE = "WHERE id = %(id)s AND (stream_positions ->> %(principal)s)::bigint < %(seq)s"
-_RUN_ENDED = f"UPDATE session SET stream_positions = stream_positions - %(principal)s::text {_SENT_BEFORE}"  # noqa: S608 - our own names
-_RUN_WAITS = f"""
-    UPDATE session SET stream_positions = stream_positions || jsonb_build_object(%(principal)s::text, %(seq)s::bigint)
-    {_SENT_BEFORE}
-"""  # noqa: S608 - our own names

@@ -16,7 +16,7 @@ from models import flow
 from models.audit import seals
 from models.audit.principal import Principal
 from models.database import transactions
-from models.flow import due
+from models.flow import due, queued
 from models.flow.rejudging import Unresolved
 from models.providers import registry as providers_registry
 from models.session import lease
@@ -34,7 +34,7 @@ READS = "a look"
 """Says of a transaction that it changes nothing but leases, which are renewed as if nothing had been."""
 
 
-def _hints(table: Any, *args: Any, hints: Callable[..., Any] = due.hints, **more: Any) -> Any:
+def _hints(table: Any, *args: Any, hints: Callable[..., Any] = queued.hints, **more: Any) -> Any:
     doing.set("dispatch_calls" if table is ToolCall else "dispatch_turns")
     return hints(table, *args, **more)
 
@@ -97,7 +97,7 @@ for _verb in (
     "stopped_by",
 ):
     setattr(due, _verb, name(READS)(getattr(due, _verb)))
-due.hints = _hints
+queued.hints = _hints
 due.forget_answers = name("forget_answers")(due.forget_answers)
 seals.grown = name(READS)(seals.grown)
 key_lookup._note_use = name(READS)(key_lookup._note_use)

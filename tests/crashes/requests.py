@@ -216,6 +216,7 @@ SAME_DOOR = {
     *("halt.end", "delegations.give", "delegations.end", "invites.delete"),
     *("groups.create", "groups.update", "groups.delete", "groups.take_out"),
     *("users.update", "users.renew", "users.remove", "users.sign_out"),
+    "chat.complete",
 }
 """Routes whose effect is one verb, through the door that the routes in REQUESTS share: their deaths would show nothing new."""
 

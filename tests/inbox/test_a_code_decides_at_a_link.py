@@ -145,7 +145,7 @@ def test_fields_of_other_answers_are_not_read(api: str, stage: Stage, approval: 
 def test_five_wrong_codes_use_a_link_up(api: str, stage: Stage, approval: Approval, sent: Message) -> None:
     for left in range(TRIES - 1, 0, -1):
         response = send(api, sent, code=sent.wrong_code, do="allow")
-        assert response.status_code == 401
+        assert response.status_code == 403
         assert f"{left} more wrong code" in response.text
     last = send(api, sent, code=sent.wrong_code, do="allow")
     assert "used up now" in last.text
@@ -168,7 +168,7 @@ def test_what_is_no_code_is_no_try(api: str, stage: Stage, approval: Approval, s
 
 def test_wrong_codes_at_once_are_all_counted(api: str, stage: Stage, approval: Approval, sent: Message) -> None:
     responses = at_once(api, sent, *[{"code": sent.wrong_code, "do": "allow"}] * (TRIES + 1))
-    assert sorted(response.status_code for response in responses) == [401] * TRIES + [404]
+    assert sorted(response.status_code for response in responses) == [403] * TRIES + [404]
     row = sent.row
     assert row.tries == TRIES
     assert row.used_at is not None
@@ -220,7 +220,7 @@ def test_a_second_click_tells_the_decision_and_a_later_one_nothing(
 def test_each_of_two_messages_decides(api: str, stage: Stage, approval: Approval, anna: Somebody, sent: Message) -> None:
     """The first one left although its worker died, so a second one followed."""
     second = message(stage, approval, anna)
-    assert send(api, sent, code=second.code, do="allow").status_code == 401, "a code belongs to its own link"
+    assert send(api, sent, code=second.code, do="allow").status_code == 403, "a code belongs to its own link"
     assert send(api, second, do="allow").status_code == 200
     with Visitor(api) as browser:
         assert "Allowed by anna" in browser.get(sent.path).text

@@ -182,6 +182,7 @@ def test_the_same_page_stands_for_unknown_malformed_and_used_links(
         f"/link/{sent.token}/x",
         f"/link/{sent.token[:-1]}",
         "/link/%00",
+        "/link/%ff",
         "/link/" + "é" * 99,
     ]
     with Visitor(api) as browser:
@@ -215,7 +216,7 @@ def test_attempts_are_limited_per_address(stage: Stage, approval: Approval, sent
         for _ in range(6):
             assert browser.get(sent.path).status_code == 200
         values = fields(browser.get(sent.path), do="allow")
-        assert browser.post(sent.path, data=values | {"code": sent.wrong_code}).status_code == 401
+        assert browser.post(sent.path, data=values | {"code": sent.wrong_code}).status_code == 403
         assert [browser.get(f"/link/{number}").status_code for number in range(2)] == [404, 404]
         for limited in (
             checked(browser.get("/link/unknown")),
@@ -224,6 +225,8 @@ def test_attempts_are_limited_per_address(stage: Stage, approval: Approval, sent
         ):
             assert limited.status_code == 429
             assert int(limited.headers["retry-after"]) > 0
+        with Visitor(url) as neighbour:
+            assert neighbour.get("/sign-in/link/unknown").status_code == 409, "it holds up nobody who signs in"
         assert sent.row.tries == 1
         written = log.read_text()
     assert sent.token not in written
@@ -245,6 +248,6 @@ def test_no_log_of_ours_holds_a_token(stage: Stage, sent: Message, tmp_path: Pat
         assert checked(browser.get(sent.path)).status_code == 500
         written = log.read_text()
     assert "JSONDecodeError" in written, "the log has the trace of the failure"
-    assert '"POST /link/... HTTP/1.1" 401' in written, "the access log has each request"
+    assert '"POST /link/... HTTP/1.1" 403' in written, "the access log has each request"
     for secret in (sent.token, sent.code):
         assert secret not in written

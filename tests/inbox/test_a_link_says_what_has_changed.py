@@ -18,6 +18,7 @@ from models.database.transactions import transaction
 from models.people.group import Group
 from models.people.member import Member
 from models.session.approval import Approval
+from models.session.approval_deadline import extend
 from models.session.decision import Decision
 
 SECRET_WORK = "echo of the secret work"
@@ -120,7 +121,7 @@ def test_expired(stage: Stage, approval: Approval, says: Says, clock: Clock) -> 
 
 def test_given_more_time(stage: Stage, approval: Approval, says: Says, clock: Clock) -> None:
     stage.locked(
-        approval.session_id, lambda db, session: db.get_one(Approval, approval.id).extend(db, session, stage.principal, 86_400)
+        approval.session_id, lambda db, session: extend(db, session, db.get_one(Approval, approval.id), stage.principal, 86_400)
     )
     clock.advance(3601)
     says("The deadline of this link has passed", "given more time", "Sign in to decide", status_code=409)

@@ -95,7 +95,7 @@ def test_a_wrong_code_is_said_beside_the_field(opens: Opens, stage: Stage, appro
         page.get_by_text("Deny with a message…").click()
         page.get_by_label("Message to the agent").fill("Not on a Friday.")
         page.get_by_role("button", name="Deny, and tell the agent this").click()
-    assert answer.value.status == 401
+    assert answer.value.status == 403
     expect(page.get_by_role("alert")).to_contain_text("4 more wrong codes and the link is used up")
     expect(code).to_have_attribute("aria-invalid", "true")
     expect(code).to_have_value("")

@@ -12,7 +12,7 @@ from rows.stage import Stage
 
 from models.database import transactions
 from models.database.transactions import Hint, transaction
-from models.flow import due
+from models.flow import due, queued
 from models.outbox import claims
 from models.outbox.claims import AT_ONCE
 from models.outbox.delivery import Delivery
@@ -38,7 +38,7 @@ def living() -> Iterator[Receiver]:
         yield receiver
 
 
-def queued(stage: Stage, endpoint: Endpoint, count: int) -> list[str]:
+def new_deliveries(stage: Stage, endpoint: Endpoint, count: int) -> list[str]:
     """The ids of new deliveries for this endpoint."""
     with transaction(stage.workspace_id) as db:
         return [Delivery.test(db, endpoint, "session.created").id for _ in range(count)]
@@ -46,7 +46,7 @@ def queued(stage: Stage, endpoint: Endpoint, count: int) -> list[str]:
 
 def fail(stage: Stage, endpoint: Endpoint) -> None:
     """An attempt at a delivery of this endpoint failed."""
-    [delivery_id] = queued(stage, endpoint, 1)
+    [delivery_id] = new_deliveries(stage, endpoint, 1)
     with transaction(stage.workspace_id) as db:
         claimed = claims.claim(db, delivery_id)
         assert claimed
@@ -57,7 +57,7 @@ def test_the_living_one_is_sent_all_before_the_dead_one_s_first_attempt_ends(
     stage: Stage, receiver: Receiver, living: Receiver, new_endpoint: NewEndpoint
 ) -> None:
     receiver.may_answer.clear()
-    work = queued(stage, new_endpoint(receiver.url), MANY) + queued(stage, new_endpoint(living.url), MANY // 4)
+    work = new_deliveries(stage, new_endpoint(receiver.url), MANY) + new_deliveries(stage, new_endpoint(living.url), MANY // 4)
     with ThreadPoolExecutor(2 * AT_ONCE) as pool:  # as the process `deliver` has
         sent = [pool.submit(deliver.send, delivery_id, stage.workspace_id) for delivery_id in work]
         wait_for("the living one has all", lambda: len(living.requests) == MANY // 4, 60)
@@ -69,10 +69,10 @@ def test_the_living_one_is_sent_all_before_the_dead_one_s_first_attempt_ends(
 
 
 def test_the_sweep_comes_to_every_endpoint(stage: Stage, new_endpoint: NewEndpoint, clock: Clock) -> None:
-    dead = set(queued(stage, new_endpoint("https://example.com/dead"), due.BATCH + 100))
-    [late] = queued(stage, new_endpoint("https://example.com/living"), 1)
+    dead = set(new_deliveries(stage, new_endpoint("https://example.com/dead"), due.BATCH + 100))
+    [late] = new_deliveries(stage, new_endpoint("https://example.com/living"), 1)
     clock.advance(3600)
-    sent = {hint.args[0] for hint in due.delivery_hints()}
+    sent = {hint.args[0] for hint in queued.delivery_hints()}
     assert late in sent
     assert len(sent & dead) == AT_ONCE
 
@@ -80,7 +80,7 @@ def test_the_sweep_comes_to_every_endpoint(stage: Stage, new_endpoint: NewEndpoi
 def test_a_failing_endpoint_is_sent_one_at_a_time_until_it_answers(stage: Stage, new_endpoint: NewEndpoint, clock: Clock) -> None:
     endpoint = new_endpoint("https://example.com/hook")
     fail(stage, endpoint)
-    first, *others = queued(stage, endpoint, AT_ONCE)
+    first, *others = new_deliveries(stage, endpoint, AT_ONCE)
     with transaction(stage.workspace_id) as db:
         assert claims.claim(db, first)
         assert not claims.claim(db, others[0])
@@ -97,7 +97,7 @@ def test_events_for_a_failing_endpoint_fill_no_queue(stage: Stage, new_endpoint:
     stage.session()
     waiting = deliveries(stage)[-1]
     assert [hint for hint in hints if hint.task == "deliver.send"] == []
-    assert [hint.args for hint in due.delivery_hints()] == [(waiting.id, stage.workspace_id)], "the next sweep begins"
+    assert [hint.args for hint in queued.delivery_hints()] == [(waiting.id, stage.workspace_id)], "the next sweep begins"
 
 
 def test_an_endpoint_that_is_enabled_again_has_a_new_start(stage: Stage, new_endpoint: NewEndpoint) -> None:
@@ -109,7 +109,7 @@ def test_an_endpoint_that_is_enabled_again_has_a_new_start(stage: Stage, new_end
 
 
 def test_a_worker_goes_on_with_what_is_due_for_its_endpoint(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
-    first, *_others = queued(stage, new_endpoint(receiver.url), 5)
+    first, *_others = new_deliveries(stage, new_endpoint(receiver.url), 5)
     deliver.send(first, stage.workspace_id)
     assert [delivery.status for delivery in deliveries(stage)] == ["done"] * 5
     assert len(receiver.requests) == 5
@@ -119,7 +119,7 @@ def test_a_worker_turns_to_others_after_a_while(
     stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, hints: list[Hint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deliver, "HOLD_SECONDS", 0)
-    first, second, _third = queued(stage, new_endpoint(receiver.url), 3)
+    first, second, _third = new_deliveries(stage, new_endpoint(receiver.url), 3)
     hints.clear()
     deliver.send(first, stage.workspace_id)
     assert [hint.args for hint in hints] == [(second, stage.workspace_id)]
@@ -131,7 +131,7 @@ def test_deliveries_of_a_disabled_endpoint_are_cancelled_together(
 ) -> None:
     monkeypatch.setattr(claims, "CANCELLED_AT_ONCE", 3)
     endpoint = new_endpoint("https://example.com/hook")
-    rows = queued(stage, endpoint, 5)
+    rows = new_deliveries(stage, endpoint, 5)
     with transaction(stage.workspace_id) as db:
         db.get_one(Endpoint, endpoint.id, lock=True).change(db, stage.principal, {"state": "disabled"})
     hints.clear()
@@ -143,7 +143,7 @@ def test_deliveries_of_a_disabled_endpoint_are_cancelled_together(
 
 def test_a_dead_worker_is_not_the_endpoint_s_fault(stage: Stage, new_endpoint: NewEndpoint, clock: Clock) -> None:
     endpoint = new_endpoint("https://example.com/hook")
-    [delivery_id] = queued(stage, endpoint, 1)
+    [delivery_id] = new_deliveries(stage, endpoint, 1)
     with transaction(stage.workspace_id) as db:
         assert claims.claim(db, delivery_id)
     clock.advance(100)

@@ -16,7 +16,7 @@ from standardwebhooks import WebhookVerificationError
 
 from models.database import transactions
 from models.database.transactions import transaction
-from models.flow import due
+from models.flow import queued
 from models.settings import settings
 from workers import deliver, enqueue, sweeps
 
@@ -69,7 +69,7 @@ def test_without_redis_an_event_is_queued_and_delivered_by_the_sweep(
     [delivery] = deliveries(stage)
     assert delivery.status == "queued"
     clock.advance(settings().rehint_seconds + 1)
-    for hint in due.delivery_hints():
+    for hint in queued.delivery_hints():
         deliver.send(*hint.args)
     assert deliveries(stage)[0].status == "done"
 

@@ -15,7 +15,7 @@ from rows.stage import Stage, call
 from standardwebhooks import Webhook
 
 from models.database.transactions import transaction
-from models.flow import due
+from models.flow import queued
 from models.outbox import claims
 from models.outbox.claims import AT_ONCE
 from models.outbox.delivery import PAUSES, Delivery
@@ -181,9 +181,9 @@ def test_sweeps_send_again_what_was_not_heard_of_and_take_back_what_a_dead_worke
     new_endpoint(receiver.url, "session.created")
     stage.session()
     [delivery] = deliveries(stage)
-    assert due.delivery_hints() == []
+    assert queued.delivery_hints() == []
     clock.advance(settings().rehint_seconds + 1)
-    assert [hint.args for hint in due.delivery_hints()] == [(delivery.id, stage.workspace_id)]
+    assert [hint.args for hint in queued.delivery_hints()] == [(delivery.id, stage.workspace_id)]
     with transaction(stage.workspace_id) as db:
         assert claims.claim(db, delivery.id)
     clock.advance(100)

@@ -35,7 +35,7 @@ NOTICE = Notice(
     "appr_1",
     "wrkspc_1",
     "requested",
-    "Run shell command ls",
+    "Run shell command: ls",
     "Agent wants to run a shell command",
     evidence="ls <b>&amp; \n-la",
     agent="Agent",
@@ -53,7 +53,7 @@ def test_a_mail_has_text_html_and_a_link_to_unsubscribe(mailbox: Mailbox, monkey
     Mail().send(ANNA, NOTICE, None)
     [mail] = mailbox.mails
     assert (mail["from"], mail["to"]) == ("Assent <assent@example.org>", "anna@example.com")
-    assert mail["subject"] == "Run shell command ls"
+    assert mail["subject"] == "Run shell command: ls"
     assert mail["auto-submitted"] == "auto-generated"
     link = "https://assent.example.com/unsubscribe/wrkspc_1/chan_1/token"
     assert mail["list-unsubscribe"] == f"<{link}>"
@@ -77,12 +77,12 @@ def test_one_thread_per_approval(stage: Stage, mailbox: Mailbox, clock: Clock) -
     notify(stage)
     vote(stage, anna, first)
     notify(stage)
-    thread = [mail for mail in mailbox.mails if first.id in text_of(mail)]
-    assert [mail["subject"] for mail in thread] == ["Run shell command ls", *["Re: Run shell command ls"] * 2]
+    thread = [mail for mail in mailbox.mails if first.id in mail["message-id"]]
+    assert [mail["subject"] for mail in thread] == ["Run shell command: ls", *["Re: Run shell command: ls"] * 2]
     assert [mail["references"] for mail in thread] == [None, thread[0]["message-id"], thread[0]["message-id"]]
     assert len({mail["message-id"] for mail in mailbox.mails}) == 5
     assert "Allowed by" in text_of(thread[2])
-    assert thread[0]["message-id"] not in [mail["references"] for mail in mailbox.mails if first.id not in text_of(mail)]
+    assert thread[0]["message-id"] not in [mail["references"] for mail in mailbox.mails if mail not in thread]
 
 
 def test_a_mail_that_is_sent_again_after_a_crash_is_the_same_mail(mailbox: Mailbox) -> None:

@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 
 import pytest
-from outbox.mailbox import Mailbox, text_of
+from outbox.mailbox import Mailbox
 from outbox.notified import changes, channel, fan_out, mail_channel, notifications, notify
 from outbox.receiver import Receiver
 from own_database import Clock
@@ -16,7 +16,7 @@ from rows.test_what_nobody_decides_is_escalated import escalating
 from models import flow
 from models.database import clock as database_clock
 from models.database.transactions import transaction
-from models.flow import due
+from models.flow import queued
 from models.flow.notices import MOST_EVIDENCE
 from models.outbox.approval_change import ApprovalChange
 from models.outbox.channel import Channel
@@ -43,14 +43,14 @@ def test_a_workspace_s_channel_is_told_and_told_again_of_the_decision(stage: Sta
     notify(stage)
     [request] = ops.requests
     message = json.loads(request.body)["message"]
-    assert titles(ops) == ["Run shell command ls -la"]
+    assert titles(ops) == ["Run shell command: ls -la"]
     assert "Agent wants to run a shell command." in message
     assert f"{settings().public_url}/inbox/approvals/{approval.id}" in message
     assert "code" not in message, "no code without a person"
     vote(stage, anna, approval)
     notify(stage)
     name = anna.email.partition("@")[0]
-    assert titles(ops)[1:] == [f"Allowed by {name}: Run shell command ls -la"]
+    assert titles(ops)[1:] == [f"Allowed by {name}: Run shell command: ls -la"]
     assert statuses(stage) == ["done"], "one row per approval and channel"
 
 
@@ -105,7 +105,7 @@ def test_mail_waits_for_a_minute_and_comes_only_if_nobody_decided(stage: Stage, 
     vote(stage, anna, decided)
     clock.advance(31)
     notify(stage)
-    assert [waiting.id in text_of(mail) for mail in mailbox.mails] == [True]
+    assert [waiting.id in mail["message-id"] for mail in mailbox.mails] == [True]
     assert mailbox.recipients == [[anna.email]]
 
 
@@ -118,7 +118,7 @@ def test_a_reminder_uses_the_same_row(stage: Stage, ops: Receiver, clock: Clock)
     clock.advance(settings().remind_after_seconds + 1)
     flow.remind_due(stage.workspace_id, session)
     notify(stage)
-    assert titles(ops)[1:] == ["Still waiting: Run shell command ls"] * 2
+    assert titles(ops)[1:] == ["Still waiting: Run shell command: ls"] * 2
     assert [(row.stage, row.status) for row in notifications(stage)] == [("reminded", "done")] * 2
 
 
@@ -132,7 +132,7 @@ def test_an_escalation_tells_those_who_were_told_and_those_who_are_new(stage: St
     clock.advance(61)
     stage.expire(approval.session_id)
     notify(stage)
-    assert titles(ops)[1:] == ["Nobody has decided yet: Run shell command ls"] * 2
+    assert titles(ops)[1:] == ["Nobody has decided yet: Run shell command: ls"] * 2
 
 
 @pytest.mark.parametrize(("about", "told"), [("mine", ["a"]), ("groups", ["a", "b"]), ("all", ["a", "b", "c"])])
@@ -206,7 +206,7 @@ def test_quiet_hours_postpone_to_their_end(stage: Stage, ops: Receiver, clock: C
     assert ops.requests == []
     clock.advance(3600 + 60)
     notify(stage)
-    assert titles(ops) == ["Run shell command waiting"], "what was decided in the night disturbs nobody"
+    assert titles(ops) == ["Run shell command: waiting"], "what was decided in the night disturbs nobody"
 
 
 def test_a_failing_channel_is_tried_again_and_gives_up(stage: Stage, ops: Receiver, clock: Clock) -> None:
@@ -249,14 +249,14 @@ def test_a_doubled_hint_sends_nothing_twice(stage: Stage, ops: Receiver) -> None
 def test_a_lost_hint_is_sent_again_and_a_dead_worker_s_row_is_taken_back(stage: Stage, ops: Receiver, clock: Clock) -> None:
     channel(stage)
     ask(stage, stage.session())
-    assert due.notification_hints() == []
+    assert queued.notification_hints() == []
     clock.advance(settings().rehint_seconds + 1)
-    [hint] = due.notification_hints()
+    [hint] = queued.notification_hints()
     assert hint.task == "deliver.fan_out"
     fan_out(stage)
     clock.advance(settings().rehint_seconds + 1)
     [row] = notifications(stage)
-    assert due.notification_hints() == [Notification.hint_of(row.id, stage.workspace_id)]
+    assert queued.notification_hints() == [Notification.hint_of(row.id, stage.workspace_id)]
     with transaction(stage.workspace_id) as db:
         Notification.due(db, row.id)
         db.get_one(Notification, row.id).claim(db, row.created_at)
@@ -353,3 +353,14 @@ def test_a_delegate_is_told_instead_of_nobody(stage: Stage, ops: Receiver) -> No
     ask(stage, stage.session(approval={"approvers": [f"user:{anna.person_id}"]}))
     notify(stage)
     assert len(ops.requests) == 1
+
+
+def test_a_person_s_message_has_a_link_and_a_code_where_a_code_decides(stage: Stage, ops: Receiver) -> None:
+    channel(stage, member(stage))
+    member(stage)
+    ask(stage, stage.session())
+    ask(stage, stage.session(approval={"required_approvals": 2}))
+    notify(stage)
+    messages = [json.loads(request.body)["message"] for request in ops.requests]
+    assert ["/link/" in message for message in messages] == [True, True]
+    assert sorted("The code for that page: " in message for message in messages) == [False, True]

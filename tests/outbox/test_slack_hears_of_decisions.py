@@ -18,7 +18,7 @@ from models.session.approval import Approval
 from models.settings import settings
 from workers import sweeps
 
-SLACK: dict[str, Any] = {"kind": "slack", "address": f"{TEAM}/{ROOM}"}
+SLACK: dict[str, Any] = {"kind": "slack", "address": ROOM}
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_several_people_and_questions_get_a_link_without_buttons(stage: Stage, s
 
 
 def test_a_person_is_told_in_direct_messages(api: str, stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
-    channel(stage, anna, kind="slack", address=f"{TEAM}/U0ANNA")
+    channel(stage, anna, kind="slack", address="U0ANNA")
     approval = ask(stage, stage.session())
     notify(stage)
     assert slack.message.channel == "D0ANNA"

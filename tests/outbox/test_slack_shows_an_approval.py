@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from outbox.fake_slack import ROOM, TEAM, FakeSlack
+from outbox.fake_slack import ROOM, FakeSlack
 from outbox.notices import DECIDED, NOTICE
 
 from models.pure.slack_button import Button
@@ -12,7 +12,7 @@ from models.settings import settings
 from workers.notifiers import Address, Gone, Retry, notifier_for
 from workers.notifiers.slack import SlackNotifier
 
-ADDRESS = Address("chan_1", NOTICE.workspace_id, None, f"{TEAM}/{ROOM}")
+ADDRESS = Address("chan_1", NOTICE.workspace_id, None, ROOM)
 HOSTILE = "<!channel> <@U0BOSS> <https://evil.example|Deny> & &lt;!here&gt; @everyone https://evil.example *bold* `x` ```\u202e"
 
 
@@ -41,12 +41,12 @@ def test_who_may_not_click_gets_a_link_alone(slack: FakeSlack) -> None:
 
 
 def test_an_address_leads_to_a_conversation_or_to_direct_messages(slack: FakeSlack) -> None:
-    person = replace(ADDRESS, text=f"{TEAM}/U0ANNA")
+    person = replace(ADDRESS, text="U0ANNA")
     receipt = send(address=person)
     assert receipt["channel"] == "D0ANNA"
     assert send(receipt, person, **DECIDED) == receipt
     assert slack.message.edits == 1
-    assert send(address=replace(ADDRESS, text=ROOM))["channel"] == ROOM
+    assert send()["channel"] == ROOM
 
 
 def test_a_decided_message_says_who_decided_and_has_no_buttons(slack: FakeSlack) -> None:

@@ -145,6 +145,25 @@ def test_an_error_in_mid_stream_is_told_by_its_type(provider: Provider, request_
     assert (error.kind, error.retryable) == (kind, kind != "unacceptable")
 
 
+RECORDED = {
+    "anthropic": ("/v1/messages", {"max_tokens": 100}),
+    "openai": ("/v1/chat/completions", {"max_completion_tokens": 100}),
+}
+
+
+@pytest.mark.parametrize("eighth", range(8))
+def test_a_stream_that_ends_anywhere_is_no_reply(
+    use_model_at: UseModelAt, answering: Answering, request_of: RequestOf, http: httpx.Client, wire: str, eighth: int
+) -> None:
+    """Even where the calls that have come are whole: others may have been cut off."""
+    path, limit = RECORDED[wire]
+    prompt = {"role": "user", "content": 'say so\ncall bash {"command": "rm -rf /tmp/x"}\ncall read {"n": 1}'}
+    body = http.post(path, json={"model": "m", "messages": [prompt], "stream": True, **limit}).content
+    calls = body[: body.rindex(b"message_delta" if wire == "anthropic" else b'"finish_reason":"tool_calls"')]
+    error = failure(use_model_at(answering(calls[: len(calls) * (eighth + 1) // 8])), request_of("hi"))
+    assert (error.kind, error.retryable) == ("failed", True)
+
+
 @pytest.mark.parametrize("body", [b"", b"data: \n\n", b"data: {broken\n\n", b"data: [1]\n\n", b"data: \xff\n\n", b": nothing\n\n"])
 def test_a_stream_that_is_empty_or_makes_no_sense_may_be_tried_again(
     use_model_at: UseModelAt, answering: Answering, request_of: RequestOf, body: bytes

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from deploy.standin.pairing import check_pairs
@@ -99,6 +100,8 @@ class Stage:
         chat_approvals: bool = False,
         on_ask: str = "inbox",
         on_behalf_of: str | None = None,
+        budget: str | None = None,
+        model: str = "stand-in",
         of_agent: str | None = None,
         policy_from: str = "tool",
         servers: dict[str, str] | None = None,
@@ -129,7 +132,7 @@ class Stage:
             for name in custom
         ]
         tools += [_server(name, policies.get(name)) for name in servers or {}]
-        body = {"name": "Agent", "description": None, "model": {"id": "stand-in"}, "system": None, "tools": tools, "metadata": {}}
+        body = {"name": "Agent", "description": None, "model": {"id": model}, "system": None, "tools": tools, "metadata": {}}
         body |= {"mcp_servers": [{"type": "url", "name": name, "url": url} for name, url in (servers or {}).items()]}
         body |= {"permission_policy": agent_policy, "approval": agent_approval}
         if not of_agent:
@@ -154,6 +157,7 @@ class Stage:
                 on_ask=on_ask,
                 on_behalf_of=on_behalf_of,
             )
+            session.max_list_cost = Decimal(budget) if budget else None  # the stand-in has no price
             return session.id
 
     def change_agent(self, session_id: str, change: Callable[[dict[str, Any]], None]) -> None:

@@ -17,7 +17,7 @@ def test_the_model_is_told_and_the_other_calls_run(stage: Stage) -> None:
     stage.message(session_id)
     refused, allowed = stage.reply(session_id, broken(), call())
     assert (refused.status, allowed.status) == ("refused", "queued")
-    assert "no JSON object (Expecting value" in stage.result(refused)
+    assert "not a JSON object (Expecting value" in stage.result(refused)
     stage.run_call(allowed)
     [_, spoken, results] = stage.history(session_id)
     assert [block["input"] for block in spoken["content"]] == [{}, {"command": "true"}]

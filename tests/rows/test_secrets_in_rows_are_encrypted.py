@@ -1,5 +1,7 @@
 """Secrets in rows: encrypted with a public key, decrypted by one kind of process, bound to their row, rotated by a command."""
 
+from collections.abc import Iterator
+
 import pytest
 from outbox.conftest import secret_of
 from rows.stage import Stage
@@ -10,7 +12,9 @@ from models.errors import Conflict
 from models.flow import rotation
 from models.outbox.channel import Channel
 from models.outbox.endpoint import Endpoint
+from models.schema import TABLES
 from models.settings import Settings, settings
+from models.workspace.provider_key import ProviderKey
 
 TELEGRAM = "tgram://123456789:AAabcdefghijklmnopqrstuvwxyz/12345"
 
@@ -23,7 +27,9 @@ def use(patch: pytest.MonkeyPatch, public: str, *private: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_keys(monkeypatch: pytest.MonkeyPatch) -> object:
+def _own_keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    private, public = encryption.new_keys()
+    use(monkeypatch, public, private)
     yield
     monkeypatch.undo()
     settings.cache_clear()
@@ -109,3 +115,24 @@ def test_a_rotation_leaves_what_it_cannot_decrypt(stage: Stage, monkeypatch: pyt
         assert rotation.rotate("deliver") == (0, 1)
     settings.cache_clear()
     assert encryption.decrypt("deliver", str(stage.get(Channel, row.id).secret), row.id) == TELEGRAM
+
+
+def test_the_keys_of_providers_are_rotated_too(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    with transaction(stage.workspace_id) as db:
+        row = ProviderKey.store(db, stage.principal, "anthropic", "sk-ant-0123456789abcdef")
+    old = settings().turns_private_keys
+    assert old is not None
+    new, public = encryption.new_keys()
+    monkeypatch.setenv("ASSENT_TURNS_PUBLIC_KEY", public)
+    monkeypatch.setenv("ASSENT_TURNS_PRIVATE_KEYS", f"{new} {old.get_secret_value()}")
+    settings.cache_clear()
+    assert rotation.rotate("turns") == (1, 0)
+    monkeypatch.setenv("ASSENT_TURNS_PRIVATE_KEYS", new)
+    settings.cache_clear()
+    assert stage.get(ProviderKey, row.id).decrypted() == "sk-ant-0123456789abcdef"
+
+
+def test_the_rotation_knows_every_column_with_a_secret() -> None:
+    known = {(table.__tablename__, column) for columns in rotation.COLUMNS.values() for table, column in columns}
+    columns = {(table.__tablename__, column) for table in TABLES for column in table.__table__.columns.keys()}  # noqa: SIM118
+    assert {(table, column) for table, column in columns if column.endswith(("secret", "ciphertext"))} == known

@@ -45,7 +45,7 @@ class SlackNotifier:
         """Post the message, or edit the earlier one. A reminder is also a reply, because Slack tells nobody of an edit."""
         try:
             if earlier is None:
-                return _post(address.text.rpartition("/")[2], notice)
+                return _post(address.text, notice)
             receipt = _edit(earlier, notice)
             if notice.stage in {"reminded", "escalated"}:
                 words = "This still waits" if notice.stage == "reminded" else "This was escalated"

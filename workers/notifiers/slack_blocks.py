@@ -56,10 +56,9 @@ def link(notice: Notice) -> str:
     place = f"<{escaped(notice.url)}|Open in Assent>"
     if notice.outcome:
         return f"{place}."
-    if notice.may_decide:
-        return f"{place} to deny with a message, edit the input, or grant more."
+    more = " to deny with a message, edit the input, or grant more." if notice.may_decide else " to decide."
     code = f" Without a sign-in you need the code {escaped(notice.code)}." if notice.code else ""
-    return f"{place} to decide.{code}"
+    return f"{place}{more}{code}"
 
 
 def _header(text: str) -> Block:

@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from models.migrations.rights import give_app, give_system
+
 revision = "0006"
 down_revision = "0005"
 branch_labels = None
@@ -19,16 +21,10 @@ def upgrade() -> None:
     _changes()
     _notifications()
     for table in ("channel", "approval_change", "notification"):
-        op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO assent_app")
-        op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-        op.execute(
-            f"CREATE POLICY one_workspace ON {table} TO assent_app USING (workspace_id = current_setting('assent.workspace', true))"
-        )
+        give_app(table, "SELECT, INSERT, UPDATE, DELETE")
     columns = "id, workspace_id, status, due_at, hinted_at, lease_until, ended_at"
-    op.execute(f"GRANT SELECT ({columns}), UPDATE (hinted_at), DELETE ON notification TO assent_system")
-    op.execute("GRANT SELECT (id, workspace_id, due_at, hinted_at), UPDATE (hinted_at) ON approval_change TO assent_system")
-    for table in ("notification", "approval_change"):
-        op.execute(f"CREATE POLICY every_workspace ON {table} TO assent_system USING (true)")
+    give_system("notification", f"SELECT ({columns}), UPDATE (hinted_at), DELETE")
+    give_system("approval_change", "SELECT (id, workspace_id, due_at, hinted_at), UPDATE (hinted_at)")
     # A secret can only be encrypted by a process with the public key. Nothing signs with a secret that stood in clear text.
     op.execute(
         sa.text(

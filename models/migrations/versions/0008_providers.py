@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from models.migrations.rights import give_app
+
 revision = "0008"
 down_revision = "0007"
 branch_labels = None
@@ -29,8 +31,4 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("workspace_id", "provider"),
     )
-    op.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON provider_key TO assent_app")
-    op.execute("ALTER TABLE provider_key ENABLE ROW LEVEL SECURITY")
-    op.execute(
-        "CREATE POLICY one_workspace ON provider_key TO assent_app USING (workspace_id = current_setting('assent.workspace', true))"
-    )
+    give_app("provider_key", "SELECT, INSERT, UPDATE, DELETE")

@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from models.migrations.rights import give_app
+
 revision = "0009"
 down_revision = "0008"
 branch_labels = None
@@ -24,6 +26,7 @@ COUNTS = (
 
 
 def upgrade() -> None:
+    op.add_column("session", sa.Column("max_list_cost", sa.Numeric()))
     op.add_column("session", sa.Column("context_tokens", sa.Integer(), nullable=False, server_default="0"))
     op.add_column("session", sa.Column("context_at", TIME))
     op.add_column("session", sa.Column("active_seconds", sa.Float(), nullable=False, server_default="0"))
@@ -69,8 +72,4 @@ def upgrade() -> None:
         postgresql_with={"fillfactor": "70"},
     )
     for table in ("turn_usage", "daily_usage"):
-        op.execute(f"GRANT SELECT, INSERT, UPDATE ON {table} TO assent_app")
-        op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-        op.execute(
-            f"CREATE POLICY one_workspace ON {table} TO assent_app USING (workspace_id = current_setting('assent.workspace', true))"
-        )
+        give_app(table, "SELECT, INSERT, UPDATE")

@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from models.migrations.rights import give_app
+
 revision = "0011"
 down_revision = "0010"
 branch_labels = None
@@ -45,8 +47,4 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     for table in ("slack_user", "slack_reply"):
-        op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO assent_app")
-        op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-        op.execute(
-            f"CREATE POLICY one_workspace ON {table} TO assent_app USING (workspace_id = current_setting('assent.workspace', true))"
-        )
+        give_app(table, "SELECT, INSERT, UPDATE, DELETE")
