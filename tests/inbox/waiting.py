@@ -53,7 +53,7 @@ def delivered(stage: Stage, url: str = "https://hooks.example.com/assent", **tex
     """The id of an endpoint with a delivery of each kind: one that arrived, one that failed once, one that waits."""
     with transaction(stage.workspace_id) as db:
         named = {"name": "Ops", "description": "What ops read.", **texts}
-        endpoint = Endpoint.create(db, stage.principal, url=url, enabled_events=EVENTS, **named)
+        endpoint, _secret = Endpoint.create(db, stage.principal, url=url, enabled_events=EVENTS, **named)
         rows = [Delivery.test(db, endpoint, event_type) for event_type in ("session.created", "session.idled", "agent.created")]
     for row, status, error in ((rows[0], 204, None), (rows[1], 503, "The response was 503.")):
         with transaction(stage.workspace_id) as db:

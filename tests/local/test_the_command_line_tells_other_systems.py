@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from crashes.processes import HOUSE, wait_for
 from doors.served import key, served
-from outbox.conftest import deliveries, endpoint_now, send_due
+from outbox.conftest import deliveries, endpoint_now, secret_of, send_due
 from rows.stage import Stage, call
 
 from api.cli.main import main
@@ -87,7 +87,7 @@ def test_an_endpoint_is_created_listed_and_tested(assent: Assent, stage: Stage) 
     assert assent("list") == ""
     secret = assent("create", "http://127.0.0.1:1/hook", "--event", "session.created", "--name", "Ops").strip()
     [endpoint] = endpoints(stage)
-    assert endpoint.secret == secret
+    assert secret_of(endpoint) == secret
     assert assent("list") == f"{endpoint.id}  http://127.0.0.1:1/hook (Ops), enabled, 1 types of events\n"
     assert json.loads(assent("list", "--json"))[0]["id"] == endpoint.id
     assert "session.created sesn_00000000000000000000000000, queued, just now" in assent("test", endpoint.id)
@@ -150,7 +150,9 @@ def test_listen_uses_the_secret_of_an_endpoint_and_refuses_any_other(
     session_id = stage.session()
     send_due(stage)
     with transaction(stage.workspace_id) as db:
-        db.get_one(Endpoint, endpoint.id, lock=True).secret = "whsec_" + "A" * 44
+        row = db.get_one(Endpoint, endpoint.id, lock=True)
+        row.regenerate_secret(db, stage.principal)
+        row.previous_until = None
     stage.session()
     send_due(stage)
     assert [delivery.status for delivery in deliveries(stage)] == ["done", "queued"]

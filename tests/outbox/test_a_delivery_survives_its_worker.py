@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 from anthropic import Anthropic
 from crashes.processes import HOUSE, wait_for
-from outbox.conftest import NewEndpoint, deliveries, send_due
+from outbox.conftest import NewEndpoint, deliveries, secret_of, send_due
 from outbox.receiver import Received, Receiver, dead_port
 from own_database import Clock
 from rows.stage import Stage
@@ -93,7 +93,7 @@ def test_a_receiver_that_refuses_by_its_clock_gets_the_delivery_when_the_clocks_
     stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock, seconds: float
 ) -> None:
     endpoint = new_endpoint(receiver.url, "session.created")
-    receiver.judge = verifier(endpoint.secret)
+    receiver.judge = verifier(secret_of(endpoint))
     clock.advance(seconds)
     stage.session()
     send_due(stage)
