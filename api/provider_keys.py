@@ -39,6 +39,6 @@ def index(db: Db, _principal: Principal, query: ProviderKeyList) -> Page[answers
 @provider_keys.delete("/<provider_key_id>")
 @writes(Nothing, SCOPE, once=True, answer=answers.ProviderKeyDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, provider_key_id: str) -> answers.ProviderKeyDeleted:
-    """Delete a key. The operator's key holds again, if there is one."""
+    """Delete a key, so that the operator's key holds again, if there is one."""
     ProviderKey.remove(db, principal, provider_key_id)
     return answers.ProviderKeyDeleted(id=provider_key_id, type="provider_key_deleted")
