@@ -9,6 +9,7 @@ import httpx2
 from standardwebhooks import Webhook
 
 from models.database import clock
+from models.database.encryption import Undecryptable
 from models.database.rows import Db, Stale
 from models.database.transactions import transaction
 from models.outbox import claims
@@ -58,12 +59,17 @@ def send(delivery_id: str, workspace_id: str) -> None:
 
 
 def _work(db: Db, claimed: Claimed | None) -> tuple[Delivery, Request] | None:
-    """Return a claimed delivery with its request."""
+    """Return a claimed delivery with its request. None if the request cannot be signed: then the attempt has failed."""
     if claimed is None:
         return None
     delivery, endpoint = claimed
     now = clock.now(db)
-    return delivery, signed(delivery, endpoint.url, endpoint.secrets(now), Organization.id_of(db), now)
+    try:
+        secrets = endpoint.secrets(now)
+    except Undecryptable as error:
+        delivery.finish(db, status=None, error=f"The signing secret cannot be read. {error}", seconds=0)
+        return None
+    return delivery, signed(delivery, endpoint.url, secrets, Organization.id_of(db), now)
 
 
 def signed(delivery: Delivery, url: str, secrets: list[str], organization_id: str, now: datetime) -> Request:

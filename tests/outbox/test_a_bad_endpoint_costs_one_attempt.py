@@ -10,6 +10,7 @@ from outbox.receiver import Receiver, dead_port, dripping, endless_body, endless
 from own_database import Clock
 from rows.stage import Stage
 
+from models.database import encryption
 from models.outbox.delivery import PAUSES
 from models.settings import settings
 
@@ -58,6 +59,18 @@ def test_a_body_is_never_kept(stage: Stage, receiver: Receiver, new_endpoint: Ne
     ended = attempt(stage)
     assert ended.keys() == {"at", "status", "error", "seconds"}
     assert "secret" not in str(ended), "the receiver's body is the word secret"
+
+
+def test_a_secret_that_cannot_be_read_is_a_failed_attempt(
+    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a change of keys without `assent secrets rotate`."""
+    new_endpoint(receiver.url, "session.created")
+    stage.session()
+    monkeypatch.setenv("ASSENT_DELIVER_PRIVATE_KEYS", encryption.new_keys()[0])
+    settings.cache_clear()
+    assert "ASSENT_DELIVER_PRIVATE_KEYS holds no private key" in str(attempt(stage)["error"])
+    assert (deliveries(stage)[0].status, receiver.requests) == ("queued", [])
 
 
 def test_nobody_listens(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
