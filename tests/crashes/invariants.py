@@ -24,6 +24,8 @@ from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.session.turn_usage import TurnUsage
+from workers.providers import ModelRequest
+from workers.providers.anthropic_request import params
 
 _SUMS = "coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), coalesce(sum(cost), 0)"
 NEXT = {"type": "text", "text": "And now?"}
@@ -263,9 +265,10 @@ def every_attempt_is_counted_once(seen: Seen) -> None:
 def the_model_accepts_the_history(seen: Seen) -> None:
     """Of a session at rest, with a message more; the stand-in refuses what the real one refuses."""
     if seen.session.status == "idle":
-        messages = [*seen.messages, {"role": "user", "content": [NEXT]}]
-        check_request({"model": "stand-in", "max_tokens": 1, "messages": messages})
-        check_pairs(messages)
+        request = ModelRequest("stand-in", None, [*seen.messages, {"role": "user", "content": [NEXT]}], [], 1)
+        parameters = params(request, "anthropic")
+        check_request(parameters)
+        check_pairs(parameters["messages"])
 
 
 PROMISES = (
