@@ -1,11 +1,12 @@
 """Answers about threads."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
 
 from api.answers.agents import SessionAgent
 from api.answers.base import Answer, Page, SessionId, ThreadId, Time
-from api.answers.sessions import STATUSES
-from api.answers.spending import ActiveUsage, ThreadStats
+from api.answers.sessions import STATUSES, Usage
 from models.database.rows import Db
 from models.session import session
 
@@ -19,8 +20,8 @@ class Thread(Answer):
     parent_thread_id: None
     agent: SessionAgent
     status: Literal["idle", "running", "rescheduling", "terminated"]
-    stats: ThreadStats
-    usage: ActiveUsage
+    stats: Annotated[dict[str, int], Field(max_length=0)]
+    usage: Usage
     created_at: Time
     updated_at: Time
     archived_at: Time | None
@@ -36,8 +37,8 @@ class Thread(Answer):
             parent_thread_id=None,
             agent=SessionAgent.stored(**row.agent(db)),
             status=STATUSES[row.status],
-            stats=ThreadStats.of(db, row, startup_seconds=0.0),
-            usage=ActiveUsage.of(db, row),
+            stats={},
+            usage=Usage.of(row.usage),
         )
 
 
