@@ -16,6 +16,7 @@ def create_app() -> "Flask":
         api_keys,
         approvals,
         audit,
+        channels,
         client,
         delegations,
         environments,
@@ -29,13 +30,18 @@ def create_app() -> "Flask":
         metrics,
         people,
         policy,
+        provider_keys,
         reference,
         sessions,
         signing_in,
+        slack,
         threads,
+        unsubscribe,
+        usage,
         webhooks,
         work,
     )
+    from api.chat.routes import chat
     from models.database import ids, roles
     from models.settings import settings
 
@@ -61,9 +67,11 @@ def create_app() -> "Flask":
     app.register_blueprint(work.work)
     app.register_blueprint(sessions.sessions)
     app.register_blueprint(events.events)
+    app.register_blueprint(chat)
     app.register_blueprint(threads.threads)
     app.register_blueprint(approvals.approvals)
     app.register_blueprint(audit.audit)
+    app.register_blueprint(usage.usage)
     app.register_blueprint(grants.grants)
     app.register_blueprint(delegations.delegations)
     app.register_blueprint(halt.halt)
@@ -72,10 +80,14 @@ def create_app() -> "Flask":
     app.register_blueprint(people.invites)
     app.register_blueprint(people.groups)
     app.register_blueprint(policy.policy)
+    app.register_blueprint(provider_keys.provider_keys)
     app.register_blueprint(webhooks.webhooks)
+    app.register_blueprint(channels.channels)
+    app.register_blueprint(slack.slack)
     app.register_blueprint(health.health)
     app.register_blueprint(metrics.metrics)
     app.register_blueprint(reference.reference)
     inbox.install(app)
     signing_in.install(app)
+    unsubscribe.install(app)
     return app

@@ -7,7 +7,7 @@ from api.answers import agents as answers
 from api.answers.base import Page
 from api.approvers import check_agent_approvers
 from api.door import reads, writes
-from api.paging import OPERATORS, Order, R, Wanted, page
+from api.paging import OPERATORS, Order, R, Selection, page
 from api.requests.agents import AgentCreate, AgentList, AgentQuery, AgentUpdate, VersionList
 from api.requests.base import Created, Nothing
 from api.requests.servers import check_servers
@@ -41,7 +41,7 @@ def index(db: Db, _principal: Principal, query: AgentList) -> Page[answers.Agent
 
     Archived agents are left out unless `include_archived` is true.
     """
-    selection = within(Wanted(Agent), query)
+    selection = within(Selection(Agent), query)
     if not query.include_archived:
         selection = selection.where("archived_at IS NULL")
     rows, after = page(db, selection, NEWEST, query.limit, query.page)
@@ -88,7 +88,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, agent_id: str) -> answ
 def versions(db: Db, _principal: Principal, query: VersionList, agent_id: str) -> Page[answers.Agent]:
     """List all versions of an agent, newest first."""
     agent = Agent.find(db, agent_id)
-    selection = Wanted(AgentVersion).equal(agent_id=agent.id)
+    selection = Selection(AgentVersion).equal(agent_id=agent.id)
     rows, after = page(db, selection, VERSIONS, query.limit, query.page)
     return Page[answers.Agent](data=[answers.Agent.of(agent, row) for row in rows], next_page=after)
 
@@ -101,7 +101,7 @@ def named(db: Db, agent_id: str, version: int | None, *, field: str = "agent") -
         raise Invalid(field, f"{missing} GET /v1/agents lists them.") from None
 
 
-def within(selection: Wanted[R], query: Created) -> Wanted[R]:
+def within(selection: Selection[R], query: Created) -> Selection[R]:
     """Return the selection, limited to rows created within the times in `query`."""
     for op, at in query.between:
         selection = selection.where(f"created_at {OPERATORS[op]} %(created_{op})s", **{f"created_{op}": at})

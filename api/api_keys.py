@@ -10,7 +10,7 @@ from flask import Blueprint
 from api import auth
 from api.answers import api_keys as answers
 from api.door import reads, writes
-from api.paging import Wanted
+from api.paging import Selection
 from api.requests.api_keys import ApiKeyCreate, ApiKeyList, ApiKeyRotate, ApiKeyUpdate
 from api.requests.base import NoQuery
 from models.audit.principal import Principal
@@ -37,7 +37,7 @@ def index(db: Db, principal: Principal, query: ApiKeyList) -> answers.ApiKeyPage
     """List the workspace's API keys, newest first."""
     if query.after_id and query.before_id:
         raise Invalid("before_id", "cannot be sent together with after_id; send one of them.")
-    selection = Wanted(ApiKey)
+    selection = Selection(ApiKey)
     if query.status:
         selection = selection.where(_STATUS[query.status])
     if query.workspace_id not in {None, principal.workspace_id} or query.created_by_user_id:

@@ -9,8 +9,8 @@ from api.answers import approvals as answers
 from api.answers.base import Page
 from api.bulk import NoneDecided, decide_all
 from api.door import reads, writes
-from api.grants import given, would_release
-from api.paging import Order, Wanted, page
+from api.grants import grants_by_approval, would_release
+from api.paging import Order, Selection, page
 from api.requests.approvals import ApprovalList, ApprovalShow, DecisionBody, DecisionsBody, ExtendBody, PreviewBody
 from models import flow
 from models.audit.principal import Principal
@@ -39,14 +39,14 @@ def index(db: Db, principal: Principal, query: ApprovalList) -> Page[answers.App
     columns = ("status", "session_id", "agent_id", "tool", "kind")
     person = query.for_ or (None if "read" in principal.scopes else "me")
     own = queue.waiting_for(db, queue.person_of(principal, person)) if person else None
-    wanted = (own or Wanted(Approval)).equal(**{column: getattr(query, column) for column in columns})
+    selection = (own or Selection(Approval)).equal(**{column: getattr(query, column) for column in columns})
     if query.expires_before is not None:
-        wanted = wanted.where("expires_at < %(before)s", before=query.expires_before)
+        selection = selection.where("expires_at < %(before)s", before=query.expires_before)
     order = queue.OLDEST_DEADLINE if own else OLDEST if query.order == "asc" else OLDEST.reversed()
-    rows, after = page(db, wanted, order, query.limit, query.page)
+    rows, after = page(db, selection, order, query.limit, query.page)
     first = None
     if own and rows:
-        first = 1 + (queue.before(db, wanted, rows[0]) if query.page else 0)
+        first = 1 + (queue.before(db, selection, rows[0]) if query.page else 0)
     return Page[answers.Approval](data=_listed(db, rows, first), next_page=after)
 
 
@@ -132,20 +132,20 @@ def _find(db: Db, principal: Principal, approval_id: str) -> Approval:
     return approval
 
 
-def _locked(db: Db, found: Approval) -> tuple[Session, Approval]:
-    """Its session, locked, and the approval as it is under the lock: only that decides."""
-    session = flow.lock(db, found.session_id)
-    return session, db.get_one(Approval, found.id, lock=True)
+def _locked(db: Db, unlocked: Approval) -> tuple[Session, Approval]:
+    """Lock the approval's session. Returns the session, and the approval read again under the lock."""
+    session = flow.lock(db, unlocked.session_id)
+    return session, db.get_one(Approval, unlocked.id, lock=True)
 
 
 def _answer(db: Db, approval: Approval, *, reveal: bool = False) -> answers.Approval:
     votes = Vote.of(db, [approval.id])[approval.id]
-    return answers.Approval.of(approval, given(db, [approval]).get(approval.id), votes, reveal=reveal)
+    return answers.Approval.of(approval, grants_by_approval(db, [approval]).get(approval.id), votes, reveal=reveal)
 
 
 def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> list[answers.Approval]:
     """The approvals with their grants and votes. `first` is the place of the first of them in a queue."""
-    grants, votes = given(db, rows), Vote.of(db, [row.id for row in rows])
+    grants, votes = grants_by_approval(db, rows), Vote.of(db, [row.id for row in rows])
     return [
         answers.Approval.of(row, grants.get(row.id), votes[row.id], position=None if first is None else first + number)
         for number, row in enumerate(rows)

@@ -46,6 +46,12 @@ def watch(response: Response, answer_id: str) -> None:
         response.call_on_close(partial(_sent, client, answer_id))
 
 
+def delivered(client: socket.socket | None, answer_id: str) -> None:
+    """Delete the stored answer, all of which was sent to the client as a stream."""
+    if client is not None:
+        _sent(client, answer_id)
+
+
 def _client() -> socket.socket | None:
     client: socket.socket | None = request.environ.get("gunicorn.socket")
     return client

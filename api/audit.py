@@ -10,7 +10,7 @@ from api import auth, parsing
 from api.answers import audit as answers
 from api.answers.base import Page
 from api.door import Door, dumps, opens, reads, respond, writes
-from api.paging import OPERATORS, Order, Wanted, page, place
+from api.paging import OPERATORS, Order, Selection, page, place
 from api.requests.audit import AuditErase, AuditExport, AuditList, AuditVerify
 from api.requests.base import NoQuery
 from models.audit import seal_key, text, verifying
@@ -51,7 +51,7 @@ def index(db: Db, _principal: Principal, query: AuditList) -> Page[answers.Audit
 
 def listed(db: Db, query: AuditList) -> tuple[Sequence[Audit], str | None]:
     """A page of the acts that `query` asks for, and the cursor of the next page."""
-    selection = Wanted(Audit).equal(
+    selection = Selection(Audit).equal(
         chain=query.session_id, action=query.action, principal=query.principal, subject_id=query.subject_id
     )
     for op, at in query.between:

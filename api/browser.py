@@ -115,14 +115,17 @@ def check_token(text: str | None) -> None:
         raise Denied(403, f"{TOKEN_FIELD}: this form belongs to another sign-in. Load the page again, and send the form anew.")
 
 
-def check_same_origin() -> None:
-    """Raise Denied (403) unless a page of ours sent the request: by Sec-Fetch-Site, in browsers without that by Origin."""
+def check_same_origin(*, hides_origin: bool = False) -> None:
+    """Raise Denied (403) unless a page of ours sent the request: by Sec-Fetch-Site, in browsers without that by Origin.
+
+    `hides_origin`: the page's policy is `no-referrer`, so that those browsers send the origin `null`.
+    """
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
     if site is not None:
         good = site in {"same-origin", "none"}
     else:
-        good = origin in {request.host_url.rstrip("/"), settings().public_url.rstrip("/")}
+        good = origin in {request.host_url.rstrip("/"), settings().public_url.rstrip("/")} or (hides_origin and origin == "null")
     if not good:
         raise Denied(403, "This request came from another site's page. Open Assent's own page, and repeat it there.")
 
@@ -141,11 +144,11 @@ def form_token(response: Response) -> str:
     return token_of(value)
 
 
-def check_form() -> None:
+def check_form(*, hides_origin: bool = False) -> None:
     """Raise Denied (403) unless a form of ours was sent, by the browser that has the form's cookie, over TLS or loopback."""
     if why := why_refused():
         raise Denied(403, why)
-    check_same_origin()
+    check_same_origin(hides_origin=hides_origin)
     expected = token_of(request.cookies.get(cookie_name(FORM_COOKIE), secrets.token_urlsafe(32)))
     if not hmac.compare_digest(request.form.get(TOKEN_FIELD, "").encode(), expected.encode()):
         raise Denied(403, f"{TOKEN_FIELD}: this form is too old, or the browser keeps no cookies. Load the page again.")

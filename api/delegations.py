@@ -6,7 +6,7 @@ from api.answers import delegations as answers
 from api.answers.base import Page
 from api.door import reads, writes
 from api.errors import Denied
-from api.paging import Order, Wanted, page
+from api.paging import Order, Selection, page
 from api.requests.base import Nothing
 from api.requests.delegations import DelegationGive, DelegationList
 from models.audit.principal import Principal
@@ -29,7 +29,7 @@ def index(db: Db, principal: Principal, query: DelegationList) -> Page[answers.D
 
     A person whose role reads only their own approvals gets the delegations from them and to them.
     """
-    matching = Wanted(Delegation)
+    matching = Selection(Delegation)
     if "read" not in principal.scopes:
         matching = matching.where(_OWN, me=principal.id)
     if query.live is not None:

@@ -20,6 +20,7 @@ from flask import Response, request
 from pydantic import BaseModel
 
 from api import arrival, auth, parsing
+from api.answers.base import Error
 from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -64,6 +65,10 @@ class Door:
     """Headers of the request, in addition to those of every route."""
     browsers_go_to: str = ""
     """The address to which a request that prefers HTML is redirected with a 303."""
+    frame: type[BaseModel] | None = None
+    """The `data` of a server-sent event, if the route answers with a stream on request."""
+    error: type[BaseModel] = Error
+    """The body of the errors. `api.errors` writes a format other than `Error` for the routes in its `FORMATS`."""
 
 
 doors: dict[Callable[..., Any], Door] = {}
@@ -137,8 +142,12 @@ def writes(
             if also:
                 auth.require(principal, *also(validated))
             parsing.check_ids(path_ids)
-            slip = _slip(principal, raw, once=once)
-            return _once(principal, slip, lambda db: handler(db, principal, validated, **path_ids), shown_once)  # type: ignore[call-arg]
+            slip = slip_of(principal, raw, once=once)
+            effect = take_effect(principal, slip, lambda db: handler(db, principal, validated, **path_ids), shown_once)  # type: ignore[call-arg]
+            response = respond(effect.payload, **{"idempotent-replayed": "true"} if effect.replayed else {})
+            if effect.watched_id:
+                arrival.watch(response, effect.watched_id)
+            return response
 
         return opens(Door(answer, query, body, scopes, person=person, errors=errors))(view)
 
@@ -155,33 +164,40 @@ def respond(payload: str, **headers: str) -> Response:
     return Response(payload, 200, mimetype="application/json", headers=headers)
 
 
-def _once(principal: Principal, slip: Slip | None, act: Callable[[Db], BaseModel], shown_once: str = "") -> Response:
+@dataclass(frozen=True)
+class Effect:
+    """A committed effect: of this request, or of an earlier one that this request repeats."""
+
+    payload: str
+    """The answer's text."""
+    replayed: bool = False
+    watched_id: str = ""
+    """The id of the stored answer, if only its delivery tells a retry from a new request."""
+
+
+def take_effect(principal: Principal, slip: Slip | None, act: Callable[[Db], BaseModel], shown_once: str = "") -> Effect:
     """Make the effect and store its answer in one transaction, or return the stored answer of an equal request."""
     if slip is None:
-        return respond(_act(principal, lambda db: dumps(act(db))))
+        return Effect(_act(principal, lambda db: dumps(act(db))))
     asked_at: datetime | None = None
 
-    def replay_or_act(db: Db) -> tuple[str, str, bool]:
+    def replay_or_act(db: Db) -> Effect:
         if stored := slip.find(db, asked_at):
-            return stored.id, stored.text, True
+            return Effect(stored.text, replayed=True, watched_id=stored.id if slip.anew else "")
         answer = act(db)
         payload = dumps(answer)
         without_secret = dumps(answer.model_copy(update={shown_once: None})) if shown_once else payload
-        return slip.keep(db, principal, 200, without_secret), payload, False
+        answer_id = slip.keep(db, principal, 200, without_secret)
+        return Effect(payload, watched_id=answer_id if slip.anew else "")
 
     while True:
         try:
-            answer_id, payload, replayed = _act(principal, replay_or_act)
-            break
+            return _act(principal, replay_or_act)
         except OnItsWay as other:
             asked_at = other.asked_at
             time.sleep(LOOK_AGAIN_SECONDS)
             if arrival.hung_up():
                 raise Busy("Its client has hung up: the next try gets the answer.") from None
-    response = respond(payload, **{"idempotent-replayed": "true"} if replayed else {})
-    if slip.anew:
-        arrival.watch(response, answer_id)
-    return response
 
 
 def _act(principal: Principal, act: Callable[[Db], T]) -> T:
@@ -192,7 +208,7 @@ def _act(principal: Principal, act: Callable[[Db], T]) -> T:
         raise flow.too_late(late) from None
 
 
-def _slip(principal: Principal, raw: bytes, *, once: bool) -> Slip | None:
+def slip_of(principal: Principal, raw: bytes, *, once: bool = False) -> Slip | None:
     """Return the slip of this request. None without an idempotency key and without an SDK's retry count."""
     key = request.headers.get("idempotency-key")
     if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):

@@ -5,7 +5,7 @@ from flask import Blueprint
 from api.answers import environments as answers
 from api.answers.base import Page
 from api.door import reads, writes
-from api.paging import Order, Wanted, page
+from api.paging import Order, Selection, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.environments import EnvironmentCreate, EnvironmentList, EnvironmentUpdate
 from models.audit.principal import Principal
@@ -39,7 +39,7 @@ def index(db: Db, _principal: Principal, query: EnvironmentList) -> Page[answers
 
     Archived environments are left out unless `include_archived` is true.
     """
-    selection = Wanted(Environment)
+    selection = Selection(Environment)
     if not query.include_archived:
         selection = selection.where("archived_at IS NULL")
     rows, after = page(db, selection, NEWEST, query.limit, query.page)

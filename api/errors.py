@@ -7,16 +7,16 @@ error (503, 429) has `retry-after`.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from flask import Flask, Response, g, json
+from flask import Flask, Response, g, json, request
 from gunicorn.http.errors import NoMoreData, ParseException
 from werkzeug.exceptions import HTTPException
 
 from models.database.rows import Stale
 from models.database.transactions import ERRORS, passes
-from models.errors import Busy, Conflict, Forbidden, NotFound, Outdated, Refusal
+from models.errors import Busy, Conflict, Forbidden, Invalid, NotFound, Outdated, Refusal
 from models.settings import settings
 
 log = logging.getLogger("assent.api")
@@ -61,6 +61,9 @@ class WrongMediaType(Refusal):
     """The body is something other than JSON: 415."""
 
 
+FORMATS: dict[str, Callable[[int, str, str], dict[str, Any]]] = {}
+"""Other formats of errors, by the path of their route. Each returns a body for a status, a message and the name of a field."""
+
 _STATUSES: dict[type[Refusal], int] = {WrongMediaType: 415, NotFound: 404, Forbidden: 403, Conflict: 409, Outdated: 412, Busy: 503}
 """Statuses of the refusals. All others are a 400."""
 
@@ -86,6 +89,7 @@ def answer(
     status: int,
     message: str,
     *,
+    field: str = "",
     winner: Mapping[str, object] | None = None,
     details: Mapping[str, object] | None = None,
     **headers: str,
@@ -96,8 +100,10 @@ def answer(
         error["winner"] = winner
     if details:
         error["details"] = details
-    body = json.dumps({"type": "error", "error": error, "request_id": g.get("request_id")})
-    response = Response(body, status, mimetype="application/json", headers=headers)
+    body = {"type": "error", "error": error, "request_id": g.get("request_id")}
+    if other := FORMATS.get(request.path):
+        body = other(status, message, field)
+    response = Response(json.dumps(body), status, mimetype="application/json", headers=headers)
     if status in {429, 503}:
         response.headers["retry-after"] = RETRY_AFTER_SECONDS
     elif status < 500:
@@ -115,7 +121,10 @@ def status_of(refusal: Refusal) -> int:
 def _refusal(refusal: Refusal) -> Response:
     winner = refusal.winner if isinstance(refusal, Conflict) else None
     details = refusal.details if isinstance(refusal, Outdated) else None
-    response = answer(status_of(refusal), str(refusal), winner=winner, details=details)
+    if isinstance(refusal, Invalid) and refusal.code:
+        details = {"error_code": refusal.code}
+    field = getattr(refusal, "field", "")
+    response = answer(status_of(refusal), str(refusal), field=field, winner=winner, details=details)
     if isinstance(refusal, Denied):
         response.headers.update(refusal.headers)
     return response

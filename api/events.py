@@ -6,7 +6,7 @@ from api import auth, parsing, queue, revealing
 from api.answers import events as answers
 from api.door import EVENT_STREAM, Door, opens, reads, writes
 from api.hub import hub
-from api.paging import OPERATORS, Order, Wanted, page
+from api.paging import OPERATORS, Order, Selection, page
 from api.reader import Reader
 from api.requests.events import OURS, EventList, EventsSend, EventStream, plain
 from api.streams import Stream
@@ -46,8 +46,8 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> ans
 def index(db: Db, principal: Principal, query: EventList, session_id: str) -> answers.EventPage:
     """List a session's events in their order.
 
-    The types `approval.*` and `grant.*` are listed only with `include=approvals`. `reveal` shows masked secrets. It needs the
-    scope `reveal`, and is audited.
+    The types `approval.*`, `grant.*` and `model.*` are listed only with `include=approvals`. `reveal` shows masked secrets.
+    It needs the scope `reveal`, and is audited.
     """
     find(db, principal, session_id)
     return listed(db, principal, query, session_id)
@@ -55,7 +55,7 @@ def index(db: Db, principal: Principal, query: EventList, session_id: str) -> an
 
 def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> answers.EventPage:
     """Return a page of the events that `query` selects."""
-    selection = Wanted(Event).equal(session_id=session_id)
+    selection = Selection(Event).equal(session_id=session_id)
     if "approvals" not in query.include:
         selection = selection.where("NOT type ^@ ANY(%(ours)s)", ours=list(OURS))
     if query.types:

@@ -8,7 +8,7 @@ from flask import Blueprint
 from api.answers import grants as answers
 from api.answers.base import Page
 from api.door import reads, writes
-from api.paging import Order, Wanted, page
+from api.paging import Order, Selection, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.grants import GrantList
 from models.audit.principal import Principal
@@ -34,7 +34,7 @@ LOOKED_AT = 500
 @reads(GrantList, answer=Page[answers.Grant])
 def index(db: Db, _principal: Principal, query: GrantList) -> Page[answers.Grant]:
     """List the workspace's grants, newest first."""
-    selection = Wanted(Grant).equal(session_id=query.session_id, agent_id=query.agent_id, tool=query.tool)
+    selection = Selection(Grant).equal(session_id=query.session_id, agent_id=query.agent_id, tool=query.tool)
     if query.live is not None:
         selection = selection.where(LIVE if query.live else f"NOT ({LIVE})")
     rows, after = page(db, selection, NEWEST, query.limit, query.page)
@@ -60,7 +60,7 @@ def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> answe
     return answers.GrantRevoked(id=grant_id, type="grant_revoked")
 
 
-def given(db: Db, approvals: Sequence[Approval]) -> dict[str, answers.Grant]:
+def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, answers.Grant]:
     """Return the grants that these approvals' decisions created, by approval."""
     giving = {row.id: row for row in approvals if (row.decision or {}).get("scope")}
     if not giving:
@@ -85,7 +85,7 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     """
     session = db.get_one(Session, approval.session_id)
     reach = {"session_id": session.id} if scope == "session" else {"agent_id": session.agent_id}
-    waiting = Wanted(Approval).equal(**reach, tool=approval.tool, status="pending", kind="tool_call")
+    waiting = Selection(Approval).equal(**reach, tool=approval.tool, status="pending", kind="tool_call")
     waiting = waiting.where("id <> %(id)s AND expires_at > assent_now()", id=approval.id)
     others = waiting.select(db, "ORDER BY created_at LIMIT %(limit)s", limit=LOOKED_AT)
     sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in others}))}

@@ -112,25 +112,28 @@ def give_guess_back(address: str | None) -> None:
         _guesses().give_back(_neighbourhood(address))
 
 
-def take_attempt(*names: str) -> None:
-    """Count one attempt to sign in: by the client's address, and by each of `names`. Raises TooMany."""
+def take_attempt(*names: str, to: str = "sign in") -> None:
+    """Count one attempt to sign in, or `to` do something else: by the client's address, and by each of `names`. Raises TooMany.
+
+    What people attempt is counted apart: a scanner that opens old links keeps nobody behind its address from signing in.
+    """
     rate, burst = settings().sign_in_attempts_per_second, settings().sign_in_attempts_burst
     if not rate:
         return
     for name in (_neighbourhood(client.address()), *names):
-        taken = _buckets(rate, burst).take(f"attempt {name}", time.monotonic())
+        taken = _buckets(rate, burst).take(f"attempt to {to} {name}", time.monotonic())
         if not taken.good:
             raise TooMany(
-                f"Too many attempts to sign in. Try again in {math.ceil(taken.wait)} s.",
+                f"Too many attempts to {to}. Try again in {math.ceil(taken.wait)} s.",
                 **{"retry-after": str(math.ceil(taken.wait))},
             )
 
 
-def give_attempt_back(*names: str) -> None:
+def give_attempt_back(*names: str, to: str = "sign in") -> None:
     """Take back `take_attempt`: the attempt succeeded."""
     rate, burst = settings().sign_in_attempts_per_second, settings().sign_in_attempts_burst
     for name in (_neighbourhood(client.address()), *names) if rate else ():
-        _buckets(rate, burst).give_back(f"attempt {name}")
+        _buckets(rate, burst).give_back(f"attempt to {to} {name}")
 
 
 def _guesses() -> Buckets:

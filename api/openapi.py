@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any
@@ -112,7 +113,7 @@ def _routes(app: Flask) -> Iterator[tuple[Rule, str, Door]]:
 def _schemas(all_doors: list[Door]) -> Json:
     models: dict[type[BaseModel], None] = {Error: None}
     for door in all_doors:
-        models |= dict.fromkeys(model for model in (door.body, door.answer) if model)
+        models |= dict.fromkeys(model for model in (door.body, door.answer, door.frame, door.error) if model)
     pairs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(model, "validation") for model in models]
     _, generated = models_json_schema(pairs, ref_template="#/components/schemas/{model}", schema_generator=Schemas)
     schemas: Json = generated["$defs"]
@@ -177,7 +178,10 @@ def _responses(rule: Rule, door: Door, schemas: Json) -> Json:
     if door.body:
         headers.append("idempotent-replayed")
         statuses |= {408, 409, 413, 415}
-    good = {"headers": _refs(headers), "content": {door.media_type: _content(door, schemas)}}
+    good: Json = {"headers": _refs(headers), "content": {door.media_type: _content(door, schemas)}}
+    if door.frame:
+        frames = replace(door, answer=door.frame, media_type=EVENT_STREAM)
+        good["content"][EVENT_STREAM] = _content(frames, schemas)
     responses: Json = {str(status): {"description": HTTPStatus(status).phrase, **good} for status in door.statuses}
     if door.browsers_go_to:
         responses["303"] = {
@@ -185,8 +189,15 @@ def _responses(rule: Rule, door: Door, schemas: Json) -> Json:
             "headers": _refs(["request-id", "location"]),
             "content": {HTML: {"schema": _TEXT, "example": ""}},
         }
-    statuses -= set(door.statuses)
-    return responses | {str(status): _ref("responses", _name(status)) for status in sorted(statuses)}
+    return responses | {str(status): _refusal(door, status, schemas) for status in sorted(statuses - set(door.statuses))}
+
+
+def _refusal(door: Door, status: int, schemas: Json) -> Json:
+    """Return the response of an error. The web server answers 414 and 431 before a route is known, so in the API's format."""
+    if door.error is Error or status in {414, 431}:
+        return _ref("responses", _name(status))
+    schema = _ref("schemas", door.error.__name__)
+    return _error(status) | {"content": {JSON: {"schema": schema, **examples.media(schema, schemas)}}}
 
 
 def _content(door: Door, schemas: Json) -> Json:
@@ -198,10 +209,11 @@ def _content(door: Door, schemas: Json) -> Json:
         return {"schema": schema, **examples.media(schema, schemas)}
     value = examples.compose(schema, schemas)
     if door.media_type == EVENT_STREAM:
+        head = f"id: 7\nevent: {value['type']}\n" if "type" in value else ""
         described = {"type": "string", "contentMediaType": EVENT_STREAM, "contentSchema": schema}
         return {
             "schema": described,
-            "example": f"id: 7\nevent: {value['type']}\ndata: {json.dumps(value, separators=(',', ':'))}\n\n",
+            "example": head + f"data: {json.dumps(value, separators=(',', ':'))}\n\n",
         }
     return {"schema": _TEXT, "example": json.dumps(value, separators=(",", ":")) + "\n"}
 

@@ -40,11 +40,14 @@ HEADERS = {
 
 
 views: set[View] = set()
-"""The views that are pages, or parts of pages. They are not in the API's reference."""
+"""The views that are pages, or parts of pages, or called by Slack. They are not in the API's reference."""
 
 
-def page(scope: str) -> Callable[[Callable[..., Response]], View]:
-    """A view for signed-in people whose role has the scope; `read or own` is every role. The view gets the person."""
+def page(scope: str, *, ids: bool = True) -> Callable[[Callable[..., Response]], View]:
+    """A view for signed-in people whose role has the scope; `read or own` is every role. The view gets the person.
+
+    `ids`: False if the path holds something other than ids.
+    """
 
     def wrap(view: Callable[..., Response]) -> View:
         @wraps(view)
@@ -56,7 +59,8 @@ def page(scope: str) -> Callable[[Callable[..., Response]], View]:
             auth.require(person, scope)
             if request.method not in browser.SAFE:
                 browser.check_change()
-            parsing.check_ids(path_ids)
+            if ids:
+                parsing.check_ids(path_ids)
             return view(person, **path_ids)
 
         return readable(guarded)

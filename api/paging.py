@@ -21,21 +21,21 @@ _NOT_OURS = "is not a cursor of this list: pass `next_page` or `prev_page` of a 
 
 
 @dataclass(frozen=True)
-class Wanted(Generic[R]):
+class Selection(Generic[R]):
     """A selection of a table's rows: those that meet all conditions, in SQL with `%(name)s` for values."""
 
     table: type[R]
     conditions: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)
 
-    def where(self, condition: str, **values: Any) -> "Wanted[R]":
+    def where(self, condition: str, **values: Any) -> "Selection[R]":
         """Return the selection with one more condition."""
-        return Wanted(self.table, (*self.conditions, condition), self.values | values)
+        return Selection(self.table, (*self.conditions, condition), self.values | values)
 
-    def equal(self, **values: Any) -> "Wanted[R]":
+    def equal(self, **values: Any) -> "Selection[R]":
         """Return the selection limited to rows with these values. A value of None does not limit its column."""
         bound = {column: value for column, value in values.items() if value is not None}
-        return Wanted(self.table, (*self.conditions, *(f"{column} = %({column})s" for column in bound)), self.values | bound)
+        return Selection(self.table, (*self.conditions, *(f"{column} = %({column})s" for column in bound)), self.values | bound)
 
     def count(self, db: Db) -> int:
         """How many rows there are."""
@@ -74,7 +74,7 @@ class Order(Generic[R]):
         return replace(self, descending=not self.descending)
 
 
-def page(db: Db, selection: Wanted[R], order: Order[R], limit: int, cursor: str | None) -> tuple[Sequence[R], str | None]:
+def page(db: Db, selection: Selection[R], order: Order[R], limit: int, cursor: str | None) -> tuple[Sequence[R], str | None]:
     """Return at most `limit` rows after `cursor`, and the cursor of the next page, or None."""
     names = [column.key for column in order.columns]
     if cursor is not None:
@@ -89,7 +89,7 @@ def page(db: Db, selection: Wanted[R], order: Order[R], limit: int, cursor: str 
 
 
 def both_ways(
-    db: Db, selection: Wanted[R], order: Order[R], limit: int, cursor: str | None
+    db: Db, selection: Selection[R], order: Order[R], limit: int, cursor: str | None
 ) -> tuple[Sequence[R], str | None, str | None]:
     """Return rows as `page` does, the cursor of the next page, and the cursor of the previous page. A cursor may be None."""
     back = replace(order.reversed(), name=f"{order.name} back")

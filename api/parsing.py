@@ -32,13 +32,19 @@ def body(model: type[M]) -> tuple[M, bytes]:
     """Return the request's body as `model`, and its bytes. An empty body is an empty object. Raises Invalid, WrongMediaType."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise WrongMediaType("content-encoding: send the body as it is, not compressed.")
+    raw = raw_body()
+    if raw and request.mimetype != "application/json":
+        raise WrongMediaType(f"content-type: {request.mimetype or 'none'} is not supported; send application/json.")
+    return validated(model, json_object(raw)), raw
+
+
+def raw_body() -> bytes:
+    """Return the bytes of the request's body. Raises RequestTimeout, RequestEntityTooLarge."""
     with Timeout(settings().body_seconds, RequestTimeout()):
         raw = request.get_data(cache=False)
     if request.content_length is None and len(raw) >= (request.max_content_length or math.inf):
         raise RequestEntityTooLarge  # Werkzeug cuts a chunked body at the limit without an error
-    if raw and request.mimetype != "application/json":
-        raise WrongMediaType(f"content-type: {request.mimetype or 'none'} is not supported; send application/json.")
-    return validated(model, _object(raw)), raw
+    return raw
 
 
 def query(model: type[M]) -> M:
@@ -54,7 +60,8 @@ def validated(model: type[M], values: dict[str, Any], *, strict: bool | None = N
         raise _explained(error, values) from None
 
 
-def _object(raw: bytes) -> dict[str, Any]:
+def json_object(raw: bytes) -> dict[str, Any]:
+    """Return the object that a body holds; an empty one for no body. Raises Invalid."""
     if not raw.strip():
         return {}
     try:

@@ -34,16 +34,16 @@ _simulating = threading.Lock()
 @policy.get("")
 @reads(NoQuery, answer=answers.WorkspacePolicy)
 def show(db: Db, principal: Principal, _query: NoQuery) -> answers.WorkspacePolicy:
-    """Get the workspace's policy and its defaults for approvals."""
+    """Get the workspace's policy, its defaults for approvals, and its defaults for models."""
     return answers.WorkspacePolicy.of(db.get_one(Workspace, principal.workspace_id))
 
 
 @policy.post("")
 @writes(PolicyUpdate, "admin", answer=answers.WorkspacePolicy)
 def update(db: Db, principal: Principal, body: PolicyUpdate) -> answers.WorkspacePolicy:
-    """Update the workspace's policy or its defaults for approvals.
+    """Update the workspace's policy, or its defaults for approvals or models.
 
-    The change applies to all calls from now on. A field that is left out is kept, and null clears a field.
+    The change applies to all turns and calls from now on. A field that is left out is kept, and null clears a field.
     """
     changes = body.changes()
     check_workspace_approvers(db, changes.get("approval"))

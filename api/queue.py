@@ -3,7 +3,7 @@
 from typing import Any, TypeVar
 
 from api.errors import Denied
-from api.paging import Order, Wanted
+from api.paging import Order, Selection
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
@@ -42,10 +42,10 @@ def person_of(principal: Principal, named: str) -> str:
     return named
 
 
-def waiting_for(db: Db, person_id: str) -> Wanted[Approval]:
+def waiting_for(db: Db, person_id: str) -> Selection[Approval]:
     """The approvals that the person may decide and has not voted on, by their own right or by one that was delegated to them."""
     rights = rights_of(db, person_id, clock.now(db), lock=False)
-    waiting = Wanted(Approval).where("workspace_id = %(workspace)s AND status = 'pending'", workspace=db.workspace_id)
+    waiting = Selection(Approval).where("workspace_id = %(workspace)s AND status = 'pending'", workspace=db.workspace_id)
     waiting = waiting.where(_NOT_VOTED, voter=person_id).where(f"NOT {_FOUR_EYES.format(who='voter')}")
     conditions = ["false"]
     values: dict[str, Any] = {}
@@ -62,16 +62,16 @@ def is_own(db: Db, principal: Principal, approval: Approval) -> bool:
     return any(right.meets(Quorum.of(approval.quorum)) for right in rights)
 
 
-def owned(db: Db, person_id: str) -> Wanted[Approval]:
+def owned(db: Db, person_id: str) -> Selection[Approval]:
     """Those approvals of which `is_own` is true, decided ones too."""
     conditions, values = ["false"], {}
     for number, right in enumerate(rights_of(db, person_id, clock.now(db), lock=False)):
         conditions.append("(" + " AND ".join(_admitting(right, number)) + ")")
         values[f"names_{number}"] = sorted(right.names)
-    return Wanted(Approval).where("(" + " OR ".join(conditions) + ")", **values)
+    return Selection(Approval).where("(" + " OR ".join(conditions) + ")", **values)
 
 
-def only_own(db: Db, principal: Principal, selection: Wanted[R], column: str, of: str = "id") -> Wanted[R]:
+def only_own(db: Db, principal: Principal, selection: Selection[R], column: str, of: str = "id") -> Selection[R]:
     """Return the selection, for whoever reads only their own limited to rows whose `column` is `of` of an approval of theirs."""
     if sees_all(principal):
         return selection
@@ -95,7 +95,7 @@ def sees_all(principal: Principal) -> bool:
     return "read" in principal.scopes or not isinstance(principal, PersonPrincipal)
 
 
-def before(db: Db, waiting: Wanted[Approval], first: Approval) -> int:
+def before(db: Db, waiting: Selection[Approval], first: Approval) -> int:
     """How many approvals of the queue come before this one."""
     earlier = waiting.where(
         "(expires_at, id) < (%(first_expires_at)s, %(first_id)s)", first_expires_at=first.expires_at, first_id=first.id

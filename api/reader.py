@@ -13,7 +13,7 @@ from models.people.principal import PersonPrincipal
 from models.people.sign_in import Standing
 
 Frame = dict[str, Any]
-"""A delta in the wire's form."""
+"""A delta in the wire's form. Its `offset`, which no client gets, is the number of the message's characters before it."""
 
 FRAMES = 1000
 """Most deltas that wait for one reader."""

@@ -4,6 +4,8 @@ Its limits come from the settings. A request that gunicorn itself refuses, befor
 """
 
 import json
+import logging
+import re
 import socket
 from typing import Any
 
@@ -77,8 +79,22 @@ def on_starting(_arbiter: Any) -> None:
         raise SystemExit(f"assent: {error}") from None
 
 
+class Discretion(logging.Filter):
+    """Keeps the secrets in links out of gunicorn's logs: it logs each path at the level `debug`, and in an access log."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Cut off the end of paths that have a secret in it."""
+        record.msg, record.args = _SECRET_PATH.sub(r"\1...", record.getMessage()), ()
+        return True
+
+
+_SECRET_PATH = re.compile(r"(/link/|/unsubscribe/)[^\s\"']+")
+
+
 def post_worker_init(_worker: Any) -> None:
     """gunicorn's hook after a process has loaded the application."""
+    for name in ("gunicorn.error", "gunicorn.access"):
+        logging.getLogger(name).addFilter(Discretion())
     garbage_collection.freeze()
 
 

@@ -10,7 +10,7 @@ from api.answers import sessions as answers
 from api.approvers import check_agent_approvers
 from api.door import reads, writes
 from api.events import find
-from api.paging import Order, Wanted, both_ways
+from api.paging import Order, Selection, both_ways
 from api.requests.base import NoQuery, Nothing
 from api.requests.events import plain
 from api.requests.servers import check_servers
@@ -58,6 +58,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session
         chat_approvals=bool(body.chat_approvals),
         on_ask=body.on_ask or "inbox",
         on_behalf_of=body.on_behalf_of,
+        max_list_cost=body.budget.dollars if body.budget else None,
     )
     if body.initial_events:
         flow.receive(db, session, principal, [plain(event) for event in body.initial_events])
@@ -69,7 +70,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session
 def index(db: Db, _principal: Principal, query: SessionList) -> answers.SessionPage:
     """List the workspace's sessions, newest first by default."""
     order = NEWEST if query.order == "desc" else NEWEST.reversed()
-    rows, after, before = both_ways(db, _wanted(query), order, query.limit, query.page)
+    rows, after, before = both_ways(db, _selection(query), order, query.limit, query.page)
     waiting = _waiting_on(db, rows)
     data = [answers.Session.of(db, row, waiting.get(row.id, [])) for row in rows]
     return answers.SessionPage(data=data, next_page=after, prev_page=before)
@@ -85,7 +86,7 @@ def show(db: Db, principal: Principal, _query: NoQuery, session_id: str) -> answ
 @sessions.post("/<session_id>")
 @writes(SessionUpdate, "sessions", answer=answers.Session)
 def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> answers.Session:
-    """Update a session's title, metadata, tools or MCP servers.
+    """Update a session's title, metadata, budget, tools or MCP servers.
 
     Tools and MCP servers can change only while the session does not run, and need the scope `agents` as well.
     """
@@ -132,8 +133,8 @@ def _version(db: Db, body: SessionCreate) -> AgentVersion:
     return version
 
 
-def _wanted(query: SessionList) -> Wanted[Session]:
-    selection = within(Wanted(Session), query)
+def _selection(query: SessionList) -> Selection[Session]:
+    selection = within(Selection(Session), query)
     if not query.include_archived:
         selection = selection.where("archived_at IS NULL")
     if query.agent_id:

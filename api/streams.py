@@ -20,10 +20,11 @@ from api.answers.events import shown_event
 from api.reader import Reader
 from api.requests.events import OURS
 from models.database import clock, ids
+from models.database.rows import Db
 from models.database.tables import table_of
 from models.database.transactions import ERRORS, transaction
 from models.session.event import Event
-from models.session.session import streamed
+from models.session.stream_position import streamed
 from models.settings import settings
 
 log = logging.getLogger("assent.api")
@@ -46,7 +47,7 @@ class Stream:
     reader: Reader
     workspace_id: str
     approvals: bool
-    """True if the client sees the event types `approval.*` and `grant.*`."""
+    """True if the client sees the event types `approval.*`, `grant.*` and `model.*`."""
     previews: frozenset[str]
     """Types of events whose deltas the client sees."""
     whole: bool
@@ -98,7 +99,8 @@ class Stream:
 
     def _stored(self) -> Iterator[bytes]:
         try:
-            events, more = self._read()
+            with transaction(self.workspace_id) as db:
+                events, more = following(db, self.reader.session_id, self.reader.seq)
         except ERRORS as error:
             # The stream stays open without the database. The hub's next tick wakes it again.
             log.warning("stream of %s: %s", self.reader.session_id, type(error).__name__)
@@ -135,13 +137,6 @@ class Stream:
             return False
         return True
 
-    def _read(self) -> tuple[deque[Event], bool]:
-        """Return the next page of events, and True if there may be more."""
-        with transaction(self.workspace_id) as db:
-            page = db.rows(_PAGE, session=self.reader.session_id, seq=self.reader.seq)
-        more = len(page) == PAGE or (bool(page) and page[-1][-1] >= PAGE_BYTES)
-        return deque(Event(**dict(zip(_COLUMNS, record, strict=False))) for record in page), more
-
     def _deltas(self) -> Iterator[bytes]:
         if self.reader.overrun:
             self.reader.overrun = False
@@ -149,7 +144,7 @@ class Stream:
         while self.reader.frames:
             frame = self.reader.frames.popleft()
             if self._shown(frame):
-                yield _frame(frame["type"], frame)
+                yield _frame(frame["type"], {name: value for name, value in frame.items() if name != "offset"})
 
     def _shown(self, frame: dict[str, Any]) -> bool:
         """True if this delta belongs to a preview that began in this stream and has not ended."""
@@ -186,6 +181,13 @@ _PAGE = f"""
         WHERE page.bytes < {PAGE_BYTES} AND page.rows < {PAGE}
     ) SELECT {table_of(Event).column_list}, bytes FROM page ORDER BY seq
 """  # noqa: S608 - numbers of our own
+
+
+def following(db: Db, session_id: str, seq: int) -> tuple[deque[Event], bool]:
+    """Return the next page of events after `seq`, and True if there may be more."""
+    page = db.rows(_PAGE, session=session_id, seq=seq)
+    more = len(page) == PAGE or (bool(page) and page[-1][-1] >= PAGE_BYTES)
+    return deque(Event(**dict(zip(_COLUMNS, record, strict=False))) for record in page), more
 
 
 def _frame(kind: str, body: dict[str, Any], seq: int | None = None) -> bytes:

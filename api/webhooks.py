@@ -5,12 +5,12 @@ from flask import Blueprint
 from api.answers import webhooks as answers
 from api.answers.base import Page
 from api.door import reads, writes
-from api.paging import OPERATORS, Order, Wanted, page
+from api.paging import OPERATORS, Order, Selection, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.webhooks import DeliveryList, Redelivery, WebhookCreate, WebhookList, WebhookTest, WebhookUpdate
 from models.audit.principal import Principal
 from models.database.rows import Db
-from models.outbox.delivery import Delivery
+from models.outbox.delivery import Delivery, endpoint_must_be_enabled
 from models.outbox.endpoint import Endpoint
 
 webhooks = Blueprint("webhooks", __name__, url_prefix="/v1/webhooks")
@@ -26,17 +26,17 @@ NEWEST_DELIVERY: Order[Delivery] = Order("deliveries", (Delivery.id,), lambda de
 @writes(WebhookCreate, SCOPE, answer=answers.NewWebhook, shown_once="signing_secret")
 def create(db: Db, principal: Principal, body: WebhookCreate) -> answers.NewWebhook:
     """Create an endpoint, whose signing secret is in this response only."""
-    row = Endpoint.create(
+    row, secret = Endpoint.create(
         db, principal, url=body.url, enabled_events=body.enabled_events, name=body.name, description=body.description
     )
-    return answers.NewWebhook.of(row, signing_secret=row.secret)
+    return answers.NewWebhook.of(row, signing_secret=secret)
 
 
 @webhooks.get("")
 @reads(WebhookList, SCOPE, answer=Page[answers.Webhook])
 def index(db: Db, _principal: Principal, query: WebhookList) -> Page[answers.Webhook]:
     """List the workspace's endpoints, newest first."""
-    rows, after = page(db, Wanted(Endpoint), NEWEST, query.limit, query.page)
+    rows, after = page(db, Selection(Endpoint), NEWEST, query.limit, query.page)
     return Page[answers.Webhook](data=[answers.Webhook.of(row) for row in rows], next_page=after)
 
 
@@ -72,8 +72,7 @@ def regenerate(db: Db, principal: Principal, _body: Nothing, webhook_id: str) ->
     For 24 hours deliveries carry a signature by the previous secret as well.
     """
     row = Endpoint.find(db, webhook_id, lock=True)
-    row.regenerate_secret(db, principal)
-    return answers.SigningSecret(signing_secret=row.secret)
+    return answers.SigningSecret(signing_secret=row.regenerate_secret(db, principal))
 
 
 @webhooks.post("/<webhook_id>/test")
@@ -89,7 +88,7 @@ def test(db: Db, _principal: Principal, body: WebhookTest, webhook_id: str) -> a
 def deliveries(db: Db, _principal: Principal, query: DeliveryList, webhook_id: str) -> Page[answers.Delivery]:
     """List an endpoint's deliveries with their attempts, newest first."""
     endpoint = Endpoint.find(db, webhook_id)
-    selection = Wanted(Delivery).equal(endpoint_id=endpoint.id, status=query.status, event_type=query.event_type)
+    selection = Selection(Delivery).equal(endpoint_id=endpoint.id, status=query.status, event_type=query.event_type)
     for op, at in query.between:
         selection = selection.where(f"created_at {OPERATORS[op]} %(created_{op})s", **{f"created_{op}": at})
     rows, after = page(db, selection, NEWEST_DELIVERY, query.limit, query.page)
@@ -101,6 +100,7 @@ def deliveries(db: Db, _principal: Principal, query: DeliveryList, webhook_id: s
 def redeliver(db: Db, _principal: Principal, _body: Nothing, webhook_id: str, delivery_id: str) -> answers.Delivery:
     """Send one delivery again, under the same webhook-id."""
     delivery = Delivery.of(db, webhook_id, delivery_id, lock=True)
+    endpoint_must_be_enabled(Endpoint.find(db, webhook_id))
     delivery.send_again(db)
     return answers.Delivery.of(delivery)
 
@@ -109,7 +109,14 @@ def redeliver(db: Db, _principal: Principal, _body: Nothing, webhook_id: str, de
 @writes(Redelivery, SCOPE, once=True, answer=answers.Redelivered)
 def redeliver_range(db: Db, _principal: Principal, body: Redelivery, webhook_id: str) -> answers.Redelivered:
     """Send deliveries of one status and time again, up to 500 of them, the oldest first."""
-    selection = Wanted(Delivery).equal(endpoint_id=Endpoint.find(db, webhook_id).id, status=body.status)
+    count, has_more = send_range_again(db, webhook_id, body)
+    return answers.Redelivered(type="webhook_redelivery", queued=count, has_more=has_more)
+
+
+def send_range_again(db: Db, webhook_id: str, body: Redelivery) -> tuple[int, bool]:
+    """Queue up to `AT_ONCE` deliveries again, the oldest first. Returns how many, and whether more are left. Raises Conflict."""
+    endpoint_must_be_enabled(Endpoint.find(db, webhook_id))
+    selection = Selection(Delivery).equal(endpoint_id=webhook_id, status=body.status)
     if body.created_after:
         selection = selection.where("created_at >= %(after)s", after=body.created_after)
     if body.created_before:
@@ -117,4 +124,4 @@ def redeliver_range(db: Db, _principal: Principal, body: Redelivery, webhook_id:
     rows = selection.select(db, "ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE", limit=AT_ONCE + 1)
     for row in rows[:AT_ONCE]:
         row.send_again(db)
-    return answers.Redelivered(type="webhook_redelivery", queued=len(rows[:AT_ONCE]), has_more=len(rows) > AT_ONCE)
+    return len(rows[:AT_ONCE]), len(rows) > AT_ONCE

@@ -9,7 +9,7 @@ from api import auth, parsing
 from api.answers import work as answers
 from api.answers.base import rfc3339
 from api.door import Door, dumps, opens, reads, respond, writes
-from api.paging import Order, Wanted, page
+from api.paging import Order, Selection, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.work import Heartbeat, WorkList, WorkPoll, WorkStop, WorkUpdate
 from models import flow
@@ -62,7 +62,7 @@ def poll(environment_id: str) -> Response:
 def index(db: Db, _principal: Principal, query: WorkList, environment_id: str) -> answers.WorkPage:
     """List an environment's work, newest first."""
     Environment.find(db, environment_id)
-    rows, after = page(db, Wanted(Work).equal(environment_id=environment_id), NEWEST, query.limit, query.page)
+    rows, after = page(db, Selection(Work).equal(environment_id=environment_id), NEWEST, query.limit, query.page)
     return answers.WorkPage(data=[answers.Work.of(row) for row in rows], next_page=after)
 
 

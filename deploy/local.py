@@ -1,7 +1,7 @@
 """`assent up`: all of Assent on one machine, with its data in one folder, under one process.
 
 Starts an embedded Postgres and Redis, the stand-in model, and the Procfile's processes. A server that the environment names
-(`DATABASE_URL`, `REDIS_URL`, `ANTHROPIC_API_KEY`) replaces the embedded one. `deploy.welcome` holds the texts for people.
+(`DATABASE_URL`, `REDIS_URL`, `ANTHROPIC_API_KEY`, `ASSENT_PROVIDERS`) replaces the embedded one. `deploy.welcome` has the texts.
 """
 
 import errno
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import get_args
 
 from honcho.environ import parse_procfile
 
@@ -23,6 +24,8 @@ from deploy.folder import MARK, Folder, Refused, end_leftovers, why_taken
 from deploy.probes import ShellProbe, Workers, answers
 from deploy.supervisor import Child, Stopped, Supervisor, shell
 from models.audit import seal_key, signed_heads
+from models.database import encryption
+from models.providers import Misconfigured, registry
 from models.settings import settings
 from models.variables import environment_of
 
@@ -31,6 +34,8 @@ UP = "up.json"
 AUDIT_KEY = "audit.key"
 READY_SECONDS = 60
 FLOWER_USER = "assent"
+MODELS = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ASSENT_PROVIDERS")
+"""Variables that name a model, so that the stand-in is not started."""
 
 
 def up(port: int, path: Path, procfile: Path = ROOT / "Procfile") -> int:
@@ -61,7 +66,8 @@ class Local:
         self.supervisor = Supervisor(ROOT, self._write_up)
         self.env = self._environment(os.environ)
         self.owner_url = os.environ.get("DATABASE_OWNER_URL", "")
-        self.stand_in = not (os.environ.get("ANTHROPIC_API_KEY") or os.environ.get("ANTHROPIC_BASE_URL"))
+        self.stand_in = not any(os.environ.get(name) for name in MODELS)
+        _check_providers()
         self.embedded = not os.environ.get("DATABASE_URL")
         self.key = self.sign_in_url = ""
         self.command = assent_command()
@@ -94,6 +100,7 @@ class Local:
         self._start_model()
         self._choose_shell()
         self._make_audit_key()
+        self._make_secret_keys()
         self._use_own_settings()
         from deploy import first  # reads the settings, which are complete only now
 
@@ -183,6 +190,18 @@ class Local:
             signed_heads.make(signed_heads.beside(self.folder.path / AUDIT_KEY))
         self.env["ASSENT_AUDIT_KEY_FILE"] = str(self.folder.path / AUDIT_KEY)
 
+    def _make_secret_keys(self) -> None:
+        """Create the keys that encrypt secrets in rows, a pair for each reader, unless the environment names a public key."""
+        for reader in get_args(encryption.Reader):
+            if self.env.get(f"ASSENT_{reader.upper()}_PUBLIC_KEY"):
+                continue
+            text = self.folder.read(f"{reader}.key")
+            if text is None:
+                text = encryption.new_keys()[0]
+                self.folder.write(f"{reader}.key", text)
+            self.env[f"ASSENT_{reader.upper()}_PRIVATE_KEYS"] = text
+            self.env[f"ASSENT_{reader.upper()}_PUBLIC_KEY"] = encryption.public_of(text.split()[0])
+
     def _use_own_settings(self) -> None:
         os.environ.update(self.env)
         settings.cache_clear()
@@ -234,6 +253,13 @@ class Local:
     def postgres(self) -> Postgres:
         """The embedded Postgres."""
         return Postgres(self.folder.path / "postgres", self.folder.port("postgres"), self.folder.secret)
+
+
+def _check_providers() -> None:
+    try:
+        registry()
+    except Misconfigured as error:
+        raise Refused(str(error)) from None
 
 
 def assent_command() -> str:

@@ -26,8 +26,10 @@ class NotFound(Refusal):
 class Invalid(Refusal):
     """A field's value is wrong. `field` is its path in the request, such as `events.0.tool_use_id`."""
 
-    def __init__(self, field: str, message: str) -> None:
+    def __init__(self, field: str, message: str, *, code: str | None = None) -> None:
         self.field = field
+        self.code = code
+        """A stable code of the cause, where programs have to tell it."""
         super().__init__(f"{field}: {message}" if field else message)
 
 

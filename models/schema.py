@@ -3,8 +3,13 @@
 from models.audit.acts import Audit
 from models.audit.seals import Seal, Sealed
 from models.audit.text import AuditText
+from models.outbox.approval_change import ApprovalChange
+from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
+from models.outbox.link import Link
+from models.outbox.notification import Notification
+from models.outbox.slack_reply import SlackReply
 from models.people.ceremony import Ceremony
 from models.people.delegation import Delegation
 from models.people.group import Group, Membership
@@ -14,6 +19,7 @@ from models.people.organization import Organization
 from models.people.passkey import Passkey
 from models.people.person import Identity, Person
 from models.people.sign_in import SignIn
+from models.people.slack_user import SlackUser
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.call_input import CallInput
@@ -27,6 +33,7 @@ from models.session.stored_result import StoredResult
 from models.session.sweep_failure import SweepFailure
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
+from models.session.turn_usage import DailyUsage, TurnUsage
 from models.session.vote import Vote
 from models.session.work import Work
 from models.workspace.agent import Agent, AgentVersion
@@ -34,14 +41,19 @@ from models.workspace.api_key import ApiKey
 from models.workspace.environment import Environment
 from models.workspace.halt import Halt
 from models.workspace.idempotency import Answer
+from models.workspace.provider_key import ProviderKey
 from models.workspace.toolset import Listing, Toolset
 from models.workspace.workspace import Workspace
 
 _OF_SESSIONS = (
     *(Session, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
-    *(Approval, Vote, Evidence, Event, Work, Grant),
+    *(Approval, Vote, Evidence, Event, Work, Grant, TurnUsage, DailyUsage),
 )
-_OF_PEOPLE = (Organization, Person, Identity, Member, Group, Membership, Delegation, Invitation, SignIn, Passkey, Ceremony)
+_OF_PEOPLE = (
+    *(Organization, Person, Identity, Member, Group, Membership, Delegation),
+    *(Invitation, SignIn, Passkey, Ceremony, SlackUser),
+)
+_OF_THE_OUTBOX = (Endpoint, Delivery, Link, Channel, ApprovalChange, Notification, SlackReply)
 _OF_THE_AUDIT = (Audit, AuditText, Seal, Sealed)
 TABLES = (
     Workspace,
@@ -50,12 +62,12 @@ TABLES = (
     AgentVersion,
     Environment,
     Halt,
+    ProviderKey,
     Toolset,
     Listing,
     *_OF_PEOPLE,
     *_OF_SESSIONS,
-    Endpoint,
-    Delivery,
+    *_OF_THE_OUTBOX,
     *_OF_THE_AUDIT,
     Answer,
     SweepFailure,

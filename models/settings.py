@@ -8,13 +8,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from models.pure.key_text import key_text
+from models.pure.mail_server import MailServer, sender
 from models.pure.networks import PrivateHosts
 
 
 class Settings(BaseSettings):
     """Each setting's environment variable is `ASSENT_` and the field's name, except for a few well-known variables."""
 
-    model_config = SettingsConfigDict(env_prefix="ASSENT_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="ASSENT_", frozen=True, extra="ignore", hide_input_in_errors=True)
 
     # Where things are
     database_url: str = Field("postgresql://assent_app@localhost/assent", validation_alias="DATABASE_URL")
@@ -24,8 +26,9 @@ class Settings(BaseSettings):
     database_owner_url: str = Field("", validation_alias="DATABASE_OWNER_URL")
     """Role `assent_owner`: migrations only."""
     redis_url: str = Field("redis://localhost:6379/0", validation_alias="REDIS_URL")
-    anthropic_api_key: SecretStr | None = Field(None, validation_alias="ANTHROPIC_API_KEY")
     anthropic_base_url: str | None = Field(None, validation_alias="ANTHROPIC_BASE_URL")
+    providers: Path | None = None
+    """The registry of model providers, a JSON file: see docs/providers.md. Without it, Anthropic serves every model."""
     environment: Literal["production", "development"] = "production"
 
     # Database connections
@@ -59,6 +62,12 @@ class Settings(BaseSettings):
     """First wait after a transient error of the model; doubles, with jitter, up to `backoff_max_seconds`."""
     backoff_max_seconds: float = 60
     model_timeout_seconds: float = 600
+    """Time limit of one response of the model."""
+    model_response_bytes: int = Field(64_000_000, ge=1000)
+    """The longest response of a model's API that is read, in bytes."""
+    breaker_failures: int = Field(3, ge=1)
+    """After this many failures in a row, a turns process tries a model's alternatives first, for `breaker_seconds`."""
+    breaker_seconds: float = Field(30, gt=0)
     crash_attempts: int = 3
     """Attempts at a turn or an idempotent tool call whose worker keeps dying."""
     delta_seconds: float = 0.08
@@ -130,14 +139,32 @@ class Settings(BaseSettings):
     delivery_seconds: float = Field(30 * 86_400, ge=4 * 86_400)
     """How long a delivery that has ended is kept, to be looked at or sent again."""
 
+    # Notifications
+    smtp_url: SecretStr | None = None
+    """The mail server: `smtp://user:password@host:587` (STARTTLS), `smtps://...:465`, or with `?starttls=no` and no password."""
+    mail_from: str = ""
+    """The sender of mail, such as `Assent <assent@example.com>`. Without it there is no mail."""
+    mail_seconds: float = Field(30, gt=0, le=60)
+    """Time limit of sending one mail."""
+    notification_urls: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,40}$")], SecretStr] = {}
+    """URLs of the package apprise that channels may name, by their names, as JSON: `{"ops": "ntfys://ntfy.internal/assent"}`."""
+
+    # Slack
+    slack_signing_secret: SecretStr | None = None
+    """The signing secret of the Slack app, by which `web` verifies the clicks that Slack posts. Unset: nobody decides in Slack."""
+    slack_bot_token: SecretStr | None = None
+    """The token of the Slack app, `xoxb-...`, with which `deliver` sends messages. Unset: nothing is sent to Slack."""
+    slack_api_url: str = "https://slack.com/api/"
+    """The address of Slack's Web API. GovSlack has another one."""
+
     # Secrets in rows. `assent secrets keys` makes pairs of keys.
     deliver_public_key: str = ""
     """Encrypts secrets of webhooks and channels: 32 bytes in base64. Without it none can be stored."""
-    deliver_private_keys: SecretStr = SecretStr("")
+    deliver_private_keys: SecretStr | None = None
     """The private keys that decrypt them, by spaces: the present one, and former ones until `assent secrets rotate` is done."""
     turns_public_key: str = ""
     """Encrypts the keys of model providers that a workspace brings."""
-    turns_private_keys: SecretStr = SecretStr("")
+    turns_private_keys: SecretStr | None = None
     """The private keys that decrypt those."""
 
     # The audit
@@ -162,7 +189,7 @@ class Settings(BaseSettings):
     sign_in_seconds: float = Field(7 * 86_400, ge=60)
     """A sign-in ends after this long in any case."""
     sign_in_attempts_per_second: float = Field(0.1, ge=0)
-    """Attempts to sign in that failed, per client address and per e-mail address, in the long run; 0 is no limit."""
+    """Failed attempts to sign in, wrong codes and unknown links, per client address and e-mail address; 0 is no limit."""
     sign_in_attempts_burst: int = Field(10, ge=1)
     """How many of them may come at once after a rest."""
     passwords: bool = False
@@ -214,6 +241,8 @@ class Settings(BaseSettings):
     """Time between two comments that keep an idle stream open."""
     stream_write_seconds: float = 30
     """After this time without reading, a stream's client is disconnected. It resumes after the last event that it read."""
+    chat_seconds: float = Field(540, gt=0, le=3600)
+    """How long a request in OpenAI's format waits for a run. The SDKs give up after 600 s."""
     publish_seconds: float = 0.25
     """Time limit of one publish to Redis."""
     publish_pause_seconds: float = 5
@@ -236,6 +265,36 @@ class Settings(BaseSettings):
             PrivateHosts.of(value)
         except ValueError as error:
             raise ValueError(f"ASSENT_ALLOWED_PRIVATE_HOSTS: {error}") from None
+        return value
+
+    @field_validator("deliver_public_key", "turns_public_key")
+    @classmethod
+    def _public_key(cls, value: str) -> str:
+        return key_text(value) if value else value
+
+    @field_validator("deliver_private_keys", "turns_private_keys")
+    @classmethod
+    def _private_keys(cls, value: SecretStr | None) -> SecretStr | None:
+        return value and SecretStr(" ".join(key_text(one) for one in value.get_secret_value().split()))
+
+    @field_validator("smtp_url")
+    @classmethod
+    def _mail_server(cls, value: SecretStr | None) -> SecretStr | None:
+        try:
+            if value is not None:
+                MailServer.of(value.get_secret_value())
+        except ValueError as error:
+            raise ValueError(f"ASSENT_SMTP_URL: {error}") from None
+        return value
+
+    @field_validator("mail_from")
+    @classmethod
+    def _sender(cls, value: str) -> str:
+        try:
+            if value:
+                sender(value)
+        except ValueError as error:
+            raise ValueError(f"ASSENT_MAIL_FROM: {error}") from None
         return value
 
     @cached_property

@@ -5,6 +5,7 @@
 | kind of variable | goes to |
 |---|---|
 | in `PRIVATE` | the processes named there |
+| that the registry of providers names as a key (`api_key_env`) | `turns` |
 | a setting that is not in `PRIVATE`, or in `COMMON` | every process |
 | any other variable | `tools`, whose toolsets and MCP servers may need it |
 """
@@ -14,6 +15,8 @@ import os
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase as fits
 
+from models.providers import check as check_providers
+from models.providers import key_variables
 from models.settings import Settings, settings
 
 log = logging.getLogger(__name__)
@@ -32,8 +35,13 @@ PRIVATE: dict[str, tuple[str, ...]] = {
     "ASSENT_AUDIT_KEY_FILE": ("sweeps",),
     "ASSENT_AUDIT_HEADS_FILE": ("sweeps",),
     "ASSENT_ISSUER_SECRETS": ("web",),
+    "ASSENT_SLACK_SIGNING_SECRET": ("web",),
+    "ASSENT_SLACK_BOT_TOKEN": ("deliver",),
+    "ASSENT_SLACK_API_URL": ("deliver",),
     "ASSENT_DELIVER_PRIVATE_KEYS": ("deliver",),
     "ASSENT_TURNS_PRIVATE_KEYS": ("turns",),
+    "ASSENT_SMTP_URL": ("deliver",),
+    "ASSENT_NOTIFICATION_URLS": ("deliver",),
     "ASSENT_PUBLIC_URL": PROCESSES,  # no secret
     "ASSENT_MCP_CONFIG": ("tools",),
     "ASSENT_TOOLSETS": ("tools",),
@@ -70,6 +78,8 @@ def holders(variable: str) -> tuple[str, ...]:
     for pattern, processes in PRIVATE.items():
         if fits(variable, pattern):
             return processes
+    if variable in key_variables():
+        return ("turns",)
     return PROCESSES if _is_common(variable) or variable in names_of_settings().values() else ("tools",)
 
 
@@ -87,8 +97,11 @@ def environment_of(process: str, variables: Mapping[str, str]) -> dict[str, str]
 def refuse_needless(*processes: str) -> None:
     """Exit with one line if this process holds another process's secret. Call it at the start, with the process's names.
 
+    It exits as well if the registry of providers cannot be read, since the registry names keys.
+
     Outside production this is only a warning: on a developer's machine one shell often starts everything.
     """
+    check_providers()
     needless = [name for name in _secrets(os.environ) if not set(holders(name)) & set(processes)]
     if not needless or not processes:
         return
@@ -108,10 +121,15 @@ _SECRETS = (
     "ASSENT_AUDIT_KEY",
     "ASSENT_AUDIT_KEY_FILE",
     "ASSENT_ISSUER_SECRETS",
+    "ASSENT_SLACK_SIGNING_SECRET",
+    "ASSENT_SLACK_BOT_TOKEN",
     "ASSENT_*_PRIVATE_KEYS",
+    "ASSENT_SMTP_URL",
+    "ASSENT_NOTIFICATION_URLS",
 )
 
 
 def _secrets(variables: Mapping[str, str]) -> Iterable[str]:
     """Return the secrets among these variables that are set and not empty."""
-    return sorted(name for name, value in variables.items() if value and any(fits(name, pattern) for pattern in _SECRETS))
+    patterns = (*_SECRETS, *key_variables())
+    return sorted(name for name, value in variables.items() if value and any(fits(name, pattern) for pattern in patterns))

@@ -84,7 +84,7 @@ def servers() -> dict[str, str]:
 
 
 def _wait_for(file: Path, process: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 110  # below the time limit of a test
     while not file.exists():
         if process.poll() is not None or time.monotonic() > deadline:
             said = (file.parent / "log").read_text() if (file.parent / "log").exists() else "nothing"
@@ -95,6 +95,8 @@ def _wait_for(file: Path, process: "subprocess.Popen[bytes]") -> None:
 @pytest.fixture(scope="session")
 def database_urls(servers: dict[str, str], worker_number: int) -> Iterator[DatabaseUrls]:
     """A migrated database of this test process's own. The environment and `settings()` point at it."""
+    from models.database import encryption
+
     name = f"assent_test_{worker_number}"
     create_database(servers["postgres"], name)
     urls = DatabaseUrls(*(make_url(servers[role], name) for role in ("postgres", "owner", "app", "system")))
@@ -103,6 +105,10 @@ def database_urls(servers: dict[str, str], worker_number: int) -> Iterator[Datab
         patch.setenv("DATABASE_SYSTEM_URL", urls.system)
         patch.setenv("DATABASE_OWNER_URL", urls.owner)
         patch.setenv("ASSENT_ENVIRONMENT", "development")  # in production no process may hold all three URLs
+        for reader in ("DELIVER", "TURNS"):
+            private, public = encryption.new_keys()
+            patch.setenv(f"ASSENT_{reader}_PUBLIC_KEY", public)
+            patch.setenv(f"ASSENT_{reader}_PRIVATE_KEYS", private)
         patch.setenv("ASSENT_SEAL_SECONDS", "86400")  # houses that outlive their test add nothing to another test's audit
         _forget_settings()
         yield urls
@@ -132,17 +138,17 @@ def private_key() -> str:
 def api(private_key: str, database_urls: DatabaseUrls, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The API's address, with default settings. Streams poll the database often, so that no test waits for a tick.
 
-    The API knows the public half of the audit's key, as in production. Attempts to sign in have no limit.
+    The API knows the public half of the audit's key and the secret of the tests' Slack. Attempts to sign in have no limit.
     """
     from doors.served import served
+    from outbox.fake_slack import SECRET
 
     from models.audit import seal_key
 
     public = seal_key.read_private(private_key).public.text
     log = tmp_path_factory.mktemp("api") / "log"
-    with served(
-        log, ASSENT_STREAM_POLL_SECONDS="0.2", ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND="0", ASSENT_AUDIT_PUBLIC_KEYS=public
-    ) as url:
+    env = {"ASSENT_SIGN_IN_ATTEMPTS_PER_SECOND": "0", "ASSENT_AUDIT_PUBLIC_KEYS": public, "ASSENT_SLACK_SIGNING_SECRET": SECRET}
+    with served(log, ASSENT_STREAM_POLL_SECONDS="0.2", **env) as url:
         yield url
 
 

@@ -20,7 +20,16 @@ from workers.schedule import BEAT
 app = Celery(
     "assent",
     broker=settings().redis_url,
-    include=["workers.turn", "workers.tool", "workers.looking", "workers.deliver", "workers.sweeps", "workers.announcing"],
+    include=[
+        "workers.turn",
+        "workers.tool",
+        "workers.looking",
+        "workers.deliver",
+        "workers.notifying",
+        "workers.notifiers.slack_replies",
+        "workers.sweeps",
+        "workers.announcing",
+    ],
 )
 app.conf.update(
     task_routes={

@@ -3,14 +3,17 @@
 import asyncio
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import httpx2
 from standardwebhooks import Webhook
 
 from models.database import clock
-from models.database.rows import Stale
+from models.database.encryption import Undecryptable
+from models.database.rows import Db, Stale
 from models.database.transactions import transaction
+from models.outbox import claims
+from models.outbox.claims import Claimed
 from models.outbox.delivery import Delivery
 from models.people.organization import Organization
 from models.settings import settings
@@ -27,28 +30,51 @@ class Request:
     headers: dict[str, str]
 
 
+HOLD_SECONDS = 1.0
+"""How long a worker goes on with one endpoint's deliveries before it turns to others."""
+
+
 @app.task(name="deliver.send")
 def send(delivery_id: str, workspace_id: str) -> None:
-    """One attempt at one delivery. A hint that is late, doubled or wrong finds nothing to claim."""
+    """One attempt at one delivery, then at the next ones that are due for its endpoint.
+
+    A hint that is late, doubled or wrong finds nothing to claim, nor does one for a busy endpoint: that endpoint's worker goes on.
+    """
+    until = time.monotonic() + HOLD_SECONDS
     with transaction(workspace_id) as db:
-        claimed = Delivery.claim(db, delivery_id)
-        if claimed is None:
-            return
-        delivery, endpoint = claimed
-        request = signed(delivery, endpoint.url, endpoint.secrets(clock.now(db)), Organization.id_of(db))
-    started = time.monotonic()
-    status, error = asyncio.run(_post(request))
-    seconds = time.monotonic() - started
+        work = _work(db, claims.claim(db, delivery_id))
+    while work is not None:
+        delivery, request = work
+        started = time.monotonic()
+        status, error = asyncio.run(_post(request))
+        ended = time.monotonic()
+        try:
+            with transaction(workspace_id) as db:
+                Delivery.held(db, delivery.id, delivery.fence).finish(db, status=status, error=error, seconds=ended - started)
+                work = _work(db, claims.claim_next(db, delivery.endpoint_id)) if ended < until else None
+                if ended >= until:
+                    claims.hint_next(db, delivery.endpoint_id)
+        except Stale:
+            return  # the attempt took longer than its lease: the next one has the delivery
+
+
+def _work(db: Db, claimed: Claimed | None) -> tuple[Delivery, Request] | None:
+    """Return a claimed delivery with its request. None if the request cannot be signed: then the attempt has failed."""
+    if claimed is None:
+        return None
+    delivery, endpoint = claimed
+    now = clock.now(db)
     try:
-        with transaction(workspace_id) as db:
-            Delivery.held(db, delivery_id, delivery.fence).finish(db, status=status, error=error, seconds=seconds)
-    except Stale:
-        return  # the attempt took longer than its lease: the next one has the delivery
+        secrets = endpoint.secrets(now)
+    except Undecryptable as error:
+        delivery.finish(db, status=None, error=f"The signing secret cannot be read. {error}", seconds=0)
+        return None
+    return delivery, signed(delivery, endpoint.url, secrets, Organization.id_of(db), now)
 
 
-def signed(delivery: Delivery, url: str, secrets: list[str], organization_id: str) -> Request:
-    """Return the request of an attempt, signed by Standard Webhooks with each of the secrets."""
-    payload, now = delivery.payload(organization_id), datetime.now(UTC)
+def signed(delivery: Delivery, url: str, secrets: list[str], organization_id: str, now: datetime) -> Request:
+    """Return the request of an attempt, signed by Standard Webhooks with each of the secrets. `now` is the database's time."""
+    payload = delivery.payload(organization_id)
     signatures = [Webhook(secret).sign(delivery.event_id, now, payload) for secret in secrets]
     headers = {
         "content-type": "application/json",

@@ -46,7 +46,7 @@ class Judge:
     def _propose(self, block: dict[str, Any]) -> Proposal:
         name, arguments = storable(block["name"]), block["input"]
         tool = self.tools.get(name)
-        problem = _unusable(arguments)
+        problem = words.broken_input(storable(block["problem"])) if block.get("problem") else _unusable(arguments)
         if problem:
             arguments = {}
         elif tool is None:

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from models import flow
 from models.audit import seal_sweep
 from models.database.transactions import transaction
-from models.flow import due
+from models.flow import due, queued
 from models.outbox.delivery import Delivery
+from models.outbox.notification import Notification
 from models.session import sweep_failure
 from models.session.session import Session
 from models.session.tool_call import ToolCall
@@ -26,12 +27,13 @@ LONG_QUEUE = 1000
 def dispatch() -> None:
     """Send hints for queued rows that are due and have had no hint recently. This makes up for every lost message."""
     if _takes_more("turns"):
-        enqueue.publish(due.hints(Turn), {})
-    for queue in due.queues():
+        enqueue.publish(queued.hints(Turn), {})
+    for queue in queued.queues():
         if _takes_more(queue or "tools"):
-            enqueue.publish(due.hints(ToolCall, queue=queue), {})
+            enqueue.publish(queued.hints(ToolCall, queue=queue), {})
     if _takes_more("deliver"):
-        enqueue.publish(due.delivery_hints(), {})
+        enqueue.publish(queued.delivery_hints(), {})
+        enqueue.publish(queued.notification_hints(), {})
 
 
 @app.task(name="sweep.rescue")
@@ -47,6 +49,10 @@ def rescue() -> None:
         with _alone("rescue", row.id, row.workspace_id), transaction(row.workspace_id) as db:
             if delivery := db.get(Delivery, row.id, lock=True):
                 delivery.lose(db)
+    for row in due.lapsed_notifications():
+        with _alone("rescue", row.id, row.workspace_id), transaction(row.workspace_id) as db:
+            if notification := db.get(Notification, row.id, lock=True):
+                notification.lose(db)
 
 
 @app.task(name="sweep.expire_approvals")
@@ -128,9 +134,10 @@ def seal_audit() -> None:
 
 @app.task(name="sweep.forget_answers")
 def forget_answers() -> None:
-    """Delete idempotency records that are too old for a retry, deliveries that ended long ago, and old failures of sweeps."""
+    """Delete what is too old: idempotency records, ended deliveries and notifications, links of messages, failures of sweeps."""
     due.forget_answers()
     due.forget_deliveries()
+    due.forget_links()
     sweep_failure.forget_old()
 
 

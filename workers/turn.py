@@ -2,7 +2,9 @@
 
 import logging
 import time
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from celery.signals import celeryd_after_setup
@@ -12,40 +14,64 @@ from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import NotFound
+from models.providers import registry
 from models.pure import words
+from models.pure.charges import Charge
 from models.pure.storable import storable
+from models.pure.usage import NOTHING
 from models.session.session import Session
-from models.session.turn import Turn
+from models.session.turn import Served, Turn
 from models.settings import settings
+from models.workspace.provider_key import ProviderKey
+from models.workspace.provider_key import of_workspace as provider_keys
 from models.workspace.toolset import Listed, listed
-from workers import enqueue, leases, server_tools
+from workers import charging, enqueue, leases, server_tools
 from workers.celery import app
 from workers.judging import Judge
 from workers.keeping import keep
 from workers.leases import Lease
-from workers.providers import ModelError, ModelRequest, Reply, provider_for
+from workers.providers import ModelError, ModelRequest, Spent, Unwanted, choosing, provider_for
+from workers.providers.choosing import Answer, Unanswered
 
 log = logging.getLogger(__name__)
 
 _ERROR_TYPES = {
     "overloaded": "model_overloaded_error",
     "rate_limited": "model_rate_limited_error",
+    "timed_out": "model_request_failed_error",
     "failed": "model_request_failed_error",
+    "gone": "model_request_failed_error",
     "billing": "billing_error",
     "invalid": "model_request_failed_error",
     "unacceptable": "model_request_failed_error",
 }
 
 
-class LeaseLostError(Exception):
-    """The turn was ended or taken back while the model answered: stop reading."""
-
-
 @celeryd_after_setup.connect
 def load_provider(instance: Any, **_: Any) -> None:
-    """Load the SDK before the first turn. Loading takes a second, and stops all greenlets of the process."""
+    """Load the SDKs and prices before the first turn. Loading takes seconds, and stops all greenlets of the process."""
     if "turns" in instance.app.amqp.queues.consume_from:
-        provider_for("")
+        for entry in registry():
+            provider_for(entry, None)
+        charging.load()
+
+
+class Offer:
+    """A session's next request, read under its lock, with what it may consume."""
+
+    def __init__(self, db: Db, session: Session) -> None:
+        self._db, self._session = db, session
+        self.agent, self.policies = session.agent(db), flow.policies(db, session)
+        self.messages: list[dict[str, Any]] = []
+        self.charge = Charge("", self.agent["model"]["id"], None, NOTHING, estimated=True)
+
+    def quote(self, turn: Turn) -> Charge:
+        """Return what the request may consume. Called once the turn has read its messages."""
+        self.messages = flow.history(self._db, self._session.id)
+        with suppress(ModelError):  # nobody serves the model: the request says so
+            order = choosing.candidates(self.agent["model"], self.policies.get("model"), turn.kept)
+            self.charge = charging.quoted(self._session, self.agent, self.messages, order) or self.charge
+        return self.charge
 
 
 @dataclass(frozen=True)
@@ -57,6 +83,9 @@ class Claimed:
     policies: dict[str, Any]
     listed: dict[str, Listed]
     messages: list[dict[str, Any]]
+    quote: Charge
+    keys: dict[str, ProviderKey] = field(default_factory=dict)
+    """The workspace's own keys by provider."""
 
     def request(self, judge: Judge) -> ModelRequest:
         """The request to the model."""
@@ -69,6 +98,7 @@ class Claimed:
             max_tokens=settings().max_tokens,
             parallel=parallel,
             long_wait=judge.asks,
+            effort=(self.agent["model"].get("effort") or {}).get("type"),
         )
 
 
@@ -78,20 +108,21 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> None:
     claimed = _claim(turn_id, session_id, workspace_id)
     if claimed is None:
         return
-    turn = claimed.turn
+    turn, began = claimed.turn, claimed.turn.started_at or datetime.now(UTC)
     with leases.hold(turn.id, turn.fence) as lease:
         message_id = ids.new("sevt")
         try:
             judge = Judge.of(claimed.agent, claimed.policies, server_tools.looked_up(workspace_id, claimed.agent, claimed.listed))
-            reply = _ask(claimed.request(judge), session_id, message_id, lease)
-        except LeaseLostError:
-            return
+            answer = _ask(claimed, claimed.request(judge), message_id, lease)
+        except Unwanted as end:
+            _correct(turn, charging.spent(claimed.quote, end.spent, began))
         except server_tools.ServerAway as away:
             _fail(turn, lease, away.type, str(away), retryable=away.passes, server=away.server)
-        except ModelError as error:
-            _fail_by_model(turn, lease, error)
+        except Unanswered as unanswered:
+            charges = charging.spent(claimed.quote, unanswered.spent, began)
+            _fail_by_model(turn, lease, unanswered.error, charges, unanswered.served)
         else:
-            _checkpoint(turn, lease, judge, reply, message_id)
+            _checkpoint(turn, lease, judge, answer, message_id, charging.charged(claimed.quote, answer, began))
 
 
 def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
@@ -102,16 +133,18 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
             session = flow.lock(db, session_id)
         except NotFound:
             return None
-        turn = flow.claim_turn(db, session, turn_id, leases.worker())
+        offer = Offer(db, session)
+        turn = flow.claim_turn(db, session, turn_id, leases.worker(), offer.quote)
         if turn is None:
             return None
-        agent = session.agent(db)
         return Claimed(
             turn=turn,
-            agent=agent,
-            policies=flow.policies(db, session),
-            listed=listed(db, agent),
-            messages=flow.history(db, session_id),
+            agent=offer.agent,
+            policies=offer.policies,
+            listed=listed(db, offer.agent),
+            messages=offer.messages,
+            quote=offer.charge,
+            keys={row.provider: row for row in db.read(provider_keys())[0]},
         )
 
 
@@ -120,28 +153,36 @@ def _guided(system: str | None) -> str:
     return f"{system}\n\n{words.one_at_a_time()}" if system else words.one_at_a_time()
 
 
-def _ask(request: ModelRequest, session_id: str, message_id: str, lease: Lease) -> Reply:
-    """The model's reply. Its text goes to the session's readers while the model writes."""
-    pusher = _Pusher(session_id, message_id, lease)
+def _ask(claimed: Claimed, request: ModelRequest, message_id: str, lease: Lease) -> Answer:
+    """The reply of the agent's model, or of an alternative. Its text goes to the session's readers while the model writes."""
+    pusher = _Pusher(claimed.turn.session_id, message_id, lease)
     try:
-        return _answerable(provider_for(request.model).ask(request, pusher.on_text))
-    except (ModelError, LeaseLostError):
+        order = choosing.candidates(claimed.agent["model"], claimed.policies.get("model"), claimed.turn.kept)
+        answer = choosing.ask(order, request, claimed.keys, pusher.on_text)
+        _check_answerable(answer)
+        return answer
+    except ModelError as error:
+        raise Unanswered(error, None) from error
+    except (Unanswered, Unwanted):
         raise
     except Exception as error:
         # The turn must end here, and not when its lease does.
         log.exception("turn %s: the provider failed", lease.id)
-        raise ModelError("failed", f"The provider failed: {type(error).__name__}.") from error
+        raise Unanswered(ModelError("failed", f"The provider failed: {type(error).__name__}."), None) from error
 
 
-def _answerable(reply: Reply) -> Reply:
-    """The reply, if each of its calls has an id and a name that are strings. Errors: ModelError."""
-    for block in reply.content:
+def _check_answerable(answer: Answer) -> None:
+    """Check that each call of the reply has an id and a name that are strings. Errors: Unanswered."""
+    for block in answer.reply.content:
         if block["type"] == "tool_use" and not (isinstance(block.get("id"), str) and isinstance(block.get("name"), str)):
-            raise ModelError("failed", "The model's reply holds a tool call without an id or a name.")
-    return reply
+            error = ModelError("failed", "The model's reply holds a tool call without an id or a name.")
+            place = answer.served.provider, answer.served.model
+            raise Unanswered(error, None, [*answer.spent, Spent(place, answer.reply.usage)])
 
 
-def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id: str) -> None:
+def _checkpoint(turn: Turn, lease: Lease, judge: Judge, answer: Answer, message_id: str, charges: list[Charge]) -> None:
+    reply = answer.reply
+
     def verb(db: Db, session: Session) -> None:
         flow.checkpoint(
             db,
@@ -150,31 +191,50 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, reply: Reply, message_id
             content=content,
             stop_reason=storable(reply.stop_reason),
             stop_details=storable(reply.stop_details),
-            usage=asdict(reply.usage),
+            charges=charges,
             proposals=proposals,
             message_id=message_id,
+            served=answer.served,
         )
 
     try:
         content, proposals = storable(reply.content), judge.proposals(reply.content)
-        keep(turn.workspace_id, turn.session_id, lease, verb)
+        if not keep(turn.workspace_id, turn.session_id, lease, verb):
+            _correct(turn, charges)
     except Exception as error:  # noqa: BLE001 - the turn ends, whatever the reply holds
         log.error("turn %s: its reply could not be stored (%s)", turn.id, type(error).__name__)
-        _fail_by_model(turn, lease, ModelError("failed", f"The model's reply could not be stored ({type(error).__name__})."))
+        fault = ModelError("failed", f"The model's reply could not be stored ({type(error).__name__}).")
+        _fail_by_model(turn, lease, fault, charges)
 
 
-def _fail_by_model(turn: Turn, lease: Lease, error: ModelError) -> None:
+def _fail_by_model(turn: Turn, lease: Lease, error: ModelError, charges: list[Charge], served: Served | None = None) -> None:
     out = error.kind == "unacceptable"
     kind = _ERROR_TYPES[error.kind]
-    _fail(turn, lease, kind, str(error), retryable=error.retryable, retry_after=error.retry_after, leave_out=out)
+    more = {"retry_after": error.retry_after, "leave_out": out, "charges": charges, "served": served}
+    if not _fail(turn, lease, kind, str(error), retryable=error.retryable, **more):
+        _correct(turn, charges)
 
 
-def _fail(turn: Turn, lease: Lease, kind: str, message: str, *, retryable: bool = True, **more: Any) -> None:
+def _fail(turn: Turn, lease: Lease, kind: str, message: str, *, retryable: bool = True, **more: Any) -> bool:
+    """End or retry the turn. Returns False if it was not this worker's any more."""
+
     def verb(db: Db, session: Session) -> None:
         held = Turn.held(db, turn.id, turn.fence)
         flow.fail_turn(db, session, held, kind=kind, message=storable(message), retryable=retryable, **more)
 
-    keep(turn.workspace_id, turn.session_id, lease, verb)
+    return keep(turn.workspace_id, turn.session_id, lease, verb)
+
+
+def _correct(turn: Turn, charges: list[Charge]) -> None:
+    """Count what the turn's attempt really consumed, which was ended or taken back while the model answered."""
+
+    def correct_usage(db: Db, session: Session) -> None:
+        flow.correct_usage(db, session, turn, charges)
+
+    try:
+        keep(turn.workspace_id, turn.session_id, Lease(turn.id, turn.fence), correct_usage)
+    except Exception as error:  # noqa: BLE001 - the estimate stays
+        log.warning("turn %s: its usage stays an estimate (%s)", turn.id, type(error).__name__)
 
 
 class _Pusher:
@@ -184,19 +244,22 @@ class _Pusher:
         self.session_id, self.message_id, self.lease = session_id, message_id, lease
         self.frames: list[dict[str, Any]] = [{"type": "event_start", "event": {"id": message_id, "type": "agent.message"}}]
         self.pieces: dict[int, list[str]] = {}
+        self.offset = 0
         self.sent = time.monotonic()
 
     def on_text(self, index: int, piece: str) -> None:
         """A piece of the text block `index`."""
         if self.lease.lost.is_set():
-            raise LeaseLostError
+            raise Unwanted
         self.pieces.setdefault(index, []).append(piece)
         if time.monotonic() - self.sent >= settings().delta_seconds:
             self._push()
 
     def _push(self) -> None:
         for index, pieces in self.pieces.items():
-            delta = {"type": "content_delta", "index": index, "content": {"type": "text", "text": "".join(pieces)}}
-            self.frames.append({"type": "event_delta", "event_id": self.message_id, "delta": delta})
+            text = "".join(pieces)
+            delta = {"type": "content_delta", "index": index, "content": {"type": "text", "text": text}}
+            self.frames.append({"type": "event_delta", "event_id": self.message_id, "delta": delta, "offset": self.offset})
+            self.offset += len(text)
         enqueue.publish([], {self.session_id: {"frames": self.frames}})
         self.frames, self.pieces, self.sent = [], {}, time.monotonic()

@@ -6,6 +6,7 @@ from pydantic import Field, SerializeAsAny
 
 from api.answers.base import AgentId, Answer, Empty, Metadata, Time
 from api.requests.agents import ServiceAccount
+from api.requests.models import Level
 from api.requests.toolsets import BuiltIn
 from models.pure.policy import Effect
 from models.workspace import agent as rows
@@ -177,10 +178,21 @@ _TOOLSET = {
 AnsweredTool = Annotated[AnsweredToolset | AnsweredServerToolset | AnsweredCustom, Field(discriminator="type")]
 
 
+class AnsweredEffort(Answer):
+    """How hard the model works."""
+
+    type: Level
+
+
 class AnsweredModel(Answer):
     """The model that the agent uses."""
 
     id: str = Field(examples=["claude-opus-5-5"])
+    effort: AnsweredEffort | None = None
+    fallbacks: list[str] | None = None
+    """The models to try in this order while this one does not answer."""
+    exclude_providers: list[str] | None = None
+    """The providers that are never used for this agent."""
 
 
 class AgentBody(Answer):

@@ -116,7 +116,7 @@ class AgentMcpToolResult(Fact):
 
 
 class ApprovalRequested(PendingApproval, Fact):
-    """A person is asked. Like all events `approval.*` and `grant.*`, only sent with `include=approvals`."""
+    """A person is asked. Like all events `approval.*`, `grant.*` and `model.*`, only sent with `include=approvals`."""
 
     type: Literal["approval.requested"]
     approval_id: ApprovalId

@@ -25,6 +25,8 @@ from api.answers.calls import (
     StoredToolResult,
 )
 from api.answers.faults import SessionError
+from api.answers.previews import EventDelta, EventStart
+from api.answers.spending import ActiveUsage, Budget
 from api.requests.blocks import Said
 from models.session import call_events, event
 
@@ -109,6 +111,7 @@ class SessionUpdated(Fact):
     type: Literal["session.updated"]
     title: str | None = None
     metadata: Metadata | None = None
+    budget: Budget | None = None
     agent: SessionAgent | None = None
 
 
@@ -127,11 +130,29 @@ class Tokens(Answer):
     cache_creation_input_tokens: int
 
 
+class ModelAt(Answer):
+    """A model at the provider that serves it."""
+
+    provider: str
+    model: str
+
+
+class ModelFallback(Fact):
+    """A turn went on with another model. Like all events `model.*`, only sent with `include=approvals`."""
+
+    type: Literal["model.fallback"]
+    source: ModelAt = Field(alias="from")
+    to: ModelAt
+    reason: Literal["overloaded", "rate_limited", "timed_out", "gone", "circuit_open"]
+    message: str
+
+
 class SessionUsage(Fact):
-    """The session's tokens so far."""
+    """What the session consumed so far."""
 
     type: Literal["session.usage"]
-    usage: Tokens
+    usage: ActiveUsage
+    budget: Budget | None = None
 
 
 class RequestStart(Fact):
@@ -181,7 +202,8 @@ AnyEvent = Annotated[
     | ApprovalExtended
     | ApprovalReminded
     | ApprovalVoted
-    | GrantGiven,
+    | GrantGiven
+    | ModelFallback,
     Field(discriminator="type"),
 ]
 
@@ -197,36 +219,6 @@ class EventPage(Answer):
 
     data: SerializeAsAny[list[AnyEvent]]
     next_page: str | None
-
-
-class Previewed(Answer):
-    """The event to which the deltas belong."""
-
-    id: EventId
-    type: Literal["agent.message", "agent.thinking"]
-
-
-class EventStart(Answer):
-    """A preview begins. The complete event with this id follows later."""
-
-    type: Literal["event_start"]
-    event: Previewed
-
-
-class ContentDelta(Answer):
-    """More text of one block."""
-
-    type: Literal["content_delta"]
-    index: int
-    content: Text
-
-
-class EventDelta(Answer):
-    """A piece of the event with this id. Deltas are not stored."""
-
-    type: Literal["event_delta"]
-    event_id: EventId
-    delta: ContentDelta
 
 
 class StreamFrame(RootModel[AnyEvent | DeletedEvent | EventStart | EventDelta]):

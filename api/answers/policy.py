@@ -13,12 +13,20 @@ from models.pure.policy import Effect, Rule, Source, covers, spelled_rule
 from models.workspace.workspace import Workspace
 
 
+class AnsweredModelDefaults(Answer):
+    """What holds for the models of every agent of the workspace."""
+
+    fallbacks: list[str] | None = None
+    exclude_providers: list[str] | None = None
+
+
 class WorkspacePolicy(Answer):
     """The policy for all agents of the workspace."""
 
     type: Literal["policy"]
     permission_policy: SerializeAsAny[AnsweredPolicy | None]
     approval: SerializeAsAny[AnsweredDefaults | None]
+    model: SerializeAsAny[AnsweredModelDefaults | None]
 
     @classmethod
     def of(cls, row: Workspace) -> Self:

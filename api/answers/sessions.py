@@ -1,13 +1,14 @@
 """Answers about sessions."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, SerializeAsAny
 
 from api.answers.agents import SessionAgent
 from api.answers.base import Answer, ApprovalId, Empty, EnvironmentId, EventId, Metadata, Page, SessionId, Time
 from api.answers.events import StopReason
+from api.answers.spending import ActiveUsage, Budget, Stats
 from api.answers.votes import AnsweredVote, Standing
 from api.requests.approvals import ApprovalKind
 from models.database.rows import Db
@@ -54,30 +55,6 @@ class Waiting(Standing, WaitingCall):
         )
 
 
-class CacheCreation(Answer):
-    """Tokens written to the model's cache."""
-
-    ephemeral_5m_input_tokens: int
-    ephemeral_1h_input_tokens: int
-
-
-class Usage(Answer):
-    """The tokens used so far."""
-
-    input_tokens: int
-    output_tokens: int
-    cache_read_input_tokens: int
-    cache_creation_input_tokens: int
-    cache_creation: CacheCreation
-
-    @classmethod
-    def of(cls, tokens: dict[str, int]) -> Self:
-        """Return the usage of a session with these numbers of tokens."""
-        created = tokens.get("cache_creation_input_tokens", 0)
-        cache = CacheCreation(ephemeral_5m_input_tokens=created, ephemeral_1h_input_tokens=0)
-        return cls.from_row(None, **tokens, cache_creation=cache)
-
-
 class Session(Answer):
     """A durable conversation with one agent."""
 
@@ -95,10 +72,11 @@ class Session(Answer):
     on_ask: Literal["inbox", "deny"] = Field(examples=["inbox"])
     on_behalf_of: str | None = Field(examples=[None])
     """The person for whom the session was created, such as `user:user_...`."""
+    budget: Budget | None
     outcome_evaluations: Empty
     resources: Empty
-    stats: Annotated[dict[str, int], Field(max_length=0)]
-    usage: Usage
+    stats: Stats
+    usage: ActiveUsage
     vault_ids: Empty
     created_at: Time
     updated_at: Time
@@ -117,8 +95,9 @@ class Session(Answer):
             on_behalf_of=f"user:{row.on_behalf_of}" if row.on_behalf_of else None,
             outcome_evaluations=[],
             resources=[],
-            stats={},
-            usage=Usage.of(row.usage),
+            budget=Budget.of(row.budget),
+            stats=Stats.of(db, row),
+            usage=ActiveUsage.of(db, row),
             vault_ids=[],
         )
 

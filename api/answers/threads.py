@@ -1,12 +1,11 @@
 """Answers about threads."""
 
-from typing import Annotated, Literal, Self
-
-from pydantic import Field
+from typing import Literal, Self
 
 from api.answers.agents import SessionAgent
 from api.answers.base import Answer, Page, SessionId, ThreadId, Time
-from api.answers.sessions import STATUSES, Usage
+from api.answers.sessions import STATUSES
+from api.answers.spending import ActiveUsage, ThreadStats
 from models.database.rows import Db
 from models.session import session
 
@@ -20,8 +19,8 @@ class Thread(Answer):
     parent_thread_id: None
     agent: SessionAgent
     status: Literal["idle", "running", "rescheduling", "terminated"]
-    stats: Annotated[dict[str, int], Field(max_length=0)]
-    usage: Usage
+    stats: ThreadStats
+    usage: ActiveUsage
     created_at: Time
     updated_at: Time
     archived_at: Time | None
@@ -37,8 +36,8 @@ class Thread(Answer):
             parent_thread_id=None,
             agent=SessionAgent.stored(**row.agent(db)),
             status=STATUSES[row.status],
-            stats={},
-            usage=Usage.of(row.usage),
+            stats=ThreadStats.of(db, row, startup_seconds=0.0),
+            usage=ActiveUsage.of(db, row),
         )
 
 

@@ -39,7 +39,13 @@ QUESTION: dict[str, tuple[str, Decision | None]] = {
     "9": ("skip", None),
     "q": ("quit", None),
 }
-CHOICES = {"tool_call": CALL, "unknown_outcome": UNKNOWN, "question": QUESTION}
+BUDGET: dict[str, tuple[str, Decision | None]] = {
+    "1": ("raise the budget", {"result": "allow"}),
+    "4": ("deny: the run rests", {"result": "deny"}),
+    "9": ("skip", None),
+    "q": ("quit", None),
+}
+CHOICES = {"budget": BUDGET, "tool_call": CALL, "unknown_outcome": UNKNOWN, "question": QUESTION}
 PROMPTS = {
     ("tool_call", "5"): ("deny_message", "Tell the agent:"),
     ("tool_call", "8"): ("respond", "The result:"),

@@ -29,13 +29,19 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for 
 ELSEWHERE = {
     "approvals": "api.cli.approvals",
     "audit": "api.cli.audit",
+    "channels": "api.cli.channels",
     "delegations": "api.cli.delegations",
     "grants": "api.cli.grants",
     "groups": "api.cli.groups",
     "halt": "api.cli.halt",
     "keys": "api.cli.keys",
+    "models": "workers.providers.cli",  # imported by name, since the API must not import providers
     "people": "api.cli.people",
+    "provider-keys": "api.cli.provider_keys",
+    "secrets": "api.cli.secrets",
     "tools": "workers.tools.cli",  # imported by name, since the API must not import tools
+    "usage": "api.cli.usage",
+    "webhooks": "api.cli.webhooks",
 }
 """Commands with a file of their own, which is imported when the command runs."""
 
@@ -50,7 +56,7 @@ class Main(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a subcommand."""
         if cmd_name in ELSEWHERE:
-            command: click.Command = getattr(import_module(ELSEWHERE[cmd_name]), cmd_name)
+            command: click.Command = getattr(import_module(ELSEWHERE[cmd_name]), cmd_name.replace("-", "_"))
             return command
         return super().get_command(ctx, cmd_name)
 

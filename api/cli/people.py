@@ -92,6 +92,55 @@ def people_deactivate(person: str, workspace: str, data_dir: Path) -> None:
     click.echo(f"{person_id} is deactivated.")
 
 
+@people.group("slack")
+def people_slack() -> None:
+    """Slack users, and the people in whose names they decide."""
+
+
+@people_slack.command("list")
+@workspace
+@data_dir
+@as_json
+def slack_list(workspace: str, data_dir: Path, as_json: bool) -> None:
+    """List the Slack users that decide for a person."""
+    use(data_dir)
+    from models.database.transactions import transaction
+    from models.people.person import Person
+    from models.people.slack_user import SlackUser
+
+    with database_errors(), transaction(find_workspace(workspace)) as db:
+        rows = [(row, db.get_one(Person, row.person_id)) for row in SlackUser.linked(db)]
+    columns = [
+        {
+            "id": row.id,
+            "team": row.team_id,
+            "user": row.slack_id,
+            "name": row.name,
+            "person": person.email,
+            "linked_at": row.linked_at,
+        }
+        for row, person in rows
+    ]
+    show(columns, as_json)
+
+
+@people_slack.command("remove")
+@click.argument("slack_user")
+@workspace
+@data_dir
+def slack_remove(slack_user: str, workspace: str, data_dir: Path) -> None:
+    """Have a Slack user (slku_...) decide for nobody, at once."""
+    use(data_dir)
+    from models.database.transactions import transaction
+    from models.people.slack_user import SlackUser
+
+    with database_errors():
+        workspace_id = find_workspace(workspace)
+        with transaction(workspace_id) as db:
+            SlackUser.unlink(db, slack_user, by=caller(workspace_id))
+    click.echo(f"{slack_user} decides for nobody any more.")
+
+
 def find_person(db: "Db", named: str) -> str:
     """Return the id of a person, by id or e-mail address. Raises NotFound, Invalid."""
     from models.errors import NotFound

@@ -5,8 +5,9 @@
     deciding  its answers; `verbs` has the decision of each button
     edit      the page on which its input is edited
     always    the page on which calls like it are granted
+    link      the page of a message's link, for a person who is not signed in
     session   a session's conversation
-    grants  people  keys  audit  halt
+    grants  people  keys  webhooks  audit  halt
 
 A page asks `door` who is signed in, reads rows, and gives them to a template. `rendering/` turns values into what templates print.
 `live` is the stream that tells open pages to look again.
@@ -21,13 +22,32 @@ if TYPE_CHECKING:
 def install(app: "Flask") -> None:
     """Serve the pages."""
     from api import pages
-    from api.inbox import always, audit, card, deciding, edit, files, grants, halt, keys, live, people, session, template_language
+    from api.inbox import (
+        always,
+        audit,
+        card,
+        channels,
+        deciding,
+        edit,
+        files,
+        grants,
+        halt,
+        keys,
+        live,
+        people,
+        session,
+        template_language,
+        webhooks,
+    )
     from api.inbox import list as list_
     from api.inbox.blueprint import inbox
+    from api.inbox.link import links
 
-    for module in (list_, card, deciding, edit, always, session, grants, halt, keys, audit, people, live, files):
+    lists = (list_, session, grants, keys, people, channels, webhooks, audit)
+    for module in (*lists, card, deciding, edit, always, halt, live, files):
         assert module, "its import adds its routes"
     template_language.install(app)
     app.register_blueprint(inbox)
+    app.register_blueprint(links)
     views: dict[str, Any] = app.view_functions
-    pages.views.update(view for name, view in views.items() if name.startswith("inbox."))
+    pages.views.update(view for name, view in views.items() if name.startswith(("inbox.", "links.")))

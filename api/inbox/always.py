@@ -10,11 +10,11 @@ from api.inbox.blueprint import inbox
 from api.inbox.deciding import decide_by_form, locked, onwards
 from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.list import agent_name
-from api.inbox.rendering import sentences
 from models.database.rows import Db
 from models.errors import Invalid, NotFound, Refusal
 from models.people.principal import PersonPrincipal
 from models.pure import policy
+from models.session import sentences
 from models.session.approval import Approval
 from models.session.grant import rule_for
 from models.session.session import Session

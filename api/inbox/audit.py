@@ -9,7 +9,6 @@ from api.audit import JSON_LINES, listed, verified
 from api.inbox import viewing
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, page, shows
-from api.inbox.names import Names
 from api.requests.audit import AuditList, AuditVerify
 from models.audit import text, verifying
 from models.audit.verifying import Report
@@ -17,6 +16,7 @@ from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Invalid
+from models.flow.names import Names
 from models.people.principal import PersonPrincipal
 
 _FILTERS = ("action", "principal", "subject_id", "session_id", "created_at[gte]", "created_at[lt]")

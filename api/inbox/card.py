@@ -14,12 +14,11 @@ from api.inbox import queue
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.list import agent_name, noticed
-from api.inbox.names import Names
-from api.inbox.rendering import fields, sentences
+from api.inbox.rendering import fields
 from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.story import Entry, entry
 from api.inbox.rendering.tree import tree
-from api.paging import Wanted
+from api.paging import Selection
 from api.queue import may_see, only_own
 from models import flow
 from models.audit.acts import Audit
@@ -27,8 +26,10 @@ from models.database import clock
 from models.database.rows import Db
 from models.errors import NotFound, Refusal
 from models.flow.approvers import described
+from models.flow.names import Names
 from models.people.principal import PersonPrincipal
 from models.pure.quorum import Quorum
+from models.session import sentences
 from models.session.approval import Approval
 from models.session.event import Event
 from models.session.grant import Grant
@@ -95,26 +96,16 @@ def drawn(
 ) -> Page:
     """The card as a page. After a refusal: with the refusal on top, or with the faults beside the form's fields."""
     session = db.get_one(Session, approval.session_id)
-    call = db.get_one(ToolCall, approval.tool_call_id)
-    started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
     before = _decided_before(db, person, approval)
     cast = Vote.of(db, [approval.id])[approval.id]
-    names = Names.of(db, [approval.decided_by, started.principal if started else None, *(row.decided_by for row in before)])
+    names = Names.of(db, [approval.decided_by, *(row.decided_by for row in before)])
     now = clock.now(db)
-    shown = answers.Approval.of(approval, _grant(db, approval, now), reveal=revealed)
     waits = approval.status == "pending"
+    values = matter(db, session, approval, queue.look(db, approval), revealed=revealed)
     return shows(
         "card.html",
-        approval=approval,
-        shown=shown,
-        headline=sentences.headline(approval, agent_name(db, session)),
-        agent=agent_name(db, session),
-        session=session,
-        started_by=names[started.principal] if started else "",
-        evidence=evidence(approval.tool, shown.input, queue.look(db, approval), ours=call.kind == "builtin"),
-        claims=tree(approval.annotations) if approval.annotations else None,
+        **values,
         questions=questions(approval),
-        afterwards=sentences.afterwards(approval),
         outcome="" if waits else sentences.outcome(approval, names[approval.decided_by], now),
         story=_story(db, session),
         before=[(row, sentences.title(row), sentences.outcome(row, names[row.decided_by], now)) for row in before],
@@ -123,13 +114,31 @@ def drawn(
         why_not=queue.why_not(db, person, approval, cast) if waits else None,
         may_deny=waits and any(vote.person_id == person.person_id for vote in cast),
         place=queue.position(db, person, approval) if waits else None,
-        may_reveal=bool(shown.masked) and "reveal" in person.scopes,
-        revealed=revealed,
+        may_reveal=bool(values["shown"].masked) and "reveal" in person.scopes,
         refusal=str(refusal) if refusal and not faults else "",
         faults=faults or {},
         form=request.form,
         opened=wants("open"),
     )
+
+
+def matter(db: Db, session: Session, approval: Approval, seen: dict[str, Any] | None, *, revealed: bool = False) -> dict[str, Any]:
+    """What `matter.html` shows: the question and its evidence. `seen`: what a tools worker saw of the session's files."""
+    call = db.get_one(ToolCall, approval.tool_call_id)
+    started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
+    shown = answers.Approval.of(approval, _grant(db, approval, clock.now(db)), reveal=revealed)
+    return {
+        "approval": approval,
+        "shown": shown,
+        "headline": sentences.headline(approval, agent_name(db, session)),
+        "agent": agent_name(db, session),
+        "session": session,
+        "started_by": Names.of(db, [started.principal])[started.principal] if started else "",
+        "evidence": evidence(approval.tool, shown.input, seen, ours=call.kind == "builtin"),
+        "claims": tree(approval.annotations) if approval.annotations else None,
+        "afterwards": sentences.afterwards(approval),
+        "revealed": revealed,
+    }
 
 
 def _votes(db: Db, approval: Approval, cast: Sequence[Vote]) -> dict[str, Any] | None:
@@ -172,7 +181,7 @@ def _decided_before(db: Db, person: PersonPrincipal, approval: Approval) -> list
         "agent": approval.agent_id,
         "this": approval.id,
     }
-    selection = only_own(db, person, Wanted(Approval).where(these, **values), "id")
+    selection = only_own(db, person, Selection(Approval).where(these, **values), "id")
     return selection.select(db, f"ORDER BY decided_at DESC LIMIT {_BEFORE}")
 
 

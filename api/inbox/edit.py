@@ -10,10 +10,11 @@ from api.inbox.deciding import decide_by_form, locked, onwards
 from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.forms import Misfilled, text
 from api.inbox.list import agent_name
-from api.inbox.rendering import fields, sentences
+from api.inbox.rendering import fields
 from models.database.rows import Db
 from models.errors import Invalid, Refusal
 from models.people.principal import PersonPrincipal
+from models.session import sentences
 from models.session.approval import Approval
 from models.session.session import Session
 

@@ -10,15 +10,15 @@ from api import queue as api_queue
 from api.inbox import queue
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, page, shows, wants
-from api.inbox.names import Names
-from api.inbox.rendering import sentences
 from api.paging import Order
 from api.paging import page as page_of
 from api.parsing import ID
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Refusal
+from models.flow.names import Names
 from models.people.principal import PersonPrincipal
+from models.session import sentences
 from models.session.approval import Approval
 from models.session.session import Session
 from models.session.vote import Vote

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from flask import request
 
 from api import queue
-from api.paging import Wanted
+from api.paging import Selection
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import outbox
@@ -29,7 +29,7 @@ _OF_GROUP = "EXISTS (SELECT FROM jsonb_array_elements(quorum -> 'approvers') one
 
 def matching(
     db: Db, person: PersonPrincipal, filters: dict[str, str | None], *, mine: bool, status: str = "pending"
-) -> Wanted[Approval]:
+) -> Selection[Approval]:
     """The approvals that the filters name: those that wait for this person or, for who sees all, all.
 
     A search looks at prompts and tools, which show no secrets.
@@ -37,7 +37,7 @@ def matching(
     if mine or "read" not in person.scopes:
         selection = queue.waiting_for(db, person.person_id)
     else:
-        selection = Wanted(Approval).where("status = 'pending'" if status == "pending" else "status <> 'pending'")
+        selection = Selection(Approval).where("status = 'pending'" if status == "pending" else "status <> 'pending'")
     names = {"agent_id": filters.get("agent"), "tool": filters.get("tool"), "session_id": filters.get("session")}
     selection = selection.equal(**names, kind=filters.get("kind"))
     if group := filters.get("group"):
@@ -54,7 +54,7 @@ def choices(db: Db, person: PersonPrincipal, *, mine: bool) -> dict[str, list[An
     versions = [Agent.find(db, agent_id).at(db) for agent_id in agents[:_CHOICES]]
     newest = session_ids[-_SESSIONS:]
     sessions = db.rows("SELECT id, coalesce(title, id) FROM session WHERE id = ANY(%(ids)s) ORDER BY 2, 1", ids=newest)
-    shown = Wanted(Group)
+    shown = Selection(Group)
     if not queue.sees_all(person):
         shown = shown.where("id = ANY(%(own)s)", own=sorted(person.group_ids))
     groups = shown.select(db, "ORDER BY name, id LIMIT %(most)s", most=_CHOICES)
@@ -126,5 +126,11 @@ def look(db: Db, approval: Approval) -> dict[str, Any] | None:
     # A page that refreshes itself must not be the cause of its next refresh.
     if approval.status == "pending" and not fresh and "x-refresh" not in request.headers:
         outbox(db).hints.append(look_hint(approval.id, approval.session_id, approval.workspace_id))
+    return seen(db, approval)
+
+
+def seen(db: Db, approval: Approval) -> dict[str, Any] | None:
+    """What a tools worker saw of the session's files; None if none has looked."""
+    result = db.get(Evidence, approval.id)
     body: dict[str, Any] | None = approval.echoes.value(result.body) if result is not None else None
     return body

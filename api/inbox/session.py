@@ -14,7 +14,7 @@ from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.list import agent_name
 from api.inbox.rendering.story import Entry, entry
-from api.paging import Wanted
+from api.paging import Selection
 from api.paging import page as page_of
 from api.queue import may_see_session, only_own
 from api.sessions import NEWEST
@@ -47,7 +47,7 @@ STATUS = {
 @page("sessions", "own or read")
 def sessions(db: Db, person: PersonPrincipal) -> Page:
     """The sessions that the person may see, newest first."""
-    selection = only_own(db, person, Wanted(Session), "id", of="session_id")
+    selection = only_own(db, person, Selection(Session), "id", of="session_id")
     rows, after = page_of(db, selection, NEWEST, _SESSIONS, wants("page"))
     return shows("sessions.html", rows=[(row, agent_name(db, row), STATUS[row.status]) for row in rows], after=after)
 

@@ -24,7 +24,7 @@ def install(app: Flask) -> None:
     language = app.jinja_env
     language.finalize = _shown
     language.trim_blocks = language.lstrip_blocks = True
-    language.filters |= {"ago": _ago, "left": _left, "is_soon": _is_soon, "raw": _raw, "pretty": fields.pretty}
+    language.filters |= {"ago": _ago, "left": _left, "is_soon": _is_soon, "stamp": _stamp, "raw": _raw, "pretty": fields.pretty}
     language.globals |= {"static": files.address, "csrf_field": viewing.csrf_field, "counted": relative_time.counted}
 
 
@@ -50,6 +50,11 @@ def _ago(moment: datetime) -> Markup:
 
 def _left(moment: datetime) -> Markup:
     return _time(moment, "left", relative_time.left(moment, viewing.now()))
+
+
+def _stamp(moment: datetime | str) -> str:
+    """A time, or the text of one in a JSON value, to the second."""
+    return f"{datetime.fromisoformat(str(moment)):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _time(moment: datetime, how: str, words: str) -> Markup:

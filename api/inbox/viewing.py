@@ -11,9 +11,9 @@ from markupsafe import Markup
 from api import auth, browser, limits, pages
 from api.errors import Denied
 from api.inbox import queue
-from api.inbox.names import Names
 from models.database import clock
 from models.database.rows import Db
+from models.flow.names import Names
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
 from models.session.approval_mark import approval_mark

@@ -5,7 +5,7 @@ from flask import Blueprint
 from api.answers import people as answers
 from api.answers.base import Page
 from api.door import reads, writes
-from api.paging import Order, Wanted, page
+from api.paging import Order, Selection, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.people import CursorPage, GroupCreate, GroupUpdate, MemberAdd
 from models.audit.principal import Principal
@@ -25,7 +25,7 @@ LAST_ADDED: Order[Membership] = Order(
 @reads(CursorPage, "admin", answer=Page[answers.Group])
 def index(db: Db, _principal: Principal, query: CursorPage) -> Page[answers.Group]:
     """List the workspace's groups, newest first."""
-    rows, after = page(db, Wanted(Group), NEWEST, query.limit, query.page)
+    rows, after = page(db, Selection(Group), NEWEST, query.limit, query.page)
     return Page[answers.Group](data=[answers.Group.of(row) for row in rows], next_page=after)
 
 
@@ -71,7 +71,7 @@ def delete(db: Db, principal: Principal, _body: Nothing, rbac_group_id: str) -> 
 def members(db: Db, _principal: Principal, query: CursorPage, rbac_group_id: str) -> Page[answers.GroupMember]:
     """List the people in a group, the last added first."""
     Group.find(db, rbac_group_id)
-    matching = Wanted(Membership).equal(group_id=rbac_group_id)
+    matching = Selection(Membership).equal(group_id=rbac_group_id)
     rows, after = page(db, matching, LAST_ADDED, query.limit, query.page)
     ids = [row.person_id for row in rows]
     emails = {person.id: person.email for person in db.find(Person, "WHERE id = ANY(%(ids)s)", ids=ids)}

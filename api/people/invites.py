@@ -4,7 +4,7 @@ from flask import Blueprint
 
 from api.answers import people as answers
 from api.door import reads, writes
-from api.paging import Wanted
+from api.paging import Selection
 from api.people.listing import rows_of
 from api.people.rights import check_role
 from api.requests.base import NoQuery, Nothing
@@ -31,7 +31,7 @@ _STATUS = {
 @reads(InviteList, "admin", answer=answers.InvitePage)
 def index(db: Db, _principal: Principal, query: InviteList) -> answers.InvitePage:
     """List the workspace's invitations, newest first."""
-    matching = Wanted(Invitation).where("NOT renews").where("deleted_at IS NULL")
+    matching = Selection(Invitation).where("NOT renews").where("deleted_at IS NULL")
     if query.email:
         matching = matching.equal(email=normalized(query.email))
     if query.statuses:

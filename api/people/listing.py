@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from api.paging import Wanted
+from api.paging import Selection
 from api.requests.people import Listed
 from models.database.rows import Db
 from models.errors import Invalid
@@ -12,7 +12,7 @@ from models.people.roles import ROLES, wire_role
 R = TypeVar("R")
 
 
-def rows_of(db: Db, matching: Wanted[R], query: Listed, column: str) -> tuple[Sequence[R], bool]:
+def rows_of(db: Db, matching: Selection[R], query: Listed, column: str) -> tuple[Sequence[R], bool]:
     """Return a page of rows by a unique column, newest first, and whether there are more in this direction. Raises Invalid."""
     if query.after_id and query.before_id:
         raise Invalid("before_id", "cannot be given together with after_id.")

@@ -6,7 +6,7 @@ from flask import Blueprint
 
 from api.answers import people as answers
 from api.door import reads, writes
-from api.paging import Wanted
+from api.paging import Selection
 from api.people.listing import rows_of
 from api.people.rights import check_role
 from api.requests.base import NoQuery, Nothing
@@ -29,7 +29,7 @@ users = Blueprint("users", __name__, url_prefix="/v1/organizations/users")
 @reads(UserList, "admin", answer=answers.UserPage)
 def index(db: Db, _principal: Principal, query: UserList) -> answers.UserPage:
     """List the people of the workspace, the last added first."""
-    matching = Wanted(Member).where("deactivated_at IS NULL")
+    matching = Selection(Member).where("deactivated_at IS NULL")
     if query.email:
         matching = matching.where("person_id = (SELECT id FROM person WHERE email = %(email)s)", email=normalized(query.email))
     rows, has_more = rows_of(db, matching, query, "person_id")
@@ -62,7 +62,7 @@ def update(db: Db, principal: Principal, body: UserUpdate, user_id: str) -> answ
 def remove(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.UserDeleted:
     """Deactivate a person in the workspace.
 
-    It ends their sign-ins, passkeys, password and delegations at once. What they decided stays.
+    It ends their sign-ins, passkeys, password, Slack users and delegations at once. What they decided stays.
     """
     Member.deactivate(db, user_id, by=principal)
     return answers.UserDeleted(id=user_id, type="user_deleted")
@@ -85,7 +85,7 @@ def sign_out(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answ
 def renew(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.NewInvite:
     """Give a person a new one-time link, for example after the loss of a passkey.
 
-    Using the link ends the person's passkeys, password and sign-ins. Earlier links end now.
+    Using the link ends the person's passkeys, password, Slack users and sign-ins. Earlier links end now.
     """
     check_role(principal, Member.find(db, user_id).role)
     row, secret = Invitation.renew(db, user_id, by=principal)

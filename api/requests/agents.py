@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import Field, field_validator
 
 from api.requests.approval_settings import ApprovalDefaults
 from api.requests.base import (
@@ -19,23 +19,10 @@ from api.requests.base import (
     examples,
     not_null,
 )
+from api.requests.models import ModelParam
 from api.requests.policy import Policy
 from api.requests.servers import McpServers, normal_servers
 from api.requests.tools import Tools, normal_tools
-
-
-class Model(Body):
-    """The model. The server chooses `effort`, `speed` and `inference_geo`."""
-
-    id: Name
-    effort: Unsupported = None
-    inference_geo: Unsupported = None
-    speed: Literal["standard"] | None = None
-
-
-ModelParam = Annotated[
-    Model, BeforeValidator(lambda m: {"id": m} if isinstance(m, str) else m, json_schema_input_type=Name | Model)
-]
 
 
 class ServiceAccount(Body):
@@ -70,6 +57,7 @@ class AgentCreate(AgentFields):
 
     model_config = examples(
         {"name": "Helper", "model": "claude-opus-5-5"},
+        {"name": "Helper", "model": {"id": "claude-opus-5-5", "effort": "high", "fallbacks": ["claude-sonnet-5-5"]}},
         {
             "name": "Refunds",
             "model": "claude-opus-5-5",
@@ -101,7 +89,7 @@ class AgentCreate(AgentFields):
         return {
             "name": self.name,
             "description": self.description or None,
-            "model": {"id": self.model.id},
+            "model": self.model.normal(),
             "system": self.system or None,
             "tools": normal_tools(self.tools),
             "permission_policy": self.permission_policy,
@@ -135,7 +123,7 @@ class AgentUpdate(AgentFields):
         fields: dict[str, Any] = {
             "name": self.name,
             "description": self.description or None,
-            "model": {"id": self.model.id} if self.model else None,
+            "model": self.model.normal() if self.model else None,
             "system": self.system or None,
             "tools": normal_tools(self.tools),
             "permission_policy": self.permission_policy,

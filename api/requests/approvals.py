@@ -14,7 +14,7 @@ from models.pure.states import APPROVAL
 from models.session.decision import Decision
 
 Status = Annotated[str, StringConstraints(pattern=f"^({'|'.join(APPROVAL)})$")]
-ApprovalKind = Literal["tool_call", "unknown_outcome", "question"]
+ApprovalKind = Literal["tool_call", "unknown_outcome", "question", "budget"]
 """In this order: may the call run? What was the outcome of a call that began? What is the answer to a tool's question?"""
 AT_ONCE = 100
 """Decisions in one request, the number of sessions that may be locked together."""

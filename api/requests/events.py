@@ -161,9 +161,9 @@ TYPES = frozenset(
         "workflow_run.phase_ended",
     }
 )
-OURS = ("approval.", "grant.")
+OURS = ("approval.", "grant.", "model.")
 """What types of our own begin with; seen only with `include=approvals`."""
-TypeName = Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": sorted(TYPES)}, {"pattern": "^(approval|grant)[.]"}]})]
+TypeName = Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": sorted(TYPES)}, {"pattern": "^(approval|grant|model)[.]"}]})]
 
 
 class Seen(Query):

@@ -1,6 +1,6 @@
 """Permission policies as clients send them, and the bodies of the policy's own routes.
 
-What a policy is, `models.pure.policy` says, and it alone reads one: the models of rules here are for the document only.
+`models.pure.policy` parses policies. The models of rules in this file only describe them in the API's document.
 """
 
 import re
@@ -14,15 +14,16 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from api.examples import IDS
 from api.requests.approval_settings import ApprovalDefaults
 from api.requests.base import Body, Id, Sha256, examples
+from api.requests.models import ModelDefaults
 from models.pure import policy
 from models.pure.canonical import canonical
 from models.pure.policy import Effect
 from models.pure.policy.rules import MAX_CHOICES, MAX_CONDITIONS, MAX_PRIORITY, MAX_REGEX, MAX_RULES, MAX_TEXT
 
 INPUT_BYTES = 100_000
-"""Of a call to be explained. Calls may be longer, but then a thousand rules take their time."""
-_GIVES_WAY = 0.01
-"""Seconds of reading rules after which others of the process have their turn."""
+"""Longest input of a call to explain. Longer calls exist, but a thousand rules would take long to judge one."""
+_PAUSE_AFTER = 0.01
+"""Seconds of compiling rules between two pauses for the process's other requests."""
 _FIELD = re.compile(r"([\w.-]+): (.*)", re.DOTALL)
 
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TEXT)]
@@ -31,7 +32,7 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 class PolicyCondition(Body):
-    """A test of one argument: all operators given must hold."""
+    """A test of one argument. All operators must hold."""
 
     path: Annotated[str, StringConstraints(max_length=MAX_TEXT)] = Field(description="A JSON Pointer, such as /amount.")
     equals: Any = None
@@ -50,7 +51,7 @@ class PolicyCondition(Body):
 
 
 class PolicyMatch(Body):
-    """Which calls a rule is about: all that is given must hold."""
+    """The calls that a rule covers. All fields must match."""
 
     tool: str = Field(description="A glob over tool names.", max_length=200)
     input: list[PolicyCondition] = Field([], max_length=MAX_CONDITIONS)
@@ -88,45 +89,45 @@ class Ruled(Body):
     )
 
 
-def _policy(said: Any) -> dict[str, Any]:
-    """A policy in the one spelling that clients get back."""
-    # A type that is no text could not be looked up.
-    if isinstance(said, dict) and not isinstance(said.get("type", ""), str):
-        raise _wrong("type: must be always_allow, always_ask, always_deny or rules", said)
-    _read_in_turns(said)
+def _policy(sent: Any) -> dict[str, Any]:
+    """Return a policy in normal form, as clients get it back."""
+    # A type that is not a string cannot be looked up.
+    if isinstance(sent, dict) and not isinstance(sent.get("type", ""), str):
+        raise _wrong("type: must be always_allow, always_ask, always_deny or rules", sent)
+    _compile_with_pauses(sent)
     try:
-        return policy.spelled(policy.policy_of(said))
+        return policy.spelled(policy.policy_of(sent))
     except ValueError as error:
-        raise _wrong(str(error), said) from None
+        raise _wrong(str(error), sent) from None
 
 
-def _read_in_turns(said: Any) -> None:
-    """Have the expressions of a policy's rules compiled and kept, a few at a time: a thousand of the worst take ten seconds."""
-    rules = said.get("rules") if isinstance(said, dict) else None
-    given_way = time.monotonic()
+def _compile_with_pauses(sent: Any) -> None:
+    """Compile a policy's rules with pauses, so that the compiled rules are cached: a thousand slow ones take ten seconds."""
+    rules = sent.get("rules") if isinstance(sent, dict) else None
+    paused_at = time.monotonic()
     with suppress(ValueError):
         for rule in rules if isinstance(rules, list) and len(rules) <= MAX_RULES else ():
             policy.rule_of(rule)
-            if time.monotonic() - given_way > _GIVES_WAY:
-                time.sleep(_GIVES_WAY / 10)
-                given_way = time.monotonic()
+            if time.monotonic() - paused_at > _PAUSE_AFTER:
+                time.sleep(_PAUSE_AFTER / 10)
+                paused_at = time.monotonic()
 
 
-def _rule(said: Any) -> dict[str, Any]:
-    """A rule in the one spelling that clients get back."""
+def _rule(sent: Any) -> dict[str, Any]:
+    """Return a rule in normal form, as clients get it back."""
     try:
-        return policy.spelled_rule(policy.rule_of(said, where="rule"))
+        return policy.spelled_rule(policy.rule_of(sent, where="rule"))
     except ValueError as error:
-        raise _wrong(str(error).removeprefix("rule: ").removeprefix("rule."), said) from None
+        raise _wrong(str(error).removeprefix("rule: ").removeprefix("rule."), sent) from None
 
 
-def _wrong(text: str, said: Any) -> ValidationError:
-    """The error with the path of its field, which is how the text begins."""
-    found = _FIELD.fullmatch(text)
-    path, text = found.groups() if found else ("", text)
+def _wrong(text: str, sent: Any) -> ValidationError:
+    """Return the error, with the path of its field from the beginning of `text`."""
+    field = _FIELD.fullmatch(text)
+    path, text = field.groups() if field else ("", text)
     parts = tuple(int(part) if part.isdecimal() else part for part in path.split(".") if part)
     error = PydanticCustomError("policy", "{text}", {"text": text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."})
-    return ValidationError.from_exception_data("policy", [InitErrorDetails(type=error, loc=parts, input=said)])
+    return ValidationError.from_exception_data("policy", [InitErrorDetails(type=error, loc=parts, input=sent)])
 
 
 Policy = Annotated[
@@ -149,16 +150,22 @@ class PolicyUpdate(Body):
             "approval": {"timeout_seconds": 3600, "on_timeout": "deny"},
         },
         {"permission_policy": None},
+        {"model": {"fallbacks": ["claude-sonnet-5-5"]}},
     )
 
     permission_policy: Policy | None = None
     approval: ApprovalDefaults | None = None
+    model: ModelDefaults | None = None
 
     def changes(self) -> dict[str, Any]:
-        """The workspace's columns that were given."""
-        said = {"policy": self.permission_policy, "approval": self.approval.normal() if self.approval else None}
-        given = {"policy" if name == "permission_policy" else name for name in self.model_fields_set}
-        return {name: value for name, value in said.items() if name in given}
+        """Return the new values of the workspace's columns, for the fields that were sent."""
+        columns = {
+            "policy": self.permission_policy,
+            "approval": self.approval.normal() if self.approval else None,
+            "model": self.model.normal() if self.model else None,
+        }
+        names = {"policy" if name == "permission_policy" else name for name in self.model_fields_set}
+        return {name: value for name, value in columns.items() if name in names}
 
 
 class AgentAt(Body):

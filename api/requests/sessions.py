@@ -1,20 +1,43 @@
 """Sessions as clients send them."""
 
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from api.examples import IDS
-from api.requests.agents import MaxTurns, ModelParam
+from api.requests.agents import MaxTurns
 from api.requests.approval_settings import ApprovalDefaults
 from api.requests.base import AtMost, Body, Created, Id, Metadata, MetadataPatch, Paged, PersonName, System, Unsupported, examples
 from api.requests.events import UserMessage
+from api.requests.models import ModelParam
 from api.requests.policy import Policy
 from api.requests.servers import McpServers, normal_servers
 from api.requests.tools import Tools, normal_tools
+from models.pure.prices import dollars_of
 
 Title = Annotated[str, Field(max_length=512)]
 Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class Amount(Body):
+    """An amount of money."""
+
+    amount: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,11}$"), Field(examples=["2500"])]
+    """Cents, as an integer in a string: `2500` is $25.00."""
+    currency: Literal["USD"]
+
+
+class Budget(Body):
+    """The most that a session may cost at list prices."""
+
+    type: Literal["limit"]
+    max_list_cost: Amount
+
+    @property
+    def dollars(self) -> Decimal:
+        """The limit in US dollars."""
+        return dollars_of(self.max_list_cost.amount)
 
 
 class Reference(Body):
@@ -44,16 +67,16 @@ class Overridden(Body):
     approval: ApprovalDefaults | None = None
 
     def overrides(self) -> dict[str, Any]:
-        """The fields of the body that were given, in normal form."""
-        said: dict[str, Any] = {
+        """Return the fields that were sent, in normal form."""
+        fields: dict[str, Any] = {
             "system": self.system or None,
             "tools": normal_tools(self.tools),
             "mcp_servers": normal_servers(self.mcp_servers),
             "permission_policy": self.permission_policy,
             "approval": self.approval.normal() if self.approval else None,
         }
-        said = {field: value for field, value in said.items() if field in self.model_fields_set}
-        return said | ({"model": {"id": self.model.id}} if self.model else {})
+        fields = {field: value for field, value in fields.items() if field in self.model_fields_set}
+        return fields | ({"model": self.model.normal()} if self.model else {})
 
 
 Agent = Annotated[
@@ -88,21 +111,21 @@ class SessionCreate(Body):
         None, description="`deny`: nobody can approve, so what would be asked is denied at once. Left out: people are asked."
     )
     on_behalf_of: PersonName | None = Field(None, description="The person for whom the API key speaks in this session.")
-    budget: Unsupported = None
+    budget: Budget | None = Field(None, description="The most that the session may cost. Left out: no limit, for good.")
     resources: Unsupported = None
     vault_ids: Unsupported = None
 
 
 class SessionAgentUpdate(Body):
-    """What of a session's agent can change; lists are replaced whole."""
+    """Changes of a session's agent. A list is replaced whole."""
 
     tools: Tools | None = None
     mcp_servers: McpServers | None = None
 
     def changes(self) -> dict[str, Any]:
-        """The lists that were given, in normal form."""
-        said = {"tools": normal_tools(self.tools), "mcp_servers": normal_servers(self.mcp_servers)}
-        return {field: value for field, value in said.items() if field in self.model_fields_set}
+        """Return the lists that were sent, in normal form."""
+        lists = {"tools": normal_tools(self.tools), "mcp_servers": normal_servers(self.mcp_servers)}
+        return {field: value for field, value in lists.items() if field in self.model_fields_set}
 
 
 class SessionUpdate(Body):
@@ -115,14 +138,15 @@ class SessionUpdate(Body):
     agent: SessionAgentUpdate | None = None
     title: Title | None = None
     metadata: MetadataPatch | None = None
-    budget: Unsupported = None
+    budget: Budget | None = Field(None, description="Another budget, or null to remove it for good.")
     vault_ids: Unsupported = None
 
     def changes(self) -> dict[str, Any]:
-        """The fields that were given: `title`, `metadata` (a patch), `tools` and `mcp_servers` in normal form."""
-        said: dict[str, Any] = {"title": self.title or None, "metadata": self.metadata or {}}
-        said = {field: value for field, value in said.items() if field in self.model_fields_set}
-        return said | (self.agent.changes() if self.agent else {})
+        """Return the fields that were sent: `title`, `metadata` (a patch), `budget` (dollars), `tools` and `mcp_servers`."""
+        fields: dict[str, Any] = {"title": self.title or None, "metadata": self.metadata or {}}
+        fields |= {"budget": self.budget.dollars if self.budget else None}
+        fields = {field: value for field, value in fields.items() if field in self.model_fields_set}
+        return fields | (self.agent.changes() if self.agent else {})
 
 
 class SessionList(Created):

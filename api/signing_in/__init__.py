@@ -3,6 +3,7 @@
 routes     the page for signing in, one-time links, signing out
 passkeys   passwords   oidc   proxy      the other ways in, each of which ends in `blueprint.enter`
 account    a person's own page
+slack      a person's Slack users
 """
 
 from flask import Flask
@@ -12,11 +13,11 @@ from models.people import issuer
 
 def install(app: Flask) -> None:
     """Serve the pages. Exits, with one line, if the settings of people do not hold together."""
-    from api.signing_in import account, files, oidc, passkeys, passwords, routes
+    from api.signing_in import account, files, oidc, passkeys, passwords, routes, slack
     from api.signing_in.blueprint import signing_in
 
     check_start()
-    for pages in (account, files, oidc, passkeys, passwords, routes):
+    for pages in (account, files, oidc, passkeys, passwords, routes, slack):
         assert pages, "its import adds its routes"
     app.register_blueprint(signing_in)
 

@@ -7,6 +7,7 @@ from flask import Response, request
 
 from api import pages
 from api.errors import Denied
+from api.inbox import viewing
 from api.pages import page
 from api.signing_in.blueprint import let_in, signing_in, start
 from models.database import clock
@@ -19,6 +20,7 @@ from models.people.passkey import Passkey
 from models.people.person import Person
 from models.people.principal import PersonPrincipal
 from models.people.sign_in import SignIn
+from models.people.slack_user import SlackUser
 from models.settings import settings
 from models.workspace.workspace import Workspace
 
@@ -37,8 +39,11 @@ def show_account(person: PersonPrincipal) -> Response:
             "workspace": db.get_one(Workspace, person.workspace_id).name,
             "sign_ins": SignIn.of_member(db, person.person_id),
             "passkeys": Passkey.of_member(db, person.person_id),
+            "slack_users": SlackUser.of_person(db, person.person_id),
             "has_password": Member.find(db, person.person_id).password_hash is not None,
             "is_recent": _is_recent(db, person),
+            "section": "account",
+            **viewing.frame(db, person),
         }
         can_move = _can_move(db, person)
     others = _other_workspaces(person) if can_move else {}

@@ -1,4 +1,4 @@
-"""The script and the stylesheet of the pages for signing in."""
+"""The script of the pages for signing in."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from api.pages import readable
 from api.signing_in.blueprint import signing_in
 from models.errors import NotFound
 
-_TYPES = {"sign_in.css": "text/css", "passkey.js": "text/javascript"}
+_TYPES = {"passkey.js": "text/javascript"}
 _FILES = {name: (Path(__file__).parent / "static" / name).read_bytes() for name in _TYPES}
 
 

@@ -1,10 +1,10 @@
-"""The stand-in model: a small HTTP server that speaks the Messages API and costs nothing. This text is its manual.
+"""The stand-in model: a small HTTP server that speaks the Messages API and Chat Completions, and costs nothing. This is its manual.
 
     python -m deploy.standin --port 8099
     ANTHROPIC_BASE_URL=http://127.0.0.1:8099 ANTHROPIC_API_KEY=any-key-will-do ...
 
-It serves `POST /v1/messages` (streamed or not), `GET /v1/models` and `GET /healthz`. It refuses the same requests as
-the real API, with the same errors: a tool call without its result, an empty text, an unknown field (see `rules`).
+It serves `POST /v1/messages` and `POST /v1/chat/completions` (streamed or not), `GET /v1/models` and `GET /healthz`. It refuses
+the same requests as the real APIs, with the same errors: a tool call without its result, an unknown field (see `rules`, `chat`).
 `GET /standin/requests?last=N` returns the requests to the model, oldest first; `DELETE` on the same path clears them.
 Keys are neither checked nor stored.
 
@@ -19,6 +19,7 @@ server stores no conversation, and a denied or failed call does not stop a scrip
     then                            ends this reply; the next one comes after the results
     loop call NAME {...}            this reply again and again, whatever the results
     cut call NAME {...}             the reply stops in the middle of this call's input, with `max_tokens`
+    broken call NAME TEXT           a tool call whose input is this text, which is not JSON; also `loop broken call`
     max_tokens                      the reply stops here, with `max_tokens`
     refuse [TEXT]                   the reply stops here, with `refusal`; TEXT is the explanation
     delay 2s                        a pause before the next block

@@ -113,6 +113,12 @@ def _call(reply: Reply, match: re.Match[str]) -> bool:
     return reply.cut
 
 
+def _broken_call(reply: Reply, match: re.Match[str]) -> bool:
+    reply.add(Block("tool_use", match["text"], match["name"]))
+    reply.stop_reason, reply.loops = "tool_use", bool(match["loop"])
+    return False
+
+
 def _max_tokens(reply: Reply, _: re.Match[str]) -> bool:
     reply.stop_reason = "max_tokens"
     return True
@@ -149,6 +155,7 @@ DIRECTIVES = [
         (r"say (?P<text>.+)", _say),
         (r"think (?P<text>.+)", _think),
         (_CALL, _call),
+        (r"(?P<loop>loop )?broken call (?P<name>[\w-]{1,128}) (?P<text>.+)", _broken_call),
         (r"max_tokens", _max_tokens),
         (r"refuse(?: (?P<text>.+))?", _refuse),
         (r"delay (?P<seconds>\d+(?:\.\d+)?)s", _delay),

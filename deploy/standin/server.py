@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import parse_qs
 
-from deploy.standin import answer, writing
+from deploy.standin import answer, chat, chat_writing, writing
 from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import RefusedError, check
 from deploy.standin.script import Fault, Reply, UnreadableError
 from deploy.standin.usage import PrefixMemory
+from deploy.standin.writing import Page
 
 MAX_BODY_BYTES = 32_000_000
 LOG_BYTES = 32_000_000
@@ -36,7 +37,12 @@ MODEL = {
     "display_name": "The stand-in model",
     "created_at": "2026-01-01T00:00:00Z",
     "lifecycle": "active",
+    "object": "model",
+    "created": 1_767_225_600,
+    "owned_by": "assent",
 }
+"""A model as both wires list it."""
+CHAT = "/v1/chat/completions"
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
@@ -61,7 +67,9 @@ class StandIn:
             return route(self, environ, start, request_id)
         except RefusedError as refusal:
             error = {"type": _error_type(refusal.status), "message": str(refusal)}
-            payload = {"type": "error", "error": error, "request_id": request_id}
+            payload: dict[str, Any] = {"type": "error", "error": error, "request_id": request_id}
+            if environ["PATH_INFO"] == CHAT:
+                payload = {"error": error | {"param": None, "code": None}}
             return _json(start, payload, request_id, refusal.status, refusal.retry_after)
 
     def health(self, _: Environ, start: StartResponse, request_id: str) -> Iterable[bytes]:
@@ -69,7 +77,7 @@ class StandIn:
 
     def models(self, environ: Environ, start: StartResponse, request_id: str) -> Iterable[bytes]:
         _need_key(environ)
-        page = {"data": [MODEL], "has_more": False, "first_id": MODEL["id"], "last_id": MODEL["id"]}
+        page = {"object": "list", "data": [MODEL], "has_more": False, "first_id": MODEL["id"], "last_id": MODEL["id"]}
         return _json(start, page, request_id)
 
     def requests(self, environ: Environ, start: StartResponse, request_id: str) -> Iterable[bytes]:
@@ -85,22 +93,50 @@ class StandIn:
 
     def messages(self, environ: Environ, start: StartResponse, request_id: str) -> Iterable[bytes]:
         _need_key(environ)
-        body, reply = self._understand(environ)
-        fault = self._fault_due(reply, body)
+        body = self._read(environ)
+        if not environ.get("HTTP_ANTHROPIC_VERSION"):
+            raise RefusedError("anthropic-version: header is required")
+        check(body)
+        check_pairs(body["messages"])
+        page, fault = self._page(body, body)
+        usage = self._prefixes.usage(body)
+        if body.get("stream"):
+            _start_stream(start, request_id)
+            end = writing.error_event(_error_type(fault.status), _scripted(fault)) if fault and fault.status else b""
+            return self._paced(writing.stream(page, body["model"], usage, fault), fault, end)
+        self._sleep(writing.duration(page))
+        return _json(start, writing.message(page, body["model"], usage), request_id)
+
+    def chat(self, environ: Environ, start: StartResponse, request_id: str) -> Iterable[bytes]:
+        _need_key(environ)
+        body = self._read(environ)
+        request = chat.translated(body)
+        page, fault = self._page(request, body)
+        usage = self._prefixes.usage(request | {"cache_control": {"type": "ephemeral"}})
+        if body.get("stream"):
+            _start_stream(start, request_id)
+            counts = usage if (body.get("stream_options") or {}).get("include_usage") else None
+            end = b""
+            if fault and fault.status:
+                end = chat_writing.error_event(_error_type(fault.status), fault.status, _scripted(fault))
+            return self._paced(chat_writing.stream(page, body["model"], counts, fault), fault, end)
+        self._sleep(writing.duration(page))
+        return _json(start, chat_writing.completion(page, body["model"], usage), request_id)
+
+    def _page(self, request: dict[str, Any], body: dict[str, Any]) -> tuple[Page, Fault | None]:
+        """Return the reply to a request in the form of the Messages API, and a fault in its middle. `body`: as it was sent."""
+        try:
+            reply = answer.next_reply(request)
+        except UnreadableError as error:
+            raise RefusedError(str(error)) from None
+        fault = self._fault_due(reply, request)
         if fault and not (fault.mid_stream and body.get("stream")):
             if fault.status is None:
                 _drop()
             raise RefusedError(_scripted(fault), fault.status or 500, fault.retry_after)
-        page = writing.write(reply, body["max_tokens"], fault)
-        usage = self._prefixes.usage(body)
-        if body.get("stream"):
-            kind = "text/event-stream; charset=utf-8"
-            start("200 OK", [("content-type", kind), ("request-id", request_id), ("cache-control", "no-cache")])
-            return self._paced(writing.stream(page, body["model"], usage, fault), fault)
-        self._sleep(writing.duration(page))
-        return _json(start, writing.message(page, body["model"], usage), request_id)
+        return writing.write(reply, request["max_tokens"], fault), fault
 
-    def _understand(self, environ: Environ) -> tuple[dict[str, Any], Reply]:
+    def _read(self, environ: Environ) -> Any:
         if int(environ.get("CONTENT_LENGTH") or 0) > MAX_BODY_BYTES:
             raise RefusedError("Request exceeds the maximum size", 413)
         raw = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]) if environ.get("CONTENT_LENGTH") else -1)
@@ -109,17 +145,10 @@ class StandIn:
         except (ValueError, RecursionError):
             raise RefusedError("The request body is not valid JSON") from None
         self._keep(raw)
-        if not environ.get("HTTP_ANTHROPIC_VERSION"):
-            raise RefusedError("anthropic-version: header is required")
-        check(body)
-        check_pairs(body["messages"])
-        try:
-            return body, answer.next_reply(body)
-        except UnreadableError as error:
-            raise RefusedError(str(error)) from None
+        return body
 
-    def _paced(self, items: Iterator[bytes | float], fault: Fault | None) -> Iterator[bytes]:
-        """Yield each event at its time. A late event does not delay the next one."""
+    def _paced(self, items: Iterator[bytes | float], fault: Fault | None, end: bytes) -> Iterator[bytes]:
+        """Yield each event at its time, then `end`. A late event does not delay the next one."""
         due, pending = time.monotonic(), b""
         for item in items:
             if isinstance(item, bytes):
@@ -130,9 +159,7 @@ class StandIn:
                     pending = b""
                 due += item
                 self._sleep(max(0.0, due - time.monotonic()))
-        if fault and fault.status:
-            pending += writing.error_event(_error_type(fault.status), _scripted(fault))
-        yield pending
+        yield pending + end
         if fault and fault.status is None:
             _drop()
 
@@ -186,6 +213,11 @@ def _error_type(status: int) -> str:
     return ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
 
 
+def _start_stream(start: StartResponse, request_id: str) -> None:
+    kind = "text/event-stream; charset=utf-8"
+    start("200 OK", [("content-type", kind), ("request-id", request_id), ("cache-control", "no-cache")])
+
+
 def _need_key(environ: Environ) -> None:
     if not environ.get("HTTP_X_API_KEY") and not environ.get("HTTP_AUTHORIZATION"):
         raise RefusedError("x-api-key header is required", 401)
@@ -203,6 +235,7 @@ def _json(start: StartResponse, data: Any, request_id: str, status: int = 200, r
 Route = Callable[[StandIn, Environ, StartResponse, str], Iterable[bytes]]
 ROUTES: dict[tuple[str, str], Route] = {
     ("POST", "/v1/messages"): StandIn.messages,
+    ("POST", CHAT): StandIn.chat,
     ("GET", "/v1/models"): StandIn.models,
     ("GET", "/healthz"): StandIn.health,
     ("GET", "/standin/requests"): StandIn.requests,

@@ -143,10 +143,17 @@ def _empty(written: Written) -> dict[str, Any]:
 def _whole(written: Written) -> dict[str, Any]:
     text = "".join(written.pieces)
     if written.block.kind == "tool_use":
-        return _empty(written) | {"input": json.loads(text) if text == written.block.text else {}}
+        return _empty(written) | {"input": _readable(text) if text == written.block.text else {}}
     if written.block.kind == "thinking":
         return {"type": "thinking", "thinking": text, "signature": signature(text)}
     return {"type": "text", "text": text}
+
+
+def _readable(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {}
 
 
 def _envelope(model: str, usage: dict[str, Any]) -> dict[str, Any]:

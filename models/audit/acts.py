@@ -98,6 +98,8 @@ def entry(
     """Return the columns of the next act of `chain`, and those of its texts. The act becomes the chain's head. The caller holds
     the lock on the chain's row."""
     seq = chain.audit_seq + 1
+    if principal.through:
+        details = details | {"through": principal.through}
     details, texts = split(chain.id, seq, principal.workspace_id, details)
     columns = {
         "chain": chain.id,

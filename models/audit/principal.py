@@ -1,6 +1,6 @@
 """The principal behind a request or an act. Every decision records its principal."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,8 @@ class Principal:
     scopes: frozenset[str] = frozenset()
     address: str | None = None
     """The client's IP address."""
+    through: str = field(default="", kw_only=True)
+    """The service through which a person acts without a sign-in, `slack:slku_...`. Each act of the audit names it."""
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.id}"

@@ -6,7 +6,6 @@ copied into another row it cannot be decrypted.
 """
 
 import base64
-import binascii
 import hashlib
 from functools import cache
 from typing import Literal
@@ -17,13 +16,13 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from pydantic import SecretStr
 
 from models.errors import Conflict
+from models.pure.key_text import raw_key
 from models.settings import settings
 
 Reader = Literal["deliver", "turns"]
 """The process that can decrypt."""
 
 _SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
-_KEY_BYTES = 32
 
 
 class Undecryptable(Exception):
@@ -34,6 +33,12 @@ def new_keys() -> tuple[str, str]:
     """Return a new private key and its public key, each 32 bytes in base64."""
     key = X25519PrivateKey.generate()
     return _encoded(key.private_bytes_raw()), _encoded(key.public_key().public_bytes_raw())
+
+
+def public_of(private: str) -> str:
+    """Return the public key of a private key. Raises ValueError."""
+    key = X25519PrivateKey.from_private_bytes(raw_key(private))
+    return _encoded(key.public_key().public_bytes_raw())
 
 
 def encrypt(reader: Reader, text: str, row_id: str) -> str:
@@ -63,25 +68,19 @@ def is_current(reader: Reader, ciphertext: str) -> bool:
     return ciphertext.startswith(f"{_key_id(_public_key(reader))}.")
 
 
-def check_key(text: str) -> str:
-    """Return the text of a key without spaces around it. Raises ValueError unless it is 32 bytes in base64."""
-    _decoded(text)
-    return text.strip()
-
-
 def _public_key(reader: Reader) -> bytes:
     text: str = getattr(settings(), f"{reader}_public_key")
-    return _decoded(text) if text else b""
+    return raw_key(text) if text else b""
 
 
 def _private_keys(reader: Reader) -> dict[str, X25519PrivateKey]:
-    texts: SecretStr = getattr(settings(), f"{reader}_private_keys")
-    return _parsed(texts.get_secret_value())
+    texts: SecretStr | None = getattr(settings(), f"{reader}_private_keys")
+    return _parsed(texts.get_secret_value() if texts else "")
 
 
 @cache
 def _parsed(texts: str) -> dict[str, X25519PrivateKey]:
-    keys = [X25519PrivateKey.from_private_bytes(_decoded(text)) for text in texts.split()]
+    keys = [X25519PrivateKey.from_private_bytes(raw_key(text)) for text in texts.split()]
     return {_key_id(key.public_key().public_bytes_raw()): key for key in keys}
 
 
@@ -95,13 +94,3 @@ def _bound_to(row_id: str) -> bytes:
 
 def _encoded(raw: bytes) -> str:
     return base64.b64encode(raw).decode()
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        raw = base64.b64decode(text.strip(), validate=True)
-    except binascii.Error:
-        raise ValueError("a key is 32 bytes in base64") from None
-    if len(raw) != _KEY_BYTES:
-        raise ValueError(f"a key is 32 bytes in base64; these are {len(raw)} bytes")
-    return raw

@@ -66,6 +66,8 @@ class Db:
     info: dict[str, Any] = field(default_factory=dict)
     """Values that callers attach to the transaction."""
     appends: list[Appends] = field(default_factory=list)
+    closing: list[Statement] = field(default_factory=list)
+    """The last statements before COMMIT. They change rows that many transactions share, whose locks must be short."""
     _waiting: list[Statement] = field(default_factory=list)
     _known: dict[tuple[type, tuple[Any, ...]], _Known] = field(default_factory=dict)
 
@@ -171,8 +173,8 @@ class Db:
         self.save()
         if self.connection.has_failed:
             raise psycopg.errors.InFailedSqlTransaction("a statement failed, so this transaction can only be rolled back")
-        if self._waiting or self.connection.in_transaction:
-            self._exchange([*self._opening(), *self._waiting, Statement("COMMIT", {})])
+        if self._waiting or self.closing or self.connection.in_transaction:
+            self._exchange([*self._opening(), *self._waiting, *self.closing, Statement("COMMIT", {})])
             self._waiting.clear()
 
     def roll_back(self) -> None:

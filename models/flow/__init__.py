@@ -6,7 +6,7 @@
     turns         a turn's claim, checkpoint, retry and failure
     history       the messages for the model
     chat_words    decisions by chat words
-    decisions     one decision per approval
+    decisions     one decision per approval; `edits` checks and stores an edited input
     votes         who may decide, and when enough people have; `approvers` says it in words
     deadlines     what happens when nobody decides in time
     escalations   the next people have it
@@ -16,13 +16,14 @@
     simulations   what a proposed rule would have done to past calls; `past_calls` finds them
     grants        verdicts, with what people granted; what a grant does to calls that wait
     updates       title, metadata, and the agent's tools
-    claims        a tool call's claim: whether it may begin
-    rejudging     the verdict on it then, by where its paths lead
+    claims        a tool call's claim: may the call begin?
+    rejudging     the verdict on a call when it is claimed, by where its paths lead
     results       its result, its loss, and what it asks back
     next_step     what comes next, after any of these
+    pricing       what a model costs
     halts         what a halt does to sessions: deadlines, and calls that were held
     hosted_work   work for the workers of self-hosted environments
-    due           what the sweeps have to do now
+    due           rows that a sweep must act on; `queued` lists the queued rows that need a hint again
     readiness     why queued calls of a workspace wait
 
 A door or a task opens the transaction, locks, calls one of these, and commits.
@@ -41,7 +42,7 @@ from models.flow.messages import receive
 from models.flow.rejudging import Unresolved
 from models.flow.results import Outcome, expire_calls, finish_call, late_result, lose_call, rescue_call
 from models.flow.sessions import archive, create, delete
-from models.flow.turns import checkpoint, claim_turn, fail_turn, rescue_turn
+from models.flow.turns import checkpoint, claim_turn, correct_usage, fail_turn, rescue_turn
 from models.flow.updates import update
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "checkpoint",
     "claim_call",
     "claim_turn",
+    "correct_usage",
     "create",
     "decide",
     "delete",

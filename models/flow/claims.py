@@ -1,4 +1,4 @@
-"""A tool call's claim: whether it may begin, still may, and need; and on whose word."""
+"""The claim of a tool call: a worker may run it if it is still allowed, by a policy or by a decision."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -32,20 +32,20 @@ from models.workspace.toolset import Entry, entry_of
 
 @dataclass(frozen=True)
 class Hands:
-    """What a worker has to run calls with."""
+    """A worker, and what it knows and can run."""
 
     worker: str
     storage_id: str
-    """Of the workdirs that it sees."""
+    """Id of the workdirs that the worker mounts."""
     has: Callable[[str], bool]
-    """Whether it has what is behind an `assent:` address."""
+    """True if the worker can run the tools at an `assent:` address."""
     entry: Callable[[str | None, str], Entry | None] = lambda _address, _tool: None
     """The entry of a tool, by its toolset's address (None: built in) and its name; None where only `models.workspace.toolset` has
     it."""
     places: Places = field(default_factory=dict)
-    """Where paths lead that an earlier claim of the same call found Unresolved."""
+    """Where the paths lead that an earlier claim of the same call returned as Unresolved."""
     git_may_run: bool | None = None
-    """Whether git could run a program that a repository in the session's files names; None: nobody has looked yet."""
+    """True if git could run a program that a repository in the session's files names. None: not looked at yet."""
 
 
 @dataclass(frozen=True)
@@ -55,29 +55,28 @@ class Taken:
     call: ToolCall
     input: CallInput
     entry: Entry | None
-    """Of its tool, if it is a toolset's."""
+    """The entry of the call's tool, if it belongs to a toolset."""
     by: str
-    """Who let it run: a principal, or `policy`."""
+    """The principal who allowed the call, or `policy`."""
 
 
 @dataclass(frozen=True)
 class _Word:
-    """Who let a call run."""
+    """What allows a call: a decision, a grant or the policy."""
 
     approval: Approval | None
-    """What a person, a deadline or a grant allowed; None: nobody was asked."""
+    """The approval that a person, a deadline or a grant allowed. None: nobody was asked."""
 
     def by(self, call: ToolCall) -> str:
-        """A principal, or `policy`."""
+        """Return the principal who allowed the call, or `policy`."""
         if self.approval is not None:
             return self.approval.decided_by or ""
         return f"grant:{call.grants[0]}" if call.grants else "policy"
 
     def stands(self, db: Db, rules: Ruling, call: ToolCall, judged: Rejudged) -> bool:
-        """True if it holds although the policy asks now: a decision by as many people as must approve now, or a deadline that may
-        still allow the call.
+        """True if it holds although the policy asks now: enough people approved, or a deadline may still allow the call.
 
-        Where the policy asks only as paths lead elsewhere than they say, the person must have been shown where they lead.
+        If the policy asks because of symbolic links, people must have seen where the paths lead.
         """
         if self.approval is None or (judged.leads_to and judged.leads_to != self.approval.leads_to):
             return False
@@ -87,11 +86,10 @@ class _Word:
 
 
 def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | Unresolved | None:
-    """Take a queued call, its attempt's row written. Unresolved: not yet, `hands` lacks what the worker has to find in the files.
+    """Claim a queued call and write its attempt's row. Returns Unresolved if the worker must first look at the session's files.
 
-    None if it is not to be had, if the workspace is halted, if this worker has not what it takes, or if it needs no worker: its
-    result was cached. What is
-    about to run must hash to what was judged and, if it was asked, to what was decided; otherwise it is refused for good.
+    Returns None if the call is not queued, the workspace is halted, this worker cannot run the call, or the call ended here: a rule
+    denied it, a person is asked, a cached result answered it, or its input no longer has the hash that was judged and decided.
     """
     call = db.get(ToolCall, call_id)
     if call is None or call.session_id != session.id or call.status != "queued" or is_halted(db):
@@ -120,21 +118,13 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
         carry_on(db, session)
         return None
     call.claim(db, session, hands.worker, idempotent=call.idempotent and (entry is None or bool(entry["idempotent"])))
-    session.note(
-        _actor(session),
-        "tool_call.started",
-        call.id,
-        attempt=call.attempt,
-        tool=call.name,
-        **({"address": call.address} if call.address else {}),
-        worker=hands.worker,
-        input_sha256=call.input_sha256,
-    )
+    facts = {"attempt": call.attempt, "tool": call.name, "worker": hands.worker, "input_sha256": call.input_sha256}
+    session.note(_actor(session), "tool_call.started", call.id, **facts, **({"address": call.address} if call.address else {}))
     return Taken(call, call_input, entry, word.by(call))
 
 
 def _lacking(session: Session, call: ToolCall, hands: Hands) -> str | None:
-    """What this worker has not, of what the call takes; readiness says it to operators."""
+    """Return why this worker cannot run the call, for operators; None if it can."""
     if call.address and call.address.startswith(OURS) and not hands.has(call.address):
         return f"it is of toolset {call.address.removeprefix(OURS)}, which worker {hands.worker} has not"
     if call.workdir:
@@ -145,7 +135,7 @@ def _lacking(session: Session, call: ToolCall, hands: Hands) -> str | None:
 
 
 def _git_line(session: Session, call: ToolCall, call_input: CallInput) -> str | None:
-    """The call's command line, if it runs git and the session's files have to be looked at before."""
+    """Return the call's command line if it runs git, so that the worker must look at the session's repositories first."""
     command = call_input.input.get("command") if call.kind == "builtin" and call.name == "bash" else None
     if not isinstance(command, str) or session.git_written:
         return None
@@ -183,7 +173,7 @@ def _asking(rules: Ruling, call: ToolCall, call_input: CallInput, entry: Entry |
 
 
 def _answered_before(db: Db, session: Session, call: ToolCall) -> bool:
-    """Whether the result of the same call still holds; it is then this one's, and nothing runs."""
+    """True if a cached result of the same call still holds. The call is then settled with that result, and nothing runs."""
     before = _same_before(db, session, call)
     if before is None or (before.session_id != call.session_id and StoredResult.of(db, before.id)):
         return False
@@ -194,7 +184,7 @@ def _answered_before(db: Db, session: Session, call: ToolCall) -> bool:
 
 
 def _same_before(db: Db, session: Session, call: ToolCall) -> ToolCall | None:
-    """An earlier call whose result still answers this one: of the same tool, with the same input."""
+    """Return the newest call of the same tool with the same input whose result may still be used."""
     if call.cache is None or call.attempt:
         return None
     scope = "AND session_id = %(session)s" if call.cache["scope"] == "session" else ""

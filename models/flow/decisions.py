@@ -7,6 +7,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
 from models.flow import votes
+from models.flow.budgets import raise_by
 from models.flow.edits import check_runs, take_edit
 from models.flow.grants import identity_of, ruling
 from models.flow.halts import overdue
@@ -21,7 +22,7 @@ from models.session.call_result import text
 from models.session.decision import Decision
 from models.session.grant import Grant, rule_for
 from models.session.session import Session
-from models.session.tool_call import ToolCall
+from models.session.tool_call import BUDGET, ToolCall
 from models.session.vote import Vote
 
 
@@ -42,7 +43,7 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
     right = votes.right_to_decide(db, session, principal, approval, decision)
     _check(approval, decision)
     call = db.get_one(ToolCall, approval.tool_call_id)
-    if decision.updated_input is not None and approval.kind == "tool_call":
+    if decision.updated_input is not None and approval.kind in {"tool_call", BUDGET}:
         take_edit(db, session, principal, approval, call, decision.updated_input)
     if right is not None:
         _check_vote(db, session, approval, call, decision)
@@ -91,6 +92,8 @@ def _check(approval: Approval, decision: Decision) -> None:
             {"input_sha256": approval.runs},
         )
     decision.check()
+    if approval.kind == BUDGET:
+        _check_budget(decision)
     if approval.kind == "question":
         check_answers(approval, decision)
     elif decision.answers is not None:
@@ -109,6 +112,14 @@ def _check(approval: Approval, decision: Decision) -> None:
         raise Invalid("outcome", "is for a call whose outcome is unknown; this one has not run: decide it by result allow or deny.")
 
 
+def _check_budget(decision: Decision) -> None:
+    """Raise Invalid for what only fits a tool's call."""
+    if decision.respond:
+        raise Invalid("respond", "is for a tool's call; this approval raises a budget: decide it by result allow or deny.")
+    if decision.scope != "once":
+        raise Invalid("scope", "is for a tool's call; this approval raises a budget: send once.")
+
+
 Way = Callable[[Db, Session, Principal, Approval, ToolCall, Decision], str]
 
 
@@ -119,6 +130,8 @@ def _way(approval: Approval, decision: Decision) -> Way:
         return _go_on
     if decision.result == "deny":
         return _deny
+    if approval.kind == BUDGET:
+        return _raise_budget
     if decision.respond:
         return _answer
     return _allow if approval.decided_sha256 is None else _edit
@@ -134,6 +147,12 @@ def _deny(db: Db, session: Session, principal: Principal, approval: Approval, ca
         return event_id
     say = words.ended_by_person if decision.interrupt else words.denied
     call.settle(db, session, "denied", text(say(decision.deny_message)), is_error=True)
+    return event_id
+
+
+def _raise_budget(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
+    event_id = approval.close(db, session, principal, "allowed", decision)
+    raise_by(db, session, principal, approval, call, json.loads(approval.decided_input or approval.input))
     return event_id
 
 

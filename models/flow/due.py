@@ -9,16 +9,20 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from models.database.clock import STARTED
-from models.database.transactions import Hint, transaction
+from models.database.transactions import transaction
+from models.outbox import link
 from models.session.sweep_failure import steps_back
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.settings import settings
 
 BATCH = 500
-REHINT_AT_MOST_SECONDS = 60
 YOUNG_SECONDS = 60
 """Longer than any transaction may take: what was asked while a grant was given is looked at again."""
+
+
+HALTED = "ARRAY(SELECT workspace_id::text FROM halt WHERE ended_at IS NULL)"
+"""The workspaces that are halted. Nothing begins or expires in them."""
 
 
 @dataclass(frozen=True)
@@ -30,78 +34,20 @@ class Due:
     workspace_id: str
 
 
-def queues() -> list[str | None]:
-    """Where queued calls wait to be claimed; None is the tools' own queue."""
-    with transaction(role="system") as db:
-        return [None, *(queue for (queue,) in db.rows(_QUEUES))]
-
-
-# From one queue to the next by the index: as many steps as queues, however many calls wait in each.
-_QUEUES = """
-    WITH RECURSIVE step (queue) AS (
-        (SELECT queue FROM tool_call WHERE status = 'queued' AND queue IS NOT NULL ORDER BY queue LIMIT 1)
-        UNION ALL
-        SELECT (SELECT t.queue FROM tool_call t WHERE t.status = 'queued' AND t.queue > step.queue ORDER BY t.queue LIMIT 1)
-        FROM step WHERE step.queue IS NOT NULL
-    ) SELECT queue FROM step WHERE queue IS NOT NULL
-"""
-
-
-def hints(table: type[Turn] | type[ToolCall], limit: int = BATCH, *, queue: str | None = None) -> list[Hint]:
-    """Stamp and return the hints of queued rows that are due and silent for the longer of `rehint_seconds` and half their age.
-
-    Of calls: of those in one queue.
-    """
-    task = "turn.run" if table is Turn else "tool.run"
-    values = {"limit": limit, "queue": queue, "rehint": timedelta(seconds=settings().rehint_seconds)}
-    calls = _HINT_CALLS.format(queue=_IN_QUEUE[queue is not None])
-    with transaction(role="system") as db:
-        rows = db.rows(_HINT_TURNS if table is Turn else calls, **values)
-        return [Hint(task, row, queue) for row in rows]
-
-
-_HALTED = "ARRAY(SELECT workspace_id::text FROM halt WHERE ended_at IS NULL)"
-"""The workspaces that are halted: nothing in them begins or expires."""
-_IN_QUEUE = {False: "queue IS NULL", True: "queue = %(queue)s"}
-"""Two conditions, so that either goes by the index: of the tools' own queue, and of a named one."""
-# Half its age, without dividing an interval: as long ago as the hint came after it was due. A minute at most: a worker that could
-# not take it then may be able to now.
-_SILENT = f"""
-    workspace_id <> ALL ({_HALTED}) AND due_at <= {STARTED} AND (hinted_at IS NULL OR (hinted_at < {STARTED} - %(rehint)s AND (
-        {STARTED} - hinted_at > hinted_at - due_at OR hinted_at < {STARTED} - interval '{REHINT_AT_MOST_SECONDS} seconds'
-    )))
-    ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
-"""
-_HINT_TURNS = f"""
-    UPDATE turn SET hinted_at = {STARTED} WHERE id IN (
-        SELECT id FROM turn WHERE status = 'queued' AND ended_at IS NULL AND {_SILENT}
-    ) RETURNING id, session_id, workspace_id
-"""  # noqa: S608 - names of our own
-_HINT_CALLS = f"""
-    UPDATE tool_call SET hinted_at = {STARTED} WHERE id IN (
-        SELECT id FROM tool_call WHERE status = 'queued' AND {{queue}} AND {_SILENT}
-    ) RETURNING id, session_id, workspace_id
-"""  # noqa: S608
-
-
-def delivery_hints(limit: int = BATCH) -> list[Hint]:
-    """Do the same for deliveries."""
-    with transaction(role="system") as db:
-        rows = db.rows(_HINT_DELIVERIES, limit=limit, rehint=timedelta(seconds=settings().rehint_seconds))
-        return [Hint("deliver.send", row) for row in rows]
-
-
-_HINT_DELIVERIES = f"""
-    UPDATE delivery SET hinted_at = {STARTED} WHERE id IN (SELECT id FROM delivery WHERE status = 'queued' AND {_SILENT})
-    RETURNING id, workspace_id
-"""  # noqa: S608
-
-
 def lapsed_deliveries(limit: int | None = None) -> list[Due]:
     """Deliveries whose worker died. `session_id` is the delivery's own id: no session is locked."""
+    return _lapsed_alone("delivery", limit)
+
+
+def lapsed_notifications(limit: int | None = None) -> list[Due]:
+    """Notifications whose worker died. `session_id` is the notification's own id, likewise."""
+    return _lapsed_alone("notification", limit)
+
+
+def _lapsed_alone(table: str, limit: int | None) -> list[Due]:
     select = f"""
-        SELECT id, id, workspace_id FROM delivery WHERE status = 'running' AND lease_until <= {STARTED}
-        AND NOT {steps_back("rescue", "delivery.id")} ORDER BY lease_until LIMIT %(limit)s
+        SELECT id, id, workspace_id FROM {table} WHERE status = 'running' AND lease_until <= {STARTED}
+        AND NOT {steps_back("rescue", f"{table}.id")} ORDER BY lease_until LIMIT %(limit)s
     """  # noqa: S608
     with transaction(role="system") as db:
         return [Due(*row) for row in db.rows(select, limit=limit or BATCH)]
@@ -226,11 +172,19 @@ def forget_answers(limit: int = 10_000) -> None:
 
 
 def forget_deliveries(limit: int = 10_000) -> None:
-    """Delete deliveries that ended long ago."""
+    """Delete deliveries and notifications that ended long ago."""
     values = {"kept": timedelta(seconds=settings().delivery_seconds), "limit": limit}
     with transaction(role="system") as db:
-        old = f"SELECT id FROM delivery WHERE ended_at < {STARTED} - %(kept)s LIMIT %(limit)s"  # noqa: S608
-        db.write(f"DELETE FROM delivery WHERE id IN ({old})", **values)  # noqa: S608
+        for table in ("delivery", "notification"):
+            old = f"SELECT id FROM {table} WHERE ended_at < {STARTED} - %(kept)s LIMIT %(limit)s"  # noqa: S608
+            db.write(f"DELETE FROM {table} WHERE id IN ({old})", **values)  # noqa: S608
+
+
+def forget_links(limit: int = 10_000) -> None:
+    """Delete links of messages whose deadline is long past."""
+    with transaction(role="system") as db:
+        old = f"SELECT id FROM link WHERE expires_at < {STARTED} - %(kept)s LIMIT %(limit)s"  # noqa: S608
+        db.write(f"DELETE FROM link WHERE id IN ({old})", kept=link.KEPT, limit=limit)  # noqa: S608
 
 
 def _find(table: str, sweep: str, condition: str, due: str, limit: int | None) -> list[Due]:
@@ -238,7 +192,7 @@ def _find(table: str, sweep: str, condition: str, due: str, limit: int | None) -
     failed just now."""
     statement = f"""
         SELECT id, session_id, workspace_id FROM {table}
-        WHERE {condition} AND {due} <= {STARTED} AND workspace_id <> ALL ({_HALTED})
+        WHERE {condition} AND {due} <= {STARTED} AND workspace_id <> ALL ({HALTED})
         AND NOT {steps_back(sweep, f"{table}.session_id")} ORDER BY {due} LIMIT %(limit)s
     """  # noqa: S608 - names of our own
     with transaction(role="system") as db:

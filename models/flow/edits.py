@@ -15,7 +15,7 @@ from models.session.approval import Approval
 from models.session.call_input import CallInput
 from models.session.proposal import MAX_INPUT_BYTES
 from models.session.session import Session
-from models.session.tool_call import ToolCall
+from models.session.tool_call import BUDGET, ToolCall
 
 
 def take_edit(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, updated: dict[str, Any]) -> None:
@@ -65,7 +65,7 @@ def _edited(
         raise Invalid("updated_input", str(error)) from None
     if schema is not None and (fault := misfit(schema, edited)):
         raise Invalid("updated_input", f"does not fit the tool's schema. {fault}")
-    verdict = verdict_on(ruling(db, session), call, call_input, instead=edited)
-    if verdict.effect == "deny":
+    verdict = verdict_on(ruling(db, session), call, call_input, instead=edited) if call.kind != BUDGET else None
+    if verdict and verdict.effect == "deny":
         raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
     return edited, masking.Echoes(call_input.secrets or ()).value(masking.mask(updated, schema).shown)

@@ -1,4 +1,4 @@
-"""What the policy says to a call that nobody made yet, and why. Nothing is asked, counted or spent."""
+"""Explains how the policy would answer a call that nobody has proposed, and why. Reads only: no grant is used, nobody is asked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,36 +20,36 @@ from models.workspace.workspace import Workspace
 
 @dataclass(frozen=True)
 class Explanation:
-    """A verdict, and what it was made of."""
+    """A verdict, with the command lines and grants that it rests on."""
 
     verdict: Verdict
     lines: dict[str, shell.Line]
-    """The command lines in the input, by where they are."""
+    """The command lines in the input, by JSON Pointer."""
     grants: list[Grant]
-    """The session's live grants about this tool."""
+    """The session's live grants for this tool."""
 
 
 def explain(
     db: Db,
     agent: Mapping[str, Any],
     tool: str,
-    given: Mapping[str, Any],
+    tool_input: Mapping[str, Any],
     *,
     session: Session | None = None,
     proposed: Mapping[str, Any] | None = None,
 ) -> Explanation:
-    """What holds for a call of `agent`'s, a body or a session's. `session`: its live grants count, as they are now.
+    """Return the verdict on a call of `tool` with `tool_input`. `agent` is an agent's body, or a session's.
 
-    `proposed` is a policy in the place of the tool's own.
+    The live grants of `session` count. `proposed` is a policy that replaces the tool's own.
     """
     policies = Workspace.policies(db)
     one = with_tool(agent, tool, proposed)
     ruling = Ruling(one, policies, settings().default_permission, listed(db, one))
     ruling = ruling.in_session(git_written=session is not None and session.git_written)
     grants = _live(db, session, tool) if session else []
-    texts = {path: look_up(given, pointer(path)) for path in sorted(COMMAND_PATHS)}
+    texts = {path: look_up(tool_input, pointer(path)) for path in sorted(COMMAND_PATHS)}
     lines = {path: shell.read(text) for path, text in texts.items() if isinstance(text, str)}
-    return Explanation(ruling.verdict(tool, given, [grant.rule for grant in grants]), lines, grants)
+    return Explanation(ruling.verdict(tool, tool_input, [grant.rule for grant in grants]), lines, grants)
 
 
 def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -191,11 +191,11 @@ def _given_by_enough(db: Db, session: Session, quorum: Quorum, grant: Grant) -> 
     return votes.meets(db, quorum, [(voter, right) for voter, right in grant.voters or ()], session.speakers)
 
 
-def _granted(db: Db, session: Session, rules: Ruling, grants: list[Grant], tool: str, given: dict[str, object]) -> Verdict:
-    """The verdict with grants, whose uses are counted; a grant that is used up or gone meanwhile is taken off the list."""
+def _granted(db: Db, session: Session, rules: Ruling, grants: list[Grant], tool: str, tool_input: dict[str, object]) -> Verdict:
+    """Return the verdict with grants, and count their uses. A grant that was used up or revoked meanwhile leaves the list."""
     while True:
         about = [grant.rule for grant in grants if grant.tool == tool]
-        verdict = rules.verdict(tool, given, about)
+        verdict = rules.verdict(tool, tool_input, about)
         used = [rule.id for rule in verdict.rules if rule.source == "grant"]
         over = Grant.spend(db, session, used) if verdict.effect == "allow" else None
         if over is None:

@@ -18,10 +18,10 @@ _PROMPTS = """
     SELECT turn_id, body -> 'content' FROM event WHERE session_id = %(session)s AND turn_id IS NOT NULL ORDER BY seq
 """
 _CALLS = """
-    SELECT call.turn_id, call.provider_id, result.content, call.is_error, edited.input FROM tool_call call
+    SELECT call.turn_id, call.position, result.content, call.is_error, edited.input FROM tool_call call
     LEFT JOIN call_result result ON result.tool_call_id = call.id
     LEFT JOIN call_input edited ON edited.tool_call_id = call.id AND call.status = 'done' AND edited.proposed_input IS NOT NULL
-    WHERE call.session_id = %(session)s AND call.status <> 'replaced' ORDER BY call.turn_id, call.position
+    WHERE call.session_id = %(session)s AND call.status <> 'replaced' AND call.kind <> 'budget' ORDER BY call.turn_id, call.position
 """
 """With the input that ran, where a person changed it."""
 _EDITED_AS_SHOWN = "SELECT decided_shown FROM approval WHERE session_id = %(session)s AND decided_sha256 = %(sha256)s LIMIT 1"
@@ -32,6 +32,8 @@ _EDIT_CHARACTERS = 2_000
 def history(db: Db, session_id: str) -> Messages:
     """Return the messages for the model: prompts, replies and results in order, with alternating roles and without approvals.
 
+    They are neutral: `models.session.reply` describes the blocks, and each provider translates them.
+
     A turn that the model refused or could not accept is left out with its prompt, because the model would refuse again.
     """
     turns, messages_read, calls = db.read(*(Statement(sql, {"session": session_id}) for sql in (_TURNS, _PROMPTS, _CALLS)))
@@ -41,13 +43,14 @@ def history(db: Db, session_id: str) -> Messages:
     # A turn may have failed over a result of the calls before it.
     spoiled = {before for (before, *_), (*_, after) in pairwise(turns) if after == "unacceptable"}
     results: dict[str, list[dict[str, Any]]] = {}
-    for turn_id, provider_id, result, is_error, edited in calls:
+    call_ids = {turn_id: [block["id"] for block in reply or [] if block["type"] == "tool_use"] for turn_id, reply, _ in turns}
+    for turn_id, position, result, is_error, edited in calls:
         content = _acceptable(result or [], spoiled=turn_id in spoiled or bool(is_error))
         if edited is not None:
-            content = text(words.edited(_edit(db, session_id, edited))) + content
+            content = text(words.edited(edited_input(db, session_id, edited))) + content
         if is_error and not content:
             content = text(words.failed_silently())
-        block = {"type": "tool_result", "tool_use_id": provider_id, "content": content, "is_error": bool(is_error)}
+        block = {"type": "tool_result", "tool_use_id": call_ids[turn_id][position], "content": content, "is_error": bool(is_error)}
         results.setdefault(turn_id, []).append(block)
     messages: Messages = []
     for turn_id, reply, stop_reason in turns:
@@ -59,7 +62,7 @@ def history(db: Db, session_id: str) -> Messages:
     return messages
 
 
-def _edit(db: Db, session_id: str, edited: dict[str, Any]) -> str:
+def edited_input(db: Db, session_id: str, edited: dict[str, Any]) -> str:
     """Return an edited input for the model: with the secrets that a person typed masked, and cut to `_EDIT_CHARACTERS`."""
     shown = db.value(_EDITED_AS_SHOWN, session=session_id, sha256=digest(edited))
     whole = spelled(shown or {})

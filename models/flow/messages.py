@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from models import providers
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
@@ -50,6 +51,7 @@ def receive(db: Db, session: Session, principal: Principal, events: list[dict[st
 def _take_message(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
     if decided := take_word(db, session, principal, event):
         return decided
+    _check_readable(db, session, event["content"])
     if session.unread >= MAX_UNREAD:
         raise Conflict(f"{MAX_UNREAD} messages of session {session.id} wait to be read already; wait until it has gone on.")
     person = speakers.hear(db, session, principal, event.get("on_behalf_of"))
@@ -61,6 +63,18 @@ def _take_message(db: Db, session: Session, principal: Principal, event: dict[st
         Turn.queue(db, session, 1)
         Work.want(db, session)
     return stored
+
+
+def _check_readable(db: Db, session: Session, content: list[dict[str, Any]]) -> None:
+    """Raise Invalid, with the block, if the model of the session's agent cannot read a block of a message."""
+    if all(block["type"] == "text" for block in content):
+        return
+    model, defaults = session.configured(db)["model"], (session.policies or {}).get("model")
+    entry = providers.serving(model["id"], providers.excluded(model, defaults))
+    for index, block in enumerate(content):
+        if entry and not entry.reads(block):
+            message = f"provider {entry.name} cannot read {providers.described(block)}; send its content as text."
+            raise Invalid(f"content.{index}", message)
 
 
 def _take_interrupt(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:

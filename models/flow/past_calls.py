@@ -1,4 +1,4 @@
-"""The calls of a workspace's past, the newest sessions first, in pages, and what became of each."""
+"""A workspace's past calls in pages, newest sessions first, and how each was decided."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -20,26 +20,26 @@ Then = Literal[
     "cancelled",
     "waiting",
 ]
-"""What became of a call's question, whether or not it ran afterwards."""
+"""How a call was decided, whether or not it ran afterwards."""
 
 SESSIONS = 50
 CALLS = 100
-"""At once: an input can be as long as a megabyte."""
+"""Most calls in memory at once: an input can have a megabyte."""
 
 _SESSIONS = """
     SELECT id, created_at, md5(concat(agent_id, agent_version, long_results, overrides::text)) FROM session
     WHERE workspace_id = %(workspace)s AND updated_at >= %(since)s AND (%(agent)s::text IS NULL OR agent_id = %(agent)s)
     AND (%(last)s::text IS NULL OR (created_at, id) < (%(last_at)s, %(last)s)) ORDER BY created_at DESC, id DESC LIMIT %(limit)s
 """
-"""Ids, with the hash of what their rules follow from: sessions of the same look have the same rules."""
+"""Ids, each with a hash of the columns that decide a session's rules. Sessions with the same hash (`look`) share their rules."""
 _CALLS = """
     SELECT id, session_id, name, permission, rule, grants, created_at, coalesce(proposed_input, input), shown_input
     FROM tool_call JOIN call_input ON tool_call_id = id
     WHERE session_id = ANY(%(sessions)s) AND created_at >= %(since)s AND (%(tool)s::text IS NULL OR name = %(tool)s)
-    AND (%(before)s::text IS NULL OR id < %(before)s) AND NOT (status = 'refused' AND permission = 'deny')
+    AND (%(before)s::text IS NULL OR id < %(before)s) AND kind <> 'budget' AND NOT (status = 'refused' AND permission = 'deny')
     AND NOT (proposed_input IS NOT NULL AND permission = 'allow') ORDER BY id DESC LIMIT %(limit)s
 """
-"""Neither calls that could not be asked about at all, nor the call that took the place of one whose input a person changed."""
+"""Leaves out calls with faulty inputs, and the copies of calls whose input a person edited."""
 _ASKED = """
     SELECT tool_call_id, status, decided_by FROM approval WHERE tool_call_id = ANY(%(calls)s) AND kind = 'tool_call'
     ORDER BY created_at, id
@@ -74,7 +74,7 @@ _ENDED: dict[str, Then] = {
 def pages(
     db: Db, workspace_id: str, since: datetime, *, agent_id: str | None = None, tool: str | None = None
 ) -> Iterator[tuple[dict[str, str], list[PastCall]]]:
-    """The calls of a few sessions at a time, at most CALLS at once, with the looks of these sessions."""
+    """Yield the looks of a few sessions, and at most CALLS calls of these sessions."""
     which = {"workspace": workspace_id, "since": since, "agent": agent_id, "limit": SESSIONS}
     sessions = db.rows(_SESSIONS, **which, last=None, last_at=None)
     while sessions:
@@ -94,14 +94,14 @@ def _calls(db: Db, looks: Mapping[str, str], since: datetime, tool: str | None, 
     return [PastCall(*row) for row in rows]
 
 
-def given(db: Db, calls: list[PastCall]) -> dict[str, Rule]:
-    """The grants that allowed these calls, revoked or not."""
+def grants_of(db: Db, calls: list[PastCall]) -> dict[str, Rule]:
+    """Return the rules of the grants that allowed these calls, by id, revoked ones too."""
     ids = {grant_id for call in calls for grant_id in call.grants or ()}
     return {grant.id: grant.rule for grant in db.find(Grant, "WHERE id = ANY(%(ids)s)", ids=list(ids))} if ids else {}
 
 
-def became(db: Db, calls: list[PastCall]) -> dict[str, Then]:
-    """What became of these calls when they were judged, and asked about."""
+def decided_how(db: Db, calls: list[PastCall]) -> dict[str, Then]:
+    """Return how each of these calls was decided, by id."""
     asking = [call.id for call in calls if call.permission == "ask"]
     ends = {call_id: (status, decided_by) for call_id, status, decided_by in db.rows(_ASKED, calls=asking)} if asking else {}
     return {call.id: _end(call, *ends.get(call.id, (None, None))) for call in calls}

@@ -1,5 +1,6 @@
 """A session's beginning and end: create, archive, delete."""
 
+from decimal import Decimal
 from typing import Any
 
 from models.audit import acts
@@ -9,15 +10,18 @@ from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow import speakers
+from models.flow.budgets import check_budgetable
 from models.flow.hosted_work import retire_work
 from models.flow.next_step import stop
 from models.outbox.delivery import Caused, Delivery
+from models.outbox.link import Link
+from models.pure.charges import NO_CHARGES
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.event import Event
 from models.session.evidence import Evidence
 from models.session.grant import Grant
-from models.session.session import NO_USAGE, Session
+from models.session.session import Session
 from models.session.stored_result import StoredResult
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -40,6 +44,7 @@ def create(
     chat_approvals: bool = False,
     on_ask: str = "inbox",
     on_behalf_of: str | None = None,
+    max_list_cost: Decimal | None = None,
 ) -> Session:
     """Create and return an idle session of one version of an agent. `overrides` replaces fields of the agent in this session.
 
@@ -67,7 +72,8 @@ def create(
         turn_count=0,
         last_seq=0,
         stream_positions={},
-        usage=NO_USAGE,
+        usage=NO_CHARGES,
+        max_list_cost=max_list_cost,
         audit_seq=0,
         audit_head=acts.GENESIS,
         unread=0,
@@ -76,6 +82,8 @@ def create(
     )
     session.begin(db, now)
     speakers.check(db, session, speaker)
+    if max_list_cost is not None:
+        check_budgetable(db, session)
     person = {"on_behalf_of": f"user:{speaker}"} if speaker else {}
     session.note(principal, "session.created", session.id, agent=version.agent_id, version=version.version, **person)
     Delivery.cause(db, Caused("session.created", session.id))
@@ -101,7 +109,7 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     _quiet(db, session, principal, "deleted")
     session.note(principal, "session.deleted", session.id)
     db.save()  # sends the changes of calls and approvals before their rows are deleted
-    for table in (Event, Attempt, Vote, Evidence, Approval, StoredResult, ToolCall, Turn, Work, Grant):
+    for table in (Event, Attempt, Vote, Evidence, Link, Approval, StoredResult, ToolCall, Turn, Work, Grant):
         db.write(f'DELETE FROM "{table.__tablename__}" WHERE session_id = %(session)s', session=session.id)  # noqa: S608 - our own names
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)

@@ -1,4 +1,4 @@
-"""What a proposed rule or policy would have answered to past calls, beside what became of them.
+"""What a proposed rule or policy would have answered to past calls, beside what decided_how of them.
 
 The rest of the rules, of the sessions as they are and of the workspace, hold as they do today; grants that allowed a call then
 are heard again. Nothing is written. Inputs are judged with their secrets masked: otherwise a caller could find out a secret by
@@ -16,7 +16,7 @@ from typing import Any
 from models.database.rows import Db
 from models.errors import Busy, Invalid
 from models.flow.explanations import with_tool
-from models.flow.past_calls import Then, became, given, pages
+from models.flow.past_calls import Then, decided_how, grants_of, pages
 from models.policy.ruling import Ruling
 from models.pure.canonical import canonical
 from models.pure.policy import Effect, Match, Verdict
@@ -31,7 +31,7 @@ SHOWN_BYTES = 10_000
 """Of an example's input at most."""
 _KEPT = 500
 """Compiled rulings of a tool at most."""
-_GIVES_WAY = 0.01
+_PAUSE_AFTER = 0.01
 """Seconds after which others of the process have their turn."""
 
 
@@ -105,32 +105,32 @@ class Outcome:
 
 def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
     """Try it on the workspace's calls since then, those of the newest sessions first."""
-    found = Outcome()
+    outcome = Outcome()
     rulings = _Rulings(db, trial, Workspace.policies(db))
     until = time.monotonic() + trial.seconds
-    given_way = time.monotonic()
+    paused_at = time.monotonic()
     for looks, calls in pages(db, workspace_id, trial.since, agent_id=trial.agent_id, tool=trial.tool):
-        grants, then = given(db, calls), became(db, calls)
+        grants, then = grants_of(db, calls), decided_how(db, calls)
         for call in calls:
             now = time.monotonic()
-            if found.looked_at == trial.most or now > until:
-                return found
-            if now - given_way > _GIVES_WAY:
+            if outcome.looked_at == trial.most or now > until:
+                return outcome
+            if now - paused_at > _PAUSE_AFTER:
                 # Longer than nothing: a gevent loop looks at its sockets only when it may rest.
-                time.sleep(_GIVES_WAY / 10)
-                given_way = time.monotonic()
+                time.sleep(_PAUSE_AFTER / 10)
+                paused_at = time.monotonic()
             look = looks[call.session_id]
             granted = [grants[grant_id] for grant_id in call.grants or () if grant_id in grants]
             proposed = call.input
             if call.shown_input is not None and not trial.reveal:
-                proposed, found.masked = call.shown_input, found.masked + 1
+                proposed, outcome.masked = call.shown_input, outcome.masked + 1
                 # They covered the real input: a hash of it, or a pattern over it, is not held against the masked one.
                 granted = [replace(grant, match=Match(call.name)) for grant in granted]
-            found.add(call, rulings.of(look, call).verdict(call.name, proposed, granted), then[call.id])
+            outcome.add(call, rulings.of(look, call).verdict(call.name, proposed, granted), then[call.id])
         if time.monotonic() > until:
-            return found
-    found.complete = True
-    return found
+            return outcome
+    outcome.complete = True
+    return outcome
 
 
 def _shown(call: Any) -> dict[str, Any] | None:
@@ -145,17 +145,17 @@ class _Rulings:
     def __init__(self, db: Db, trial: Trial, policies: Mapping[str, Any]) -> None:
         self._db, self._trial, self._policies = db, trial, policies
         self._agents: dict[str, dict[str, Any]] = {}
-        self._made: dict[tuple[str, str], Ruling] = {}
+        self._by_look: dict[tuple[str, str], Ruling] = {}
 
     def of(self, look: str, call: Any) -> Ruling:
         """What holds for the call."""
-        found = self._made.get((look, call.name))
-        if found is None:
-            if len(self._made) >= _KEPT:
-                self._made.clear()
+        ruling = self._by_look.get((look, call.name))
+        if ruling is None:
+            if len(self._by_look) >= _KEPT:
+                self._by_look.clear()
                 self._agents.clear()
-            found = self._made[look, call.name] = self._make(self._agent(look, call), call.name)
-        return found
+            ruling = self._by_look[look, call.name] = self._compile(self._agent(look, call), call.name)
+        return ruling
 
     def _agent(self, look: str, call: Any) -> dict[str, Any]:
         if look not in self._agents:
@@ -165,24 +165,24 @@ class _Rulings:
             self._agents[look] = {"permission_policy": None} | session.agent(self._db)
         return self._agents[look]
 
-    def _make(self, agent: dict[str, Any], tool: str) -> Ruling:
-        trial, workspace, unsaid = self._trial, dict(self._policies), settings().default_permission
+    def _compile(self, agent: dict[str, Any], tool: str) -> Ruling:
+        trial, workspace, fallback = self._trial, dict(self._policies), settings().default_permission
         behind = listed(self._db, agent)
         if trial.policy and trial.tool:
-            return Ruling(with_tool(agent, tool, trial.policy), workspace, unsaid, behind)
+            return Ruling(with_tool(agent, tool, trial.policy), workspace, fallback, behind)
         if trial.agent_id:
-            below = default_of(workspace["policy"], unsaid)
+            below = default_of(workspace["policy"], fallback)
             agent = agent | {"permission_policy": trial.policy or added(trial.rule, agent["permission_policy"], below)}
         else:
-            workspace["policy"] = trial.policy or added(trial.rule, workspace["policy"], unsaid)
-        return Ruling(with_tool(agent, tool), workspace, unsaid, behind)
+            workspace["policy"] = trial.policy or added(trial.rule, workspace["policy"], fallback)
+        return Ruling(with_tool(agent, tool), workspace, fallback, behind)
 
 
-def added(rule: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, unsaid: Effect) -> dict[str, Any]:
-    """The policy with one more rule. Its default is what it was; `unsaid` is the default of no policy."""
+def added(rule: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, fallback: Effect) -> dict[str, Any]:
+    """The policy with one more rule. Its default is what it was; `fallback` is the default of no policy."""
     assert rule, "a trial is of a rule or of a policy"
     kept = {key: policy[key] for key in ("unknown_programs",) if key in policy} if policy else {}
-    rules, default = (policy or {}).get("rules", []), default_of(policy, unsaid)
+    rules, default = (policy or {}).get("rules", []), default_of(policy, fallback)
     if policy and not rules and default == "deny":
         return dict(policy)  # nothing overrides it
     if len(rules) >= MAX_RULES:
@@ -190,10 +190,10 @@ def added(rule: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, unsa
     return {"type": "rules", "rules": [*rules, rule], "default": default, **kept}
 
 
-def default_of(policy: Mapping[str, Any] | None, unsaid: Effect) -> Effect:
+def default_of(policy: Mapping[str, Any] | None, fallback: Effect) -> Effect:
     """What holds where no rule of a stored policy matches."""
     if policy is None:
-        return unsaid
+        return fallback
     always: dict[Any, Effect] = {"always_allow": "allow", "always_ask": "ask"}
-    found: Effect = policy.get("default") or always.get(policy.get("type"), "deny")
-    return found
+    default: Effect = policy.get("default") or always.get(policy.get("type"), "deny")
+    return default

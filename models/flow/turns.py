@@ -1,33 +1,48 @@
 """A turn's claim, checkpoint, retry and failure."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from models.audit.principal import Principal, system
 from models.audit.text import Text
 from models.database.rows import Db
+from models.flow import budgets
 from models.flow.grants import judge
-from models.flow.next_step import carry_on, rest
+from models.flow.next_step import carry_on, end_unreported, rest
 from models.pure import words
-from models.pure.next_move import Finish, after_reply
+from models.pure.charges import Charge
+from models.pure.next_move import Calls, Finish, after_reply
 from models.pure.policy import Verdict
+from models.pure.usage import NOTHING
 from models.session import approval_events
 from models.session.approval import Approval
 from models.session.call_result import text
 from models.session.proposal import Proposal
-from models.session.session import NO_USAGE, Session
-from models.session.turn import Turn
+from models.session.reply import Reply
+from models.session.session import Session
+from models.session.turn import Served, Turn
+from models.session.turn_usage import TurnUsage
 from models.settings import settings
 from models.workspace.halt import is_halted
 
+Quote = Callable[[Turn], Charge]
+"""Returns what the next request may consume at most. Called once the turn has read its messages."""
 
-def claim_turn(db: Db, session: Session, turn_id: str, worker: str) -> Turn | None:
-    """Claim a queued turn that is due. Returns None if it is claimed, cancelled, not due or gone, or the workspace is halted."""
+
+def claim_turn(db: Db, session: Session, turn_id: str, worker: str, quote: Quote) -> Turn | None:
+    """Claim a queued turn that is due. Returns None if it is claimed, cancelled, not due or gone,
+    the workspace is halted, or the budget does not allow its request."""
     turn = db.get(Turn, turn_id)
     if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now or is_halted(db):
         return None
+    turn.read_queue(db, session, turn.id)
+    charge = quote(turn)
+    if not budgets.admits(db, session, turn, charge):
+        budgets.reach(db, session, turn, charge)
+        return None
     session.run_again(db)
-    turn.claim(db, session, worker)
+    turn.claim(db, session, worker, charge)
     session.note(_actor(session), "turn.started", turn.id, attempt=turn.attempt, worker=worker)
     return turn
 
@@ -40,31 +55,42 @@ def checkpoint(
     content: list[dict[str, Any]],
     stop_reason: str,
     stop_details: dict[str, Any] | None,
-    usage: dict[str, int],
+    charges: Sequence[Charge],
     proposals: list[Proposal],
     message_id: str,
+    served: Served | None = None,
 ) -> None:
     """Store a reply and its calls in one transaction. `message_id` is the id under which its text was already streamed.
 
-    `proposals` are its calls in order, with verdicts. Raises Stale, and stores nothing, if the turn ended or was taken meanwhile.
+    `proposals` are its calls in order, with verdicts. `served`: who answered. Raises Stale, and stores nothing, if the turn ended
+    or was taken meanwhile.
     """
     move = after_reply(stop_reason, content, turn.count, session.max_turns)
+    if isinstance(move, Calls) and _is_broken_again(db, session, turn, content):
+        move = Finish("retries_exhausted", ("model_request_failed_error", words.broken_twice()))
     if stop_reason != "tool_use":
         content = [block for block in content if block["type"] != "tool_use"]
         proposals = []
+    content = _with_our_ids(content, proposals)
+    if served:
+        turn.serve(session, db, served, _actor(session))
+    usage = charges[-1].usage
     turn.checkpoint(db, session, content, stop_reason, usage)
     session.calls = []
-    session.count(usage)
+    session.context_tokens = usage.context_tokens + usage.output_tokens
+    session.context_at = session.now
+    TurnUsage.record(db, session, turn, charges)
     _say(db, session, content, message_id)
     turn.end_span(db, session, usage, is_error=False)
     if isinstance(move, Finish):
         for position, proposal in enumerate(proposals):
-            _refuse(db, session, turn, position, proposal, words.turn_limit(session.max_turns))
+            why = proposal.problem if move.stop_reason == "retries_exhausted" else words.turn_limit(session.max_turns)
+            _refuse(db, session, turn, position, proposal, why or words.not_run_beside_broken())
         _finish(db, session, move, stop_details)
         return
     for position, (proposal, verdict) in enumerate(zip(proposals, judge(db, session, proposals), strict=True)):
         _propose(db, session, turn, position, proposal, verdict)
-    session.emit(db, "session.usage", {"usage": session.usage})
+    session.report_usage(db)
     carry_on(db, session)
 
 
@@ -79,13 +105,19 @@ def fail_turn(
     retry_after: float | None = None,
     leave_out: bool = False,
     server: str | None = None,
+    charges: Sequence[Charge] = (),
+    served: Served | None = None,
 ) -> None:
     """Retry the turn after an error of the model, or end the run if a retry is useless or too many failed.
 
+    `charges`: what the attempt's requests consumed; none if no model began to answer.
     `retry_after`: seconds that the model asked to wait. `leave_out`: the prompt is at fault, so later turns leave it out. `server`:
-    the MCP server that failed, if the model did not.
+    the MCP server that failed, if the model did not. `served`: who had begun to answer.
     """
-    turn.end_span(db, session, NO_USAGE, is_error=True)
+    if served:
+        turn.serve(session, db, served, _actor(session))
+    TurnUsage.record(db, session, turn, charges)
+    turn.end_span(db, session, charges[-1].usage if charges else NOTHING, is_error=True)
     again = retryable and turn.attempt < settings().model_attempts
     status = "retrying" if again else "exhausted" if retryable else "terminal"
     error = {"type": kind, "message": message, "retry_status": {"type": status}}
@@ -97,6 +129,7 @@ def fail_turn(
         session.emit(db, "session.status_rescheduled", {})
         return
     turn.fail(db, session, "unacceptable" if leave_out else None)
+    session.report_usage(db)
     rest(db, session, {"type": "retries_exhausted"})
 
 
@@ -106,7 +139,7 @@ def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
     if turn is None or turn.status != "running" or turn.lease_until is None or turn.lease_until > session.now:
         return
     session.note(_actor(session), "turn.lost", turn.id, attempt=turn.attempt, worker=turn.worker)
-    turn.end_span(db, session, NO_USAGE, is_error=True)
+    end_unreported(db, session, turn)
     if turn.losses + 1 < settings().crash_attempts:
         turn.retry(db, session, lost=True)
         return
@@ -117,7 +150,28 @@ def rescue_turn(db: Db, session: Session, turn_id: str) -> None:
         {"error": {"type": "unknown_error", "message": message, "retry_status": {"type": "exhausted"}}},
     )
     turn.fail(db, session)
+    session.report_usage(db)
     rest(db, session, {"type": "retries_exhausted"})
+
+
+def correct_usage(db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
+    """Replace the estimate for an attempt that was ended from outside by what its worker knows. Idempotent.
+
+    No event says so: nothing may follow the end of a run. `turn` is the turn as the worker claimed it.
+    """
+    TurnUsage.correct(db, session, turn, charges)
+
+
+def _is_broken_again(db: Db, session: Session, turn: Turn, content: list[dict[str, Any]]) -> bool:
+    """True if the reply before this one in the run had an unreadable call as well: the model was told, and did it again."""
+    is_broken = any(block.get("problem") for block in content)
+    return is_broken and turn.count > 1 and Reply.had_a_problem(db, session.id, turn.number - 1)
+
+
+def _with_our_ids(content: list[dict[str, Any]], proposals: list[Proposal]) -> list[dict[str, Any]]:
+    """Return the reply with the ids of its calls' rows. The provider's own ids are in `provider_data`."""
+    ids = iter(proposals)
+    return [{**block, "id": next(ids).id} if block["type"] == "tool_use" else block for block in content]
 
 
 def _say(db: Db, session: Session, content: list[dict[str, Any]], message_id: str) -> None:
@@ -166,7 +220,7 @@ def _finish(db: Db, session: Session, move: Finish, stop_details: dict[str, Any]
     if move.error:
         kind, message = move.error
         session.emit(db, "session.error", {"error": {"type": kind, "message": message, "retry_status": {"type": "terminal"}}})
-    session.emit(db, "session.usage", {"usage": session.usage})
+    session.report_usage(db)
     more = {"stop_details": stop_details} if stop_details and move.stop_reason == "refusal" else {}
     rest(db, session, {"type": move.stop_reason}, **more)
 

@@ -32,6 +32,8 @@ def right_to_decide(db: Db, session: Session, principal: Principal, approval: Ap
         if quorum.needs_people:
             raise Forbidden(f"An API key may not decide approval {approval.id}. {described(db, approval)}")
         return None
+    if principal.through and (quorum.required > 1 or quorum.four_eyes):
+        raise Forbidden(f"Only people who are signed in decide approval {approval.id}. {described(db, approval)}")
     rights = rights_of(db, principal.person_id, session.now)
     if not rights:
         raise Forbidden(f"Your role does not decide approvals. {described(db, approval)}")

@@ -13,11 +13,10 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.audit.principal import system
 from models.database import clock, ids
 from models.database.exchange import Rows, Statement
-from models.database.query import Query, select
 from models.database.rows import Db, Stale
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
-from models.errors import Invalid, NotFound
+from models.errors import Conflict, Invalid, NotFound
 from models.outbox.endpoint import Endpoint
 from models.pure.backoff import jitter
 from models.pure.json_codec import encode
@@ -28,10 +27,10 @@ PAUSES = tuple(
     for pause in ({"seconds": 5}, {"minutes": 5}, {"minutes": 30}, *({"hours": h} for h in (2, 5, 10, 14, 20, 24)))
 )
 """Before each further attempt: ten attempts over three days, each pause with a tenth of jitter."""
-AT_ONCE = 10
-"""Deliveries that one endpoint is sent at a time, so that a slow one leaves workers for the others."""
 LEASE = timedelta(seconds=90)
 """Longer than an attempt can take, so nothing renews it."""
+SUSTAINED = timedelta(days=3)
+"""An endpoint that has failed for so long without a 2xx is disabled."""
 TEST_SUBJECT = "sesn_00000000000000000000000000"
 """The session of a test delivery: there is none."""
 
@@ -73,26 +72,30 @@ class Delivery(Base):
 
     __table_args__ = (
         sa.Index("delivery_of_endpoint", "endpoint_id", "id"),
-        sa.Index("delivery_queued", "due_at", postgresql_where=sa.text("status = 'queued'")),
+        sa.Index("delivery_waiting", "endpoint_id", "due_at", postgresql_where=sa.text("status = 'queued'")),
         sa.Index("delivery_ended", "ended_at", postgresql_where=sa.text("ended_at IS NOT NULL")),
         sa.Index("delivery_running", "endpoint_id", "lease_until", postgresql_where=sa.text("status = 'running'")),
     )
 
     @staticmethod
     def cause(db: Db, *events: Caused) -> None:
-        """Queue events for every enabled endpoint of the workspace that names their types; hints leave after the commit."""
+        """Queue events for every enabled endpoint of the workspace that names their types; hints leave after the commit.
+
+        A failing endpoint gets no hint: its deliveries follow each other, and the dispatch sweep begins.
+        """
         if not events:
             return
         rows = [{"id": ids.new("whev"), **event._asdict()} for event in events]
 
         def hint(inserted: Rows) -> None:
-            outbox(db).hints += [_hint(delivery_id, db.workspace_id) for (delivery_id,) in inserted]
+            outbox(db).hints += [_hint(delivery_id, db.workspace_id) for delivery_id, hinted_at in inserted if hinted_at]
 
         db.queue(Statement(_CAUSE, {"events": encode(rows)}, hint))
 
     @classmethod
     def test(cls, db: Db, endpoint: Endpoint, event_type: str) -> "Delivery":
-        """Queue an event that is about no session of the workspace, for this endpoint alone."""
+        """Queue an event that is about no session of the workspace, for this endpoint alone. Raises Conflict if it is disabled."""
+        endpoint_must_be_enabled(endpoint)
         now = clock.now(db)
         row = cls(
             id=ids.new("whdl"),
@@ -125,21 +128,6 @@ class Delivery(Base):
         return _hint(self.id, self.workspace_id)
 
     @classmethod
-    def claim(cls, db: Db, delivery_id: str) -> "tuple[Delivery, Endpoint] | None":
-        """Take the lease on a due delivery. None if there is nothing to send, or its endpoint is busy: then a later hint comes."""
-        row = db.first(cls, "WHERE id = %(id)s AND status = 'queued' FOR NO KEY UPDATE SKIP LOCKED", id=delivery_id)
-        if row is None:
-            return None
-        [endpoint], [(now,)], [(running,)] = db.read(*_looked_at(row))
-        if row.due_at > now or running >= AT_ONCE:
-            return None
-        if endpoint.state != "enabled":
-            db.move(row, "cancelled", ended_at=now)
-            return None
-        db.move(row, "running", fence=row.fence + 1, attempt=row.attempt + 1, lease_until=now + LEASE)
-        return row, endpoint
-
-    @classmethod
     def held(cls, db: Db, delivery_id: str, fence: int) -> "Delivery":
         """Return the delivery that this fence still holds. Raises Stale."""
         row = db.get(cls, delivery_id, lock=True)
@@ -150,34 +138,42 @@ class Delivery(Base):
     def finish(self, db: Db, *, status: int | None, error: str | None, seconds: float) -> None:
         """Record how an attempt ended: done by a 2xx, else due again later, or failed after the last attempt.
 
-        A 410 disables the endpoint at once. A delivery that failed for good disables it unless another one got through meanwhile.
+        A 410 disables the endpoint at once, failures without a 2xx for `SUSTAINED` do it then.
         """
         now = clock.now(db)
-        attempt = {"at": now.isoformat(), "status": status, "error": error, "seconds": round(seconds, 3)}
-        after: dict[str, Any] = {"attempts": [*self.attempts, attempt], "lease_until": None}
         endpoint = Endpoint.find(db, self.endpoint_id, lock=True)
         by = system("deliver.send", self.workspace_id)
+        self._record(db, now, status, error, seconds)
+        if error is None:
+            endpoint.succeeded_at, endpoint.failing_since = now, None
+            return
+        endpoint.failing_since = endpoint.failing_since or now
+        if status == 410:
+            endpoint.disable(db, by, "It answered 410 Gone.")
+        elif now - endpoint.failing_since >= SUSTAINED:
+            endpoint.disable(db, by, f"No delivery succeeded for three days; the last attempt: {error}")
+
+    def lose(self, db: Db) -> None:
+        """Queue a delivery whose worker died: the attempt counts, but not against the endpoint."""
+        now = clock.now(db)
+        if self.status == "running" and self.lease_until is not None and self.lease_until <= now:
+            self._record(db, now, None, "The worker died.", LEASE.total_seconds())
+
+    def _record(self, db: Db, now: datetime, status: int | None, error: str | None, seconds: float) -> None:
+        attempt = {"at": now.isoformat(), "status": status, "error": error, "seconds": round(seconds, 3)}
+        after: dict[str, Any] = {"attempts": [*self.attempts, attempt], "lease_until": None}
         if error is None:
             db.move(self, "done", ended_at=now, **after)
-            endpoint.succeeded_at = now
-        elif status == 410:
+        elif status == 410 or self.attempt > len(PAUSES):
             db.move(self, "failed", ended_at=now, **after)
-            endpoint.disable(db, by, "It answered 410 Gone.")
-        elif self.attempt > len(PAUSES):
-            db.move(self, "failed", ended_at=now, **after)
-            if endpoint.succeeded_at is None or endpoint.succeeded_at < self.created_at:
-                endpoint.disable(db, by, f"No delivery succeeded for three days; the last attempt: {error}")
         else:
             db.move(self, "queued", due_at=now + jitter(PAUSES[self.attempt - 1]), hinted_at=None, **after)
 
-    def lose(self, db: Db) -> None:
-        """Queue a delivery whose worker died: the attempt counts, and the next one comes at once."""
-        now = clock.now(db)
-        if self.status == "running" and self.lease_until is not None and self.lease_until <= now:
-            self.finish(db, status=None, error="The worker died.", seconds=LEASE.total_seconds())
-
     def send_again(self, db: Db) -> None:
-        """Queue a delivery that has ended, with all attempts anew and under the same `webhook-id`. Raises Invalid."""
+        """Queue a delivery that has ended, with all attempts anew and under the same `webhook-id`. Raises Invalid.
+
+        The caller has made sure that the endpoint is enabled.
+        """
         if self.status in {"queued", "running"}:
             raise Invalid("delivery_id", f"this delivery is {self.status}: it will be sent without being asked again.")
         now = clock.now(db)
@@ -202,9 +198,10 @@ def _hint(delivery_id: str, workspace_id: str) -> Hint:
     return Hint("deliver.send", (delivery_id, workspace_id))
 
 
-def _looked_at(row: Delivery) -> tuple[Query[Endpoint], Statement, Statement]:
-    running = "SELECT COUNT(*) FROM delivery WHERE endpoint_id = %(id)s AND status = 'running'"
-    return select(Endpoint, "WHERE id = %(id)s", id=row.endpoint_id), clock.NOW, Statement(running, {"id": row.endpoint_id})
+def endpoint_must_be_enabled(endpoint: Endpoint) -> None:
+    """Raise Conflict for a disabled endpoint, whose deliveries would be cancelled."""
+    if endpoint.state != "enabled":
+        raise Conflict(f"The webhook endpoint {endpoint.id} is disabled: enable it first.")
 
 
 _CAUSE = """
@@ -214,11 +211,11 @@ _CAUSE = """
     )
     SELECT 'whdl_' || substr(caused.id, 6, 10) || upper(encode(substring(uuid_send(gen_random_uuid()) FOR 8), 'hex')),
         endpoint.workspace_id, endpoint.id, caused.id, caused.type, caused.subject_id, caused.session_id,
-        'queued', 0, 0, '[]', now, now, now
+        'queued', 0, 0, '[]', now, CASE WHEN endpoint.failing_since IS NULL THEN now END, now
     FROM jsonb_to_recordset(CAST(%(events)s AS jsonb)) AS caused (id text, type text, subject_id text, session_id text)
     JOIN endpoint ON endpoint.workspace_id = current_setting('assent.workspace') AND endpoint.state = 'enabled'
         AND caused.type = ANY (endpoint.enabled_events),
     LATERAL (SELECT assent_now() AS now) AS clock
-    RETURNING id
+    RETURNING id, hinted_at
 """
 """An id of a delivery begins with its event's time, like a ULID, and ends with 64 random bits."""

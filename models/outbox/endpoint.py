@@ -13,7 +13,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.audit import acts
 from models.audit.principal import Principal
 from models.audit.text import Text
-from models.database import clock, ids
+from models.database import clock, encryption, ids
 from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import Conflict, NotFound
@@ -40,37 +40,41 @@ class Endpoint(Base):
     disabled_reason: Mapped[str] = mapped_column(default="")
     """Why Assent disabled the endpoint; empty if a person did, or if it is enabled."""
     secret: Mapped[str]
-    """`whsec_...`, as Standard Webhooks spells it. Needed in clear text, because deliveries are signed with it."""
+    """Encrypted for `deliver`, which signs with it. Decrypted: `whsec_...`, as Standard Webhooks spells it."""
     previous_secret: Mapped[str | None]
     previous_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """Until then deliveries carry the signature of the previous secret too."""
     succeeded_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """The last 2xx."""
+    failing_since: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """The first attempt that failed after the last 2xx; None if the last attempt did not fail."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (sa.Index("endpoint_of_workspace", "workspace_id", "id"),)
 
     @classmethod
-    def create(cls, db: Db, by: Principal, *, url: str, enabled_events: Sequence[str], name: str, description: str) -> "Endpoint":
-        """Insert an enabled endpoint with a new secret. Raises Conflict if the workspace has `MOST_ENDPOINTS`."""
+    def create(
+        cls, db: Db, by: Principal, *, url: str, enabled_events: Sequence[str], name: str, description: str
+    ) -> tuple["Endpoint", str]:
+        """Insert an enabled endpoint. Returns it with its new secret. Raises Conflict if the workspace has `MOST_ENDPOINTS`."""
         if db.value("SELECT COUNT(*) FROM endpoint WHERE workspace_id = %(id)s", id=db.workspace_id) >= MOST_ENDPOINTS:
             raise Conflict(f"This workspace has {MOST_ENDPOINTS} webhook endpoints, the most it may have: delete one first.")
-        now = clock.now(db)
+        now, secret, endpoint_id = clock.now(db), new_secret(), ids.new("whep")
         row = cls(
-            id=ids.new("whep"),
+            id=endpoint_id,
             workspace_id=db.workspace_id,
             url=url,
             name=name,
             description=description,
             enabled_events=sorted(set(enabled_events)),
-            secret=new_secret(),
+            secret=encryption.encrypt("deliver", secret, endpoint_id),
             created_at=now,
             updated_at=now,
         )
         db.insert(row)
         acts.record(db, by, "webhook.created", row.id, {"url": Text(url), "enabled_events": row.enabled_events})
-        return row
+        return row, secret
 
     @classmethod
     def find(cls, db: Db, endpoint_id: str, *, lock: bool = False) -> "Endpoint":
@@ -85,6 +89,8 @@ class Endpoint(Base):
         changed = {name: value for name, value in changes.items() if getattr(self, name) != value}
         if "state" in changed:
             self.disabled_reason = ""
+        if changed.keys() & {"state", "url"}:
+            self.failing_since = None
         for name, value in changed.items():
             setattr(self, name, value)
         if changed:
@@ -92,12 +98,13 @@ class Endpoint(Base):
             details = {name: Text(value) if isinstance(value, str) else value for name, value in changed.items()}
             acts.record(db, by, "webhook.updated", self.id, details)
 
-    def regenerate_secret(self, db: Db, by: Principal) -> None:
-        """Replace the secret. The previous one signs too for `ROTATION`."""
-        now = clock.now(db)
+    def regenerate_secret(self, db: Db, by: Principal) -> str:
+        """Replace the secret, and return the new one. The previous one signs too for `ROTATION`."""
+        now, secret = clock.now(db), new_secret()
         self.previous_secret, self.previous_until = self.secret, now + ROTATION
-        self.secret, self.updated_at = new_secret(), now
+        self.secret, self.updated_at = encryption.encrypt("deliver", secret, self.id), now
         acts.record(db, by, "webhook.secret_regenerated", self.id, {})
+        return secret
 
     def disable(self, db: Db, by: Principal, reason: str) -> None:
         """Stop all deliveries for a reason that the endpoint's owner reads. Idempotent."""
@@ -112,9 +119,9 @@ class Endpoint(Base):
         db.delete(self)
 
     def secrets(self, now: datetime) -> list[str]:
-        """Return the secrets that sign at `now`, the newest first."""
+        """Return the secrets that sign at `now`, the newest first. Raises Undecryptable; only `deliver` has the private key."""
         previous = self.previous_secret if self.previous_until is not None and self.previous_until > now else None
-        return [self.secret, previous] if previous else [self.secret]
+        return [encryption.decrypt("deliver", one, self.id) for one in (self.secret, previous) if one]
 
 
 def new_secret() -> str:

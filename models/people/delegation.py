@@ -24,7 +24,7 @@ MOST = 20
 """Live delegations that one person may have, given and received."""
 DECIDING_ROLES = sorted(role for role, scopes in SCOPES_OF.items() if "approvals" in scopes)
 _LIVE = "ended_at IS NULL AND ends_at > %(now)s"
-_TO = f"WHERE workspace_id = %(workspace)s AND to_person_id = %(person)s AND {_LIVE} AND starts_at <= %(now)s ORDER BY id"
+_TO = f"WHERE workspace_id = %(workspace)s AND to_person_id = ANY(%(people)s) AND {_LIVE} AND starts_at <= %(now)s ORDER BY id"
 _OF = f"WHERE workspace_id = %(workspace)s AND (to_person_id = ANY(%(people)s) OR from_person_id = ANY(%(people)s)) AND {_LIVE}"
 _NAMES = """
     SELECT m.person_id, ARRAY(
@@ -91,20 +91,14 @@ class Delegation(Base):
         starts_at: datetime | None,
         ends_at: datetime,
     ) -> "Delegation":
-        """A new delegation. Raises Invalid for people who cannot decide and times that are over, Conflict for too many."""
+        """Create a delegation. Raises Invalid for people who cannot decide and for times in the past, Conflict for too many."""
         if from_person_id == to_person_id:
             raise Invalid("to", "is the person who delegates; name somebody else.")
         now = clock.now(db)
         starts_at = max(starts_at or now, now)
         if ends_at <= starts_at:
             raise Invalid("ends_at", "must be later than now and than starts_at.")
-        deciding = names_of(db, [from_person_id, to_person_id])
-        for field, person_id in (("from", from_person_id), ("to", to_person_id)):
-            if person_id not in deciding:
-                roles = " or ".join(DECIDING_ROLES)
-                raise Invalid(field, f"user:{person_id} is no active member with the role {roles}, and can decide nothing here.")
-        if group_id is not None and f"group:{group_id}" not in deciding[from_person_id]:
-            raise Invalid("group", f"user:{from_person_id} is no member of group:{group_id}; leave it out to delegate everything.")
+        _check_people(db, from_person_id, to_person_id, group_id)
         if len(cls.live(db, [from_person_id, to_person_id], now)) >= MOST:
             raise Conflict(f"These two have {MOST} delegations already; end one first.")
         row = cls(
@@ -150,6 +144,17 @@ class Delegation(Base):
             acts.record(db, principal, "delegation.ended", self.id, {"from": self.from_person_id, "to": self.to_person_id})
 
 
+def _check_people(db: Db, from_person_id: str, to_person_id: str, group_id: str | None) -> None:
+    """Raise Invalid unless both people can decide, and the group, if there is one, has the first as a member."""
+    deciding = names_of(db, [from_person_id, to_person_id])
+    for field, person_id in (("from", from_person_id), ("to", to_person_id)):
+        if person_id not in deciding:
+            roles = " or ".join(DECIDING_ROLES)
+            raise Invalid(field, f"user:{person_id} is no active member with the role {roles}, and can decide nothing here.")
+    if group_id is not None and f"group:{group_id}" not in deciding[from_person_id]:
+        raise Invalid("group", f"user:{from_person_id} is no member of group:{group_id}; leave it out to delegate everything.")
+
+
 def names_of(db: Db, people: Iterable[str], *, lock: bool = True) -> dict[str, frozenset[str]]:
     """By person: their own name and their groups'. Only active members with a role that decides.
 
@@ -169,15 +174,20 @@ def rights_of(db: Db, person_id: str, now: datetime, *, lock: bool = True) -> li
 
     `lock` as for `names_of`.
     """
-    received = db.find(Delegation, _TO, workspace=db.workspace_id, person=person_id, now=now)
-    names = names_of(db, [person_id, *(one.from_person_id for one in received)], lock=lock)
-    if person_id not in names:
-        return []
-    rights = [Right(person_id, names[person_id])]
+    return rights_of_each(db, [person_id], now, lock=lock).get(person_id, [])
+
+
+def rights_of_each(db: Db, people: Iterable[str], now: datetime, *, lock: bool = True) -> dict[str, list[Right]]:
+    """The same of several people, in two statements. People who cannot decide are missing."""
+    unique = sorted(set(people))
+    received = db.find(Delegation, _TO, workspace=db.workspace_id, people=unique, now=now)
+    names = names_of(db, [*unique, *(one.from_person_id for one in received)], lock=lock)
+    rights = {person_id: [Right(person_id, names[person_id])] for person_id in unique if person_id in names}
     for one in received:
         held = names.get(one.from_person_id, frozenset())
         if one.group_id is not None:
             held &= {f"group:{one.group_id}"}
-        if held:
-            rights.append(Right(one.from_person_id, held, one.id, group_alone=one.group_id is not None))
+        if held and one.to_person_id in rights:
+            right = Right(one.from_person_id, held, one.id, group_alone=one.group_id is not None)
+            rights[one.to_person_id].append(right)
     return rights

@@ -17,6 +17,7 @@ from models.people.delegation import Delegation
 from models.people.principal import PersonPrincipal, of_person
 from models.people.roles import Role
 from models.people.sign_in import SignIn
+from models.people.slack_user import SlackUser
 
 DIRECT = "direct"
 """The `source` of roles and groups that an admin gave. Any other source is the name of an issuer, or `proxy`."""
@@ -108,10 +109,11 @@ class Member(Base):
             acts.record(db, by, "person.deactivated", self.person_id, {"role": self.role})
 
     def end_ways_in(self, db: Db, *, by: Principal) -> None:
-        """Delete the member's passkeys and password, and end the sign-ins."""
+        """Delete the member's passkeys, password and Slack users, and end the sign-ins."""
         self.password_hash = None
         db.write("DELETE FROM passkey WHERE person_id = %(person)s", person=self.person_id)
         SignIn.end_all(db, self.person_id, by=by)
+        SlackUser.unlink_all(db, self.person_id, by=by)
 
     def principal(self, db: Db) -> PersonPrincipal:
         """Return the member as a principal, with the groups that they have now."""

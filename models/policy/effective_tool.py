@@ -47,8 +47,8 @@ def _tools_of(entry: Mapping[str, Any], listed: Mapping[str, Listed]) -> Iterato
     if entry["type"] == "custom":
         yield _tool(entry, "custom")
     elif entry["type"] == "mcp_toolset":
-        found = listed.get(entry["mcp_server_name"])
-        yield from _served(entry, found) if found else ()
+        served = listed.get(entry["mcp_server_name"])
+        yield from _served(entry, served) if served else ()
     else:
         default = entry["default_config"].get("approval") or {}
         yield from (_tool(config, "builtin", default) for config in entry["configs"] if config["enabled"])
@@ -68,7 +68,7 @@ def _tool(entry: Mapping[str, Any], kind: Kind, toolset_approval: Mapping[str, A
 
 
 def _served(toolset: Mapping[str, Any], listed: Listed) -> Iterator[EffectiveTool]:
-    """The tools of an MCP server. Those that its toolset does not name are as its default has them."""
+    """Yield the tools of an MCP server. Those that the toolset does not name use its `default_config`."""
     server = toolset["mcp_server_name"]
     named = {config["name"]: config for config in toolset["configs"]}
     default = toolset["default_config"]

@@ -24,7 +24,7 @@ from models.pure import git_writes, policy, prompting
 from models.pure.json_codec import decode, encode
 from models.pure.policy import Effect, Rule, Verdict
 from models.pure.policy.rules import FILE_PATHS
-from models.pure.quorum import Quorum
+from models.pure.quorum import Quorum, combined
 from models.settings import settings
 from models.workspace.toolset import Listed
 
@@ -43,6 +43,7 @@ class Ruling:
     ) -> None:
         over = [read_policy(agent.get("permission_policy"), "*", "agent"), read_policy(workspace.get("policy"), "*", "workspace")]
         approvals = [level.get("approval") or {} for level in (workspace, agent)]
+        self._approvals = approvals
         self.four_eyes = any(level.get("four_eyes") for _, levels in approval_levels(agent, workspace) for level in levels)
         """True if calls of some tool need four eyes, tools that are not listed yet included."""
         self._tools = {tool.name: ruled_tool(tool, over, approvals, default) for tool in effective_tools(agent, listed)}
@@ -137,6 +138,21 @@ class Ruling:
             annotations=entry.get("annotations") or None,
             identity=self.identity(tool, self_hosted=False),
             **self.approvers(tool),
+        )
+
+    def asking_beyond_tools(self, prompt: str, schema: dict[str, Any]) -> Asking:
+        """Return how people are asked about something that is no tool's call: as agent and workspace say. Silence is a no."""
+        timeouts = {name: value for level in self._approvals for name, value in level.items() if value is not None}
+        on_timeout = timeouts.get("on_timeout")
+        quorum, escalation = combined(self._approvals)
+        return Asking(
+            prompt=prompt,
+            seconds=timeouts.get("timeout_seconds") or settings().approval_seconds,
+            on_timeout="escalate" if on_timeout == "escalate" else "deny",
+            remind_after_seconds=timeouts.get("remind_after_seconds") or settings().remind_after_seconds,
+            input_schema=schema,
+            quorum=quorum.kept,
+            escalation=escalation.kept if escalation else None,
         )
 
     def quorum(self, tool: str, level: int = 0) -> Quorum:

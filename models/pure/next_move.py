@@ -19,7 +19,7 @@ class Finish:
     """The run ends here."""
 
     stop_reason: str
-    """`end_turn`, or `refusal` if the model declined."""
+    """`end_turn`; `refusal` if the model declined; `retries_exhausted` if its calls cannot be read."""
     error: tuple[str, str] | None = None
     """Type and message of a `session.error`, if the model did not choose the end."""
 

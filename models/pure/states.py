@@ -6,7 +6,7 @@
 SESSION = {
     "idle": "Nothing is queued, running or waiting; a message starts it. Left by a message or by being archived.",
     "running": "A turn or an allowed call is queued or being worked on, and no person is needed.",
-    "waiting": "At least one call needs a person or the client; other calls may still run.",
+    "waiting": "At least one call, or the budget, needs a person or the client; other calls may still run.",
     "rescheduling": "The model failed for now; the turn is queued again for later.",
     "stopping": "An end was requested; running calls are being stopped, and nothing new starts.",
     "terminated": "Archived: the history stays, and no more events are accepted.",
@@ -61,7 +61,23 @@ DELIVERY = {
     "cancelled": "Its endpoint was disabled before it could be sent.",
 }
 
-STATUSES = {"delivery": DELIVERY, "session": SESSION, "turn": TURN, "tool_call": TOOL_CALL, "approval": APPROVAL, "work": WORK}
+NOTIFICATION = {
+    "queued": "Due at `due_at`; left by the claim of a worker.",
+    "running": "A worker sends it; a crash leaves it to the rescue sweep.",
+    "done": "The channel has the message of this stage; a later stage queues it again.",
+    "failed": "The address is gone, or no attempt succeeded and none is left; a later stage queues it again.",
+    "cancelled": "There is nothing to send: decided before anything was sent, access lost, or the channel disabled.",
+}
+
+STATUSES = {
+    "delivery": DELIVERY,
+    "notification": NOTIFICATION,
+    "session": SESSION,
+    "turn": TURN,
+    "tool_call": TOOL_CALL,
+    "approval": APPROVAL,
+    "work": WORK,
+}
 
 TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
     "delivery": {
@@ -71,11 +87,18 @@ TRANSITIONS: dict[str, dict[str, frozenset[str]]] = {
         "failed": frozenset({"queued"}),
         "cancelled": frozenset({"queued"}),
     },
+    "notification": {
+        "queued": frozenset({"running", "cancelled"}),
+        "running": frozenset({"done", "queued", "failed"}),
+        "done": frozenset({"queued"}),
+        "failed": frozenset({"queued"}),
+        "cancelled": frozenset({"queued"}),
+    },
     "session": {
         "idle": frozenset({"running", "terminated"}),
         "running": frozenset({"waiting", "rescheduling", "stopping", "idle"}),
         "waiting": frozenset({"running", "stopping", "idle"}),
-        "rescheduling": frozenset({"running", "stopping", "idle"}),
+        "rescheduling": frozenset({"running", "waiting", "stopping", "idle"}),
         "stopping": frozenset({"running", "idle"}),
         "terminated": frozenset(),
     },

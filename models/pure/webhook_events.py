@@ -5,7 +5,7 @@ from typing import Any
 
 SDK_EVENTS = (
     *("session.created", "session.updated", "session.archived", "session.deleted"),
-    *("session.running", "session.idled", "session.requires_action"),
+    *("session.running", "session.idled", "session.requires_action", "session.budget_reached"),
     *("session.status_run_started", "session.status_idled", "session.status_rescheduled", "session.status_terminated"),
     *("agent.created", "agent.updated", "agent.archived"),
     *("environment.created", "environment.updated", "environment.archived", "environment.deleted"),
@@ -30,5 +30,5 @@ def caused_by(kind: str, body: dict[str, Any], session_id: str) -> Iterator[tupl
     """Yield the webhook events that an event of a session causes: type, subject's id, and the session's id if it is another."""
     for event in _CAUSED.get(kind, ()):
         yield (event, body["approval_id"], session_id) if event in OWN_EVENTS else (event, session_id, None)
-    if kind == "session.status_idle" and body["stop_reason"]["type"] == "requires_action":
-        yield "session.requires_action", session_id, None
+    if kind == "session.status_idle" and (reason := body["stop_reason"]["type"]) in {"requires_action", "budget_reached"}:
+        yield f"session.{reason}", session_id, None

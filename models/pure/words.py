@@ -170,6 +170,23 @@ def left_out(kind: str) -> str:
     return f"({kind} left out: the model could not accept it)"
 
 
+def broken_input(fault: str) -> str:
+    """The input of a call was not JSON."""
+    return (
+        f"The input of this tool call is not a JSON object ({fault}), so it was not run. Send the call once more, with valid JSON."
+    )
+
+
+def broken_twice() -> str:
+    """The model was told that the input of a call is not JSON, and the next reply had such a call again."""
+    return "The model sent a tool call whose input is not JSON twice in a row, so the run ends."
+
+
+def not_run_beside_broken() -> str:
+    """A readable call beside one that was broken a second time."""
+    return "This tool call was not run: the run ended, because another call of the same reply could not be read."
+
+
 def failed_silently() -> str:
     """An error without a message. The model's API refuses an empty text."""
     return "This tool call failed and gave no message."

@@ -25,7 +25,7 @@ from models.session.call_input import CallInput
 from models.session.decision import Decision
 from models.session.evidence import SHOWN_WITH_FILES, look_hint
 from models.session.session import Session
-from models.session.tool_call import ToolCall
+from models.session.tool_call import BUDGET, ToolCall
 
 _PENDING = "status = 'pending'"
 
@@ -223,7 +223,7 @@ class Approval(Base):
         """
         echoes = self.echoes if decision.deny_message else masking.Echoes(())
         event_id = ids.new("sevt")
-        if not (goes_on and confirmation.is_withheld(db, self, decision)):
+        if self.kind != BUDGET and not (goes_on and confirmation.is_withheld(db, self, decision)):
             body = confirmation.body(self, decision.stored, str(principal), goes_on=goes_on)
             session.emit(db, confirmation.CONFIRMATION, body, id=event_id)
         db.move(

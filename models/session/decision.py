@@ -40,6 +40,8 @@ class Decision:
     """The hash of the input that the person was shown; another one is a conflict."""
     grant_id: str | None = None
     """The grant that decided; None if a person decided."""
+    link_id: str | None = None
+    """The link of a message by which the person decided; None if the person was signed in, or an API key decided."""
 
     def check(self) -> None:
         """Raise Invalid with the field if the fields do not go together."""
@@ -88,9 +90,11 @@ class Decision:
         noted = self.stored
         if self.expected_input_sha256:
             noted["shown_sha256"] = self.expected_input_sha256
+        if self.link_id:
+            noted |= {"via": "link", "link": self.link_id}
         noted |= {f"{name}_sha256": digest(noted.pop(name)) for name in ("content", "respond") if name in noted}
         return {name: Text(value) if name in _TEXTS else value for name, value in noted.items()}
 
 
 _TEXTS = frozenset({"deny_message", "match", "content_sha256", "respond_sha256", "answers_sha256"})
-_STORED_OTHERWISE = frozenset({"expected_input_sha256", "updated_input", "answers", "scope", "content", "respond"})
+_STORED_OTHERWISE = frozenset({"expected_input_sha256", "updated_input", "answers", "scope", "content", "respond", "link_id"})

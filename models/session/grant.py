@@ -1,4 +1,4 @@
-"""Grants: standing approvals. A rule born of a decision, for the rest of a session or for an agent, until it ends or is revoked."""
+"""Grants: rules that a decision creates, for the rest of a session or for all sessions of an agent, until they end."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -30,7 +30,7 @@ MAX_OF_AGENT = 1000
 
 
 class Grant(Base):
-    """What people allowed beyond one call."""
+    """A rule that allows later calls."""
 
     __tablename__ = "approval_grant"
 
@@ -42,28 +42,28 @@ class Grant(Base):
     session_id: Mapped[str | None] = mapped_column(sa.ForeignKey("session.id"))
     """Null for `always`."""
     approval_id: Mapped[str]
-    """The approval whose decision gave it."""
+    """The approval whose decision created the grant."""
     tool: Mapped[str]
     identity: Mapped[str]
-    """Which tool of that name, as `models.policy.ruling` tells tools apart: a session may have another one under the same name."""
+    """The tool's `Ruling.identity`: another session may have a different tool under the same name."""
     match: Mapped[str | dict[str, Any]] = mapped_column(JSONB)
-    """Which calls: as `models.pure.policy.spelled_rule` says it."""
+    """The covered calls, as in `models.pure.policy.spelled_rule`."""
     covers: Mapped[str]
-    """The same in words for people."""
+    """`match` in words for people."""
     given_by: Mapped[str]
     voters: Mapped[list[list[str]] | None] = mapped_column(JSONB(none_as_null=True))
-    """Who voted for it, each with the person whose right was used. Null: an API key gave it alone."""
+    """Pairs of a voter and the person whose right was used. Null: one API key decided."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     max_uses: Mapped[int | None]
     uses: Mapped[int] = mapped_column(default=0)
-    """Calls that it allowed, counted in the transactions that allowed them."""
+    """Calls that the grant allowed, counted in the transactions that allowed them."""
     revoked_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     revoked_by: Mapped[str | None]
     swept_to: Mapped[str | None]
-    """The last session in which a sweep has looked at what waits."""
+    """The last session whose waiting calls a sweep has judged with this grant."""
     swept_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """When all that was asked before the grant could be seen had been looked at."""
+    """When a sweep had judged every call that waited before the grant."""
 
     __table_args__ = (
         sa.Index("grant_of_session", "session_id", postgresql_where=sa.text("session_id IS NOT NULL")),
@@ -83,14 +83,10 @@ class Grant(Base):
         identity: str,
         voters: list[list[str]] | None = None,
     ) -> "Grant":
-        """The grant that a decision asks for. Raises Invalid if its match is none, Conflict if there are too many."""
+        """Create the grant of a decision. Raises Invalid for a faulty match, Conflict above the limit of live grants."""
         rule = rule_for(approval, decision.match)
         always = decision.scope == "always"
-        given = cls._count_usable(db, session, always=always)
-        if always and given >= MAX_OF_AGENT:
-            raise Conflict(f"Agent {session.agent_id} has {MAX_OF_AGENT} standing grants already; revoke some first.")
-        if not always and given >= MAX_OF_SESSION:
-            raise Conflict(f"Session {session.id} has {MAX_OF_SESSION} grants already; revoke some, or allow once.")
+        cls._check_limit(db, session, always=always)
         seconds = decision.expires_in_seconds or (settings().grant_seconds if always else None)
         grant = cls(
             id=ids.new("grnt"),
@@ -111,67 +107,67 @@ class Grant(Base):
             uses=0,
         )
         db.insert(grant)
-        session.emit(db, "grant.given", grant.told | {"approval_id": approval.id})
-        session.note(principal, "grant.given", grant.id, **grant.told | {"covers": Text(grant.covers)})
+        session.emit(db, "grant.given", grant.facts | {"approval_id": approval.id})
+        session.note(principal, "grant.given", grant.id, **grant.facts | {"covers": Text(grant.covers)})
         outbox(db).hints.append(grant.hint)
         return grant
 
     @classmethod
     def find(cls, db: Db, grant_id: str) -> "Grant":
-        """The grant as it is. Raises NotFound."""
-        found = db.get(cls, grant_id)
-        if found is None:
+        """Return a grant. Raises NotFound."""
+        grant = db.get(cls, grant_id)
+        if grant is None:
             raise NotFound("grant", grant_id)
-        return found
+        return grant
 
     @classmethod
     def live(cls, db: Db, session: Session, tools: Iterable[str]) -> list["Grant"]:
-        """Those that count for the session's calls of these tools now."""
+        """Return the usable grants of the session and its agent for these tools."""
         where = {"session": session.id, "agent": session.agent_id, "tools": sorted(set(tools))}
         return db.find(cls, _LIVE, **where)
 
     @classmethod
     def to_use(cls, db: Db, session_id: str, tools: Iterable[str]) -> list["Grant"]:
-        """The same for who is going to use some: all of them are locked, in one order."""
+        """Return the same grants locked, in the order of their ids. For callers that will count uses."""
         return db.read(cls.usable(session_id, tools))[0]
 
     @classmethod
     def usable(cls, session_id: str, tools: Iterable[str]) -> "Query[Grant]":
-        """Asks for these, and locks them."""
+        """Return the query of `to_use`."""
         return select(cls, _TO_USE, session=session_id, agent=None, tools=sorted(set(tools)))
 
     @classmethod
     def spend(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> str | None:
-        """Count one use of each, all of them or the first that is used up or gone meanwhile, whose id is returned."""
-        wanted = sorted(set(grant_ids))
-        if not wanted:
+        """Count one use of each grant and return None. If a grant is used up or revoked, count nothing and return its id."""
+        ids = sorted(set(grant_ids))
+        if not ids:
             return None
-        found = {grant_id for (grant_id,) in db.rows(_USABLE, ids=wanted)}
-        if missing := [grant_id for grant_id in wanted if grant_id not in found]:
+        usable = {grant_id for (grant_id,) in db.rows(_USABLE, ids=ids)}
+        if missing := [grant_id for grant_id in ids if grant_id not in usable]:
             return missing[0]
-        db.write("UPDATE approval_grant SET uses = uses + 1 WHERE id = ANY(%(ids)s)", ids=wanted)
-        for grant_id in wanted:
+        db.write("UPDATE approval_grant SET uses = uses + 1 WHERE id = ANY(%(ids)s)", ids=ids)
+        for grant_id in ids:
             session.note(system("policy", session.workspace_id), "grant.used", grant_id)
         return None
 
     @classmethod
     def standing(cls, db: Db, session: Session, grant_ids: Iterable[str]) -> list["Grant"]:
-        """Those of them that were neither revoked nor have expired, until this commits; their uses were counted before."""
-        wanted = sorted(set(grant_ids))
-        return db.find(cls, _STANDING, ids=wanted, now=session.now) if wanted else []
+        """Return those that are neither revoked nor expired, locked. Their uses were counted before."""
+        ids = sorted(set(grant_ids))
+        return db.find(cls, _STANDING, ids=ids, now=session.now) if ids else []
 
     @classmethod
     def end_all(cls, db: Db, session: Session) -> None:
-        """The session ends, and its grants with it."""
+        """Revoke the grants of a session that ends."""
         of_session = "WHERE session_id = %(session)s AND revoked_at IS NULL ORDER BY id FOR NO KEY UPDATE"
         for grant in db.find(cls, of_session, session=session.id):
             grant.revoked_at, grant.revoked_by = session.now, "session"
             session.note(system("session", session.workspace_id), "grant.revoked", grant.id, uses=grant.uses)
 
     def revoke(self, db: Db, principal: Principal) -> None:
-        """From now on it allows nothing, not even what it allowed and no worker has begun. Again is nothing.
+        """Revoke the grant. Calls that it allowed and that no worker has begun are judged again. Idempotent.
 
-        What was handed to a client already is with the client.
+        A call that a client already has stays with the client.
         """
         db.get_one(Grant, self.id, lock=True)
         if self.revoked_at is not None:
@@ -181,9 +177,9 @@ class Grant(Base):
 
     @property
     def rule(self) -> Rule:
-        """What it allows, for the policy."""
-        said = {"effect": "allow", "match": self.match}
-        return policy.rule_of(said, where="grant", source="grant", id=self.id)
+        """The grant as a rule of the policy."""
+        rule = {"effect": "allow", "match": self.match}
+        return policy.rule_of(rule, where="grant", source="grant", id=self.id)
 
     @property
     def hint(self) -> Hint:
@@ -191,8 +187,8 @@ class Grant(Base):
         return Hint("sweep.release_granted", (self.id, self.workspace_id))
 
     @property
-    def told(self) -> dict[str, Any]:
-        """What events and the audit say of it."""
+    def facts(self) -> dict[str, Any]:
+        """The grant in events and in the audit."""
         return {
             "grant_id": self.id,
             "scope": self.scope,
@@ -202,13 +198,16 @@ class Grant(Base):
             "max_uses": self.max_uses,
         }
 
-    @classmethod
-    def _count_usable(cls, db: Db, session: Session, *, always: bool) -> int:
-        """How many grants the agent, or the session, has that may still be used."""
+    @staticmethod
+    def _check_limit(db: Db, session: Session, *, always: bool) -> None:
+        """Raise Conflict if the agent (`always`) or the session has as many usable grants as it may have."""
         owner = "session_id IS NULL AND agent_id = %(agent)s" if always else "session_id = %(session)s"
         where = {"agent": session.agent_id} if always else {"session": session.id}
-        count: int = db.value(f"SELECT count(*) FROM approval_grant WHERE {owner} AND {_IS_USABLE}", now=session.now, **where)  # noqa: S608 - names of our own
-        return count
+        count = db.value(f"SELECT count(*) FROM approval_grant WHERE {owner} AND {_IS_USABLE}", now=session.now, **where)  # noqa: S608 - names of our own
+        if always and count >= MAX_OF_AGENT:
+            raise Conflict(f"Agent {session.agent_id} has {MAX_OF_AGENT} standing grants already; revoke some first.")
+        if not always and count >= MAX_OF_SESSION:
+            raise Conflict(f"Session {session.id} has {MAX_OF_SESSION} grants already; revoke some, or allow once.")
 
 
 _IS_USABLE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %(now)s) AND (max_uses IS NULL OR uses < max_uses)"
@@ -230,7 +229,7 @@ _STANDING = """
 
 
 def rule_for(approval: Approval, match: str | None) -> Rule:
-    """What allowing the approval's call with this `match` would cover. Raises Invalid."""
+    """Return the rule of a grant with this `match`, created by the approval's decision. Raises Invalid."""
     try:
         return policy.grant(approval.tool, match or "tool", approval.input_sha256, id="")
     except ValueError as error:

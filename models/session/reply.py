@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
+from models.database.rows import Db
 from models.database.tables import Base
 
 
@@ -17,4 +18,19 @@ class Reply(Base):
     turn_id: Mapped[str] = mapped_column(sa.ForeignKey("turn.id", ondelete="CASCADE"), primary_key=True)
     workspace_id: Mapped[str]
     content: Mapped[list[dict[str, Any]]] = mapped_column(JSONB(none_as_null=True))
-    """Content blocks exactly as the model gave them."""
+    """Blocks in the wire's shape: `text`, `thinking`, `tool_use` and others. The id of a `tool_use` block is its call's.
+
+    `provider_data` of a block holds what belongs to one provider, under the provider's name: its own id of the call, signatures.
+    It is sent to that provider alone. `problem` of a `tool_use` block says why its input could not be read; the input is then
+    empty. Replies of earlier releases have Anthropic's blocks as they were."""
+
+    @staticmethod
+    def had_a_problem(db: Db, session_id: str, number: int) -> bool:
+        """True if the turn of this number replied with a call whose input could not be read."""
+        return bool(db.value(_HAD_A_PROBLEM, session=session_id, number=number))
+
+
+_HAD_A_PROBLEM = """
+    SELECT EXISTS (SELECT FROM turn JOIN reply ON turn_id = id WHERE session_id = %(session)s AND number = %(number)s
+        AND jsonb_path_exists(content, '$[*].problem'))
+"""

@@ -1,6 +1,7 @@
 """Sessions: a durable conversation with one agent. The row is the lock, the counter of events and the head of the audit chain."""
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import sqlalchemy as sa
@@ -17,16 +18,19 @@ from models.database.query import Query, select
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import outbox
+from models.outbox.approval_change import ApprovalChange
 from models.outbox.delivery import Caused, Delivery
 from models.policy.effective_tool import with_toolset
 from models.pure import states
+from models.pure.charges import Charge, summed
+from models.pure.money import monetary, spending
 from models.pure.webhook_events import caused_by
 from models.session.event import Event
 from models.workspace.agent import AgentVersion
 from models.workspace.toolset import OF_SESSION
 
-USAGE = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-NO_USAGE = dict.fromkeys(USAGE, 0)
+ACTIVE = ("running", "stopping")
+"""Statuses that count as active time."""
 
 
 class Session(Base):
@@ -67,8 +71,18 @@ class Session(Base):
     last_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     unread: Mapped[int] = mapped_column(default=0)
     """Messages that no turn has read yet."""
-    usage: Mapped[dict[str, int]] = mapped_column(JSONB(none_as_null=True))
-    """Tokens so far, by the names in `USAGE`."""
+    usage: Mapped[dict[str, Any]] = mapped_column(JSONB(none_as_null=True))
+    """The sum of what its attempts consumed: `models.pure.charges.summed`."""
+    max_list_cost: Mapped[Decimal | None] = mapped_column(sa.Numeric)
+    """The budget in US dollars, which only the creation can set first. None: there is none."""
+    context_tokens: Mapped[int] = mapped_column(default=0, server_default="0")
+    """The size of the last request with its reply, with which the next request begins."""
+    context_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """When that request ended."""
+    active_seconds: Mapped[float] = mapped_column(default=0.0, server_default="0")
+    """How long it was in a status of `ACTIVE`, without the present time."""
+    active_since: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """Since when it is in such a status."""
     long_results: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
     """Whether a result was too long for the model and is stored whole: its agent is given a tool to read it."""
     stream_positions: Mapped[dict[str, int]] = mapped_column(JSONB(none_as_null=True))
@@ -114,8 +128,8 @@ class Session(Base):
     @classmethod
     def try_lock(cls, db: Db, session_id: str) -> "Session | None":
         """The session, locked; None if it is gone or locked by another transaction (sweeps come again). `flow.lock` waits."""
-        found, [(now,)] = db.read(cls.locking(session_id, "SKIP LOCKED"), NOW)
-        return found[0].begin(db, now) if found else None
+        rows, [(now,)] = db.read(cls.locking(session_id, "SKIP LOCKED"), NOW)
+        return rows[0].begin(db, now) if rows else None
 
     @classmethod
     def locking(cls, session_id: str, how: str = "") -> "Query[Session]":
@@ -139,6 +153,7 @@ class Session(Base):
         db.insert_many(Audit, acts)
         db.insert_many(AuditText, texts)
         Delivery.cause(db, *(Caused(*caused) for event in events for caused in caused_by(event.type, event.body, self.id)))
+        ApprovalChange.cause(db, self.id, [(event.type, event.seq, event.body) for event in events])
 
     def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
         """Append an event. `queued` is for a user's message that no turn has read yet."""
@@ -173,9 +188,19 @@ class Session(Base):
 
     def become(self, status: str) -> None:
         """Change the status by the table in `states`, under the lock that the caller holds. Same again is nothing."""
-        if status != self.status:
-            states.check("session", self.status, status)
-            self.status = status
+        if status == self.status:
+            return
+        states.check("session", self.status, status)
+        if self.active_since and status not in ACTIVE:
+            self.active_seconds, self.active_since = self.active_for(self.now), None
+        elif self.active_since is None and status in ACTIVE:
+            self.active_since = self.now
+        self.status = status
+
+    def active_for(self, at: datetime) -> float:
+        """For how many seconds it was active, up to `at`."""
+        present = (at - self.active_since).total_seconds() if self.active_since else 0.0
+        return round(self.active_seconds + max(present, 0.0), 6)
 
     def run_again(self, db: Db) -> None:
         """Running, with its event if it was not."""
@@ -187,9 +212,32 @@ class Session(Base):
         """It waits still: say so again, as idle comes last."""
         self.emit(db, "session.status_idle", {"stop_reason": self.stop_reason})
 
-    def count(self, usage: dict[str, int]) -> None:
-        """Add a reply's tokens."""
-        self.usage = {k: self.usage.get(k, 0) + usage.get(k, 0) for k in USAGE}
+    def count(self, charge: Charge, times: int = 1) -> None:
+        """Add what an attempt consumed, or remove it if `times` is -1."""
+        self.usage = summed(self.usage, charge, times)
+
+    @property
+    def spender(self) -> str | None:
+        """The person who pays: for whom it was created, else the only one who speaks in its run."""
+        return self.on_behalf_of or (self.speakers[0] if len(self.speakers) == 1 else None)
+
+    def spending(self, at: datetime) -> dict[str, Any]:
+        """What it consumed up to `at`, as events and answers have it."""
+        return spending(self.usage) | {"active_seconds": self.active_for(at)}
+
+    @property
+    def list_cost(self) -> Decimal:
+        """What its requests with a price cost, in US dollars."""
+        return Decimal(self.usage.get("cost", "0"))
+
+    @property
+    def budget(self) -> dict[str, Any] | None:
+        """The budget as the wire has it."""
+        return None if self.max_list_cost is None else {"type": "limit", "max_list_cost": monetary(self.max_list_cost)}
+
+    def report_usage(self, db: Db) -> None:
+        """Say what it consumed so far, and its budget."""
+        self.emit(db, "session.usage", {"usage": self.spending(self.now), "budget": self.budget})
 
     def agent(self, db: Db) -> dict[str, Any]:
         """Its agent: the wire's body of that version, with the session's overrides, and what the session itself brings."""
@@ -209,20 +257,3 @@ class Session(Base):
     def live(self) -> bool:
         """Whether work goes on, so that archiving and deleting must wait."""
         return self.status in {"running", "rescheduling", "stopping"}
-
-
-def streamed(db: Db, session_id: str, principal_id: str, seq: int, *, ended: bool) -> None:
-    """Record that the principal is streamed the `session.status_idle` or `session.status_terminated` event `seq`.
-
-    `ended`: the run is over, so the principal's next stream begins at the newest event; else the next stream begins behind `seq`.
-    No-op if the principal sent nothing in this run, or sent something after `seq`.
-    """
-    db.write(_RUN_ENDED if ended else _RUN_WAITS, id=session_id, principal=principal_id, seq=seq)
-
-
-_SENT_BEFORE = "WHERE id = %(id)s AND (stream_positions ->> %(principal)s)::bigint < %(seq)s"
-_RUN_ENDED = f"UPDATE session SET stream_positions = stream_positions - %(principal)s::text {_SENT_BEFORE}"  # noqa: S608 - our own names
-_RUN_WAITS = f"""
-    UPDATE session SET stream_positions = stream_positions || jsonb_build_object(%(principal)s::text, %(seq)s::bigint)
-    {_SENT_BEFORE}
-"""  # noqa: S608 - our own names

@@ -32,6 +32,10 @@ CACHED = "cache IS NOT NULL AND status = 'done'"
 _WITH_CLIENT = "status = 'with_client' AND answer_by IS NOT NULL"
 
 
+BUDGET = "budget"
+"""The kind of call that only asks people to raise a session's budget. Nothing runs, and neither clients nor the model see it."""
+
+
 class ToolCall(Leased, Base):
     """One call. The states are in `models.pure.states.TOOL_CALL`."""
 
@@ -237,6 +241,8 @@ class ToolCall(Leased, Base):
         Attempt.end(db, self.id, self.attempt, session.now, outcome)
 
     def _emit_result(self, db: Db, session: Session, result: CallResult, echoes: masking.Echoes) -> None:
+        if self.kind == BUDGET:
+            return
         kind, body = call_events.result(self, result, echoes)
         if self.cached_from:
             before = db.get_one(ToolCall, self.cached_from)

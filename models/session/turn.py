@@ -4,6 +4,7 @@ The model is sent what these rows hold: the messages that each turn read, its re
 None of them is rewritten as the conversation grows.
 """
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,16 +12,46 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
+from models.audit.principal import Principal
 from models.database import ids
 from models.database.leased import Leased
 from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.pure.backoff import backoff
+from models.pure.charges import Charge
+from models.pure.usage import Usage
 from models.session.event import Event
 from models.session.reply import Reply
 from models.session.session import Session
 from models.settings import settings
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A turn goes on with another model, each named by provider and model, because the first one failed."""
+
+    source: tuple[str, str]
+    target: tuple[str, str]
+    reason: str
+    """The kind of the error, or `circuit_open`."""
+    message: str
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The event's body."""
+        places = {"from": self.source, "to": self.target}
+        named = {name: {"provider": provider, "model": model} for name, (provider, model) in places.items()}
+        return {**named, "reason": self.reason, "message": self.message}
+
+
+@dataclass(frozen=True)
+class Served:
+    """Who answers a turn, and how it came to that."""
+
+    provider: str
+    model: str
+    switches: tuple[Switch, ...] = ()
 
 
 class Turn(Leased, Base):
@@ -44,8 +75,15 @@ class Turn(Leased, Base):
     worker: Mapped[str | None]
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    provider: Mapped[str | None]
+    """The provider that answered, or began to. The turn stays with it."""
+    model: Mapped[str | None]
+    """The model that answered, or began to, by the agent's name for it."""
     stop_reason: Mapped[str | None]
     usage: Mapped[dict[str, int] | None] = mapped_column(JSONB(none_as_null=True))
+    """What the attempt with the reply consumed. `TurnUsage` has all attempts."""
+    quote: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """What the present attempt may consume at most (`Charge.stored`). It is counted if the attempt ends without a report."""
     span_id: Mapped[str | None]
     """The `span.model_request_start` of the present attempt."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
@@ -83,9 +121,8 @@ class Turn(Leased, Base):
         """The queue message that says this turn may be ready."""
         return Hint("turn.run", (self.id, self.session_id, self.workspace_id))
 
-    def claim(self, db: Db, session: Session, worker: str) -> None:
-        """Take the lease, read the queued messages."""
-        self.read_queue(db, session, self.id)
+    def claim(self, db: Db, session: Session, worker: str, quote: Charge) -> None:
+        """Take the lease. `quote` is what the attempt may consume."""
         db.move(
             self,
             "running",
@@ -94,6 +131,7 @@ class Turn(Leased, Base):
             lease_until=session.now + timedelta(seconds=settings().lease_seconds),
             worker=worker,
             started_at=session.now,
+            quote=quote.stored,
             span_id=session.emit(db, "span.model_request_start", {}).id,
         )
 
@@ -106,14 +144,28 @@ class Turn(Leased, Base):
         session.unread = 0
         Event.process_queue(db, session.id, session.now, turn_id)
 
-    def end_span(self, db: Db, session: Session, usage: dict[str, int], *, is_error: bool) -> None:
+    def end_span(self, db: Db, session: Session, usage: Usage, *, is_error: bool) -> None:
         """The event that closes the attempt's model request."""
-        body = {"model_request_start_id": self.span_id, "model_usage": usage, "is_error": is_error}
+        body = {"model_request_start_id": self.span_id, "model_usage": usage.span, "is_error": is_error}
         session.emit(db, "span.model_request_end", body)
 
-    def checkpoint(self, db: Db, session: Session, reply: list[dict[str, Any]], stop_reason: str, usage: dict[str, int]) -> None:
+    @property
+    def kept(self) -> tuple[str, str] | None:
+        """The provider and model that began to answer in an earlier attempt."""
+        return (self.provider, self.model) if self.provider and self.model else None
+
+    def serve(self, session: Session, db: Db, served: Served, actor: Principal) -> None:
+        """Record who answers, with an event and an act for each switch to another model."""
+        self.provider, self.model = served.provider, served.model
+        for switch in served.switches:
+            session.emit(db, "model.fallback", switch.body)
+            (source, of), (target, model) = switch.source, switch.target
+            places = {"source": f"{source}/{of}", "target": f"{target}/{model}"}
+            session.note(actor, "turn.fell_back", self.id, reason=switch.reason, **places)
+
+    def checkpoint(self, db: Db, session: Session, reply: list[dict[str, Any]], stop_reason: str, usage: Usage) -> None:
         """Keep the reply: the turn is done."""
-        db.move(self, "done", stop_reason=stop_reason, usage=usage, ended_at=session.now, lease_until=None)
+        db.move(self, "done", stop_reason=stop_reason, usage=usage.counts, ended_at=session.now, lease_until=None)
         db.insert(Reply(turn_id=self.id, workspace_id=self.workspace_id, content=reply))
 
     def retry(self, db: Db, session: Session, *, retry_after: float | None = None, lost: bool = False) -> None:

@@ -17,7 +17,7 @@ workspace, or, bound to one environment, only the routes and rows that this envi
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -104,11 +104,14 @@ class ApiKey(Base):
             expires_at=expires_at,
         )
         db.insert(row)
-        by = by or system("api_key.create", workspace_id)
-        limits = {"environment_id": environment_id, "allowed_cidrs": networks, "expires_at": expires_at and expires_at.isoformat()}
-        details = {"name": Text(name), "scopes": row.scopes} | {name: value for name, value in limits.items() if value}
-        acts.record(db, by, "api_key.created", row.id, details)
+        acts.record(db, by or system("api_key.create", workspace_id), "api_key.created", row.id, row._limits())
         return row, secret
+
+    def _limits(self) -> dict[str, Any]:
+        """Return what limits the key, for the audit."""
+        expires_at = self.expires_at.isoformat() if self.expires_at else None
+        limits = {"environment_id": self.environment_id, "allowed_cidrs": self.allowed_cidrs, "expires_at": expires_at}
+        return {"name": Text(self.name), "scopes": self.scopes} | {name: value for name, value in limits.items() if value}
 
     def status(self, now: datetime) -> Status:
         """Return the key's status at `now`."""

@@ -49,7 +49,8 @@ class Answer(Base):
     text: Mapped[str]
     """The response's body as it was sent."""
     offered_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """The time at which the answer was last sent, if a repetition may be a new request."""
+    """The time at which the answer was last sent, if a repetition may be a new request. A time to come: until then it is under way,
+    as its request still waits for the rest of the answer."""
     expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (
@@ -71,7 +72,7 @@ _ALONE = "SELECT pg_advisory_xact_lock(%(lock)s)"
 _BESIDE = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
 _KEEP = """
     INSERT INTO answer (id, slip, workspace_id, body_sha256, status, text, offered_at, expires_at)
-    VALUES (%(id)s, %(slip)s, %(workspace)s, %(body)s, %(status)s, %(text)s, CASE WHEN %(anew)s THEN assent_now() END,
+    VALUES (%(id)s, %(slip)s, %(workspace)s, %(body)s, %(status)s, %(text)s, CASE WHEN %(anew)s THEN assent_now() + %(held)s END,
         assent_now() + %(kept)s)
     ON CONFLICT (id) DO UPDATE
     SET body_sha256 = excluded.body_sha256, status = excluded.status, text = excluded.text, expires_at = excluded.expires_at
@@ -92,6 +93,8 @@ class Slip:
     """True if an equal request may be a new one: it has no key, and its effect can happen twice."""
     seconds: int
     """How long the answer is kept."""
+    held_seconds: float = 0
+    """How long the answer counts as under way, if a repetition may be a new request. `hold` prolongs it."""
 
     @classmethod
     def of(
@@ -139,15 +142,28 @@ class Slip:
         assert answer.offered_at, "an answer with a slip was sent"
         if answer.offered_at > now - timedelta(seconds=ON_ITS_WAY_SECONDS):
             raise OnItsWay(asked_at)
-        answer.offered_at = now
+        answer.offered_at = now + timedelta(seconds=self.held_seconds)
         return answer
 
     def keep(self, db: Db, principal: Principal, status: int, text: str) -> str:
         """Store the answer, in the transaction of its effect. Returns its id."""
         row_id, slip = (ids.new("answ"), self.found_by) if self.anew else (self.found_by, None)
         values = {"id": row_id, "slip": slip, "workspace": principal.workspace_id, "body": self.body_sha256, "anew": self.anew}
-        db.write(_KEEP, **values, status=status, text=text, kept=timedelta(seconds=self.seconds))
+        db.write(
+            _KEEP,
+            **values,
+            status=status,
+            text=text,
+            kept=timedelta(seconds=self.seconds),
+            held=timedelta(seconds=self.held_seconds),
+        )
         return row_id
+
+
+def hold(db: Db, answer_id: str, seconds: float) -> None:
+    """Have an answer count as under way for so long from now. Negative: as lost, so that a retry gets it at once."""
+    until = timedelta(seconds=seconds)
+    db.write("UPDATE answer SET offered_at = assent_now() + %(until)s WHERE id = %(id)s", id=answer_id, until=until)
 
 
 def came_through(answer_ids: list[str]) -> None:

@@ -31,6 +31,8 @@ class Workspace(Base):
     """The permission policy for all agents, as `models.pure.policy.spelled` returns it."""
     approval: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """The approval settings for fields that neither tool nor agent sets."""
+    model: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """Defaults of agents' models: `{"fallbacks": [...], "exclude_providers": [...]}`."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     audit_head: Mapped[str] = mapped_column(default="")
     seal_alarm: Mapped[str | None]
@@ -61,12 +63,12 @@ class Workspace(Base):
 
     @staticmethod
     def policies(db: Db) -> dict[str, Any]:
-        """Return `{"policy": ..., "approval": ...}` of the transaction's workspace, for `models.policy.ruling`."""
+        """Return `{"policy": ..., "approval": ..., "model": ...}` of the transaction's workspace, for `models.policy.ruling`."""
         return as_policies(db.read(POLICIES)[0])
 
     @classmethod
     def change_policies(cls, db: Db, principal: Principal, changes: Mapping[str, Any]) -> "Workspace":
-        """Apply `changes` to `policy` and `approval`, for all calls from now on. Equal values change nothing."""
+        """Apply `changes` to `policy`, `approval` and `model`, for all calls from now on. Equal values change nothing."""
         row = db.get_one(cls, principal.workspace_id, lock=True)
         # Compared in canonical form, since 1 and True are equal in Python.
         new = {name: value for name, value in changes.items() if canonical(value) != canonical(getattr(row, name))}
@@ -82,11 +84,13 @@ class Workspace(Base):
         return row
 
 
-POLICIES = Statement("SELECT policy, approval, assent_now() FROM workspace WHERE id = current_setting('assent.workspace')", {})
+POLICIES = Statement(
+    "SELECT policy, approval, model, assent_now() FROM workspace WHERE id = current_setting('assent.workspace')", {}
+)
 """Reads the policies, and the time. Can share a round trip with other statements."""
 
 
 def as_policies(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
     """Return the rows of POLICIES as `Workspace.policies` does."""
-    [(policy, approval, _)] = rows
-    return {"policy": policy, "approval": approval}
+    [(policy, approval, model, _)] = rows
+    return {"policy": policy, "approval": approval, "model": model}

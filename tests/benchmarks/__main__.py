@@ -26,6 +26,7 @@ SHORT = {
     "idle_streams": ["1000"],
     "open_pages": ["500"],
     "inbox": ["--rounds", "40", "--events", "100000"],
+    "deliveries": ["--count", "300", "--rounds", "1"],
 }
 """The benchmarks, and what makes them short."""
 

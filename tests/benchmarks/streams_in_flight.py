@@ -22,6 +22,7 @@ import psutil  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from models.providers import registry  # noqa: E402
 from workers.providers import ModelRequest, Provider, provider_for  # noqa: E402
 
 PACE = 50
@@ -81,7 +82,7 @@ def main() -> None:
     with subprocess.Popen(started, cwd=house, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         os.environ |= {"ANTHROPIC_BASE_URL": process.stdout.readline().split()[-1], "ANTHROPIC_API_KEY": "none"}
-        provider = provider_for("stand-in")
+        provider = provider_for(registry()[0], "none")
         columns = "streams tok/s slowest start_ms p99_ms max_ms CPU% standin% others% us/token"
         print(columns.replace(" ", "\t"))
         for count in [int(word) for word in sys.argv[1:]] or COUNTS:

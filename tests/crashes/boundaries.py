@@ -10,6 +10,7 @@ WRITES = {
     "claim_turn": "a turn is claimed",
     "checkpoint": "a reply is kept",
     "fail_turn": "a model's error is kept",
+    "correct_usage": "what an attempt consumed that was ended from outside is kept",
     "claim_call": "a tool's attempt is written",
     "finish_call": "a tool's result is kept",
     "tell": "what a tool has printed so far is kept",

@@ -11,6 +11,7 @@ from models import flow
 from models.audit.acts import GENESIS, Audit, link
 from models.database.transactions import transaction
 from models.pure.canonical import canonical, digest
+from models.pure.charges import NO_CHARGES, summed
 from models.pure.states import NEEDS_SOMEBODY, SETTLED
 from models.session.approval import Approval
 from models.session.attempt import Attempt
@@ -22,7 +23,11 @@ from models.session.reply import Reply
 from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
+from models.session.turn_usage import TurnUsage
+from workers.providers import ModelRequest
+from workers.providers.anthropic_request import params
 
+_SUMS = "coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), coalesce(sum(cost), 0)"
 NEXT = {"type": "text", "text": "And now?"}
 
 
@@ -45,6 +50,11 @@ class Seen:
     events: list[Event]
     audit: list[Audit]
     messages: list[dict[str, Any]]
+    usages: list[TurnUsage]
+    attempted: tuple[Any, ...]
+    """Requests, tokens and cost of all attempts of the workspace."""
+    daily: tuple[Any, ...]
+    """The same, of its days."""
 
     def of(self, kind: str) -> list[Event]:
         """The events of one type."""
@@ -98,6 +108,9 @@ def look(workspace_id: str, session_id: str) -> Seen:
             rows(Event, "seq"),
             db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=session_id),
             flow.history(db, session_id),
+            rows(TurnUsage, "at, attempt"),
+            db.rows(f"SELECT coalesce(count(*), 0), {_SUMS} FROM turn_usage")[0],
+            db.rows(f"SELECT coalesce(sum(requests), 0), {_SUMS} FROM daily_usage")[0],
         )
 
 
@@ -235,12 +248,27 @@ def i9_the_audit_chain_verifies(seen: Seen) -> None:
     assert ran == Counter(attempt.tool_call_id for attempt in seen.attempts), "each attempt is in the audit"
 
 
+def every_attempt_is_counted_once(seen: Seen) -> None:
+    """Each request to a model that was ended is counted, and the session's sum and the days' are those of its attempts."""
+    ended = [event for event in seen.of("span.model_request_end") if any(event.body["model_usage"].values())]
+    assert len({(usage.turn_id, usage.attempt) for usage in seen.usages}) == len(ended), "each ended attempt is counted once"
+    assert {(turn.id, turn.attempt) for turn in seen.turns if turn.status == "done"} <= {
+        (u.turn_id, u.attempt) for u in seen.usages
+    }
+    sums = NO_CHARGES
+    for usage in seen.usages:
+        sums = summed(sums, usage.charge)
+    assert seen.session.usage == sums, "the session's sum is that of its attempts"
+    assert seen.daily == seen.attempted, "the days' sums are those of the attempts"
+
+
 def the_model_accepts_the_history(seen: Seen) -> None:
     """Of a session at rest, with a message more; the stand-in refuses what the real one refuses."""
     if seen.session.status == "idle":
-        messages = [*seen.messages, {"role": "user", "content": [NEXT]}]
-        check_request({"model": "stand-in", "max_tokens": 1, "messages": messages})
-        check_pairs(messages)
+        request = ModelRequest("stand-in", None, [*seen.messages, {"role": "user", "content": [NEXT]}], [], 1)
+        parameters = params(request, "anthropic")
+        check_request(parameters)
+        check_pairs(parameters["messages"])
 
 
 PROMISES = (
@@ -252,5 +280,6 @@ PROMISES = (
     i7_checkpoints_neither_fork_nor_skip,
     i7_runners_may_stop_at_idle,
     i9_the_audit_chain_verifies,
+    every_attempt_is_counted_once,
     the_model_accepts_the_history,
 )

@@ -16,23 +16,25 @@ from models import flow
 from models.audit import seals
 from models.audit.principal import Principal
 from models.database import transactions
-from models.flow import due
+from models.flow import due, queued
 from models.flow.rejudging import Unresolved
+from models.providers import registry as providers_registry
 from models.session import lease
 from models.session.attempt import Attempt
 from models.session.evidence import Evidence
 from models.session.tool_call import ToolCall
 from models.workspace import key_lookup, toolset
 from models.workspace.idempotency import Slip
-from workers import announcing, providers, tool, turn
+from workers import announcing, providers, tool
 from workers.celery import app
+from workers.providers import choosing
 from workers.tools import registry
 
 READS = "a look"
 """Says of a transaction that it changes nothing but leases, which are renewed as if nothing had been."""
 
 
-def _hints(table: Any, *args: Any, hints: Callable[..., Any] = due.hints, **more: Any) -> Any:
+def _hints(table: Any, *args: Any, hints: Callable[..., Any] = queued.hints, **more: Any) -> Any:
     doing.set("dispatch_calls" if table is ToolCall else "dispatch_turns")
     return hints(table, *args, **more)
 
@@ -55,13 +57,13 @@ def _claimed(*args: Any, claim: Callable[..., Any] = flow.claim_call) -> Any:
     return found
 
 
-def _loaded(model: str, provider_for: Callable[[str], Any] = providers.provider_for) -> Any:
-    provider = provider_for(model)
+def _loaded(*entry: Any, provider_for: Callable[..., Any] = providers.provider_for) -> Any:
+    provider = provider_for(*entry)
     provider.ask = watch("model")(provider.ask)
     return provider
 
 
-for _verb in ("claim_turn", "checkpoint", "fail_turn", "finish_call", "lose_call", "expire_due", "receive"):
+for _verb in ("claim_turn", "checkpoint", "correct_usage", "fail_turn", "finish_call", "lose_call", "expire_due", "receive"):
     setattr(flow, _verb, name(_verb)(getattr(flow, _verb)))
 flow.claim_call = _claimed
 for _verb in (
@@ -83,7 +85,6 @@ Slip.keep = name("answer")(Slip.keep)  # type: ignore[method-assign]
 Evidence.keep = name("look")(Evidence.keep)  # type: ignore[method-assign]
 Attempt.say = staticmethod(name("tell")(Attempt.say))  # type: ignore[method-assign]
 for _verb in (
-    "queues",
     "lapsed",
     "overdue_approvals",
     "unanswered_calls",
@@ -95,7 +96,8 @@ for _verb in (
     "stopped_by",
 ):
     setattr(due, _verb, name(READS)(getattr(due, _verb)))
-due.hints = _hints
+queued.queues = name(READS)(queued.queues)
+queued.hints = _hints
 due.forget_answers = name("forget_answers")(due.forget_answers)
 seals.grown = name(READS)(seals.grown)
 key_lookup._note_use = name(READS)(key_lookup._note_use)
@@ -105,7 +107,7 @@ toolset.mark_stale = name("mark_stale")(toolset.mark_stale)
 announcing.PROGRAM = (sys.executable, "-m", "crashes.announcing")
 announcing.AGAIN_SECONDS = 0.1
 registry.execute = watch("effect")(registry.execute)
-turn.provider_for = _loaded
+choosing.provider_for = _loaded
 assert tool.registry is registry, "tool.run finds the wrapped one"
 
 
@@ -132,7 +134,7 @@ def ask(request: dict[str, Any]) -> None:
 
 # What a process would otherwise do for each of its first tasks is done once, before they are forked.
 sa.orm.configure_mappers()
-providers.provider_for("stand-in")
+providers.provider_for(providers_registry()[0], None)
 api()
 transactions.dispose()
 gc.collect()

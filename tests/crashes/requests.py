@@ -146,7 +146,7 @@ def asked(stage: Stage) -> Approval:
 def of_webhook(stage: Stage) -> Asked:
     """About an endpoint."""
     with transaction(stage.workspace_id) as db:
-        endpoint = Endpoint.create(
+        endpoint, _ = Endpoint.create(
             db, stage.principal, url="https://example.com", enabled_events=["agent.archived"], name="", description=""
         )
         return Asked({"webhook_id": endpoint.id})
@@ -201,6 +201,7 @@ REQUESTS: dict[str, Callable[[Stage], Asked]] = {
     "policy.simulate": only(permission_policy={"type": "always_deny"}, days=1),
     "work.update": of_work,
     "audit.erase": of_acts,
+    "channels.create": only(kind="slack", address="C012AB3CD"),
     "webhooks.create": only(url="https://example.com/hook"),
     "webhooks.regenerate": of_webhook,
     "webhooks.redeliver": of_delivery,
@@ -210,10 +211,13 @@ REQUESTS: dict[str, Callable[[Stage], Asked]] = {
 }
 
 SAME_DOOR = {
+    *("channels.update", "channels.delete"),
+    *("provider_keys.create", "provider_keys.delete"),
     *("webhooks.update", "webhooks.delete", "webhooks.test", "webhooks.redeliver_range"),
     *("halt.end", "delegations.give", "delegations.end", "invites.delete"),
     *("groups.create", "groups.update", "groups.delete", "groups.take_out"),
     *("users.update", "users.renew", "users.remove", "users.sign_out"),
+    "chat.complete",
 }
 """Routes whose effect is one verb, through the door that the routes in REQUESTS share: their deaths would show nothing new."""
 

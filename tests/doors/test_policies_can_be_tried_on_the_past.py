@@ -1,7 +1,6 @@
 """`POST /v1/policy/simulate`: what a rule or a policy would have answered to past calls, beside what became of them."""
 
 import threading
-import time
 from datetime import timedelta
 from typing import Any
 
@@ -154,23 +153,19 @@ def test_what_is_beyond_its_bounds_is_said(past: str, stage: Stage, bounds: dict
 def test_others_are_answered_meanwhile_and_a_second_one_is_told_to_come_back(caller: Caller, stage: Stage) -> None:
     session = caller.session(caller.agent(tools=[TOOLSET]))["id"]
     caller.say(session)
-    stage.reply(session, *(call(command="x " * 900) for _ in range(500)))
+    stage.reply(session, *(call(command="x " * 900) for _ in range(250)))
     slow = {"type": "rules", "rules": [{"effect": "deny", "match": f"bash(x * {n})"} for n in range(900)], "default": "ask"}
     said: list[httpx.Response] = []
     asking = threading.Thread(target=lambda: said.append(_again(caller, {"permission_policy": slow})))
     asking.start()
-    statuses: set[int] = set()
-    waited: list[float] = []
+    statuses: list[int] = []
     with Caller(str(caller.base_url), caller.headers["x-api-key"]) as other:
         while asking.is_alive():
-            began = time.monotonic()
-            statuses.add(other.post("/v1/policy/simulate", json={"rule": PUSH, "tool": "read"}).status_code)
-            waited.append(time.monotonic() - began)
+            statuses.append(other.post("/v1/policy/simulate", json={"rule": PUSH, "tool": "read"}).status_code)
     asking.join()
-    assert max(waited) < 2
-    assert 503 in statuses
+    assert statuses.count(503) > 10, "a server that simulates without pauses answers nobody meanwhile"
     found = good(said[0])
-    assert 0 < found["looked_at"] < 500
+    assert 0 < found["looked_at"] < 250
     assert not found["complete"], "after five seconds it says how far it came"
 
 

@@ -1,7 +1,6 @@
 """Policies and ways of asking, over the wire: taken in the words people know, returned in words that every client knows."""
 
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -263,22 +262,13 @@ def test_a_policy_says_whose_it_is_only_beside_itself(caller: Caller) -> None:
 
 
 def test_others_are_answered_while_a_policy_of_many_expressions_is_read(caller: Caller) -> None:
-    worst = [f"(?:[a-z]{{1,30}}[0-9]{{1,30}}){{1,20}}{n}" for n in range(1000)]
+    worst = [f"(?:[a-z]{{1,30}}[0-9]{{1,30}}){{1,20}}{n}" for n in range(150)]
     rules = [{"effect": "deny", "match": {"tool": "t", "input": [{"path": "/a", "regex": regex}]}} for regex in worst]
     body = {"permission_policy": {"type": "rules", "rules": rules, "default": "ask"}}
-    took: list[float] = []
-
-    def post() -> None:
-        began = time.monotonic()
-        good(caller.post("/v1/policy", json=body))
-        took.append(time.monotonic() - began)
-
-    posting = threading.Thread(target=post)
+    posting = threading.Thread(target=lambda: good(caller.post("/v1/policy", json=body)))
     posting.start()
-    waited: list[float] = []
-    while posting.is_alive():
-        began = time.monotonic()
-        httpx.get(f"{caller.base_url}/healthz", trust_env=False, timeout=60)
-        waited.append(time.monotonic() - began)
-    posting.join()
-    assert max(waited) < took[0] / 3
+    answered = 0
+    with httpx.Client(base_url=str(caller.base_url), trust_env=False, timeout=60) as other:
+        while posting.is_alive():
+            answered += other.get("/healthz").status_code == 200
+    assert answered > 10, "a server that compiles without pauses answers one request before and one after"

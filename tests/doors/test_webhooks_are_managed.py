@@ -111,3 +111,11 @@ def test_deliveries_are_sent_again_one_by_one_or_many_at_once(caller: Caller, st
     assert statuses == {failed: "queued", cancelled: "cancelled", done: "queued"}
     other = create(caller)
     bad(caller.post(f"/v1/webhooks/{other['id']}/deliveries/{cancelled}/redeliver"), 404, cancelled)
+
+
+def test_a_disabled_endpoint_is_sent_nothing(caller: Caller, stage: Stage) -> None:
+    new = create(caller)
+    done = ended(stage, new["id"], "done")
+    good(caller.post(f"/v1/webhooks/{new['id']}", json={"state": "disabled"}))
+    for path in ("test", "redeliver", f"deliveries/{done}/redeliver"):
+        bad(caller.post(f"/v1/webhooks/{new['id']}/{path}", json={}), 409, new["id"], "enable it first")

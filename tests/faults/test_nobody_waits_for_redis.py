@@ -14,7 +14,7 @@ from own_database import Clock
 from rows.stage import Stage
 
 from models.database.transactions import Hint
-from models.flow import due
+from models.flow import queued
 from models.session.turn import Turn
 from models.settings import settings
 from workers import enqueue, sweeps
@@ -157,4 +157,4 @@ def test_a_row_whose_hint_cannot_be_sent_is_not_stamped_as_hinted(server: OwnRed
     server.kill()
     assert enqueue.backlog("turns") is None
     sweeps.dispatch()
-    assert [hint.args[1] for hint in due.hints(Turn)] == [session_id]
+    assert [hint.args[1] for hint in queued.hints(Turn)] == [session_id]

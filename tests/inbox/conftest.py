@@ -1,12 +1,10 @@
 """The pages as they are served, a workspace per test, and people with browsers."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import people
 import pytest
 from doors.browser import chromium
-from doors.served import served
 from inbox.visitor import Visitor
 from playwright.sync_api import Browser
 from rows.stage import Stage
@@ -14,14 +12,6 @@ from rows.stage import Stage
 from models.people.roles import Role
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True, "device_scale_factor": 1.5}
-
-
-@pytest.fixture(scope="session")
-def api(database_urls: object, redis_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The server's address. Streams look at the database often, so that no test waits for a tick."""
-    log: Path = tmp_path_factory.mktemp("inbox") / "log"
-    with served(log, ASSENT_STREAM_POLL_SECONDS="0.2") as url:
-        yield url
 
 
 @pytest.fixture(scope="module")

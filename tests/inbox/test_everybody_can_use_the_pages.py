@@ -6,7 +6,7 @@ import people
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from inbox.visitor import Visitor
-from inbox.waiting import asked, asks_back, status
+from inbox.waiting import asked, asks_back, delivered, status
 from playwright.sync_api import Browser, expect
 from rows.stage import Stage, call
 
@@ -38,6 +38,8 @@ def paths(stage: Stage) -> list[str]:
         "/grants",
         "/people",
         "/keys",
+        "/webhooks",
+        f"/webhooks/{delivered(stage)}",
         "/audit",
         "/audit/verify",
         "/account",

@@ -5,6 +5,11 @@ from typing import Any
 from rows.stage import Stage, call, entry
 
 from models import flow
+from models.database.transactions import transaction
+from models.outbox import claims
+from models.outbox.delivery import Delivery
+from models.outbox.endpoint import Endpoint
+from models.pure.webhook_events import EVENTS
 from models.session.approval import Approval
 from models.session.tool_call import ToolCall
 from models.workspace import toolset
@@ -42,3 +47,17 @@ def asks_back(stage: Stage, questions: dict[str, Any]) -> Approval:
     assert taken
     stage.finish_call(taken, question={"requests": questions, "state": None})
     return stage.approvals(taken.session_id)[-1]
+
+
+def delivered(stage: Stage, url: str = "https://hooks.example.com/assent", **texts: str) -> str:
+    """The id of an endpoint with a delivery of each kind: one that arrived, one that failed once, one that waits."""
+    with transaction(stage.workspace_id) as db:
+        named = {"name": "Ops", "description": "What ops read.", **texts}
+        endpoint, _secret = Endpoint.create(db, stage.principal, url=url, enabled_events=EVENTS, **named)
+        rows = [Delivery.test(db, endpoint, event_type) for event_type in ("session.created", "session.idled", "agent.created")]
+    for row, status, error in ((rows[0], 204, None), (rows[1], 503, "The response was 503.")):
+        with transaction(stage.workspace_id) as db:
+            claimed = claims.claim(db, row.id)
+            assert claimed
+            claimed.delivery.finish(db, status=status, error=error, seconds=0.04)
+    return endpoint.id

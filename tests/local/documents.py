@@ -21,7 +21,7 @@ class Snippet:
     line: int
     language: str
     about: str
-    """The rest of the line that opens the fence: for JSON, the request whose body the snippet is, or `policy`, `tool` or `mcp`."""
+    """The rest of the line that opens the fence: for JSON, the request whose body the snippet is, or the name of another reader."""
     text: str
 
     def __str__(self) -> str:

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import psycopg
@@ -41,17 +42,17 @@ def engine(url: str) -> sa.Engine:
 def a_value(column: sa.ColumnElement[Any], number: int) -> Any:
     """One that no other column of the row has, in every column: what an upgrade mixes up is found."""
     kind = column.type
-    if isinstance(kind, JSONB):
-        return {"of": column.key, "number": number}
-    if isinstance(kind, ARRAY):
-        return [f"{column.key} {number}"]
-    if isinstance(kind, sa.DateTime):
-        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number)
-    if isinstance(kind, sa.Boolean):
-        return bool(number % 2)
-    if isinstance(kind, sa.LargeBinary):
-        return bytes([number])
-    return number if isinstance(kind, sa.Integer | sa.Float) else f"{column.key} {number}"
+    values: list[tuple[Any, Any]] = [
+        (JSONB, {"of": column.key, "number": number}),
+        (ARRAY, [f"{column.key} {number}"]),
+        (sa.DateTime, datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number)),
+        (sa.Date, date(2026, 1, 1) + timedelta(days=number)),
+        (sa.Boolean, bool(number % 2)),
+        (sa.LargeBinary, bytes([number])),
+        (sa.Integer | sa.Float, number),
+        (sa.Numeric, Decimal(number) / 8),
+    ]
+    return next((value for kinds, value in values if isinstance(kind, kinds)), f"{column.key} {number}")
 
 
 def a_row(table: sa.Table) -> dict[str, Any]:

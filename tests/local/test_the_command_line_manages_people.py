@@ -12,6 +12,7 @@ from rows.stage import Stage
 from api.cli.main import main
 from models.database.transactions import transaction
 from models.people.invitation import Invitation
+from models.people.slack_user import SlackUser
 
 Assent = Callable[..., str]
 
@@ -87,3 +88,17 @@ def test_groups_are_made_filled_emptied_and_deleted(assent: Assent, stage: Stage
     assert "was not found" in assent("groups", "remove", finance, "anna@example.com", ok=False)
     assent("groups", "delete", finance)
     assert json.loads(assent("groups", "list", "--json")) == []
+
+
+def test_slack_users_are_listed_and_removed(assent: Assent, stage: Stage) -> None:
+    anna = member(stage, email="anna@example.com")
+    with transaction(stage.workspace_id) as db:
+        row = SlackUser.of(db, "T0TEAM", "U0ANNA", "anna")
+        SlackUser.of(db, "T0TEAM", "U0NOBODY", "nobody")
+        SlackUser.link(db, str(SlackUser.new_link(db, row.id)), anna.principal)
+    [listed] = json.loads(assent("people", "slack", "list", "--json"))
+    assert (listed["id"], listed["team"], listed["user"], listed["person"]) == (row.id, "T0TEAM", "U0ANNA", "anna@example.com")
+    assent("people", "slack", "remove", row.id)
+    assert "was not found" in assent("people", "slack", "remove", row.id, ok=False)
+    assert json.loads(assent("people", "slack", "list", "--json")) == []
+    assert acts_of(stage)[-1][1] == "person.slack_unlinked"

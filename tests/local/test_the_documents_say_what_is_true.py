@@ -4,13 +4,16 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from anthropic import Anthropic
 from crashes.processes import wait_for
@@ -24,11 +27,13 @@ from standardwebhooks import Webhook
 from deploy.folder import free_port
 from models.outbox.endpoint import new_secret
 from models.people.issuer import Issuer
+from models.providers import registry
 from models.settings import settings
 from models.variables import names_of_settings
 
 RUN, APPROVALS = (snippet.text for snippet in snippets("sh", page="README.md"))
-SDK = [snippet for snippet in snippets("python") if "ASSENT_URL" in snippet.text]
+[OPENAI] = [snippet for snippet in snippets("python") if "OpenAI(" in snippet.text]
+SDK = [snippet for snippet in snippets("python") if "ASSENT_URL" in snippet.text and snippet != OPENAI]
 TOOLSETS = [snippet for snippet in snippets("python") if "Toolset(" in snippet.text]
 ASK = {"type": "agent_toolset_20260401", "default_config": {"permission_policy": {"type": "always_ask"}}}
 
@@ -93,6 +98,9 @@ def test_the_commands_and_the_python_snippets_decide_real_approvals(up: dict[str
         for snippet in others:
             ask_a_person(client, f"echo for {snippet}")
             assert f"echo for {snippet}" in run_snippet(snippet, env)
+    output = run_snippet(OPENAI, env)
+    assert "I am the stand-in model" in output
+    assert output.endswith("And good-bye.")
     waiting = subprocess.run([*APPROVALS.split(), "list", "--json"], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     assert json.loads(waiting.stdout) == []
 
@@ -115,19 +123,30 @@ def test_the_sign_in_link_opens_the_inbox_and_what_is_allowed_there_runs(up: dic
         expect(page.locator("#conversation")).to_contain_text("42 brooms")
 
 
-def test_the_receiver_of_webhooks_reads_what_is_delivered(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_receiver_of_webhooks_reads_what_is_delivered_and_takes_nothing_else() -> None:
     [snippet] = [snippet for snippet in snippets("python") if "webhook_key" in snippet.text]
-    assert {*snippets("python")} == {*SDK, *TOOLSETS, snippet}
+    assert {*snippets("python")} == {*SDK, *TOOLSETS, OPENAI, snippet}
     secret, payload, now = new_secret(), '{"type": "event", "data": {"type": "session.idled", "id": "sesn_1"}}', datetime.now(UTC)
-    monkeypatch.setenv("ASSENT_WEBHOOK_KEY", secret)
-    receiver: dict[str, Any] = {}
-    exec(snippet.text, receiver)
     signature = Webhook(secret).sign("whev_1", now, payload)
     headers = {"webhook-id": "whev_1", "webhook-timestamp": str(int(now.timestamp())), "webhook-signature": signature}
-    receiver["receive"](payload, headers)
-    assert capsys.readouterr().out == "session.idled sesn_1\n"
+    port = free_port()
+    env = os.environ | {"ASSENT_WEBHOOK_KEY": secret, "PORT": str(port)}
+    command = [sys.executable, "-c", snippet.text]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as receiver:
+        try:
+            wait_for("it listens", lambda: is_open(port), 60)
+            url = f"http://127.0.0.1:{port}/"
+            with pytest.raises(httpx.RemoteProtocolError):
+                httpx.post(url, content=payload, headers=headers | {"webhook-id": "whev_2"}, trust_env=False)
+            assert httpx.post(url, content=payload, headers=headers, trust_env=False).status_code == 204
+        finally:
+            receiver.terminate()
+        assert receiver.communicate()[0] == "session.idled sesn_1\n"
+
+
+def is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.mark.parametrize("snippet", snippets(), ids=str)
@@ -164,9 +183,21 @@ def test_each_json_is_taken_by_its_reader(snippet: Snippet, tmp_path: Path, monk
         finally:
             monkeypatch.undo()
             settings.cache_clear()
+    elif snippet.about == "providers":
+        (tmp_path / "providers.json").write_text(snippet.text)
+        monkeypatch.setenv("ASSENT_PROVIDERS", str(tmp_path / "providers.json"))
+        settings.cache_clear()
+        try:
+            assert [entry.name for entry in registry()] == [entry["name"] for entry in value["providers"]]
+        finally:
+            monkeypatch.undo()
+            settings.cache_clear()
     elif snippet.about == "issuers":
         for entry in value["issuers"]:
             Issuer.model_validate(entry)
+    elif snippet.about == "slack":
+        assert ("POST", urlsplit(value["settings"]["interactivity"]["request_url"]).path) in routes()
+        assert value["oauth_config"]["scopes"]["bot"] == ["chat:write"], "the scope of the methods that the notifier calls"
     elif snippet.about == "policy":
         check_body("POST", "/v1/policy", {"permission_policy": value})
     elif snippet.about == "tool":
@@ -202,7 +233,7 @@ def test_each_route_in_a_sentence_exists(page: str, match: re.Match[str]) -> Non
     assert any(path == bare(match[2]) and match[1] in (None, method) for method, path in routes())
 
 
-NOT_SETTINGS = {"ASSENT_URL", "ASSENT_API_KEY", "ASSENT_FUZZ_SEED", "ASSENT_FUZZ_SECONDS"}
+NOT_SETTINGS = {"ASSENT_URL", "ASSENT_API_KEY", "ASSENT_WEBHOOK_KEY", "ASSENT_FUZZ_SEED", "ASSENT_FUZZ_SECONDS"}
 """Variables that commands and tests read, not processes."""
 
 

@@ -1,11 +1,15 @@
 """A workspace whose events go to endpoints, and a receiver on loopback that may be reached."""
 
+import json
 from collections.abc import Callable, Iterator
 
 import pytest
+from outbox.fake_slack import TOKEN, FakeSlack, faking
+from outbox.mailbox import Mailbox, serving
 from outbox.receiver import Receiver, receiving
 from rows.stage import Stage
 
+from models.database import encryption
 from models.database.transactions import transaction
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
@@ -32,9 +36,21 @@ def new_endpoint(stage: Stage) -> NewEndpoint:
 
     def create(url: str = "https://example.com/hook", *events: str) -> Endpoint:
         with transaction(stage.workspace_id) as db:
-            return Endpoint.create(db, stage.principal, url=url, enabled_events=events or EVENTS, name="", description="")
+            return Endpoint.create(db, stage.principal, url=url, enabled_events=events or EVENTS, name="", description="")[0]
 
     return create
+
+
+@pytest.fixture
+def slack(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSlack]:
+    """A Slack whose app this process sends with."""
+    with faking() as fake:
+        monkeypatch.setenv("ASSENT_SLACK_BOT_TOKEN", TOKEN)
+        monkeypatch.setenv("ASSENT_SLACK_API_URL", fake.url)
+        settings.cache_clear()
+        yield fake
+        monkeypatch.undo()
+        settings.cache_clear()
 
 
 def deliveries(stage: Stage) -> list[Delivery]:
@@ -50,7 +66,31 @@ def send_due(stage: Stage) -> None:
             deliver.send(delivery.id, stage.workspace_id)
 
 
+def secret_of(endpoint: Endpoint) -> str:
+    """The endpoint's signing secret, as its owner has it."""
+    return encryption.decrypt("deliver", endpoint.secret, endpoint.id)
+
+
 def endpoint_now(stage: Stage, endpoint: Endpoint) -> Endpoint:
     """The endpoint as it is now."""
     with transaction(stage.workspace_id) as db:
         return db.get_one(Endpoint, endpoint.id)
+
+
+@pytest.fixture
+def ops(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Receiver:
+    """The receiver, behind the operator's URL `ops`: apprise posts JSON to it."""
+    monkeypatch.setenv("ASSENT_NOTIFICATION_URLS", json.dumps({"ops": receiver.url.replace("http://", "json://")}))
+    settings.cache_clear()
+    return receiver
+
+
+@pytest.fixture
+def mailbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mailbox]:
+    """A mail server that Assent is configured to use."""
+    with serving() as mailbox:
+        monkeypatch.setenv("ASSENT_SMTP_URL", mailbox.url)
+        monkeypatch.setenv("ASSENT_MAIL_FROM", "Assent <assent@example.org>")
+        settings.cache_clear()
+        yield mailbox
+    settings.cache_clear()

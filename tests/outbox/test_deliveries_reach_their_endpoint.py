@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from anthropic import Anthropic
 from anthropic.types.beta import BetaWebhookEvent
-from outbox.conftest import NewEndpoint, deliveries, endpoint_now, send_due
+from outbox.conftest import NewEndpoint, deliveries, endpoint_now, secret_of, send_due
 from outbox.receiver import Receiver
 from own_database import Clock
 from pydantic import TypeAdapter
@@ -15,8 +15,10 @@ from rows.stage import Stage, call
 from standardwebhooks import Webhook
 
 from models.database.transactions import transaction
-from models.flow import due
-from models.outbox.delivery import AT_ONCE, PAUSES, Delivery
+from models.flow import queued
+from models.outbox import claims
+from models.outbox.claims import AT_ONCE
+from models.outbox.delivery import PAUSES, Delivery
 from models.outbox.endpoint import ROTATION, Endpoint
 from models.pure.webhook_events import OWN_EVENTS, SDK_EVENTS
 from models.settings import settings
@@ -29,7 +31,7 @@ def test_the_sdk_unwraps_each_of_its_events(stage: Stage, receiver: Receiver, ne
         for event_type in SDK_EVENTS:
             Delivery.test(db, endpoint, event_type)
     send_due(stage)
-    client = Anthropic(api_key="none", webhook_key=endpoint.secret)
+    client = Anthropic(api_key="none", webhook_key=secret_of(endpoint))
     for request in receiver.requests:
         event = client.beta.webhooks.unwrap(request.body, headers=request.headers)
         TypeAdapter(BetaWebhookEvent).validate_json(request.body)
@@ -46,7 +48,7 @@ def test_our_own_events_name_the_approval_and_no_content(stage: Stage, receiver:
     stage.reply(session, call(command="echo hunter2"))
     send_due(stage)
     [request] = receiver.requests
-    payload = Webhook(endpoint.secret).verify(request.body, request.headers)
+    payload = Webhook(secret_of(endpoint)).verify(request.body, request.headers)
     assert set(payload["data"]) == {"type", "id", "session_id", "organization_id", "workspace_id"}
     assert payload["data"]["type"] == "approval.requested"
     assert payload["data"]["session_id"] == session
@@ -140,10 +142,10 @@ def test_both_secrets_sign_during_a_rotation(stage: Stage, receiver: Receiver, n
     endpoint = new_endpoint(receiver.url, "session.created")
     with transaction(stage.workspace_id) as db:
         db.get_one(Endpoint, endpoint.id, lock=True).regenerate_secret(db, stage.principal)
-    new = endpoint_now(stage, endpoint).secret
+    new = secret_of(endpoint_now(stage, endpoint))
     stage.session()
     send_due(stage)
-    for secret in (endpoint.secret, new):
+    for secret in (secret_of(endpoint), new):
         Webhook(secret).verify(receiver.requests[0].body, receiver.requests[0].headers)
     clock.advance(ROTATION.total_seconds() + 1)
     stage.session()
@@ -167,7 +169,7 @@ def test_a_slow_endpoint_leaves_workers_for_the_others(stage: Stage, receiver: R
         stage.session()
     rows = deliveries(stage)
     with transaction(stage.workspace_id) as db:
-        assert all(Delivery.claim(db, row.id) for row in rows[:AT_ONCE])
+        assert all(claims.claim(db, row.id) for row in rows[:AT_ONCE])
     deliver.send(rows[-1].id, stage.workspace_id)
     assert receiver.requests == []
     assert deliveries(stage)[-1].status == "queued"
@@ -179,11 +181,11 @@ def test_sweeps_send_again_what_was_not_heard_of_and_take_back_what_a_dead_worke
     new_endpoint(receiver.url, "session.created")
     stage.session()
     [delivery] = deliveries(stage)
-    assert due.delivery_hints() == []
+    assert queued.delivery_hints() == []
     clock.advance(settings().rehint_seconds + 1)
-    assert [hint.args for hint in due.delivery_hints()] == [(delivery.id, stage.workspace_id)]
+    assert [hint.args for hint in queued.delivery_hints()] == [(delivery.id, stage.workspace_id)]
     with transaction(stage.workspace_id) as db:
-        assert Delivery.claim(db, delivery.id)
+        assert claims.claim(db, delivery.id)
     clock.advance(100)
     sweeps.rescue()
     [delivery] = deliveries(stage)
@@ -207,7 +209,7 @@ def test_a_zombie_s_answer_changes_nothing(stage: Stage, receiver: Receiver, new
         sweeps.rescue()
         clock.advance(10)
         with transaction(stage.workspace_id) as db:
-            claimed = Delivery.claim(db, delivery.id)
+            claimed = claims.claim(db, delivery.id)
         receiver.may_answer.set()
         zombie.result(30)
     assert claimed

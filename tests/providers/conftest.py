@@ -1,5 +1,8 @@
 """The stand-in model as a process of its own, and a provider that is told to use it."""
 
+import contextlib
+import itertools
+import json
 import os
 import re
 import subprocess
@@ -14,6 +17,7 @@ import anthropic
 import httpx
 import pytest
 
+from models.providers import ProviderEntry, registry
 from models.settings import settings
 from workers.providers import ModelRequest, Provider, provider_for
 
@@ -48,14 +52,25 @@ def http(standin: str) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def use_model_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Provider]]:
-    """Points the settings at an address and returns the provider for it."""
+def wire() -> str:
+    """The wire that a file's tests speak. A file about all wires has a fixture of this name with parameters."""
+    return "anthropic"
 
-    def use(address: str) -> Provider:
+
+@pytest.fixture
+def use_model_at(monkeypatch: pytest.MonkeyPatch, wire: str) -> Iterator[Callable[..., Provider]]:
+    """Returns the provider for an address: Anthropic's by the environment, another by an entry with these fields."""
+
+    def use(address: str, **fields: Any) -> Provider:
+        settings.cache_clear()
+        if fields or wire == "openai":
+            base_url = f"{address}/v1" if wire == "openai" else address
+            entry = {"name": wire, "kind": wire, "base_url": base_url, "models": ["*"], "api_key_env": "LOCAL_KEY"} | fields
+            return provider_for(ProviderEntry.model_validate(entry), "sk-test")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", address)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
         settings.cache_clear()
-        return provider_for("stand-in")
+        return provider_for(registry()[0], os.environ.get("ANTHROPIC_API_KEY"))
 
     yield use
     monkeypatch.undo()
@@ -67,6 +82,10 @@ def provider(standin: str, use_model_at: Callable[[str], Provider]) -> Provider:
     return use_model_at(standin)
 
 
+_NUMBERS = itertools.count()
+"""A name of its own for each request's model, because some state of a process is kept by model."""
+
+
 @pytest.fixture
 def request_of(request: pytest.FixtureRequest) -> Callable[..., ModelRequest]:
     """A request with a prompt that no other test sends, or with the messages given."""
@@ -75,10 +94,26 @@ def request_of(request: pytest.FixtureRequest) -> Callable[..., ModelRequest]:
         messages = prompt
         if isinstance(prompt, str):
             messages = [{"role": "user", "content": f"{prompt}\n\n({request.node.nodeid})"}]
-        plain: dict[str, Any] = {"model": "stand-in", "system": None, "messages": messages, "tools": [], "max_tokens": 4000}
+        plain: dict[str, Any] = {
+            "model": f"stand-in-{next(_NUMBERS)}",
+            "system": None,
+            "messages": messages,
+            "tools": [],
+            "max_tokens": 4000,
+        }
         return ModelRequest(**{**plain, **changes})
 
     return make
+
+
+@pytest.fixture
+def endless(answering: Callable[..., str]) -> Callable[[bytes], str]:
+    """Starts a server whose streams never end by themselves. Returns its address."""
+
+    def start(chunk: bytes) -> str:
+        return answering(chunk, times=1_000_000)
+
+    return start
 
 
 @pytest.fixture
@@ -86,15 +121,18 @@ def answering() -> Iterator[Callable[..., str]]:
     """Starts a server that answers everything with the same bytes, for what no script asks for. Returns its address."""
     started: list[ThreadingHTTPServer] = []
 
-    def start(body: bytes, status: int = 200, **headers: str) -> str:
+    def start(body: bytes, status: int = 200, times: int = 1, **headers: str) -> str:
         class Canned(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 self.rfile.read(int(self.headers["content-length"]))
                 self.send_response(status)
-                for name, value in {"content-type": "text/event-stream", **headers}.items():
-                    self.send_header(name.replace("_", "-"), value)
+                named = {name.replace("_", "-"): value for name, value in headers.items()}
+                for name, value in {"content-type": "text/event-stream", **named}.items():
+                    self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(body)
+                with contextlib.suppress(OSError):
+                    for _ in range(times):
+                        self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -103,6 +141,42 @@ def answering() -> Iterator[Callable[..., str]]:
         started.append(server)
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         return f"http://127.0.0.1:{server.server_port}"
+
+    yield start
+    for server in started:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def refusing() -> Iterator[Callable[[str], tuple[str, list[dict[str, Any]]]]]:
+    """Starts a server that refuses a parameter as OpenAI's API does. Returns its address and the bodies of its requests."""
+    started: list[ThreadingHTTPServer] = []
+
+    def start(parameter: str) -> tuple[str, list[dict[str, Any]]]:
+        bodies: list[dict[str, Any]] = []
+
+        class Picky(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                bodies.append(body | {"header": self.headers.get("authorization"), "team": self.headers.get("x-team")})
+                message = f"Unsupported parameter: '{parameter}' is not supported with this model."
+                answer: dict[str, Any] = {"error": {"message": message, "param": parameter, "code": "unsupported_parameter"}}
+                if parameter not in body:
+                    choice = {"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}
+                    answer = {"model": "m", "choices": [choice]}
+                self.send_response(400 if parameter in body else 200)
+                self.send_header("content-type", "application/json")
+                self.end_headers()
+                self.wfile.write(json.dumps(answer).encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Picky)
+        started.append(server)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        return f"http://127.0.0.1:{server.server_port}", bodies
 
     yield start
     for server in started:

@@ -24,6 +24,7 @@ SENT: dict[str, Any] = {
 }
 OF_UNKNOWN_OUTCOMES = {"outcome", "content"}
 OF_GRANTS = {"grant_id"}
+OF_LINKS = {"link_id"}
 
 
 def by_event(**sent: Any) -> Decision:
@@ -45,7 +46,7 @@ def test_every_field_that_a_client_sends_is_in_the_decision(decide: Any) -> None
     assert SENT.keys() == DecisionFields.model_fields.keys() - {"answer"}, "add the new field to SENT"
     decision, empty = decide(**SENT), Decision()
     kept = {field.name for field in fields(Decision) if getattr(decision, field.name) == getattr(empty, field.name)}
-    assert kept == OF_UNKNOWN_OUTCOMES | OF_GRANTS
+    assert kept == OF_UNKNOWN_OUTCOMES | OF_GRANTS | OF_LINKS
     assert decision.updated_input == SENT["updated_input"], "a null inside an input is a value"
     assert decision.respond == ({"type": "text", "text": "Done already."},)
 

@@ -173,9 +173,12 @@ TOLD = {
     "failed_silently": [words.failed_silently()],
     "stopped": [words.stopped("it broke")],
     "left_out": [words.left_out("image")],
+    "broken_twice": [words.broken_twice()],
+    "not_run_beside_broken": [words.not_run_beside_broken()],
     # Mistakes of the model's own, which it may mend; nobody was asked.
     "unknown_tool": [words.unknown_tool("x")],
     "invalid_input": [words.invalid_input("input.a: is required")],
+    "broken_input": [words.broken_input("it ends early")],
     # Beforehand.
     "one_at_a_time": [words.one_at_a_time()],
 }

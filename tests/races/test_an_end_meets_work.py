@@ -143,7 +143,7 @@ def test_an_archive_and_a_decision(stage: Stage) -> None:
 
 
 def test_a_deletion_and_a_decision(stage: Stage) -> None:
-    """Allowed and running, or gone without a trace but the audit."""
+    """Allowed and running, or gone: the audit and the usage stay."""
     for turn in range(ROUNDS):
         session_id = begun(stage, bash="always_ask")
         (found,) = stage.reply(session_id, call())
@@ -151,7 +151,7 @@ def test_a_deletion_and_a_decision(stage: Stage) -> None:
         deleted, allowed = in_both_orders(partial(delete, stage, session_id), allow, turn)
         if deleted is None:
             assert isinstance(allowed, NotFound)
-            assert left_of(stage, session_id) == {"audit"}
+            assert left_of(stage, session_id) == {"audit", "turn_usage"}
         else:
             assert isinstance(deleted, Conflict)
             assert look_at(stage, session_id).calls[0].status == "queued"

@@ -17,7 +17,7 @@ from models.database.exchange import Connection, Statement
 from models.database.rows import Db, Stale
 from models.database.transactions import transaction
 from models.errors import Refusal
-from models.flow import due
+from models.flow import queued
 from models.session import lease
 from models.session.session import Session
 from models.session.tool_call import ToolCall
@@ -89,7 +89,7 @@ class Hand:
         self.stage.expire(session_id)
 
     def sweep(self, _: str) -> None:
-        self.dice.choice([sweeps.rescue, sweeps.expire_approvals, partial(due.hints, Turn), partial(due.hints, ToolCall)])()
+        self.dice.choice([sweeps.rescue, sweeps.expire_approvals, partial(queued.hints, Turn), partial(queued.hints, ToolCall)])()
 
     def renew(self, _: str) -> None:
         """As the one heartbeat of a process that holds a turn of each session, and a call."""

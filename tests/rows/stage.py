@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from deploy.standin.pairing import check_pairs
@@ -12,8 +13,10 @@ from models.audit.principal import Principal
 from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
+from models.pure.charges import Charge
 from models.pure.states import SETTLED
 from models.pure.storable import storable
+from models.pure.usage import Usage
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.call_result import CallResult
@@ -31,7 +34,9 @@ from workers.tools import sources
 
 T = TypeVar("T")
 
-USAGE = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}
+USAGE = Usage(input_tokens=10, output_tokens=5)
+QUOTE = Charge("anthropic", "stand-in", None, Usage(input_tokens=10, output_tokens=100), estimated=True)
+"""What a request may consume at most."""
 ALL_SCOPES = frozenset({"agents", "sessions", "approvals", "read", "admin"})
 
 
@@ -78,6 +83,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.workspace_id = ids.new("wrkspc")
+        self.quote = QUOTE
         self.principal = Principal("api_key", "key_test", self.workspace_id, ALL_SCOPES)
         with transaction(self.workspace_id) as db:
             Workspace.create(db, "Stage")
@@ -94,6 +100,8 @@ class Stage:
         chat_approvals: bool = False,
         on_ask: str = "inbox",
         on_behalf_of: str | None = None,
+        budget: str | None = None,
+        model: str = "stand-in",
         of_agent: str | None = None,
         policy_from: str = "tool",
         servers: dict[str, str] | None = None,
@@ -124,7 +132,7 @@ class Stage:
             for name in custom
         ]
         tools += [_server(name, policies.get(name)) for name in servers or {}]
-        body = {"name": "Agent", "description": None, "model": {"id": "stand-in"}, "system": None, "tools": tools, "metadata": {}}
+        body = {"name": "Agent", "description": None, "model": {"id": model}, "system": None, "tools": tools, "metadata": {}}
         body |= {"mcp_servers": [{"type": "url", "name": name, "url": url} for name, url in (servers or {}).items()]}
         body |= {"permission_policy": agent_policy, "approval": agent_approval}
         if not of_agent:
@@ -149,6 +157,7 @@ class Stage:
                 on_ask=on_ask,
                 on_behalf_of=on_behalf_of,
             )
+            session.max_list_cost = Decimal(budget) if budget else None  # the stand-in has no price
             return session.id
 
     def change_agent(self, session_id: str, change: Callable[[dict[str, Any]], None]) -> None:
@@ -187,11 +196,18 @@ class Stage:
         return self.locked(approval.session_id, verb)
 
     def claim(self, session_id: str) -> Turn | None:
-        """Claim the current turn."""
-        return self.locked(session_id, lambda db, session: flow.claim_turn(db, session, session.turn_id or "", "worker"))
+        """Claim the current turn. Its request may consume `quote`."""
+        return self.locked(
+            session_id, lambda db, session: flow.claim_turn(db, session, session.turn_id or "", "worker", lambda _turn: self.quote)
+        )
 
     def reply(
-        self, session_id: str, *content: dict[str, Any], stop_reason: str | None = None, turn: Turn | None = None
+        self,
+        session_id: str,
+        *content: dict[str, Any],
+        stop_reason: str | None = None,
+        turn: Turn | None = None,
+        charge: Charge | None = None,
     ) -> list[ToolCall]:
         """The model's whole turn: claim it unless given, and keep this reply. Returns its calls."""
         held = turn or self.claim(session_id)
@@ -207,7 +223,7 @@ class Stage:
                 content=storable(blocks),
                 stop_reason=why,
                 stop_details=None,
-                usage=USAGE,
+                charges=[charge or Charge("anthropic", "stand-in", None, USAGE)],
                 proposals=self.judge(db, session).proposals(blocks),
                 message_id=ids.new("sevt"),
             )

@@ -7,7 +7,7 @@ from rows.stage import Stage, call, say
 from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
-from models.flow import due, readiness
+from models.flow import due, queued, readiness
 from models.session.approval import Approval
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -46,11 +46,11 @@ def test_no_turn_and_no_call_begins(stage: Stage, clock: Any) -> None:
     assert stage.claim_call(found) is None
     assert stage.claim(other) is None
     clock.advance(60)
-    assert due.hints(Turn) == []
-    assert due.hints(ToolCall) == []
+    assert queued.hints(Turn) == []
+    assert queued.hints(ToolCall) == []
     assert "the workspace is halted" in readiness.held_back(stage.workspace_id)[0]
     resume(stage)
-    assert len(due.hints(ToolCall)) == 1
+    assert len(queued.hints(ToolCall)) == 1
     stage.run_call(found)
     assert stage.claim(other)
 

@@ -8,7 +8,7 @@ from rows.stage import Stage
 
 from models.session.turn import Turn
 from workers import turn as task
-from workers.providers import ModelError, Reply
+from workers.providers import ModelError, Reply, choosing
 
 
 def _run(stage: Stage, session_id: str) -> bool:
@@ -56,7 +56,7 @@ SAID = {
 def test_a_turn_ends_whatever_the_models_side_says(stage: Stage, monkeypatch: pytest.MonkeyPatch, said: Reply | Exception) -> None:
     session_id = stage.session()
     stage.message(session_id)
-    monkeypatch.setattr(task, "provider_for", lambda _model: _Says(said))
+    monkeypatch.setattr(choosing, "provider_for", lambda *_: _Says(said))
 
     assert _run(stage, session_id), "the task still tries to write what Postgres refuses, and renews its lease meanwhile"
 

@@ -16,7 +16,8 @@ def asked(stage: Stage, session_id: str) -> ModelRequest:
     def verb(db, session):  # type: ignore[no-untyped-def]
         policies = Workspace.policies(db)
         agent = session.agent(db)
-        claimed = Claimed(turn=None, agent=agent, policies=policies, listed=listed(db, agent), messages=[])  # type: ignore[arg-type]
+        rows = {"agent": agent, "policies": policies, "listed": listed(db, agent)}
+        claimed = Claimed(turn=None, **rows, messages=[], quote=stage.quote)  # type: ignore[arg-type]
         return claimed.request(stage.judge(db, session))
 
     found: ModelRequest = stage.locked(session_id, verb)

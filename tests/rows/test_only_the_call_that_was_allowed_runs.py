@@ -106,7 +106,7 @@ def test_nothing_is_claimed_under_another_session_s_lock(stage: Stage) -> None:
     for session in (ours, theirs):
         stage.message(session)
     turn = stage.read(theirs).turn_id or ""
-    assert stage.locked(ours, lambda db, row: flow.claim_turn(db, row, turn, "worker")) is None
+    assert stage.locked(ours, lambda db, row: flow.claim_turn(db, row, turn, "worker", lambda _: stage.quote)) is None
     [found] = stage.reply(ours, call())
     assert stage.locked(theirs, lambda db, row: flow.claim_call(db, row, found.id, HANDS)) is None
     assert stage.claim_call(found)

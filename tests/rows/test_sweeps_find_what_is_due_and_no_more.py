@@ -10,7 +10,7 @@ from rows.stage import Stage, call, entry
 
 from models.database import clock as database_clock
 from models.database.transactions import transaction
-from models.flow import due
+from models.flow import due, queued
 from models.session.approval import Approval
 from models.session.grant import Grant
 from models.session.tool_call import ToolCall
@@ -21,7 +21,7 @@ from models.workspace.idempotency import Answer
 Begin = Callable[[Stage], Any]
 
 
-def queued(stage: Stage) -> Turn:
+def queued_turn(stage: Stage) -> Turn:
     """A turn that waits for a worker."""
     session = stage.session()
     stage.message(session)
@@ -30,7 +30,7 @@ def queued(stage: Stage) -> Turn:
 
 def asked(stage: Stage) -> Approval:
     """A question that waits for a person."""
-    turn = queued(stage)
+    turn = queued_turn(stage)
     stage.reply(turn.session_id, call())
     return stage.approvals(turn.session_id)[0]
 
@@ -44,7 +44,7 @@ def with_client(stage: Stage) -> ToolCall:
 
 def claimed_turn(stage: Stage) -> Turn:
     """A turn that a worker has."""
-    held = stage.claim(queued(stage).session_id)
+    held = stage.claim(queued_turn(stage).session_id)
     assert held
     return held
 
@@ -96,21 +96,21 @@ def test_what_was_decided_or_answered_is_not_overdue(stage: Stage) -> None:
 
 
 def test_the_longest_due_are_told_of_first_and_no_more_than_fit(stage: Stage, clock: Any) -> None:
-    rows = [queued(stage) for _ in range(3)]
+    rows = [queued_turn(stage) for _ in range(3)]
     set_times(stage, rows, "due_at", [1, 3, 2])
     clock.advance(200)
-    assert {hint.args[0] for hint in due.hints(Turn, limit=2)} == {rows[1].id, rows[2].id}
-    assert [hint.args[0] for hint in due.hints(Turn, limit=2)] == [rows[0].id]
+    assert {hint.args[0] for hint in queued.hints(Turn, limit=2)} == {rows[1].id, rows[2].id}
+    assert [hint.args[0] for hint in queued.hints(Turn, limit=2)] == [rows[0].id]
 
 
 def test_a_row_that_somebody_works_on_holds_up_no_hint_of_another(stage: Stage, clock: Any) -> None:
     """Nor does a beat that stamps it."""
-    first, second = queued(stage), queued(stage)
+    first, second = queued_turn(stage), queued_turn(stage)
     clock.advance(60)
     with transaction(stage.workspace_id) as db:
         db.rows("SELECT FROM turn WHERE id = %(id)s FOR UPDATE", id=first.id)
-        assert [hint.args[0] for hint in due.hints(Turn)] == [second.id]
-    assert [hint.args[0] for hint in due.hints(Turn)] == [first.id]
+        assert [hint.args[0] for hint in queued.hints(Turn)] == [second.id]
+    assert [hint.args[0] for hint in queued.hints(Turn)] == [first.id]
 
 
 def test_every_queue_in_which_calls_wait_is_looked_at_and_no_other(stage: Stage) -> None:
@@ -122,7 +122,7 @@ def test_every_queue_in_which_calls_wait_is_looked_at_and_no_other(stage: Stage)
     calls = stage.reply(session, *(call(f"mcp__shop__{name}", n=1) for name in tools))
     for first_and_another in (calls[0], calls[2]):
         assert stage.claim_call(first_and_another)
-    assert due.queues() == [None, "tools.b", "tools.d", "tools.e"]
+    assert queued.queues() == [None, "tools.b", "tools.d", "tools.e"]
 
 
 def test_the_oldest_grants_are_swept_for_first_and_one_alone_by_its_hint(stage: Stage) -> None:

@@ -7,7 +7,7 @@ from rows.stage import Stage, call, entry, rules, say
 
 from models.database.transactions import transaction
 from models.errors import Invalid
-from models.flow import due, readiness
+from models.flow import queued, readiness
 from models.pure.naming import full_name
 from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
@@ -115,9 +115,9 @@ def test_a_waiting_call_is_hinted_to_the_workers_that_have_its_toolset(stage: St
     toolset.announce({"orders": [entry("refund", queue="tools.orders")]})
     _, [found, other] = begun(stage, call(REFUND, n=1), call("bash"), shop="always_allow", bash="always_allow")
     clock.advance(60)
-    assert set(due.queues()) == {None, "tools.orders"}
-    assert [(hint.args[0], hint.queue) for hint in due.hints(ToolCall, queue="tools.orders")] == [(found.id, "tools.orders")]
-    assert [(hint.args[0], hint.queue) for hint in due.hints(ToolCall)] == [(other.id, None)]
+    assert set(queued.queues()) == {None, "tools.orders"}
+    assert [(hint.args[0], hint.queue) for hint in queued.hints(ToolCall, queue="tools.orders")] == [(found.id, "tools.orders")]
+    assert [(hint.args[0], hint.queue) for hint in queued.hints(ToolCall)] == [(other.id, None)]
 
 
 def test_a_call_that_still_fits_its_changed_tool_runs(stage: Stage) -> None:

@@ -8,7 +8,7 @@ from rows.stage import Stage, call, say
 
 from models import flow
 from models.database import transactions as database
-from models.flow import due
+from models.flow import due, queued
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 
@@ -79,10 +79,10 @@ def test_a_turn_that_is_tried_again_later_is_told_of_when_it_is_due(stage: Stage
     stage.fail(turn, retry_after=3)
     assert hints == []
     clock.advance(2)
-    assert due.hints(Turn) == []
+    assert queued.hints(Turn) == []
     assert stage.claim(session) is None
     clock.advance(2)
-    assert [hint.args[0] for hint in due.hints(Turn)] == [turn.id]
+    assert [hint.args[0] for hint in queued.hints(Turn)] == [turn.id]
     assert stage.claim(session)
 
 
@@ -94,10 +94,10 @@ def test_a_hint_that_was_lost_is_sent_again_after_five_seconds_however_long_peop
     clock.advance(80_000)
     stage.confirm(session, found.id)
     clock.advance(4)
-    assert due.hints(ToolCall) == []
+    assert queued.hints(ToolCall) == []
     clock.advance(2)
-    assert [hint.args[0] for hint in due.hints(ToolCall)] == [found.id]
-    assert due.hints(ToolCall) == [], "it was sent just now"
+    assert [hint.args[0] for hint in queued.hints(ToolCall)] == [found.id]
+    assert queued.hints(ToolCall) == [], "it was sent just now"
 
 
 def test_what_nobody_takes_is_told_of_less_and_less_often_but_every_minute(stage: Stage, clock: Any) -> None:
@@ -107,7 +107,7 @@ def test_what_nobody_takes_is_told_of_less_and_less_often_but_every_minute(stage
     stage.reply(session, call())
     sent = []
     for second in range(0, 240, 4):
-        sent += [second] * len(due.hints(ToolCall))
+        sent += [second] * len(queued.hints(ToolCall))
         clock.advance(4)
     pauses = [later - before for before, later in pairwise(sent)]
     assert sent[0] <= 8
@@ -121,8 +121,8 @@ def test_what_runs_rests_or_is_not_due_is_not_told_of(stage: Stage, clock: Any) 
     found, _asked = stage.reply(session, call(), call("read", file_path="x"))
     assert stage.claim_call(found)
     clock.advance(30)
-    assert due.hints(Turn) == []
-    assert due.hints(ToolCall) == []
+    assert queued.hints(Turn) == []
+    assert queued.hints(ToolCall) == []
     assert due.lapsed(ToolCall) == []
     clock.advance(16)
     assert [each.id for each in due.lapsed(ToolCall)] == [found.id]

@@ -18,8 +18,11 @@ NOT_CONTENT = {
     "approval": {"expires_at", "remind_at", "agent_id", "tool", "kind", "deadline_from"},
     "approval_grant": {"agent_id", "tool", "created_at", "revoked_at", "swept_to", "swept_at"},
     "answer": {"expires_at"},
-    "delivery": {"due_at", "hinted_at", "lease_until", "ended_at"},
+    "delivery": {"endpoint_id", "due_at", "hinted_at", "lease_until", "ended_at"},
+    "notification": {"due_at", "hinted_at", "lease_until", "ended_at"},
+    "approval_change": {"due_at", "hinted_at"},
     "halt": {"ended_at", "settled_at"},
+    "link": {"expires_at"},
     "audit": {"chain", "seq", "at"},
     "sealed": {"chain", "seq"},
     "sweep_failure": {"sweep", "subject_id", "failures", "not_before"},
@@ -29,6 +32,7 @@ OPERATORS = {"alembic_version", "toolset"}
 """No tenant's: which tools the operator's workers have, and which schema this is. The app's role only reads them."""
 ALWAYS = {"id", "workspace_id", "session_id", "status"}
 SYSTEM_WRITES = {("turn", "hinted_at"), ("tool_call", "hinted_at"), ("delivery", "hinted_at")}
+SYSTEM_WRITES |= {("notification", "hinted_at"), ("approval_change", "hinted_at")}
 
 
 def connect(url: str, workspace_id: str | None = None) -> "psycopg.Connection[Any]":
@@ -136,7 +140,7 @@ def test_the_sweeps_role_reads_no_content_and_writes_hints_only(theirs: World, d
     allowed = ALWAYS | NOT_CONTENT[table] if table in NOT_CONTENT else set()
     assert readable <= allowed, f"{table}: {readable - allowed} is content"
     assert {(table, column) for column in writable} <= SYSTEM_WRITES
-    assert not removable or table in {"answer", "delivery", "sweep_failure"}
+    assert not removable or table in {"answer", "delivery", "link", "notification", "sweep_failure"}
 
 
 def _may(db: "psycopg.Connection[Any]", text: sql.SQL, column: str, table: str) -> bool:

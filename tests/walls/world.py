@@ -14,18 +14,25 @@ from rows.test_several_people_must_agree import ask, vote
 from werkzeug.test import TestResponse
 
 from models.audit import seals, signer
+from models.database import ids
 from models.database.tables import Base
 from models.database.transactions import transaction
+from models.outbox.channel import Channel
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
+from models.outbox.link import issue
+from models.outbox.notification import Notification
+from models.outbox.slack_reply import SlackReply
 from models.people.delegation import Delegation
 from models.people.invitation import Invitation
 from models.people.passkey import Passkey
+from models.people.slack_user import SlackUser
 from models.session import sweep_failure
 from models.session.evidence import Evidence
 from models.session.tool_call import ToolCall
 from models.workspace import toolset
 from models.workspace.api_key import ApiKey
+from models.workspace.provider_key import ProviderKey
 
 ORGANIZATION = {"organization", "person", "identity", "ceremony"}
 """Above all workspaces: see tests/walls/test_people_are_seen_by_their_workspaces.py."""
@@ -77,6 +84,8 @@ class World:
         self._people()
         self._webhooks()
         self._votes()
+        self._channels()
+        self._provider_key()
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
     def _people(self) -> None:
@@ -88,18 +97,50 @@ class World:
         with transaction(self.workspace_id) as db:
             credential = f"credential of {self.anna.person_id}".encode()
             Passkey.add(db, by.person_id, credential_id=credential, public_key=b"key", sign_count=0, name="Phone", by=by)
+            slack_user = SlackUser.of(db, "T0TEAM", "U0ANNA", "anna")
+            SlackUser.link(db, str(SlackUser.new_link(db, slack_user.id)), by)
+            SlackReply.put(db, conversation_id="C0ROOM", slack_id="U0ANNA", slack_user_id=slack_user.id, text="No.")
             self.ids["invite_id"] = Invitation.create(db, f"{self.workspace_id}@example.com", "viewer", by=by)[0].id
 
     def _webhooks(self) -> None:
         """An endpoint, and a delivery that has failed."""
         with transaction(self.workspace_id) as db:
-            endpoint = Endpoint.create(
+            endpoint, _ = Endpoint.create(
                 db, self.stage.principal, url="https://example.com", enabled_events=["agent.archived"], name="", description=""
             )
             delivery = Delivery.test(db, endpoint, "agent.archived")
             db.move(delivery, "running", fence=1)
             db.move(delivery, "failed", ended_at=delivery.created_at)
             self.ids |= {"webhook_id": endpoint.id, "delivery_id": delivery.id}
+
+    def _channels(self) -> None:
+        """A channel, a notification, and a change that waits for its notifications."""
+        with transaction(self.workspace_id) as db:
+            channel = Channel.create(db, self.stage.principal, kind="mail", address="ops@example.com")
+            self.ids["channel_id"] = channel.id
+            now = channel.created_at
+            row = Notification.new(
+                self.workspace_id,
+                self.session_id,
+                self.ids["approval_id"],
+                channel.id,
+                stage="requested",
+                seq=1,
+                due_at=now,
+                now=now,
+            )
+            db.insert_many(Notification, [row])
+        session_id = self.stage.session()
+        self.stage.message(session_id)
+        self.stage.reply(session_id, call())
+
+    def _provider_key(self) -> None:
+        """A provider's key of the workspace's own."""
+        now = datetime.now(UTC)
+        row = {"id": ids.new("pkey"), "provider": "anthropic", "ciphertext": "k.AAAA", "hint": "", "created_by": "system:test"}
+        with transaction(self.workspace_id) as db:
+            db.insert(ProviderKey(workspace_id=self.workspace_id, created_at=now, **row))
+        self.ids["provider_key_id"] = row["id"]
 
     def _votes(self) -> None:
         """A vote, a delegation, and a halt that is over."""
@@ -111,6 +152,8 @@ class World:
             self.ids["delegation_id"] = delegation.id
         approval = ask(self.stage, self.stage.session(approval={"required_approvals": 2}))
         vote(self.stage, self.anna, approval)
+        with transaction(self.workspace_id) as db:
+            issue(db, approval, self.anna.person_id)
         for method in ("POST", "DELETE"):
             assert self.ask(method, "/v1/halt", {}).status_code == 200
 

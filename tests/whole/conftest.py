@@ -60,8 +60,8 @@ def house(
         patch.setenv("ORDERS_DATABASE_URL", database_urls.admin)
         orders.create()
         env = {
-            "ANTHROPIC_API_KEY": "any-key-will-do",
-            "ANTHROPIC_BASE_URL": model,
+            "ASSENT_PROVIDERS": str(registry(folder, model)),
+            "MODEL_KEY": "any-key-will-do",
             "REDIS_URL": redis_database(servers, 14 - 2 * (worker_number % 4)),
             "ASSENT_SHELL": "bare",
             "ASSENT_ENVIRONMENT": "development",
@@ -89,6 +89,18 @@ def house(
             yield House(api, mcp_url, database_urls.admin)
     with psycopg.connect(database_urls.admin) as db:
         db.execute("DROP SCHEMA IF EXISTS shop CASCADE")
+
+
+def registry(folder: Path, model: str) -> Path:
+    """A registry of providers: the same stand-in model on each wire, and one provider that does not answer."""
+    entries = [
+        {"name": "claude", "kind": "anthropic", "base_url": model, "models": ["claude-*"]},
+        {"name": "open", "kind": "openai", "base_url": f"{model}/v1", "models": ["llama-*"]},
+        {"name": "away", "kind": "openai", "base_url": "http://127.0.0.1:9/v1", "models": ["away-*"]},
+    ]
+    path = folder / "providers.json"
+    path.write_text(json.dumps({"providers": [entry | {"api_key_env": "MODEL_KEY"} for entry in entries]}))
+    return path
 
 
 @dataclass
@@ -139,17 +151,22 @@ def begin(house: House) -> Iterator[Begin]:
     with Anthropic(api_key=key(stage), base_url=house.api, _strict_response_validation=True) as sdk:
         environment = next(iter(sdk.beta.environments.list())).id
 
-        def go(policies: dict[str, Any] | None = None, *, agent: dict[str, Any] | None = None, **servers: str) -> Talk:
+        def go(
+            policies: dict[str, Any] | None = None,
+            *,
+            agent: dict[str, Any] | None = None,
+            model: Any = "claude-whole",
+            bash: dict[str, Any] | None = None,
+            **servers: str,
+        ) -> Talk:
             toolsets: list[Any] = [
                 {"type": "mcp_toolset", "mcp_server_name": name}
                 | ({"default_config": {"permission_policy": policies[name]}} if policies and name in policies else {})
                 for name in servers
             ]
-            toolsets.append({"type": "agent_toolset_20260401", "default_config": {"permission_policy": ALLOW}})
+            toolsets.append({"type": "agent_toolset_20260401", "default_config": {"permission_policy": bash or ALLOW}})
             named: list[Any] = [{"type": "url", "name": name, "url": url} for name, url in servers.items()]
-            made = sdk.beta.agents.create(
-                name="Whole", model="claude-whole", tools=toolsets, mcp_servers=named, extra_body=agent or {}
-            )
+            made = sdk.beta.agents.create(name="Whole", model=model, tools=toolsets, mcp_servers=named, extra_body=agent or {})
             return Talk(sdk, stage, sdk.beta.sessions.create(agent=made.id, environment_id=environment).id)
 
         yield go

@@ -1,15 +1,21 @@
 """The interface between a turn and a model provider: one request, one streamed reply, one kind of error."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-ErrorKind = Literal["overloaded", "rate_limited", "failed", "billing", "invalid", "unacceptable"]
+from models.providers import Effort, ProviderEntry
+from models.pure.usage import Usage
+
+ErrorKind = Literal["overloaded", "rate_limited", "timed_out", "failed", "gone", "billing", "invalid", "unacceptable"]
+RETRYABLE = frozenset({"overloaded", "rate_limited", "timed_out", "failed"})
+FALLING_BACK = frozenset({"overloaded", "rate_limited", "timed_out", "gone"})
 
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """A request to the model. Messages and tools are parameters of the Messages API, which the provider passes on unchanged."""
+    """A request to the model, in the neutral form of `models.flow.history`; each provider translates it."""
 
     model: str
     system: str | None
@@ -23,16 +29,8 @@ class ModelRequest:
     """True if a reply may hold more than one call."""
     long_wait: bool = False
     """True if people may be asked before the next turn: the prompt cache then lives 1 h instead of 5 min."""
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Counts of tokens. The three kinds of input do not overlap: their sum is the whole input."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_input_tokens: int = 0
-    cache_creation_input_tokens: int = 0
+    effort: Effort | None = None
+    """How hard the model works; None: the model's default."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +38,13 @@ class Reply:
     """A complete reply, without blocks that were cut or that the API would refuse in a history."""
 
     content: list[dict[str, Any]]
-    """The blocks as JSON, in the shape of a history. Empty after some refusals and cuts."""
+    """Neutral blocks, as in `models.session.reply`. Empty after some refusals and cuts."""
     stop_reason: str
+    """`end_turn`, `tool_use`, `max_tokens`, `refusal`, `model_context_window_exceeded`, or another of Anthropic's."""
     stop_details: dict[str, Any] | None = None
     """The reason of a refusal, if the model gave one."""
     usage: Usage = field(default_factory=Usage)
+    """As the provider reported it. Without a report, all counts are 0, and the turn counts an estimate."""
     model: str = ""
     """The name of the model that answered, often with a date."""
 
@@ -52,19 +52,67 @@ class Reply:
 class ModelError(Exception):
     """There is no reply. The message holds no keys and no prompts. `retry_after`: seconds, if the server named a wait.
 
-    overloaded, rate_limited, failed: transient, so the turn is repeated. `failed` includes every cut or garbled stream.
+    overloaded, rate_limited, timed_out, failed: transient, so the turn is repeated. `timed_out` includes a provider that cannot be
+    reached, `failed` every cut or garbled stream.
+    gone: the provider does not have the model.
     billing, invalid: not transient.
     unacceptable: the request is at fault, so a request with more messages behind it would fail as well.
+
+    `usage`: None if the provider refused the request, which costs nothing. Else what was known when it failed: counts of 0 if
+    nothing was. Then the turn counts an estimate.
     """
 
-    def __init__(self, kind: ErrorKind, message: str, retry_after: float | None = None) -> None:
+    def __init__(self, kind: ErrorKind, message: str, retry_after: float | None = None, *, usage: Usage | None = None) -> None:
         super().__init__(message)
+        self.usage = usage
         self.kind = kind
         self.retry_after = retry_after
 
     @property
     def retryable(self) -> bool:
-        return self.kind in ("overloaded", "rate_limited", "failed")
+        return self.kind in RETRYABLE
+
+    @property
+    def falls_back(self) -> bool:
+        """True if another model may answer in place of this one."""
+        return self.kind in FALLING_BACK
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a request without a whole reply consumed."""
+
+    place: tuple[str, str]
+    """The provider's and the model's name."""
+    usage: Usage
+    """Counts of 0 if nothing is known."""
+
+
+class Unwanted(Exception):
+    """Nobody waits for the reply any more: `on_text` raises it to end the stream. `usage` is what was known then."""
+
+    usage: Usage | None = None
+    spent: tuple[Spent, ...] = ()
+    """The attempt's requests so far, this one included."""
+
+
+class Unfinished(Protocol):
+    """A reply while the model writes it."""
+
+    @property
+    def usage_so_far(self) -> Usage | None:
+        """What it consumed: the reported input, and an estimate of the output. None before the model began to answer."""
+        ...
+
+
+@contextmanager
+def metered(draft: Unfinished) -> Iterator[None]:
+    """Set the `usage` of an error in the block to what the draft knows."""
+    try:
+        yield
+    except (ModelError, Unwanted) as error:
+        error.usage = draft.usage_so_far or error.usage
+        raise
 
 
 class Provider(Protocol):
@@ -74,13 +122,21 @@ class Provider(Protocol):
         """Send one streaming request, without retries. Errors: ModelError.
 
         `on_text(index, text)` receives each piece of text as it arrives; `index` counts the reply's text blocks from 0.
-        `ask` closes the stream and passes on any exception of `on_text`.
+        `ask` closes the stream and passes on any exception of `on_text`. It reports what a failed request consumed: `metered`.
         """
         ...
 
+    def models(self) -> list[str]:
+        """Return the names of the models that the provider lists. Errors: ModelError."""
+        ...
 
-def provider_for(model: str) -> Provider:  # noqa: ARG001 - Anthropic serves every model today
-    """The provider of a model. The first call in a process loads the SDK, which takes a second."""
-    from workers.providers.anthropic import AnthropicProvider
 
-    return AnthropicProvider()
+def provider_for(entry: ProviderEntry, key: str | None) -> Provider:
+    """Return the provider of a registry's entry. The first call of a kind in a process loads its SDK, which takes a second."""
+    if entry.kind == "anthropic":
+        from workers.providers.anthropic import AnthropicProvider
+
+        return AnthropicProvider(entry, key)
+    from workers.providers.openai import OpenAIProvider
+
+    return OpenAIProvider(entry, key)

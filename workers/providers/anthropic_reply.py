@@ -1,10 +1,11 @@
 """Puts the events of one stream together into a reply. No I/O."""
 
-import json
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
-from workers.providers import ModelError, Reply, Usage
+from models.pure.usage import COUNTS, NOTHING, Usage, estimated_tokens
+from workers.providers import ModelError, Reply
+from workers.providers.neutral import read_input, with_data
 
 PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 MALFORMED = (KeyError, TypeError, AttributeError, ValueError)
@@ -21,9 +22,10 @@ class _Block:
 
 
 class Draft:
-    """A reply while the model writes it."""
+    """A reply while the model writes it. `provider` is the provider's name."""
 
-    def __init__(self) -> None:
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
         self._blocks: dict[int, _Block] = {}
         self._texts = 0
         self._model = ""
@@ -56,7 +58,7 @@ class Draft:
     def reply(self) -> Reply:
         """The reply, once the stream has ended. Errors: ModelError if the stream was cut or a call is broken."""
         if not self._whole or not self._stop.get("stop_reason"):
-            raise ModelError("failed", "The model's stream was cut")
+            raise ModelError("failed", "The model's stream was cut", usage=NOTHING)
         try:
             return self._reply(self._stop["stop_reason"])
         except MALFORMED as error:
@@ -102,43 +104,50 @@ class Draft:
             self._texts += 1
         return block.text_index, piece
 
+    @property
+    def usage_so_far(self) -> Usage | None:
+        """What an unfinished reply consumed: the reported input, and an estimate of the output. None before the stream began."""
+        if not self._usage:
+            return None
+        written = estimated_tokens(sum(len(piece) for block in self._blocks.values() for piece in block.pieces))
+        counts = self._usage | {"output_tokens": max(self._usage.get("output_tokens", 0), written)}
+        return Usage(**counts)
+
     def _count(self, usage: dict[str, Any]) -> None:
         """Take over counts. They are totals, so a later count replaces an earlier one."""
-        for name in Usage.__dataclass_fields__:
-            if usage.get(name) is not None:
-                self._usage[name] = int(usage[name])
+        server_tools = usage.get("server_tool_use") or {}
+        lifetimes = usage.get("cache_creation") or {}
+        known = {**usage, **server_tools, "cache_creation_1h_input_tokens": lifetimes.get("ephemeral_1h_input_tokens")}
+        for name in COUNTS:
+            if known.get(name) is not None:
+                self._usage[name] = int(known[name])
 
     def _finished(self, index: int, stop_reason: str) -> dict[str, Any] | None:
         """A block for the history. None if the API would refuse it there, or if the block was cut."""
         block, text = self._blocks[index], "".join(self._blocks[index].pieces)
         match block.start["type"]:
             case "text":
-                citations = {"citations": block.start["citations"]} if block.start.get("citations") else {}
-                return {"type": "text", "text": text, **citations} if text.strip() else None
+                neutral = {"type": "text", "text": text}
+                return with_data(neutral, self._provider, citations=block.start.get("citations") or None) if text.strip() else None
             case "thinking":
-                thinking = {"type": "thinking", "thinking": text, "signature": block.signature}
-                return thinking if block.signature else None
+                thinking = {"type": "thinking", "thinking": text}
+                return with_data(thinking, self._provider, signature=block.signature) if block.signature else None
             case "tool_use":
-                arguments = _input(text) if block.stopped and (text or self._needs_no_input(index, stop_reason)) else None
-                if arguments is None and stop_reason == "tool_use":
-                    raise ModelError("failed", "The model's stream was cut inside a tool call")
-                call = {"type": "tool_use", "id": block.start["id"], "name": block.start["name"]}
-                return {**call, "input": arguments} if arguments is not None else None
-        return {name: value for name, value in block.start.items() if value is not None}
+                return self._call(index, text, stop_reason)
+        rest = {name: value for name, value in block.start.items() if name != "type"}
+        return with_data({"type": block.start["type"]}, self._provider, **rest)
+
+    def _call(self, index: int, text: str, stop_reason: str) -> dict[str, Any] | None:
+        block = self._blocks[index]
+        is_whole = block.stopped and (text or self._needs_no_input(index, stop_reason))
+        if not is_whole and stop_reason == "tool_use":
+            raise ModelError("failed", "The model's stream was cut inside a tool call")
+        arguments, problem = read_input(text)
+        if not is_whole or (problem and stop_reason != "tool_use"):
+            return None
+        call = {"type": "tool_use", "id": block.start["id"], "name": block.start["name"], "input": arguments}
+        return with_data(call | ({"problem": problem} if problem else {}), self._provider, id=block.start["id"])
 
     def _needs_no_input(self, index: int, stop_reason: str) -> bool:
         """True if a call without input is complete. The last call of a cut reply may have lost its input."""
         return stop_reason == "tool_use" or index < max(self._blocks)
-
-
-def _input(text: str) -> dict[str, Any] | None:
-    """A call's input. None unless the text is a complete JSON object."""
-    try:
-        parsed = json.loads(text or "{}", parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        return None
-    return parsed if isinstance(parsed, dict) else None
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")

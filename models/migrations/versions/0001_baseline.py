@@ -12,6 +12,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from models.migrations.rights import create_definer_functions, give_app, give_definer, give_system
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -174,7 +176,8 @@ def upgrade() -> None:
     create_functions()
     grant_app_rights()
     grant_system_rights()
-    create_definer_functions()
+    give_definer_rights()
+    create_definer_functions(DEFINER_FUNCTIONS)
 
 
 def create_functions() -> None:
@@ -208,44 +211,23 @@ def create_functions() -> None:
 
 def grant_app_rights() -> None:
     for table, rights in APP_RIGHTS.items():
-        op.execute(f"GRANT {rights} ON {table} TO assent_app")
-        op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-        op.execute(
-            f"CREATE POLICY one_workspace ON {table} TO assent_app USING (workspace_id = current_setting('assent.workspace', true))"
-        )
+        give_app(table, rights)
     op.execute("GRANT SELECT ON alembic_version TO assent_app, assent_system")
     # Toolsets are the operator's: workers announce them, and the workspaces that may use them read them.
-    op.execute("GRANT SELECT ON toolset TO assent_app")
-    op.execute("ALTER TABLE toolset ENABLE ROW LEVEL SECURITY")
-    op.execute(
-        "CREATE POLICY allowed_workspaces ON toolset TO assent_app"
-        " USING (workspaces IS NULL OR current_setting('assent.workspace', true) = ANY (workspaces))"
-    )
+    allowed = "workspaces IS NULL OR current_setting('assent.workspace', true) = ANY (workspaces)"
+    give_app("toolset", "SELECT", policy="allowed_workspaces", using=allowed)
 
 
 def grant_system_rights() -> None:
     for table, columns in SYSTEM_COLUMNS.items():
-        op.execute(f"GRANT SELECT ({columns}) ON {table} TO assent_system")
-        op.execute(f"CREATE POLICY every_workspace ON {table} TO assent_system USING (true)")
+        give_system(table, f"SELECT ({columns})")
     for table, rights in SYSTEM_WRITES.items():
         op.execute(f"GRANT {rights} ON {table} TO assent_system")
 
 
-def create_definer_functions() -> None:
-    """Owned by a role without a password that may do only this, so a hole in one of them opens nothing else."""
+def give_definer_rights() -> None:
     for table, rights in DEFINER_RIGHTS.items():
-        op.execute(f"GRANT {rights} ON {table} TO assent_definer")
-        op.execute(f"CREATE POLICY definer_functions ON {table} TO assent_definer USING (true)")
-    # Who gets a function must be allowed to create in its schema, at that moment.
-    op.execute("GRANT CREATE ON SCHEMA public TO assent_definer")
-    for signature, rest in DEFINER_FUNCTIONS.items():
-        function = signature.partition("(")[0]
-        language = "" if "LANGUAGE" in rest else "LANGUAGE sql"
-        op.execute(f"CREATE FUNCTION {signature} {rest} {language} SECURITY DEFINER SET search_path = public, pg_temp")
-        op.execute(f"REVOKE ALL ON FUNCTION {function} FROM PUBLIC")
-        op.execute(f"GRANT EXECUTE ON FUNCTION {function} TO assent_app")
-        op.execute(f"ALTER FUNCTION {function} OWNER TO assent_definer")
-    op.execute("REVOKE CREATE ON SCHEMA public FROM assent_definer")
+        give_definer(table, rights)
 
 
 def create_audit_tables() -> None:

@@ -5,6 +5,7 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 
 from models.database import ids
+from models.migrations.rights import create_definer_functions, give_app, give_definer
 
 revision = "0002"
 down_revision = "0001"
@@ -86,7 +87,8 @@ def upgrade() -> None:
     create_ways_to_sign_in()
     add_organization()
     grant_app_rights()
-    create_definer_functions()
+    give_definer_rights()
+    create_definer_functions(DEFINER_FUNCTIONS)
 
 
 def create_people() -> None:
@@ -238,11 +240,7 @@ def add_organization() -> None:
 
 def grant_app_rights() -> None:
     for table, rights in APP_RIGHTS.items():
-        op.execute(f"GRANT {rights} ON {table} TO assent_app")
-        op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-        op.execute(
-            f"CREATE POLICY one_workspace ON {table} TO assent_app USING (workspace_id = current_setting('assent.workspace', true))"
-        )
+        give_app(table, rights)
     # People belong to no workspace. Each workspace sees those who have, or had, a role in it.
     seen = "EXISTS (SELECT FROM member m WHERE m.person_id = {} AND m.workspace_id = current_setting('assent.workspace', true))"
     new = "WITH CHECK (true)"  # a person is inserted before the role
@@ -250,25 +248,12 @@ def grant_app_rights() -> None:
         ("person", "person.id", "SELECT, INSERT, UPDATE (name)", new),
         ("identity", "identity.person_id", "SELECT, INSERT", ""),
     ):
-        op.execute(f"GRANT {rights} ON {table} TO assent_app")
-        op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-        op.execute(f"CREATE POLICY members ON {table} TO assent_app USING ({seen.format(column)}) {check}")
-    # What belongs to nobody.
+        give_app(table, rights, policy="members", using=seen.format(column), check=check)
+    # These rows belong to no workspace and no person.
     for table, rights in (("organization", "SELECT"), ("ceremony", "SELECT, INSERT, DELETE")):
-        op.execute(f"GRANT {rights} ON {table} TO assent_app")
-        op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-        op.execute(f"CREATE POLICY everybody ON {table} TO assent_app USING (true)")
+        give_app(table, rights, policy="everybody", using="true")
 
 
-def create_definer_functions() -> None:
+def give_definer_rights() -> None:
     for table, rights in DEFINER_RIGHTS.items():
-        op.execute(f"GRANT {rights} ON {table} TO assent_definer")
-        op.execute(f"CREATE POLICY definer_functions ON {table} TO assent_definer USING (true)")
-    op.execute("GRANT CREATE ON SCHEMA public TO assent_definer")
-    for signature, rest in DEFINER_FUNCTIONS.items():
-        function = signature.partition("(")[0]
-        op.execute(f"CREATE FUNCTION {signature} {rest} LANGUAGE sql SECURITY DEFINER SET search_path = public, pg_temp")
-        op.execute(f"REVOKE ALL ON FUNCTION {function} FROM PUBLIC")
-        op.execute(f"GRANT EXECUTE ON FUNCTION {function} TO assent_app")
-        op.execute(f"ALTER FUNCTION {function} OWNER TO assent_definer")
-    op.execute("REVOKE CREATE ON SCHEMA public FROM assent_definer")
+        give_definer(table, rights)

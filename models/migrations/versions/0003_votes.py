@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from models.migrations.rights import give_app
+
 revision = "0003"
 down_revision = "0002"
 branch_labels = None
@@ -129,11 +131,7 @@ def create_halts() -> None:
 
 def grant_rights() -> None:
     for table, rights in APP_RIGHTS.items():
-        op.execute(f"GRANT {rights} ON {table} TO assent_app")
-        op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-        op.execute(
-            f"CREATE POLICY one_workspace ON {table} TO assent_app USING (workspace_id = current_setting('assent.workspace', true))"
-        )
+        give_app(table, rights)
     for table, columns in SYSTEM_COLUMNS.items():
         op.execute(f"GRANT SELECT ({columns}) ON {table} TO assent_system")
     op.execute("CREATE POLICY every_workspace ON halt TO assent_system USING (true)")

@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from models.migrations.rights import give_app
+
 revision = "0004"
 down_revision = "0003"
 branch_labels = None
@@ -23,8 +25,4 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("approval_id"),
     )
     op.create_index("ix_evidence_session_id", "evidence", ["session_id"])
-    op.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON evidence TO assent_app")
-    op.execute("ALTER TABLE evidence ENABLE ROW LEVEL SECURITY")
-    op.execute(
-        "CREATE POLICY one_workspace ON evidence TO assent_app USING (workspace_id = current_setting('assent.workspace', true))"
-    )
+    give_app("evidence", "SELECT, INSERT, UPDATE, DELETE")

@@ -4,6 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from models.migrations.rights import give_app, give_system
+
 revision = "0005"
 down_revision = "0004"
 branch_labels = None
@@ -60,11 +62,6 @@ def upgrade() -> None:
     op.create_index("delivery_running", "delivery", ["endpoint_id", "lease_until"], postgresql_where=sa.text("status = 'running'"))
     op.create_index("delivery_ended", "delivery", ["ended_at"], postgresql_where=sa.text("ended_at IS NOT NULL"))
     for table in ("endpoint", "delivery"):
-        op.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO assent_app")
-        op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
-        op.execute(
-            f"CREATE POLICY one_workspace ON {table} TO assent_app USING (workspace_id = current_setting('assent.workspace', true))"
-        )
+        give_app(table, "SELECT, INSERT, UPDATE, DELETE")
     columns = "id, workspace_id, status, due_at, hinted_at, lease_until, ended_at"
-    op.execute(f"GRANT SELECT ({columns}), UPDATE (hinted_at), DELETE ON delivery TO assent_system")
-    op.execute("CREATE POLICY every_workspace ON delivery TO assent_system USING (true)")
+    give_system("delivery", f"SELECT ({columns}), UPDATE (hinted_at), DELETE")

@@ -75,7 +75,14 @@ def votes(approval: Approval, cast: Sequence[Vote]) -> str:
 
 
 def outcome(approval: Approval, by: str, now: datetime) -> str:
-    """How an approval ended: `Allowed for this session by Anna, 2 minutes ago`."""
+    """How an approval ended, and when: `Allowed for this session by Anna, 2 minutes ago`."""
+    at = approval.expires_at if approval.status == "expired" else None
+    at = approval.decided_at or at
+    return f"{ending(approval, by)}, {ago(at, now)}" if at else ending(approval, by)
+
+
+def ending(approval: Approval, by: str) -> str:
+    """How an approval ended: `Allowed for this session by Anna`."""
     decision = approval.decision or {}
     words = OUTCOMES.get(decision.get("outcome", ""), STATUS[approval.status])
     if decision.get("respond"):
@@ -87,9 +94,8 @@ def outcome(approval: Approval, by: str, now: datetime) -> str:
     if decision.get("interrupt"):
         words += ", and the run ended,"
     if approval.status == "expired":
-        return f"Expired: nobody decided in time, {ago(approval.decided_at or approval.expires_at, now)}"
-    when = f", {ago(approval.decided_at, now)}" if approval.decided_at else ""
-    return f"{words} by {by}{when}"
+        return "Expired: nobody decided in time"
+    return f"{words} by {by}"
 
 
 def _short(text: str) -> str:

@@ -1,0 +1,183 @@
+"""Answers in OpenAI's format."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from api.answers.base import Answer, EventId, SessionId
+from api.answers.sessions import Waiting
+from api.chat.requests import MODEL
+from api.examples import IDS
+
+CompletionId = Annotated[str, Field(examples=["chatcmpl_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])]
+ModelName = Annotated[str, Field(examples=[MODEL + IDS["agent_id"]])]
+Seconds = Annotated[int, Field(examples=[1769860800])]
+"""Since 1970."""
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+
+
+class CalledFunction(Answer):
+    """The name of a tool, and its input as JSON."""
+
+    name: str = Field(examples=["look_up"])
+    arguments: str = Field(examples=['{"order": 1042}'])
+
+
+class ToolCall(Answer):
+    """A call of a tool."""
+
+    id: EventId
+    type: Literal["function"]
+    function: CalledFunction
+
+
+class ToolCallDelta(ToolCall):
+    """A call of a tool, in a stream."""
+
+    index: int
+
+
+class AssistantMessage(Answer):
+    """The agent's message."""
+
+    role: Literal["assistant"]
+    content: str | None = Field(examples=["The refund is done."])
+    refusal: str | None = None
+    tool_calls: list[ToolCall] | None = None
+
+
+class Choice(Answer):
+    """The answer. There is always one."""
+
+    index: int
+    message: AssistantMessage
+    finish_reason: FinishReason
+    logprobs: None
+
+
+class PromptTokens(Answer):
+    """The part of the prompt's tokens that the model's cache served or stored."""
+
+    cached_tokens: int
+    cache_write_tokens: int
+
+
+class CompletionUsage(Answer):
+    """The tokens of the requests to the model that ended since the last answer."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: PromptTokens
+
+
+class OfAssent(Answer):
+    """The part of an answer that OpenAI's format does not have."""
+
+    session_id: SessionId
+    waiting_on: list[Waiting] | None = Field(None, description="The approvals that the session waits for.", examples=[[]])
+    running: bool | None = Field(None, description="True if the time of the request was over before the run ended.")
+    ignored: list[str] | None = Field(None, description="Fields of the request without an effect.")
+
+
+class ChatCompletion(Answer):
+    """The agent's answer."""
+
+    id: CompletionId
+    object: Literal["chat.completion"]
+    created: Seconds
+    model: ModelName
+    choices: list[Choice]
+    usage: CompletionUsage
+    assent: OfAssent
+
+
+class Delta(Answer):
+    """More of the answer."""
+
+    role: Literal["assistant"] | None = None
+    content: str | None = Field(None, examples=["The refund"])
+    tool_calls: list[ToolCallDelta] | None = None
+
+
+class ChunkChoice(Answer):
+    """More of the answer."""
+
+    index: int
+    delta: Delta
+    finish_reason: FinishReason | None
+    logprobs: None
+
+
+class ChatChunk(Answer):
+    """A part of the agent's answer. The first and the last with a choice have `assent`. The stream ends with `[DONE]`."""
+
+    id: CompletionId
+    object: Literal["chat.completion.chunk"]
+    created: Seconds
+    model: ModelName
+    choices: list[ChunkChoice]
+    usage: CompletionUsage | None = None
+    assent: OfAssent | None = None
+
+
+class ChatErrorDetail(Answer):
+    """The error. The message names the field, the fault and the remedy."""
+
+    message: str = Field(examples=["messages.0.content: must hold more than white space: models refuse it."])
+    type: Literal[
+        "invalid_request_error", "authentication_error", "permission_error", "not_found_error", "rate_limit_error", "server_error"
+    ]
+    param: str | None = Field(examples=["messages.0.content"])
+    code: str | None
+
+
+class ChatError(Answer):
+    """The body of every error."""
+
+    error: ChatErrorDetail
+
+
+class ListedModel(Answer):
+    """An agent as a model."""
+
+    id: ModelName
+    object: Literal["model"]
+    created: Seconds
+    owned_by: str = Field(examples=["assent"])
+    name: str = Field(examples=["Refunds"])
+
+
+class ModelList(Answer):
+    """The workspace's agents as models, newest first."""
+
+    object: Literal["list"]
+    data: list[ListedModel]
+
+
+class ListedMessage(Answer):
+    """A message of a session."""
+
+    role: Literal["user", "assistant", "tool"]
+    content: str | list[dict[str, Any]] | None = Field(examples=["Please refund order 1042."])
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: EventId | None = None
+
+
+class ListedMessages(Answer):
+    """Messages in their order. Send `next_page` as `page` to get the next ones."""
+
+    object: Literal["list"]
+    data: list[ListedMessage]
+    next_page: str | None
+
+
+_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
+
+
+def error(status: int, message: str, field: str) -> dict[str, Any]:
+    """Return an error's body in OpenAI's format."""
+    kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    code = "model_not_found" if status == 404 and field == "model" else _CODES.get(status)
+    return {"error": {"message": message, "type": kind, "param": field or None, "code": code}}

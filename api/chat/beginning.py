@@ -1,0 +1,142 @@
+"""The effect of a request, in one transaction: a new session or changes to one, and the messages and results that it brings."""
+
+from pydantic import BaseModel
+
+from api import events, parsing
+from api.approvers import check_agent_approvers
+from api.chat import translating
+from api.chat.requests import MODEL, ChatCreate
+from models import flow
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.errors import Conflict, Invalid, NotFound
+from models.session.session import Session
+from models.settings import settings
+from models.workspace.agent import Agent, AgentVersion
+from models.workspace.environment import BUILT_IN, Environment
+from models.workspace.workspace import Workspace
+
+OURS = frozenset({"session_id", "environment_id", "on_behalf_of"})
+"""Pairs of a request's metadata that are not the session's metadata."""
+
+
+class UnknownModel(NotFound):
+    """The model is no agent of the workspace."""
+
+    field = "model"
+
+
+class Place(BaseModel):
+    """Where the answer to a request begins. Stored for retries, which wait from the same place."""
+
+    session_id: str
+    model: str
+    created: int
+    """Seconds since 1970."""
+    after: int
+    """The number of the event after which the answer's text begins."""
+    rests_after: int
+    """The run rests with the first event of its kind after this number."""
+    added: bool
+    """True if the request added something, so that its client does not know yet what the session waits for."""
+    ignored: list[str]
+
+
+def begin(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Place:
+    """Make the request's effect. `session_id` is empty for a new session. Raises Invalid, NotFound, Conflict."""
+    if not body.agent_id:
+        raise UnknownModel("model", body.model[:80])
+    session = _continued(db, principal, body, session_id) if session_id else _created(db, principal, body)
+    added = translating.news(body, new_session=not session_id)
+    after = rests_after = _position(db, session, principal)
+    if added.events:
+        try:
+            stored = flow.receive(db, session, principal, added.events)
+        except Invalid as refusal:
+            raise added.renamed(refusal) from None
+        # A result that is sent again is stored already: its answer is given again.
+        after = min(after, *(event.seq for event in stored))
+        rests_after = max(event.seq for event in stored)
+    return Place(
+        session_id=session.id,
+        model=MODEL + session.agent_id,
+        created=int(session.now.timestamp()),
+        after=after,
+        rests_after=rests_after,
+        added=bool(added.events),
+        ignored=[*body.ignored(), *added.ignored],
+    )
+
+
+def _created(db: Db, principal: Principal, body: ChatCreate) -> Session:
+    try:
+        agent, version = Agent.with_version(db, body.agent_id, None)
+    except NotFound:
+        raise UnknownModel("model", body.model[:80]) from None
+    if agent.archived_at:
+        raise Invalid("model", f"{agent.id} is archived; choose an agent that is not.")
+    own = version.body["tools"]
+    overrides = {"tools": translating.merged_tools(own, own, body.tools)} if body.tools else {}
+    check_agent_approvers(db, version.snapshot(overrides), Workspace.policies(db), (), at="agent.")
+    metadata = body.metadata or {}
+    environment = Environment.for_session(db, metadata.get("environment_id") or _default_environment(db))
+    return flow.create(
+        db,
+        principal,
+        version=version,
+        overrides=overrides,
+        environment_id=environment.id,
+        self_hosted=environment.self_hosted,
+        title=None,
+        metadata={name: value for name, value in metadata.items() if name not in OURS},
+        max_turns=version.body["max_turns"] or settings().max_turns,
+        on_behalf_of=metadata.get("on_behalf_of"),
+    )
+
+
+def _default_environment(db: Db) -> str:
+    """Return the id of the environment with which the workspace began."""
+    environment_id: str | None = db.value("SELECT id FROM environment WHERE built_in AND name = %(name)s", name=BUILT_IN)
+    if environment_id is None:
+        raise Invalid("metadata.environment_id", "is required, as the workspace has no built-in environment.")
+    return environment_id
+
+
+def _continued(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Session:
+    """Lock the session, and give it the request's metadata and tools."""
+    parsing.check_ids({"session_id": session_id})
+    events.find(db, principal, session_id)
+    session = flow.lock(db, session_id)
+    if session.agent_id != body.agent_id:
+        raise Invalid(
+            "model", f"session {session.id} is of the agent {MODEL}{session.agent_id}; name that, or start another session."
+        )
+    if session.status == "terminated":
+        raise Conflict(f"Session {session.id} is archived and takes no more messages.")
+    changes: translating.Json = {}
+    if body.tools is not None:
+        own = AgentVersion.of_session(db, session.agent_id, session.agent_version).body["tools"]
+        changes["tools"] = translating.merged_tools(own, session.configured(db)["tools"], body.tools)
+    pairs = {name: value for name, value in (body.metadata or {}).items() if name not in OURS}
+    flow.update(db, session, principal, changes | ({"metadata": pairs} if pairs else {}))
+    return session
+
+
+def _position(db: Db, session: Session, principal: Principal) -> int:
+    """Return the number of the last event that this client knows.
+
+    Without a note of it: the beginning of the present run, or the newest event if nothing goes on.
+    """
+    known = session.stream_positions.get(principal.id)
+    if known is not None:
+        return known
+    if session.status == "idle":
+        return session.last_seq
+    number: int | None = db.value(_RUN_BEGAN, session=session.id)
+    return number or 0
+
+
+_RUN_BEGAN = """
+    SELECT max(seq) FROM event WHERE session_id = %(session)s AND type = 'session.status_idle'
+    AND body -> 'stop_reason' ->> 'type' <> 'requires_action'
+"""

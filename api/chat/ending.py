@@ -1,0 +1,88 @@
+"""What a run left: the client's calls, the approvals, the tokens, and the reason of its end."""
+
+import json
+from dataclasses import dataclass
+
+from api.answers.sessions import Waiting
+from api.chat import answers
+from api.chat.waiting import Wait
+from api.errors import Denied
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.session.approval import Approval
+from models.session.call_input import CallInput
+from models.session.session import Session
+from models.session.stream_position import streamed
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
+from models.session.vote import Vote
+
+MODEL_FAILED = 502
+_CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of an answer."""
+
+    finish_reason: answers.FinishReason
+    tool_calls: list[answers.ToolCall]
+    usage: answers.CompletionUsage
+    assent: answers.OfAssent
+
+
+def end(wait: Wait, principal: Principal) -> End:
+    """Return what the run left, and record that this client knows all events so far.
+
+    Raises Denied, with status 502, if the run ended because the model failed.
+    """
+    with transaction(wait.workspace_id) as db:
+        session = db.get_one(Session, wait.place.session_id)
+        stop_reason = wait.rest.body.get("stop_reason", {}) if wait.rest else session.stop_reason or {}
+        calls = _calls_of_client(db, session)
+        approvals = Approval.pending(db, session.id)
+        votes = Vote.of(db, [approval.id for approval in approvals])
+        turn = db.get(Turn, session.turn_id) if session.turn_id else None
+        if not wait.reader.hung_up():
+            over = session.status == "idle" and stop_reason.get("type") != "requires_action"
+            streamed(db, session.id, principal.id, wait.reader.seq, ended=over)
+    if stop_reason.get("type") == "retries_exhausted" and wait.error and not wait.running:
+        raise Denied(MODEL_FAILED, f"The model failed, so the run ended: {wait.error['message']}", **{"x-should-retry": "false"})
+    cut = turn is not None and turn.stop_reason in _CUT
+    reason = "content_filter" if stop_reason.get("type") == "refusal" else "length" if cut else "stop"
+    assent = answers.OfAssent.from_row(
+        None,
+        session_id=session.id,
+        waiting_on=[Waiting.of(approval, votes[approval.id]) for approval in approvals],
+        running=wait.running,
+        ignored=wait.place.ignored,
+    )
+    return End("tool_calls" if calls else reason, calls, _usage(wait.usage), assent)  # type: ignore[arg-type]  # one of the literals
+
+
+def _calls_of_client(db: Db, session: Session) -> list[answers.ToolCall]:
+    """Return the calls that wait for the client's results."""
+    calls = db.find(ToolCall, _OPEN, session=session.id, turn=session.turn_id)
+    inputs = {
+        row.tool_call_id: row.input for row in db.find(CallInput, "WHERE tool_call_id = ANY(%(ids)s)", ids=[c.id for c in calls])
+    }
+    return [called(call, inputs[call.id]) for call in calls]
+
+
+_OPEN = "WHERE session_id = %(session)s AND turn_id = %(turn)s AND status = 'with_client' AND kind = 'custom' ORDER BY position"
+
+
+def called(call: ToolCall, call_input: dict[str, object]) -> answers.ToolCall:
+    """Return a call with this input in OpenAI's format."""
+    function = answers.CalledFunction(name=call.name, arguments=json.dumps(call_input, ensure_ascii=False))
+    return answers.ToolCall(id=call.id, type="function", function=function)
+
+
+def _usage(tokens: dict[str, int]) -> answers.CompletionUsage:
+    cached, written = tokens["cache_read_input_tokens"], tokens["cache_creation_input_tokens"]
+    prompt, completion = tokens["input_tokens"] + cached + written, tokens["output_tokens"]
+    details = answers.PromptTokens(cached_tokens=cached, cache_write_tokens=written)
+    return answers.CompletionUsage(
+        prompt_tokens=prompt, completion_tokens=completion, total_tokens=prompt + completion, prompt_tokens_details=details
+    )

@@ -1,0 +1,111 @@
+"""A stored session as messages in OpenAI's format: prompts, replies with their calls, and a message for each call's result.
+
+Secrets are masked as in events. A call that waits for its result has no message of the role tool yet. A client's call that waits
+for an approval is left out, since clients run the calls that they see.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from api.chat import answers
+from api.chat.ending import called
+from api.chat.preview import APART
+from api.chat.requests import MessageList
+from api.events import runs_tools
+from api.paging import Order, Selection, page
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.flow.history import edited_input
+from models.pure import words
+from models.session import call_events
+from models.session.call_echoes import echoes_of
+from models.session.call_input import CallInput
+from models.session.call_result import CallResult
+from models.session.event import Event
+from models.session.reply import Reply
+from models.session.session import Session
+from models.session.tool_call import ToolCall
+from models.session.turn import Turn
+
+ASCENDING: Order[Turn] = Order("messages", (Turn.number,), lambda turn: (turn.number,), descending=False)
+_OF_TURNS = "WHERE session_id = %(session)s AND turn_id = ANY(%(turns)s)"
+_CALLS = f"{_OF_TURNS} AND status <> 'replaced' AND announced ORDER BY turn_id, position, created_at"
+_QUEUED = "WHERE session_id = %(session)s AND type = 'user.message' AND processed_at IS NULL ORDER BY seq"
+
+
+def listed(db: Db, principal: Principal, session: Session, query: MessageList) -> answers.ListedMessages:
+    """Return the messages of a page of turns. The last page ends with the messages that no turn has read yet."""
+    turns, after = page(db, Selection(Turn).equal(session_id=session.id), ASCENDING, query.limit, query.page)
+    queued = [] if after else db.find(Event, _QUEUED, session=session.id)
+    data = [*_of_turns(db, session, turns, whole=runs_tools(principal)), *(_prompt(event) for event in queued)]
+    return answers.ListedMessages(object="list", data=data, next_page=after)
+
+
+def _of_turns(db: Db, session: Session, turns: Sequence[Turn], *, whole: bool) -> list[answers.ListedMessage]:
+    of_turns = {"session": session.id, "turns": [turn.id for turn in turns]}
+    prompts = db.find(Event, f"{_OF_TURNS} ORDER BY seq", **of_turns)
+    replies = {reply.turn_id: reply for reply in db.find(Reply, "WHERE turn_id = ANY(%(turns)s)", turns=of_turns["turns"])}
+    calls = db.find(ToolCall, _CALLS, **of_turns)
+    ids = [call.id for call in calls]
+    inputs = {row.tool_call_id: row for row in db.find(CallInput, "WHERE tool_call_id = ANY(%(ids)s)", ids=ids)}
+    results = {row.tool_call_id: row for row in db.find(CallResult, "WHERE tool_call_id = ANY(%(ids)s)", ids=ids)}
+    messages: list[answers.ListedMessage] = []
+    for turn in turns:
+        messages += [_prompt(event) for event in prompts if event.turn_id == turn.id]
+        of_turn = [call for call in calls if call.turn_id == turn.id]
+        messages += _reply(replies.get(turn.id), of_turn, inputs, whole=whole)
+        messages += [_result(db, call, inputs[call.id], results[call.id]) for call in of_turn if call.id in results]
+    return messages
+
+
+def _prompt(event: Event) -> answers.ListedMessage:
+    blocks = event.body["content"]
+    if len(blocks) == 1 and blocks[0]["type"] == "text":
+        return answers.ListedMessage(role="user", content=blocks[0]["text"])
+    return answers.ListedMessage(role="user", content=[_part(block) for block in blocks])
+
+
+def _part(block: dict[str, Any]) -> dict[str, Any]:
+    if block["type"] == "text":
+        return {"type": "text", "text": block["text"]}
+    source = block.get("source")
+    if block["type"] != "image" or not isinstance(source, dict):
+        return {"type": "text", "text": words.left_out(block["type"])}
+    url = source["url"] if source["type"] == "url" else f"data:{source['media_type']};base64,{source['data']}"
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _reply(reply: Reply | None, calls: list[ToolCall], inputs: dict[str, CallInput], *, whole: bool) -> list[answers.ListedMessage]:
+    """Return the message of a turn; none if the model said nothing."""
+    texts = [block["text"] for block in reply.content if block["type"] == "text" and block["text"]] if reply else []
+    listed_calls = [called(call, _input(call, inputs[call.id], whole=whole)) for call in calls]
+    if not texts and not listed_calls:
+        return []
+    content = APART.join(texts) if texts else None
+    if not listed_calls:
+        return [answers.ListedMessage(role="assistant", content=content)]
+    return [answers.ListedMessage(role="assistant", content=content, tool_calls=listed_calls)]
+
+
+def _input(call: ToolCall, row: CallInput, *, whole: bool) -> dict[str, Any]:
+    """Return the input as the call's event has it: the proposed input of a call of ours, masked."""
+    if call.kind in call_events.OF_CLIENT and whole:
+        return row.input
+    if row.shown_input is not None:
+        return row.shown_input
+    return row.input if row.proposed_input is None else row.proposed_input
+
+
+def _result(db: Db, call: ToolCall, row: CallInput, result: CallResult) -> answers.ListedMessage:
+    """Return the result as the model got it: after the words about a person's edit, and with secrets masked."""
+    texts = [_text(block) for block in echoes_of(db, call).value(result.content)]
+    if call.status == "done" and row.proposed_input is not None:
+        texts.insert(0, words.edited(edited_input(db, call.session_id, row.input)))
+    if call.is_error and not texts:
+        texts = [words.failed_silently()]
+    return answers.ListedMessage(role="tool", tool_call_id=call.id, content=APART.join(texts))
+
+
+def _text(block: dict[str, Any]) -> str:
+    text: str = block["text"] if block["type"] == "text" else words.left_out(block["type"])
+    return text

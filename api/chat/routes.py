@@ -1,0 +1,238 @@
+"""Routes in OpenAI's format: completions, models, and the messages of a session."""
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from flask import Blueprint, Response, g, request
+
+from api import arrival, auth, errors, parsing
+from api.chat import answers, listing
+from api.chat.beginning import Place, begin
+from api.chat.ending import End, end
+from api.chat.preview import APART
+from api.chat.requests import MODEL, ChatCreate, MessageList
+from api.chat.waiting import HELD_SECONDS, Wait
+from api.door import EVENT_STREAM, Door, dumps, opens, reads, respond, slip_of, take_effect
+from api.events import find
+from api.hub import hub
+from api.reader import Reader
+from api.requests.base import NoQuery
+from api.streams import COMMENT, PIECE
+from models.audit.principal import Principal
+from models.database import ids
+from models.database.rows import Db
+from models.errors import Busy, Invalid, Refusal
+from models.people.principal import PersonPrincipal
+from models.settings import settings
+from models.workspace.agent import Agent, AgentVersion
+
+log = logging.getLogger("assent.api")
+
+chat = Blueprint("chat", __name__, url_prefix="/v1")
+
+SESSION_HEADER = "X-Assent-Session"
+_HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
+MOST_MODELS = 1000
+
+errors.FORMATS["/v1/chat/completions"] = answers.error
+
+
+@chat.after_request
+def name(response: Response) -> Response:
+    """Add the header in which OpenAI's SDKs look for the request's id."""
+    response.headers["x-request-id"] = g.request_id
+    return response
+
+
+@chat.post("/chat/completions")
+@opens(
+    Door(
+        answers.ChatCompletion,
+        body=ChatCreate,
+        scopes=("sessions", "read"),
+        headers=(SESSION_HEADER,),
+        errors=(404, 502),
+        frame=answers.ChatChunk,
+        error=answers.ChatError,
+    )
+)
+def complete() -> Response:
+    """Send messages to an agent in the format of Chat Completions of OpenAI.
+
+    Without a session the request creates one. The response is sent when the run ends, or waits for an approval or for tools of
+    the client. Then `finish_reason` is `tool_calls`, or `assent.waiting_on` lists the approvals.
+    """
+    principal = auth.authenticate()
+    auth.require(principal, "sessions", "read")
+    body, raw = parsing.body(ChatCreate)
+    session_id = _session_id(body)
+    slip = slip_of(principal, raw + b"\n" + session_id.encode())
+    if slip is not None and slip.anew:
+        slip = replace(slip, seconds=slip.seconds + int(2 * settings().chat_seconds), held_seconds=HELD_SECONDS)
+    effect = take_effect(principal, slip, lambda db: begin(db, principal, body, session_id))
+    place = Place.model_validate_json(effect.payload)
+    wait = _wait(principal, place, effect.watched_id, deltas=bool(body.stream))
+    completion = Completion(wait, principal)
+    headers = {SESSION_HEADER: place.session_id} | ({"idempotent-replayed": "true"} if effect.replayed else {})
+    if body.stream:
+        include_usage = bool(body.stream_options and body.stream_options.include_usage)
+        response = Response(completion.stream(include_usage), mimetype=EVENT_STREAM, headers=_HEADERS | headers)
+        response.call_on_close(completion.close)
+        return response
+    response = respond(dumps(completion.whole()), **headers)
+    if effect.watched_id:
+        arrival.watch(response, effect.watched_id)
+    return response
+
+
+def _session_id(body: ChatCreate) -> str:
+    """Return the id of the session that the request names, by its metadata or by a header; empty for a new one. Raises Invalid."""
+    by_header, by_metadata = request.headers.get(SESSION_HEADER, ""), (body.metadata or {}).get("session_id", "")
+    if by_header and by_metadata and by_header != by_metadata:
+        raise Invalid("metadata.session_id", f"differs from the header {SESSION_HEADER}; send one of them.")
+    return by_metadata or by_header
+
+
+def _wait(principal: Principal, place: Place, answer_id: str, *, deltas: bool) -> Wait:
+    connection = request.environ.get("gunicorn.socket")
+    reader = Reader(place.session_id, principal.id, seq=place.after, deltas=deltas, connection=connection)
+    if isinstance(principal, PersonPrincipal):
+        reader.watch(principal)
+    wait = Wait(reader, principal.workspace_id, place, answer_id)
+    try:
+        hub().register(reader)
+    except BaseException:
+        wait.give_up()
+        raise
+    reader.look = True
+    return wait
+
+
+class Completion:
+    """One answer, whole or as a stream of chunks."""
+
+    def __init__(self, wait: Wait, principal: Principal) -> None:
+        self.wait, self.principal, self.place = wait, principal, wait.place
+        self.id = ids.new("chatcmpl")
+        self.done = False
+
+    def whole(self) -> answers.ChatCompletion:
+        """Wait for the run, and return the answer."""
+        try:
+            for _ in self.wait:
+                pass
+            last = end(self.wait, self.principal)
+        except BaseException:
+            self.wait.give_up()
+            raise
+        finally:
+            hub().unregister(self.wait.reader)
+        text = APART.join(self.wait.texts)
+        calls = {"tool_calls": last.tool_calls} if last.tool_calls else {}
+        message = answers.AssistantMessage(role="assistant", content=None if calls and not text else text, refusal=None, **calls)
+        choice = answers.Choice(index=0, message=message, finish_reason=last.finish_reason, logprobs=None)
+        return answers.ChatCompletion(
+            id=self.id,
+            object="chat.completion",
+            created=self.place.created,
+            model=self.place.model,
+            choices=[choice],
+            usage=last.usage,
+            assent=last.assent,
+        )
+
+    def stream(self, include_usage: bool) -> Iterator[bytes]:
+        """Yield the chunks as server-sent events, and comments while there are none."""
+        try:
+            for piece in self._chunks(include_usage):
+                for start in range(0, len(piece), PIECE):
+                    self.wait.reader.writing = time.monotonic()
+                    yield piece[start : start + PIECE]
+                    self.wait.reader.writing = 0
+        except Busy:
+            return  # the client has hung up
+        except Refusal as refusal:
+            yield _frame(answers.error(errors.status_of(refusal), str(refusal), getattr(refusal, "field", "")))
+        except Exception:
+            log.exception("stream of %s failed", self.place.session_id)
+            yield _frame(answers.error(500, "Something failed here that should not have. The server's log has its trace.", ""))
+
+    def close(self) -> None:
+        """End the wait. If the answer was sent to its end, a later equal request is a new one."""
+        hub().unregister(self.wait.reader)
+        if not self.done:
+            self.wait.give_up()
+        elif self.wait.answer_id:
+            arrival.delivered(self.wait.reader.connection, self.wait.answer_id)
+
+    def _chunks(self, include_usage: bool) -> Iterator[bytes]:
+        yield COMMENT
+        session = answers.OfAssent.from_row(None, session_id=self.place.session_id)
+        yield self._chunk(answers.Delta(role="assistant", content=""), assent=session)
+        sent_at = time.monotonic()
+        for text in self.wait:
+            if text:
+                yield self._chunk(answers.Delta(content=text))
+                sent_at = time.monotonic()
+            elif time.monotonic() > sent_at + settings().stream_comment_seconds:
+                yield COMMENT
+                sent_at = time.monotonic()
+        yield from self._last(end(self.wait, self.principal), include_usage)
+
+    def _last(self, last: End, include_usage: bool) -> Iterator[bytes]:
+        if last.tool_calls:
+            calls = [answers.ToolCallDelta(index=index, **dict(call)) for index, call in enumerate(last.tool_calls)]
+            yield self._chunk(answers.Delta(tool_calls=calls))
+        yield self._chunk(answers.Delta(), last.finish_reason, assent=last.assent)
+        if include_usage:
+            yield _frame(self._fields(choices=[], usage=last.usage))
+        yield b"data: [DONE]\n\n"
+        self.done = True  # the server asks for more once the client's connection has accepted the end
+
+    def _chunk(self, delta: answers.Delta, reason: answers.FinishReason | None = None, **more: Any) -> bytes:
+        choice = answers.ChunkChoice(index=0, delta=delta, finish_reason=reason, logprobs=None)
+        return _frame(self._fields(choices=[choice], **more))
+
+    def _fields(self, **more: Any) -> dict[str, Any]:
+        chunk = answers.ChatChunk(
+            id=self.id, object="chat.completion.chunk", created=self.place.created, model=self.place.model, **more
+        )
+        return chunk.model_dump(mode="json", exclude_unset=True)
+
+
+def _frame(body: dict[str, Any]) -> bytes:
+    return f"data: {json.dumps(body, separators=(',', ':'))}\n\n".encode()
+
+
+@chat.get("/models")
+@reads(NoQuery, answer=answers.ModelList)
+def models(db: Db, _principal: Principal, _query: NoQuery) -> answers.ModelList:
+    """List the agents as models in OpenAI's format."""
+    agents = db.find(Agent, "WHERE archived_at IS NULL ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=MOST_MODELS)
+    heads = "WHERE (agent_id, version) IN (SELECT id, version FROM agent WHERE id = ANY(%(ids)s))"
+    versions = {version.agent_id: version for version in db.find(AgentVersion, heads, ids=[agent.id for agent in agents])}
+    data = [
+        answers.ListedModel(
+            id=MODEL + agent.id,
+            object="model",
+            created=int(agent.created_at.timestamp()),
+            owned_by="assent",
+            name=versions[agent.id].body["name"],
+        )
+        for agent in agents
+    ]
+    return answers.ModelList(object="list", data=data)
+
+
+@chat.get("/sessions/<session_id>/messages")
+@reads(MessageList, "read or own", answer=answers.ListedMessages)
+def messages(db: Db, principal: Principal, query: MessageList, session_id: str) -> answers.ListedMessages:
+    """List the messages of a session in the format of Chat Completions of OpenAI.
+
+    A page has the messages of `limit` turns, so that a call and its result are on the same page.
+    """
+    return listing.listed(db, principal, find(db, principal, session_id), query)

@@ -1,0 +1,161 @@
+"""The wait for a run: yields its text as it comes, until the session rests, waits for somebody, or the time is over.
+
+No transaction is open meanwhile. The hub wakes the wait, as it wakes streams. Each wait reads its own events from Postgres.
+"""
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from api.chat.beginning import Place
+from api.chat.preview import APART, Preview
+from api.errors import Denied
+from api.reader import Reader
+from api.streams import following
+from models.database.transactions import ERRORS, transaction
+from models.errors import Busy, NotFound
+from models.pure.usage import SPAN
+from models.session.event import Event
+from models.session.session import Session
+from models.settings import settings
+from models.workspace import idempotency
+
+log = logging.getLogger("assent.api")
+
+HELD_SECONDS = 30.0
+"""A retry without a key waits for so long after the last sign of life of the request that it repeats."""
+LOOK_SECONDS = 1.0
+"""Time between two looks at whether the client has hung up."""
+_RESTS = frozenset({"session.status_idle", "session.status_terminated"})
+
+
+@dataclass
+class Wait:
+    """One client's wait for a run. Iterate over it; then its fields say how the run ended."""
+
+    reader: Reader
+    workspace_id: str
+    place: Place
+    answer_id: str = ""
+    """Of the stored answer that a retry would get, if only its delivery tells a retry from a new request."""
+    rest: Event | None = None
+    """The event with which the run rests."""
+    running: bool = False
+    """True if the time was over first."""
+    error: dict[str, Any] | None = None
+    """The last error of the run, if nothing came after it."""
+    texts: list[str] = field(default_factory=list)
+    """The texts of the stored messages."""
+    usage: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SPAN, 0))
+    """The tokens of the requests to the model that have ended."""
+    _preview: Preview = field(default_factory=Preview)
+    _over: bool = False
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield pieces of text, and an empty text at least every LOOK_SECONDS.
+
+        Raises NotFound if the session is deleted, Denied if the key is revoked, Busy if the client hangs up.
+        """
+        ends_at, held_at = time.monotonic() + settings().chat_seconds, time.monotonic()
+        while True:
+            self.reader.wake.clear()
+            self._check()
+            yield from self._news()
+            if self._over:
+                return
+            yield from self._deltas()
+            # A message that is half written is waited for, so that the next request need not repeat its beginning.
+            if time.monotonic() > ends_at + (settings().chat_seconds if self._preview.sent else 0):
+                self.running = True
+                return
+            if time.monotonic() > held_at + HELD_SECONDS / 2:
+                held_at = time.monotonic()
+                self._hold(HELD_SECONDS)
+            self.reader.wake.wait(LOOK_SECONDS)
+            yield ""
+
+    def _news(self) -> Iterator[str]:
+        """Read the stored events, up to the one with which the run rests."""
+        while self.reader.look and not self._over:
+            self.reader.look = False
+            yield from self._stored()
+
+    def give_up(self) -> None:
+        """Let a retry take the place of this request at once."""
+        self._hold(-idempotency.ON_ITS_WAY_SECONDS)
+
+    def _check(self) -> None:
+        if self.reader.hung_up():
+            raise Busy("The client has hung up.")
+        if self.reader.refused:
+            raise Denied(401, "The API key or the sign-in is no longer valid.")
+        if self.reader.gone:
+            raise NotFound("session", self.place.session_id)
+
+    def _hold(self, seconds: float) -> None:
+        """Have a retry wait for this request for so long."""
+        if not self.answer_id:
+            return
+        try:
+            with transaction(self.workspace_id) as db:
+                idempotency.hold(db, self.answer_id, seconds)
+        except ERRORS as error:
+            log.warning("answer %s: %s", self.answer_id, type(error).__name__)
+
+    def _stored(self) -> Iterator[str]:
+        try:
+            with transaction(self.workspace_id) as db:
+                page, more = following(db, self.place.session_id, self.reader.seq)
+                session = db.get(Session, self.place.session_id)
+        except ERRORS as error:
+            # The wait goes on without the database. The hub's next tick wakes it again.
+            log.warning("wait for %s: %s", self.place.session_id, type(error).__name__)
+            return
+        for event in page:
+            self.reader.seq = event.seq
+            yield from self._take(event)
+            if event.type in _RESTS and event.seq > self.place.rests_after:
+                self.rest, self._over = event, True
+                return
+        self.reader.look = self.reader.look or more
+        if session is None:
+            raise NotFound("session", self.place.session_id)
+        self._over = session.last_seq <= self.reader.seq and self._rests(session)
+
+    def _rests(self, session: Session) -> bool:
+        """True if no event will announce what the session waits for: it did so before this request."""
+        if session.status in {"idle", "terminated"}:
+            return True
+        return session.status == "waiting" and (self.place.added or self._needs_client(session))
+
+    def _needs_client(self, session: Session) -> bool:
+        with transaction(self.workspace_id) as db:
+            return bool(db.rows(_OPEN, session=session.id, turn=session.turn_id))
+
+    def _take(self, event: Event) -> Iterator[str]:
+        match event.type:
+            case "agent.message":
+                self.error = None
+                text = APART.join(block["text"] for block in event.body["content"] if block["text"])
+                if text:
+                    self.texts.append(text)
+                if rest := self._preview.rest(event.id, text):
+                    yield rest
+            case "session.error":
+                self.error = event.body["error"]
+            case "session.status_running":
+                self.error = None
+            case "span.model_request_end":
+                tokens = event.body["model_usage"]
+                self.usage = {name: number + (tokens.get(name) or 0) for name, number in self.usage.items()}
+
+    def _deltas(self) -> Iterator[str]:
+        """Yield text that is not stored yet."""
+        while self.reader.frames:
+            if text := self._preview.piece(self.reader.frames.popleft()):
+                yield text
+
+
+_OPEN = "SELECT FROM tool_call WHERE session_id = %(session)s AND turn_id = %(turn)s AND status = 'with_client' LIMIT 1"

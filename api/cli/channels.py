@@ -1,0 +1,111 @@
+"""`assent channels`: where the workspace is told of approvals."""
+
+import json
+import sys
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from api.cli.client import Inbox, with_inbox
+from api.cli.main import as_json
+from models.pure.visible import visible
+
+_hours = click.option("--quiet", metavar="FROM-UNTIL", help="Quiet hours, such as 22:00-07:00.")
+_zone = click.option("--time-zone", help="Of the quiet hours, such as Europe/Berlin.")
+_name = click.option("--name", help="A name for people.")
+_timing = click.option("--only-reminders/--at-once", default=None, help="Whether to leave out the first message.")
+
+
+@click.group()
+def channels() -> None:
+    """Manage where the workspace is told of approvals. Needs a key with the scope admin."""
+
+
+@channels.command("list")
+@as_json
+@with_inbox
+def channels_list(inbox: Inbox, *, as_json: bool) -> None:
+    """List the workspace's channels, newest first."""
+    rows = inbox.listed("/v1/channels")
+    for line in [json.dumps(rows, indent=1)] if as_json else map(_line, rows):
+        click.echo(line)
+    if not rows and not as_json:
+        click.echo("None.", err=True)
+
+
+@channels.command("add")
+@click.argument("kind", type=click.Choice(["mail", "slack", "apprise", "operator"]))
+@click.argument("address", required=False, default="")
+@click.option("--for-everyone", is_flag=True, help="Mail for each person who may decide and has no channel; without ADDRESS.")
+@_name
+@_timing
+@_hours
+@_zone
+@as_json
+@with_inbox
+def channels_add(inbox: Inbox, kind: str, address: str, for_everyone: bool, as_json: bool, **settings: Any) -> None:
+    """Add a channel. ADDRESS: a mail address, a Slack conversation's id, or the name of a URL of the operator.
+
+    For the kind apprise, the URL is read from the terminal or from standard input, since it holds secrets.
+    """
+    body = {"kind": kind, "for_everyone": for_everyone} | _changes(**settings)
+    if kind == "apprise":
+        hide = sys.stdin.isatty()
+        body["url"] = click.prompt("URL", hide_input=hide, prompt_suffix=": " if hide else "", err=True)
+    body |= {"address": address} if address else {}
+    row = inbox.call("POST", "/v1/channels", json=body)
+    click.echo(json.dumps(row, indent=1) if as_json else _line(row))
+
+
+@channels.command("change")
+@click.argument("channel_id")
+@_name
+@_timing
+@_hours
+@_zone
+@click.option("--enable/--disable", "enabled", default=None, help="Whether anything is sent.")
+@with_inbox
+def channels_change(inbox: Inbox, channel_id: str, enabled: bool | None, **settings: Any) -> None:
+    """Change a channel. `--quiet none` ends its quiet hours."""
+    changes = _changes(**settings)
+    if enabled is not None:
+        changes["state"] = "enabled" if enabled else "disabled"
+    if not changes:
+        raise click.UsageError("name a change, such as --disable.")
+    click.echo(_line(inbox.call("POST", f"/v1/channels/{quote(channel_id)}", json=changes)))
+
+
+@channels.command("remove")
+@click.argument("channel_id")
+@with_inbox
+def channels_remove(inbox: Inbox, channel_id: str) -> None:
+    """Delete a channel."""
+    inbox.call("DELETE", f"/v1/channels/{quote(channel_id)}")
+    click.echo(f"{channel_id} is deleted.")
+
+
+def _changes(name: str | None, only_reminders: bool | None, quiet: str | None, time_zone: str | None) -> dict[str, Any]:
+    """Return the fields that the options set. Raises BadParameter."""
+    changes: dict[str, Any] = {"name": name} if name is not None else {}
+    if only_reminders is not None:
+        changes["timing"] = "reminders" if only_reminders else "at_once"
+    if quiet == "none":
+        changes |= {"quiet_from": None, "quiet_until": None}
+    elif quiet is not None:
+        start, dash, end = quiet.partition("-")
+        if not dash:
+            raise click.BadParameter("write the hours as 22:00-07:00, or none.", param_hint="--quiet")
+        changes |= {"quiet_from": start, "quiet_until": end}
+    return changes | ({"time_zone": time_zone} if time_zone is not None else {})
+
+
+def _line(row: dict[str, Any]) -> str:
+    """Return a channel as a line."""
+    where = "everyone without a channel" if row["for_everyone"] else visible(row["address"])
+    quiet = f", quiet {row['quiet_from']} to {row['quiet_until']} {row['time_zone']}" if row["quiet_from"] else ""
+    timing = ", only reminders" if row["timing"] == "reminders" else ""
+    name = f" ({visible(row['name'])})" if row["name"] else ""
+    state = f", disabled: {visible(row['disabled_reason']) or 'by a person'}" if row["state"] == "disabled" else ""
+    error = f", last attempt failed: {visible(row['error'])}" if row["error"] and not state else ""
+    return f"{row['id']}  {row['kind']} to {where}{name}{timing}{quiet}{state}{error}"

@@ -1,0 +1,57 @@
+"""`assent secrets`: the keys that encrypt secrets in rows. These commands run beside the database."""
+
+import os
+from pathlib import Path
+
+import click
+
+from api.cli.main import data_dir, database_errors, use
+
+
+@click.group()
+def secrets() -> None:
+    """Manage the keys that encrypt the secrets of webhooks, channels and providers."""
+
+
+@secrets.command("keys")
+@click.argument("reader", type=click.Choice(["deliver", "turns"]))
+def secrets_keys(reader: str) -> None:
+    """Print a new pair of keys for READER, the kind of process that decrypts, as environment variables."""
+    from models.database.encryption import new_keys
+
+    private, public = new_keys()
+    click.echo(f"ASSENT_{reader.upper()}_PUBLIC_KEY={public}")
+    click.echo(f"ASSENT_{reader.upper()}_PRIVATE_KEYS={private}")
+
+
+@secrets.command("rotate")
+@click.argument("reader", type=click.Choice(["deliver", "turns"]))
+@data_dir
+def secrets_rotate(reader: str, data_dir: Path) -> None:
+    """Encrypt all secrets of READER anew, with the present public key. Safe to interrupt and to repeat.
+
+    Needs the public and the private keys of READER, the former ones too, DATABASE_URL and DATABASE_SYSTEM_URL. Of an `assent up`,
+    the keys are in its folder.
+    """
+    use(data_dir)
+    _use_keys(data_dir, reader)
+    from models.flow.rotation import rotate
+
+    with database_errors():
+        done, failed = rotate("deliver" if reader == "deliver" else "turns")
+    click.echo(f"{done} secrets were encrypted anew.")
+    if failed:
+        raise click.ClickException(
+            f"{failed} secrets cannot be decrypted: ASSENT_{reader.upper()}_PRIVATE_KEYS lacks their key, or the rows were changed."
+        )
+
+
+def _use_keys(folder: Path, reader: str) -> None:
+    """Use the keys of an `assent up`, unless the environment names others."""
+    from models.database.encryption import public_of
+
+    private, public = f"ASSENT_{reader.upper()}_PRIVATE_KEYS", f"ASSENT_{reader.upper()}_PUBLIC_KEY"
+    file = folder / f"{reader}.key"
+    if public not in os.environ and private not in os.environ and file.exists():
+        keys = file.read_text("utf-8")
+        os.environ[private], os.environ[public] = keys, public_of(keys.split()[0])

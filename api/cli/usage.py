@@ -1,0 +1,53 @@
+"""`assent usage`: what models consumed, and what it cost."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from api.cli.client import Inbox, with_inbox
+from api.cli.main import as_json
+from models.pure.visible import visible
+
+GROUPS = ("agent", "person", "session", "thread", "turn", "provider", "model")
+
+
+@click.command()
+@click.option("--by", type=click.Choice(GROUPS), multiple=True, help="One line for each; may be repeated.")
+@click.option("--daily", is_flag=True, help="One line for each day (UTC).")
+@click.option("--days", type=click.IntRange(1, 366), default=30, show_default=True, help="How many days back.")
+@click.option("--agent", "agent_id", help="Only this agent.")
+@click.option("--session", "session_id", help="Only this session.")
+@as_json
+@with_inbox
+def usage(
+    inbox: Inbox, by: tuple[str, ...], daily: bool, days: int, agent_id: str | None, session_id: str | None, as_json: bool
+) -> None:
+    """Sum up what models consumed and what it cost, in US dollars."""
+    query: dict[str, Any] = {
+        "starting_at": (datetime.now(UTC) - timedelta(days=days - 1)).isoformat(),
+        "bucket_width": "1d" if daily else None,
+        "group_by[]": list(by) or None,
+        "agent_id": agent_id,
+        "session_id": session_id,
+    }
+    rows = inbox.listed("/v1/usage", **query)
+    for line in [json.dumps(rows, indent=1)] if as_json else (_line(row, by, daily=daily) for row in rows):
+        click.echo(line)
+    if not rows and not as_json:
+        click.echo("None.", err=True)
+
+
+def _line(row: dict[str, Any], by: tuple[str, ...], *, daily: bool) -> str:
+    """Return the sums of a group as a line."""
+    names = {"person": "person", "provider": "provider", "model": "model"}
+    groups = [visible(row[names.get(group, f"{group}_id")] or "-") for group in by]
+    cost = "unknown" if row["exact_list_cost"] is None else f"${row['exact_list_cost']}"
+    unpriced = f" and {row['unpriced_requests']} requests without a price" if row["unpriced_requests"] and cost != "unknown" else ""
+    estimated = f", {row['estimated_requests']} estimated" if row["estimated_requests"] else ""
+    read, written = row["cache_read_input_tokens"], row["cache_creation_input_tokens"]
+    inputs = f"{row['input_tokens'] + read + written} tokens in ({read} from the cache)"
+    cells = [row["starting_at"][:10]] if daily else []
+    cells += [*groups, f"{cost}{unpriced}", f"{row['requests']} requests{estimated}", inputs, f"{row['output_tokens']} out"]
+    return "  ".join(cells)

@@ -1,0 +1,202 @@
+"""`assent webhooks`: endpoints that are told of events, their deliveries, and a receiver for development."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from api.cli.client import Inbox, Refused, with_inbox
+from api.cli.main import as_json
+from api.cli.showing import since, until
+from models.pure.visible import visible
+from models.pure.webhook_events import EVENTS
+
+SECRET = "ASSENT_WEBHOOK_KEY"  # noqa: S105 - a variable's name
+LISTENER = "assent webhooks listen"
+"""The name of an endpoint that `listen` registers."""
+
+event_types = click.option(
+    "--event", "event_types", multiple=True, metavar="TYPE", help="Such as session.idled. Repeat it for several types."
+)
+
+
+@click.group()
+def webhooks() -> None:
+    """Tell other systems of events. Needs a key with the scope admin."""
+
+
+@webhooks.command("create")
+@click.argument("endpoint_url", metavar="URL")
+@event_types
+@click.option("--name", default="", help="Up to 256 characters.")
+@click.option("--description", default="")
+@with_inbox
+def webhooks_create(inbox: Inbox, endpoint_url: str, event_types: tuple[str, ...], name: str, description: str) -> None:
+    """Create an endpoint. Prints its signing secret, which is shown once.  [default events: all that the SDK knows]"""
+    row = _create(inbox, endpoint_url, event_types, name=name, description=description)
+    click.echo(f"{row['id']}: {visible(row['url'])}. This is its signing secret, shown once:", err=True)
+    click.echo(row["signing_secret"])
+
+
+@webhooks.command("list")
+@as_json
+@with_inbox
+def webhooks_list(inbox: Inbox, as_json: bool) -> None:
+    """List the endpoints, newest first."""
+    _print(inbox.listed("/v1/webhooks"), as_json, _line)
+
+
+@webhooks.command("deliveries")
+@click.argument("webhook_id")
+@click.option("--status", type=click.Choice(["queued", "running", "done", "failed", "cancelled"]))
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="At most so many, newest first.")
+@as_json
+@with_inbox
+def webhooks_deliveries(inbox: Inbox, webhook_id: str, status: str | None, limit: int, as_json: bool) -> None:
+    """List an endpoint's deliveries with their last attempts, newest first."""
+    _print(inbox.listed(f"{_path(webhook_id)}/deliveries", most=limit, status=status), as_json, _delivery_line)
+
+
+@webhooks.command("test")
+@click.argument("webhook_id")
+@click.option("--event", "event_type", metavar="TYPE", help="Default: the first of the endpoint's events.")
+@with_inbox
+def webhooks_test(inbox: Inbox, webhook_id: str, event_type: str | None) -> None:
+    """Send an endpoint a test event, which names a session that does not exist."""
+    row = inbox.call("POST", f"{_path(webhook_id)}/test", json={"event_type": event_type} if event_type else {})
+    click.echo(_delivery_line(row))
+
+
+@webhooks.command("redeliver")
+@click.argument("webhook_id")
+@click.argument("delivery_id", required=False)
+@click.option("--status", type=click.Choice(["failed", "cancelled", "done"]), help="Which deliveries.  [default: failed]")
+@click.option("--after", metavar="TIME", help="Created at this time or later, such as 2026-02-07T08:00:00Z.")
+@click.option("--before", metavar="TIME", help="Created before this time.")
+@with_inbox
+def webhooks_redeliver(inbox: Inbox, webhook_id: str, delivery_id: str | None, **selection: str | None) -> None:
+    """Send one delivery again, or all of a status and time, the oldest first."""
+    chosen = {name: value for name, value in selection.items() if value is not None}
+    if delivery_id:
+        if chosen:
+            raise click.UsageError("name either one delivery, or a status and a time.")
+        row = inbox.call("POST", f"{_path(webhook_id)}/deliveries/{quote(delivery_id)}/redeliver", json={})
+        click.echo(_delivery_line(row))
+        return
+    body = {{"after": "created_after", "before": "created_before"}.get(name, name): value for name, value in chosen.items()}
+    count, has_more = 0, True
+    while has_more:
+        report = inbox.call("POST", f"{_path(webhook_id)}/redeliver", json=body)
+        count, has_more = count + report["queued"], report["has_more"]
+    click.echo(f"{count} {'delivery is' if count == 1 else 'deliveries are'} sent again.")
+
+
+@webhooks.command("listen")
+@event_types
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of the receiver, on 127.0.0.1.  [default: any free one]")
+@click.option("--public-url", metavar="URL", help="Of a tunnel that leads to the receiver, if the server is on another machine.")
+@as_json
+@with_inbox
+def webhooks_listen(inbox: Inbox, event_types: tuple[str, ...], port: int, public_url: str | None, as_json: bool) -> None:
+    """Receive deliveries on this machine, verify them and print them, until Ctrl-C. For development.
+
+    Registers an endpoint, and deletes it at the end. If ASSENT_WEBHOOK_KEY is set, registers none: the deliveries then come from an
+    endpoint with this signing secret. The server delivers to this machine only if its ASSENT_ALLOWED_PRIVATE_HOSTS has 127.0.0.1.
+    """
+    receiver = import_module("deploy.receiver")  # by name, since the API must not import the SDK
+    with receiver.receiving(port, partial(_show, as_json)) as server, _endings():
+        url = public_url or server.url
+        if secret := os.environ.get(SECRET):
+            click.echo(f"Listening at {server.url} for an endpoint with the secret in {SECRET}. Ctrl-C ends.", err=True)
+            server.serve(secret)
+        else:
+            with _registered(inbox, url, event_types) as row:
+                click.echo(f"Listening at {server.url} as {row['id']}. Ctrl-C ends, and deletes the endpoint.", err=True)
+                server.serve(row["signing_secret"])
+
+
+def _show(as_json: bool, event: Any, text: str) -> None:
+    """Print a delivery; where `event` is None, the reason why a request is refused."""
+    if event is None:
+        click.echo(f"refused: {visible(text)}", err=True)
+    elif as_json:
+        click.echo(json.dumps(json.loads(text)))
+    else:
+        session_id = getattr(event.data, "session_id", None)
+        about = f" of {session_id}" if session_id else ""
+        click.echo(visible(f"{event.created_at:%H:%M:%S} {event.data.type} {event.data.id}{about}, {event.id}"))
+
+
+@contextmanager
+def _registered(inbox: Inbox, url: str, event_types: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """An endpoint for as long as the block lasts."""
+    try:
+        row = _create(inbox, url, event_types or EVENTS, name=LISTENER)
+    except Refused as refused:
+        if url.startswith("http://"):
+            hint = "The server needs ASSENT_ALLOWED_PRIVATE_HOSTS=127.0.0.1, or name a tunnel by --public-url."
+            raise click.ClickException(f"{refused.message} {hint}") from refused
+        raise
+    try:
+        yield row
+    finally:
+        inbox.call("DELETE", _path(row["id"]))
+        click.echo(f"{row['id']} is deleted.", err=True)
+
+
+@contextmanager
+def _endings() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end the block as if it were done."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _create(inbox: Inbox, url: str, event_types: tuple[str, ...], **texts: str) -> dict[str, Any]:
+    body: dict[str, Any] = {"url": url, **texts}
+    if event_types:
+        body["enabled_events"] = list(event_types)
+    return inbox.call("POST", "/v1/webhooks", json=body)
+
+
+def _path(webhook_id: str) -> str:
+    return f"/v1/webhooks/{quote(webhook_id)}"
+
+
+def _print(rows: list[dict[str, Any]], as_json: bool, line: Any) -> None:
+    for text in [json.dumps(rows, indent=1)] if as_json else map(line, rows):
+        click.echo(text)
+    if not rows and not as_json:
+        click.echo("None.", err=True)
+
+
+def _line(row: dict[str, Any]) -> str:
+    """Return an endpoint as a line."""
+    reason = f": {visible(row['disabled_reason'])}" if row["disabled_reason"] else ""
+    name = f" ({visible(row['name'])})" if row["name"] else ""
+    return f"{row['id']}  {visible(row['url'])}{name}, {row['state']}{reason}, {len(row['enabled_events'])} types of events"
+
+
+def _delivery_line(row: dict[str, Any]) -> str:
+    """Return a delivery as a line."""
+    parts = [f"{row['id']}  {row['event_type']} {row['subject_id']}, {row['status']}, {since(row['created_at'])}"]
+    if row["attempts"]:
+        last = row["attempts"][-1]
+        count = len(row["attempts"])
+        parts.append(
+            f"{count} {'attempt' if count == 1 else 'attempts'}, the last: {visible(last['error'] or str(last['status']))}"
+        )
+        if row["due_at"]:
+            parts.append(f"the next: {until(row['due_at'])}")
+    return ", ".join(parts)

@@ -1,0 +1,115 @@
+"""Channels: a person's own, and those of the workspace."""
+
+from typing import Any
+from zoneinfo import available_timezones
+
+from flask import request
+
+from api.channels import own
+from api.inbox.blueprint import inbox
+from api.inbox.door import Page, action, page, shows
+from api.parsing import validated
+from api.requests.channels import ChannelCreate, ChannelUpdate
+from models.database.rows import Db
+from models.errors import Refusal
+from models.flow.channels import add_of_workspace, add_own
+from models.outbox.channel import Channel
+from models.people.principal import PersonPrincipal
+from models.people.slack_user import SlackUser
+from models.pure.services import SERVICES
+from models.settings import settings
+
+_ZONES = sorted(available_timezones())
+_EMPTY = {"quiet_from", "quiet_until"}
+"""Fields that a form sends empty for none."""
+
+
+def mine(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
+    """The page of the person's own channels."""
+    kinds = {"mail": "Mail to my own address"} if settings().mail_from else {}
+    if SlackUser.of_person(db, person.person_id):
+        kinds["slack"] = "Slack, as a direct message"
+    kinds["apprise"] = "Another service"
+    rows = db.find(Channel, "WHERE person_id = %(person)s ORDER BY id DESC", person=person.person_id)
+    default = db.first(Channel, "WHERE for_everyone AND state = 'enabled'") if not rows else None
+    return _drawn("my_channels.html", rows, kinds, refusal, default=default, decides="approvals" in person.scopes)
+
+
+def of_workspace(db: Db, _person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
+    """The page of the workspace's channels."""
+    kinds = {"mail": "Mail"} if settings().mail_from else {}
+    kinds |= {"slack": "Slack", "apprise": "Another service", "operator": "A URL of the operator"}
+    rows = db.find(Channel, "WHERE person_id IS NULL ORDER BY id DESC")
+    return _drawn("channels.html", rows, kinds, refusal, has_default=any(row.for_everyone for row in rows))
+
+
+def _drawn(template: str, rows: list[Channel], kinds: dict[str, str], refusal: Refusal | None, **values: Any) -> Page:
+    examples = [(service.name, service.example) for service in SERVICES.values()]
+    return shows(
+        template, rows=rows, kinds=kinds, services=examples, zones=_ZONES, refusal=str(refusal or ""), form=request.form, **values
+    )
+
+
+@inbox.get("/inbox/channels")
+@page("channels", "own")
+def my_channels(db: Db, person: PersonPrincipal) -> Page:
+    """The person's own channels, newest first."""
+    return mine(db, person)
+
+
+@inbox.get("/inbox/workspace/channels")
+@page("workspace_channels", "admin")
+def workspace_channels(db: Db, person: PersonPrincipal) -> Page:
+    """The workspace's channels, newest first."""
+    return of_workspace(db, person)
+
+
+@inbox.post("/inbox/channels")
+@action("own", section="channels", again=mine)
+def add_mine(db: Db, person: PersonPrincipal) -> str:
+    """Add a channel of the person's own."""
+    body = validated(ChannelCreate, _fields("kind", "address", "url"))
+    add_own(db, person.person_id, person, kind=body.kind, address=body.address, url=body.url, **body.options)
+    return "/inbox/channels"
+
+
+@inbox.post("/inbox/workspace/channels")
+@action("admin", section="workspace_channels", again=of_workspace)
+def add_workspace_s(db: Db, person: PersonPrincipal) -> str:
+    """Add a channel of the workspace."""
+    for_everyone = request.form.get("for_everyone") == "on"
+    body = validated(ChannelCreate, _fields("kind", "address", "url") | {"for_everyone": for_everyone})
+    destination = {"kind": body.kind, "address": body.address, "url": body.url}
+    add_of_workspace(db, person, **destination, for_everyone=body.for_everyone, **body.options)
+    return "/inbox/workspace/channels"
+
+
+@inbox.post("/inbox/channels/<channel_id>")
+@action("own", section="channels", again=mine)
+def change_mine(db: Db, person: PersonPrincipal, channel_id: str) -> str:
+    """Change, enable, disable or remove one of the person's own channels."""
+    _change(db, person, channel_id)
+    return "/inbox/channels"
+
+
+@inbox.post("/inbox/workspace/channels/<channel_id>")
+@action("admin", section="workspace_channels", again=of_workspace)
+def change_workspace_s(db: Db, person: PersonPrincipal, channel_id: str) -> str:
+    """Change, enable, disable or remove one of the workspace's channels."""
+    _change(db, person, channel_id)
+    return "/inbox/workspace/channels"
+
+
+def _change(db: Db, person: PersonPrincipal, channel_id: str) -> None:
+    row = own(db, person, channel_id, lock=True)
+    if request.form.get("remove"):
+        row.delete(db, person)
+    else:
+        row.change(db, person, validated(ChannelUpdate, _fields("state")).changes())
+
+
+def _fields(*more: str) -> dict[str, Any]:
+    """Return the settings that the form sends, and the fields `more`, without those that the form does not have."""
+    names = ("name", "about", "timing", "quiet_from", "quiet_until", "time_zone", *more)
+    sent = {name: request.form[name].strip() for name in names if name in request.form}
+    return {name: None if name in _EMPTY and not value else value for name, value in sent.items()}

@@ -1,0 +1,242 @@
+"""The page of a message's link: it shows one approval to one person, and decides with the six-digit code of the message.
+
+    GET  /link/TOKEN     shows the question, and changes nothing
+    POST /link/TOKEN     decides: `code`, `do` with `allow` or `deny`, and perhaps `deny_message`
+
+Programs open links and even submit forms, so a token alone decides nothing. An unknown, a malformed and a used token get the same
+page. The link's person who is signed in goes on to the card, which takes every answer.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from flask import Blueprint, Response, g, render_template, request
+from werkzeug.exceptions import HTTPException
+
+from api import browser, client, errors, limits, pages
+from api.door import HTML
+from api.inbox import card, queue
+from api.inbox.forms import text
+from api.parsing import validated
+from api.queue import may_see
+from api.requests.approvals import DecisionBody
+from models import flow
+from models.audit.principal import Principal
+from models.database import clock
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Invalid, NotFound, Refusal
+from models.flow import links as by_link
+from models.flow.names import Names
+from models.outbox import link
+from models.outbox.link import Link
+from models.people.member import Member
+from models.people.person import Person
+from models.people.principal import PersonPrincipal
+from models.pure.relative_time import counted
+from models.session import sentences
+from models.session.approval import Approval
+from models.session.decision import Decision
+from models.session.session import Session
+from models.session.vote import Vote
+
+links = Blueprint("links", __name__)
+
+HEADERS = pages.HEADERS | {"referrer-policy": "no-referrer", "x-robots-tag": "noindex, nofollow"}
+"""Of every response. No other page learns the address, and no search engine keeps the page."""
+_UNUSABLE = (
+    "It is wrong, incomplete or too old, or it was used before. If you decided with it, your decision holds. "
+    "Sign in to see everything that waits for you."
+)
+_NOT_YOURS = "You are not, or no longer, one of the people who decide this."
+_STATUS = {"sign_in": 403, "not_yours": 403, "changed": 409, "over": 409, "decided": 409}
+"""Of the response to a form that decided nothing, by what the link is good for."""
+_ATTEMPT = "open a link"
+
+
+@dataclass(frozen=True)
+class View:
+    """What a link is good for now, and what its page shows."""
+
+    state: by_link.State | Literal["not_yours"]
+    values: dict[str, Any]
+
+
+@links.after_request
+def protect(response: Response) -> Response:
+    """Give each response the headers that keep its address and content from others."""
+    response.headers.update(HEADERS)
+    return response
+
+
+@links.errorhandler(Refusal)
+def refuse(refusal: Refusal) -> Response:
+    """The page of a refusal."""
+    response = _plain(errors.status_of(refusal), "This is not possible", str(refusal))
+    if isinstance(refusal, errors.Denied):
+        response.headers.update(refusal.headers)
+    return response
+
+
+@links.errorhandler(link.UsedUp)
+def refuse_link(_refusal: link.UsedUp) -> Response:
+    """The one page of all links that cannot be used."""
+    return _plain(404, "This link does not work", _UNUSABLE)
+
+
+@links.errorhandler(HTTPException)
+def fail(error: HTTPException) -> Response:
+    """The page of a request that Flask refuses."""
+    return _plain(error.code or 500, "This is not possible", error.description or error.name)
+
+
+@links.get("/link/", defaults={"token": ""})
+@links.get("/link/<path:token>")
+def show(token: str) -> Response:
+    """Show the question of a link, as the person's card shows it."""
+    if why := browser.why_refused():
+        raise errors.Denied(403, why)
+    row = _find(token)
+    return _for_somebody_else(row) or _own_card(row) or _page(row)
+
+
+@links.post("/link/", defaults={"token": ""})
+@links.post("/link/<path:token>")
+def decide(token: str) -> Response:
+    """Decide with the code of the message."""
+    browser.check_form(hides_origin=True)
+    code = "".join(request.form.get("code", "").split())
+    row = _find(token, code)
+    return _for_somebody_else(row) or _closed(row) or _decided(row, token, code)
+
+
+def _find(token: str, code: str = "") -> Link:
+    """The link. Raises UsedUp, which counts as a failed attempt of the client's address, and TooMany."""
+    limits.take_attempt(to=_ATTEMPT)
+    row = link.find(token, code)
+    limits.give_attempt_back(to=_ATTEMPT)
+    return row
+
+
+def _decided(row: Link, token: str, code: str) -> Response:
+    """Try the code and decide. Returns the page that tells the result. A wrong code counts as a failed attempt of the address."""
+    try:
+        decision = _decision()
+        if not link.is_code(code):
+            return _page(row, 400, fault="Type the six digits that are in the message.")
+        tries = _tries_left(row, token, code)
+        if tries is not None:
+            limits.take_attempt(to=_ATTEMPT)
+            left = f"{counted(tries, 'more wrong code')} and the link is used up." if tries else "The link is used up now: sign in."
+            return _page(row, 403, fault=f"This is not the code in the message. {left}", used_up=not tries)
+        with transaction(row.workspace_id) as db:
+            session = flow.lock(db, row.session_id)
+            approval = db.get_one(Approval, row.approval_id, lock=True)
+            person = replace(Member.find(db, row.person_id).principal(db), address=client.address())
+            by_link.decide_by_link(db, session, person, approval, db.get_one(Link, row.id, lock=True), decision)
+    except link.UsedUp:
+        raise
+    except Refusal as refusal:
+        return _page(row, errors.status_of(refusal), refusal=str(refusal))
+    return _page(row)
+
+
+def _decision() -> Decision:
+    """The form's decision. Raises Invalid."""
+    result, message = request.form.get("do", ""), text("deny_message")
+    if result not in {"allow", "deny"}:
+        raise Invalid("do", "must be allow or deny. Nothing was decided.")
+    values = {"result": result} | ({"deny_message": message} if result == "deny" and message.strip() else {})
+    return validated(DecisionBody, values, strict=False).decision()
+
+
+def _tries_left(row: Link, token: str, code: str) -> int | None:
+    """None for the right code; for a wrong one, which counts, how many more the link takes. Raises UsedUp."""
+    with transaction(row.workspace_id) as db:
+        locked = db.get_one(Link, row.id, lock=True)
+        by = Principal("link", row.id, row.workspace_id, address=client.address())
+        return None if locked.takes(db, token, code, by) else locked.tries_left
+
+
+def _for_somebody_else(row: Link) -> Response | None:
+    """The page for a signed-in person who is not the link's; None for everybody else."""
+    viewer = browser.current_person()
+    if viewer is None or viewer.person_id == row.person_id:
+        return None
+    words = "This link is for another person. You are signed in, so open the same approval with your own rights."
+    return _plain(403, "Not your link", words, f"/inbox/approvals/{row.approval_id}")
+
+
+def _own_card(row: Link) -> Response | None:
+    """The redirect to the card for the link's own person who is signed in and may see the card."""
+    viewer = browser.current_person()
+    if viewer is None or viewer.workspace_id != row.workspace_id:
+        return None
+    with transaction(row.workspace_id) as db:
+        approval = db.get(Approval, row.approval_id)
+        is_seen = approval is not None and may_see(db, viewer, approval)
+    return pages.see(f"/inbox/approvals/{row.approval_id}") if is_seen else None
+
+
+def _closed(row: Link) -> Response | None:
+    """The page of a link whose code decides nothing; None if it does."""
+    with transaction(row.workspace_id) as db:
+        state = _look(db, row).state
+    return None if state == "open" else _page(row, _STATUS[state])
+
+
+def _page(row: Link, status: int = 200, *, refusal: str = "", fault: str = "", used_up: bool = False) -> Response:
+    """The page as the approval is now; with a refusal on top, or with the fault beside the field of the code."""
+    with transaction(row.workspace_id) as db:
+        view = _look(db, row)
+    values = view.values | {"state": view.state, "refusal": refusal, "fault": fault, "used_up": used_up}
+    response = Response(status=status, mimetype=HTML)
+    values["csrf_token"] = browser.form_token(response)
+    response.set_data(render_template("message_link.html", row=row, form=request.form, **values))
+    return response
+
+
+def _look(db: Db, row: Link) -> View:
+    """What the link is good for now, and no more of the approval than its person may see now."""
+    g.now = clock.now(db)
+    approval = db.get(Approval, row.approval_id)
+    person = _person(db, row)
+    if approval is None or person is None or not may_see(db, person, approval):
+        escalated = approval is not None and approval.status == "pending" and approval.level > 0
+        words = "The deadline passed, and other people were asked." if escalated else ""
+        return View("not_yours", {"heading": "Not yours to decide", "words": f"{words} {_NOT_YOURS}".strip()})
+    session = db.get_one(Session, approval.session_id)
+    state = by_link.state(db, session, approval, row, g.now)
+    if state == "decided":
+        outcome = sentences.outcome(approval, Names.of(db, [approval.decided_by])[approval.decided_by], g.now)
+        return View(state, {"heading": outcome, "words": "There is nothing left to decide."})
+    if state == "over":
+        return View(state, {"heading": "The deadline of this link has passed", "words": _over(approval)})
+    if state == "changed":
+        words = "Somebody has changed the call's input since the message was sent. Sign in to see the input that would run now."
+        return View(state, {"heading": "The call has changed", "words": words})
+    if why_not := queue.why_not(db, person, approval, Vote.of(db, [approval.id])[approval.id]):
+        return View("not_yours", {"heading": "Not yours to decide", "words": why_not})
+    shown = {"reader": db.get_one(Person, row.person_id).name, "why_sign_in": by_link.why_sign_in(db, session, approval)}
+    return View(state, card.matter(db, session, approval, queue.seen(db, approval)) | shown)
+
+
+def _person(db: Db, row: Link) -> PersonPrincipal | None:
+    """The link's person with the role and groups of this moment; None for a member who is deactivated."""
+    try:
+        return Member.find(db, row.person_id).principal(db)
+    except NotFound:
+        return None
+
+
+def _over(approval: Approval) -> str:
+    if approval.expires_at <= g.now:
+        return "This link decides nothing any more. Sign in to see what became of the approval."
+    if approval.level:
+        return "Nobody decided in time, so more people were asked. Sign in to decide."
+    return "The approval was given more time after the message was sent. Sign in to decide."
+
+
+def _plain(status: int, heading: str, message: str, place: str = "") -> Response:
+    page = render_template("failure.html", heading=heading, message=message, place=place)
+    return Response(page, status, mimetype=HTML)

@@ -1,0 +1,151 @@
+"""Webhooks: the endpoints, one endpoint with its deliveries, and what an admin does with them."""
+
+from typing import Any
+
+from flask import request
+
+from api.inbox.blueprint import inbox
+from api.inbox.door import Page, action, page, shows, wants
+from api.paging import Selection
+from api.paging import page as page_of
+from api.parsing import validated
+from api.requests.webhooks import Redelivery, WebhookCreate, WebhookTest, WebhookUpdate
+from api.webhooks import NEWEST_DELIVERY, send_range_again
+from models.database.rows import Db
+from models.errors import Invalid, Refusal
+from models.outbox.delivery import Delivery, endpoint_must_be_enabled
+from models.outbox.endpoint import Endpoint
+from models.people.principal import PersonPrincipal
+from models.pure.states import DELIVERY
+from models.pure.webhook_events import OWN_EVENTS, SDK_EVENTS
+
+_PAGE = 20
+_TEXTS = ("url", "name", "description")
+
+
+def drawn(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> Page:  # noqa: ARG001 - the door passes it
+    """The page of endpoints."""
+    rows = db.find(Endpoint, "ORDER BY id DESC")
+    chosen = request.form.getlist("enabled_events") or SDK_EVENTS
+    return shows("webhooks.html", rows=rows, refusal=str(refusal or ""), form=request.form, **_events(chosen))
+
+
+def drawn_one(
+    db: Db,
+    person: PersonPrincipal,  # noqa: ARG001 - the door passes it
+    refusal: Refusal | None = None,
+    *,
+    webhook_id: str,
+    secret: str = "",
+    notice: str = "",
+    **_path_ids: str,
+) -> Page:
+    """The page of one endpoint. `secret` is a new one, which is shown once."""
+    endpoint = Endpoint.find(db, webhook_id)
+    status = wants("status") if wants("status") in DELIVERY else None
+    selection = Selection(Delivery).equal(endpoint_id=webhook_id, status=status)
+    rows, after = page_of(db, selection, NEWEST_DELIVERY, _PAGE, wants("page"))
+    edited = request.form if refusal and request.form.get("do") == "save" else None
+    return shows(
+        "webhook.html",
+        endpoint=endpoint,
+        values={name: edited.get(name, "") if edited else getattr(endpoint, name) for name in _TEXTS},
+        editing=edited is not None,
+        secret=secret,
+        notice=notice,
+        refusal=str(refusal or ""),
+        rows=rows,
+        after=after,
+        status=status,
+        **_events(edited.getlist("enabled_events") if edited else endpoint.enabled_events),
+    )
+
+
+def _events(chosen: Any) -> dict[str, Any]:
+    return {"groups": (("Sessions, agents and environments", SDK_EVENTS), ("Approvals", OWN_EVENTS)), "chosen": frozenset(chosen)}
+
+
+@inbox.get("/inbox/webhooks")
+@page("webhooks", "admin")
+def webhooks(db: Db, person: PersonPrincipal) -> Page:
+    """The endpoints of the workspace, newest first."""
+    return drawn(db, person)
+
+
+@inbox.post("/inbox/webhooks")
+@action("admin", section="webhooks", again=drawn)
+def create_webhook(db: Db, person: PersonPrincipal) -> Page:
+    """Create an endpoint. Its signing secret is on this page only."""
+    body = validated(WebhookCreate, _fields())
+    row, secret = Endpoint.create(
+        db, person, url=body.url, enabled_events=body.enabled_events, name=body.name, description=body.description
+    )
+    return drawn_one(db, person, webhook_id=row.id, secret=secret)
+
+
+@inbox.get("/inbox/webhooks/<webhook_id>")
+@page("webhooks", "admin")
+def webhook(db: Db, person: PersonPrincipal, webhook_id: str) -> Page:
+    """One endpoint with its deliveries, newest first."""
+    return drawn_one(db, person, webhook_id=webhook_id)
+
+
+@inbox.post("/inbox/webhooks/<webhook_id>")
+@action("admin", section="webhooks", again=drawn_one)
+def change_webhook(db: Db, person: PersonPrincipal, webhook_id: str) -> Page | str:
+    """Save, enable, disable or delete an endpoint, or replace its secret."""
+    endpoint = Endpoint.find(db, webhook_id, lock=True)
+    match request.form.get("do"):
+        case "save":
+            endpoint.change(db, person, validated(WebhookCreate, _fields()).model_dump())
+        case "enable" | "disable" as verb:
+            endpoint.change(db, person, validated(WebhookUpdate, {"state": f"{verb}d"}).changes())
+        case "regenerate":
+            return drawn_one(db, person, webhook_id=webhook_id, secret=endpoint.regenerate_secret(db, person))
+        case "delete":
+            endpoint.delete(db, person)
+            return "/inbox/webhooks"
+        case _:
+            raise Invalid("do", "must be save, enable, disable, regenerate or delete.")
+    return _address(webhook_id)
+
+
+@inbox.post("/inbox/webhooks/<webhook_id>/test")
+@action("admin", section="webhooks", again=drawn_one)
+def send_test(db: Db, _person: PersonPrincipal, webhook_id: str) -> str:
+    """Send a test event."""
+    body = validated(WebhookTest, {"event_type": request.form.get("event_type")})
+    endpoint = Endpoint.find(db, webhook_id)
+    Delivery.test(db, endpoint, body.event_type or endpoint.enabled_events[0])
+    return _address(webhook_id)
+
+
+@inbox.post("/inbox/webhooks/<webhook_id>/redeliver")
+@action("admin", section="webhooks", again=drawn_one)
+def redeliver_webhooks(db: Db, person: PersonPrincipal, webhook_id: str) -> Page:
+    """Send deliveries of a status and time again."""
+    times = {name: f"{request.form[name]}Z" for name in ("created_after", "created_before") if request.form.get(name)}
+    body = validated(Redelivery, {"status": request.form.get("status", ""), **times}, strict=False)
+    count, has_more = send_range_again(db, webhook_id, body)
+    more = " More are left: send again for the rest." if has_more else ""
+    notice = f"{count} {'delivery is' if count == 1 else 'deliveries are'} sent again.{more}"
+    return drawn_one(db, person, webhook_id=webhook_id, notice=notice)
+
+
+@inbox.post("/inbox/webhooks/<webhook_id>/deliveries/<delivery_id>")
+@action("admin", section="webhooks", again=drawn_one)
+def redeliver_webhook(db: Db, _person: PersonPrincipal, webhook_id: str, delivery_id: str) -> str:
+    """Send one delivery again."""
+    delivery = Delivery.of(db, webhook_id, delivery_id, lock=True)
+    endpoint_must_be_enabled(Endpoint.find(db, webhook_id))
+    delivery.send_again(db)
+    return f"{_address(webhook_id)}#{delivery_id}"
+
+
+def _fields() -> dict[str, Any]:
+    """The fields of an endpoint's form."""
+    return {name: request.form.get(name, "") for name in _TEXTS} | {"enabled_events": request.form.getlist("enabled_events")}
+
+
+def _address(webhook_id: str) -> str:
+    return f"/inbox/webhooks/{webhook_id}"

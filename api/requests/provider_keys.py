@@ -1,0 +1,23 @@
+"""Keys of model providers as clients send them."""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from api.requests.base import Body, Paged, examples
+from api.requests.models import Provider
+
+
+class ProviderKeyCreate(Body):
+    """A provider's key. It replaces the workspace's former key of the same provider."""
+
+    model_config = examples({"provider": "anthropic", "key": "sk-ant-..."})
+
+    provider: Annotated[Provider, Field(examples=["anthropic"])]
+    """The name of a provider of this server."""
+    key: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[!-~]+$")]
+    """The key, in printable ASCII without spaces. No response shows it again."""
+
+
+class ProviderKeyList(Paged):
+    """GET /v1/provider_keys."""

@@ -1,0 +1,26 @@
+"""Requests about usage over time."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from api.requests.base import Moment, Paged, PersonName
+
+Group = Literal["agent", "person", "session", "thread", "turn", "provider", "model"]
+
+
+class UsageList(Paged):
+    """GET /v1/usage: sums of usage, by time and by whatever `group_by` names."""
+
+    starting_at: Moment | None = None
+    """Left out: 30 days before `ending_at`, or 1 day where days do not suffice."""
+    ending_at: Moment | None = None
+    """The span ends before this time. Left out: now."""
+    bucket_width: Literal["1d", "1h"] | None = None
+    """One line for each day (UTC) or hour. Left out: one line for the whole time."""
+    group_by: list[Group] = Field(default_factory=list, max_length=4)
+    agent_id: str | None = Field(None, max_length=128)
+    session_id: str | None = Field(None, max_length=128)
+    person: PersonName | None = None
+    provider: str | None = Field(None, max_length=128)
+    model: str | None = Field(None, max_length=256)

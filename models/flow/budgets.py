@@ -1,0 +1,164 @@
+"""Budgets: the most that a session may cost at list prices.
+
+Before each request, what the session has cost and what the request's input may cost must be below the budget. So a session passes
+its budget by no more than one reply. Then the run rests with `budget_reached`, and people are asked whether to raise the budget.
+"""
+
+from decimal import Decimal
+from typing import Any
+
+from models import providers
+from models.audit.principal import Principal, system
+from models.audit.text import Text
+from models.database import ids
+from models.database.rows import Db
+from models.errors import Invalid
+from models.flow.grants import policies, ruling
+from models.flow.next_step import BUDGET_REACHED as REACHED
+from models.flow.next_step import go_on, rest
+from models.flow.pricing import price_of
+from models.pure.canonical import digest
+from models.pure.charges import Charge
+from models.pure.money import monetary
+from models.pure.prices import dollars_of
+from models.session.approval import Approval
+from models.session.call_result import text
+from models.session.decision import Decision
+from models.session.session import Session
+from models.session.tool_call import BUDGET, ToolCall
+from models.session.turn import Turn
+
+TOOL = "session.budget"
+"""The name of the call that people are asked about. No tool can have it."""
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "amount": {"type": "string", "pattern": "^[1-9][0-9]{0,11}$", "description": "Cents by which the budget is raised."},
+        "currency": {"type": "string", "enum": ["USD"]},
+    },
+    "required": ["amount", "currency"],
+    "additionalProperties": False,
+}
+
+
+def admits(db: Db, session: Session, turn: Turn, charge: Charge) -> bool:
+    """True if the budget allows the turn's next request, whose quote is `charge`.
+
+    Requests of the session that are under way count with the most that they may cost.
+    """
+    if session.max_list_cost is None:
+        return True
+    if charge.price is None or session.usage.get("unpriced_requests"):
+        return False
+    quotes = db.rows(_UNDER_WAY, session=session.id, turn=turn.id)
+    reserved = sum((Charge.of(quote).cost or Decimal(0) for (quote,) in quotes), Decimal(0))
+    return session.list_cost + reserved + charge.input_cost < session.max_list_cost
+
+
+_UNDER_WAY = "SELECT quote FROM turn WHERE session_id = %(session)s AND status = 'running' AND id <> %(turn)s AND quote IS NOT NULL"
+
+
+def reach(db: Db, session: Session, turn: Turn, charge: Charge) -> None:
+    """End a queued turn that the budget does not allow. People are asked to raise the budget, if that would help."""
+    turn.fail(db, session, "budget_reached")
+    session.turn_count -= 1  # it has not run
+    session.note(_actor(session), "budget.reached", session.id, list_cost=session.usage["cost"], turn=turn.id)
+    session.report_usage(db)
+    measurable = charge.price is not None and not session.usage.get("unpriced_requests")
+    if session.on_ask == "deny" or not measurable:
+        rest(db, session, REACHED)
+        return
+    _ask(db, session)
+    session.become("waiting")
+    session.stop_reason = REACHED
+    session.emit(db, "session.status_idle", {"stop_reason": REACHED})
+
+
+def replace(db: Db, session: Session, budget: Decimal | None) -> bool:
+    """Replace or remove the budget. `resume` then goes on. Returns False if nothing changes. Raises Invalid."""
+    if budget == session.max_list_cost:
+        return False
+    if session.max_list_cost is None:
+        raise Invalid("budget", "can only be set when the session is created.", code="budget_create_only")
+    if budget is not None:
+        if budget <= session.list_cost:
+            spent = monetary(session.list_cost)["amount"]
+            message = f"max_list_cost: must be above what the session has cost, {spent} cents; or remove the budget with null."
+            raise Invalid("budget", message, code="budget_not_raised")
+        check_budgetable(db, session)
+    session.max_list_cost = budget
+    return True
+
+
+def check_budgetable(db: Db, session: Session) -> None:
+    """Raise Invalid unless every model that may answer has a price."""
+    model, defaults = session.agent(db)["model"], policies(db, session).get("model") or {}
+    excluded = providers.excluded(model, defaults)
+    own = model.get("fallbacks")
+    for name in (model["id"], *((defaults.get("fallbacks") or []) if own is None else own)):
+        entry = providers.serving(name, excluded)
+        if entry is not None and price_of(entry.name, name, session.now) is None:
+            raise Invalid(
+                "budget",
+                f"{name} has no price, so that its cost cannot be measured; leave the budget out, or configure a price.",
+                code="model_not_budgetable",
+            )
+
+
+def raise_by(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, amount: dict[str, Any]) -> None:
+    """Raise the budget by what a person allowed."""
+    assert session.max_list_cost is not None, "the question is withdrawn with the budget"
+    session.max_list_cost += dollars_of(amount["amount"])
+    session.emit(db, "session.updated", {"budget": session.budget})
+    session.note(principal, "budget.raised", session.id, approval=approval.id, amount=amount["amount"])
+    call.settle(db, session, "answered", text("The budget is raised."), is_error=False)
+
+
+def resume(db: Db, session: Session, principal: Principal) -> None:
+    """Go on, if the budget was reached, after it was changed otherwise than by its approval. That question is withdrawn."""
+    if session.stop_reason != REACHED or session.status not in {"idle", "waiting"}:
+        return
+    for call in ToolCall.of_turn(db, session):
+        if call.kind == BUDGET and call.status == "asked":
+            for approval in Approval.of_call(db, call.id):
+                if approval.status == "pending":
+                    note = Decision("deny", deny_message="The budget was changed.")
+                    approval.close(db, session, principal, "cancelled", note)
+            call.settle(db, session, "answered", text("The budget was changed."), is_error=False)
+    go_on(db, session)
+
+
+def _ask(db: Db, session: Session) -> None:
+    """Ask people whether to raise the budget by as much as it is."""
+    assert session.max_list_cost is not None, "there is a budget"
+    amount = monetary(session.max_list_cost)
+    call = ToolCall(
+        id=ids.new("sevt"),
+        workspace_id=session.workspace_id,
+        session_id=session.id,
+        turn_id=session.turn_id,
+        position=0,
+        provider_id="",
+        name=TOOL,
+        kind=BUDGET,
+        workdir=False,
+        input_sha256=digest(amount),
+        permission="ask",
+        rule=f"the budget of ${session.max_list_cost} is reached",
+        idempotent=False,
+        announced=True,
+        status="asked",
+        due_at=session.now,
+        created_at=session.now,
+    )
+    call.put_input(db, input=amount)
+    spent, budget = (f"${amount:.2f}" for amount in (session.list_cost, session.max_list_cost))
+    prompt = f"Raise this session's budget of {budget} by {budget}? It has cost {spent}."
+    approval = Approval.ask(db, session, call, ruling(db, session).asking_beyond_tools(prompt, SCHEMA), kind=BUDGET)
+    call.put(db, session)
+    approval.put(db, session, _actor(session))
+    session.note(_actor(session), "budget.asked", approval.id, rule=Text(call.rule))
+
+
+def _actor(session: Session) -> Principal:
+    return system("turn.run", session.workspace_id)

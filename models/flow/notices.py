@@ -1,0 +1,115 @@
+"""Notices of approvals: the texts of a notification, with their secrets masked and their lengths limited."""
+
+import json
+from typing import Any
+
+from models.database.rows import Db
+from models.flow.names import Names
+from models.outbox.channel import Channel
+from models.outbox.link import issue
+from models.outbox.notification import Notification
+from models.pure.line_diff import hunks
+from models.pure.notice import Notice, Stage
+from models.pure.quorum import Quorum
+from models.pure.visible import visible, visible_lines
+from models.session import sentences
+from models.session.approval import Approval
+from models.session.evidence import Evidence
+from models.session.session import Session
+from models.settings import settings
+from models.workspace.agent import AgentVersion
+
+MOST_EVIDENCE = 3000
+"""Characters of a notice's evidence. A cut says how many it leaves out."""
+_MOST_TITLE = 150
+WITHDRAWN = "Withdrawn: its session was deleted"
+
+
+def notice(db: Db, row: Notification, channel: Channel, approval: Approval | None, stage: Stage) -> Notice:
+    """Return what the channel is told of the approval at this stage. `approval` is None if its session was deleted."""
+    if approval is None:
+        title = "An approval was withdrawn"
+        return Notice(row.approval_id, row.workspace_id, "decided", title, title, outcome=WITHDRAWN, url=f"{_public_url()}/inbox")
+    session = db.get_one(Session, approval.session_id)
+    agent = _agent(db, session)
+    waits = stage != "decided"
+    url, code = _link(db, approval, channel) if waits else (page_of(approval.id), None)
+    return Notice(
+        approval_id=approval.id,
+        workspace_id=approval.workspace_id,
+        stage=stage,
+        title=_one_line(": ".join(part for part in sentences.title(approval) if part)),
+        sentence=_one_line(sentences.headline(approval, agent)),
+        evidence=evidence(db, approval) if waits else "",
+        agent=agent,
+        deadline=approval.expires_at if waits else None,
+        afterwards=sentences.afterwards(approval) if waits else "",
+        outcome="" if waits else sentences.ending(approval, Names.of(db, [approval.decided_by])[approval.decided_by]),
+        url=url,
+        code=code,
+        may_decide=waits and _is_plain(approval),
+        input_sha256=approval.runs,
+    )
+
+
+def page_of(approval_id: str) -> str:
+    """Return the address of an approval's card in the inbox, which asks for a sign-in."""
+    return f"{_public_url()}/inbox/approvals/{approval_id}"
+
+
+def evidence(db: Db, approval: Approval) -> str:
+    """Return what people judge the call by: its command, its change of a file as a diff, its questions, or its input as JSON."""
+    if approval.kind == "question":
+        text = "\n".join(str(question["message"]) for question in (approval.echoes.value(approval.questions) or {}).values())
+        return _short(text)
+    arguments: dict[str, Any] = approval.decided_shown or approval.masked.shown
+    row = db.get(Evidence, approval.id)
+    return _short(_of_call(approval.tool, arguments, approval.echoes.value(row.body) if row else None))
+
+
+def _of_call(tool: str, arguments: dict[str, Any], look: dict[str, Any] | None) -> str:
+    if tool == "bash" and isinstance(arguments.get("command"), str):
+        return str(arguments["command"])
+    path = arguments.get("file_path")
+    if tool in {"edit", "write"} and isinstance(path, str):
+        change = (look or {}).get("hunks")
+        if change is None:
+            before, after = arguments.get("old_string", ""), arguments.get("new_string", arguments.get("content", ""))
+            change = hunks(str(before), str(after))[0]
+        return "\n".join([path, *(line for hunk in change for line in hunk["lines"])])
+    return json.dumps(arguments, indent=1, ensure_ascii=False)
+
+
+def _is_plain(approval: Approval) -> bool:
+    """True if one person decides the approval by yes or no, and need not be another than who asked."""
+    quorum = Quorum.of(approval.quorum)
+    return approval.kind == "tool_call" and quorum.required == 1 and not quorum.four_eyes
+
+
+def _link(db: Db, approval: Approval, channel: Channel) -> tuple[str, str | None]:
+    """Return the page on which the approval is decided, and the code for it. A link is for one person; a room gets the inbox."""
+    if channel.person_id is None:
+        return page_of(approval.id), None
+    url, code = issue(db, approval, channel.person_id)
+    return url, code if _is_plain(approval) else None
+
+
+def _agent(db: Db, session: Session) -> str:
+    version = AgentVersion.of_session(db, session.agent_id, session.agent_version)
+    return _one_line(str(version.snapshot(session.overrides)["name"]))
+
+
+def _public_url() -> str:
+    return settings().public_url.rstrip("/")
+
+
+def _one_line(text: str) -> str:
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= _MOST_TITLE else f"{line[: _MOST_TITLE - 1]}…"
+
+
+def _short(text: str) -> str:
+    shown = visible_lines(text)
+    if len(shown) <= MOST_EVIDENCE:
+        return shown
+    return f"{shown[:MOST_EVIDENCE]}… ({len(shown) - MOST_EVIDENCE} more characters)"

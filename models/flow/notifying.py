@@ -1,0 +1,204 @@
+"""Who is notified of an approval, when, and whether a notification is still to be sent."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import NamedTuple, cast
+
+from models.database import clock
+from models.database.rows import Db
+from models.database.transactions import outbox
+from models.flow.notices import notice
+from models.outbox.approval_change import ApprovalChange
+from models.outbox.channel import SETTINGS, Channel
+from models.outbox.notification import Notification, Receipt
+from models.people.delegation import DECIDING_ROLES, Right, rights_of_each
+from models.people.person import Person
+from models.people.slack_user import SlackUser
+from models.pure.notice import Notice, Stage
+from models.pure.quorum import Quorum
+from models.session.approval import Approval
+from models.session.vote import Vote
+
+MAIL_DELAY = timedelta(seconds=60)
+"""Mail waits until an approval has waited for this long: chat and push come first."""
+_EDITED_IN_PLACE = frozenset({"slack"})
+"""Kinds whose outcome disturbs nobody, so that quiet hours do not delay it."""
+_WITHOUT_CHANNEL = """
+    SELECT m.person_id FROM member m WHERE m.workspace_id = %(workspace)s AND m.deactivated_at IS NULL
+        AND m.role = ANY(%(roles)s) AND NOT EXISTS (
+            SELECT FROM channel c WHERE c.workspace_id = m.workspace_id AND c.person_id = m.person_id
+        )
+    ORDER BY m.person_id
+"""
+
+
+class Message(NamedTuple):
+    """A notification whose lease the caller has, and what to send."""
+
+    notification: Notification
+    channel: Channel
+    notice: Notice
+    seq: int
+    earlier: Receipt | None
+    """The receipt of the message to edit or to follow up."""
+
+
+def fan_out(db: Db, change_id: str) -> None:
+    """Turn a change of an approval into notifications, and delete the change. A hint that is late or doubled finds no change."""
+    change = db.first(ApprovalChange, "WHERE id = %(id)s FOR UPDATE SKIP LOCKED", id=change_id)
+    if change is None:
+        return
+    # One change of an approval after the other: two at once would insert the same notification.
+    db.write("SELECT pg_advisory_xact_lock(hashtextextended('notify ' || %(id)s, 0))", id=change.approval_id)
+    now, approval = clock.now(db), db.get(Approval, change.approval_id)
+    waits = approval is not None and approval.status == "pending"
+    stage = cast("Stage", change.stage if waits else "decided")
+    existing = Notification.of_approval(db, change.approval_id)
+    for row in existing:
+        _follow(db, row, stage, change.seq, now)
+    if approval is not None and waits and stage != "decided":
+        known = {row.channel_id for row in existing}
+        _add(db, [one for one in _channels(db, approval, stage, now) if one.id not in known], approval, change, now)
+    db.delete(change)
+
+
+def prepare(db: Db, notification_id: str) -> Message | None:
+    """Claim a notification that is due. None if there is nothing to send, or if it is cancelled or postponed."""
+    queued = Notification.due(db, notification_id)
+    if queued is None:
+        return None
+    row, channel, now = queued
+    approval = db.get(Approval, row.approval_id)
+    stage = cast("Stage", row.stage if approval is not None and approval.status == "pending" else "decided")
+    if _is_needless(db, row, channel, approval, stage, now):
+        row.cancel(db, now)
+        return None
+    hours = channel.quiet_hours
+    quiet_until = hours.end_after(now) if hours else None
+    if quiet_until is not None and not (stage == "decided" and channel.kind in _EDITED_IN_PLACE):
+        row.due_at, row.hinted_at = quiet_until, None
+        return None
+    row.claim(db, now)
+    return Message(row, channel, notice(db, row, channel, approval, stage), row.seq, row.receipt)
+
+
+def may_be_told(db: Db, approval: Approval, people: Iterable[str], now: datetime) -> dict[str, list[Right]]:
+    """Return, of these people, those who may decide the approval now, with the rights by which they may."""
+    quorum, started = Quorum.of(approval.quorum), set(approval.started_by)
+    eligible = {}
+    for person_id, rights in rights_of_each(db, people, now, lock=False).items():
+        if quorum.four_eyes and person_id in started:
+            continue
+        if good := [one for one in rights if one.meets(quorum) and not (quorum.four_eyes and one.person_id in started)]:
+            eligible[person_id] = good
+    return eligible
+
+
+def _follow(db: Db, row: Notification, stage: Stage, seq: int, now: datetime) -> None:
+    """Have a notification tell this stage. One that was not sent is cancelled when the approval has ended."""
+    if stage == "decided" and row.receipt is None and row.status != "running":
+        if row.status == "queued":
+            row.cancel(db, now)
+        return
+    due_at = now if row.receipt else max(now, row.due_at)  # mail that waits for its minute goes on waiting
+    if row.follow(db, stage, seq, due_at, now) and due_at <= now:
+        outbox(db).hints.append(Notification.hint_of(row.id, row.workspace_id))
+
+
+def _add(db: Db, channels: list[Channel], approval: Approval, change: ApprovalChange, now: datetime) -> None:
+    later = max(now, approval.created_at + MAIL_DELAY)
+    rows = []
+    for channel in channels:
+        due_at = later if channel.kind == "mail" else now
+        about = (change.workspace_id, change.session_id, change.approval_id, channel.id)
+        rows.append(Notification.new(*about, stage=change.stage, seq=change.seq, due_at=due_at, now=now))
+        if due_at <= now:
+            outbox(db).hints.append(Notification.hint_of(rows[-1]["id"], change.workspace_id))
+    db.insert_many(Notification, rows)
+
+
+def _channels(db: Db, approval: Approval, stage: Stage, now: datetime) -> list[Channel]:
+    """Return the enabled channels that are told of this stage."""
+    default = db.first(Channel, "WHERE for_everyone AND state = 'enabled'")
+    if default is not None:
+        _give_default(db, default, now)
+    rows = db.find(Channel, "WHERE state = 'enabled' AND NOT for_everyone ORDER BY id")
+    rows = [row for row in rows if row.timing == "at_once" or stage != "requested"]
+    eligible = may_be_told(db, approval, {row.person_id for row in rows if row.person_id}, now)
+    voters = _voters(db, approval)
+    return [row for row in rows if row.person_id is None or (row.person_id not in voters and _wants(row, approval, eligible))]
+
+
+def _give_default(db: Db, default: Channel, now: datetime) -> None:
+    """Give each person who may decide and has no channel one that follows the default."""
+    values = {"workspace": db.workspace_id, "roles": DECIDING_ROLES}
+    if not db.rows(_WITHOUT_CHANNEL, **values):
+        return
+    # Another worker may be doing the same: read again behind the lock.
+    db.write("SELECT pg_advisory_xact_lock(hashtextextended('channels ' || %(id)s, 0))", id=db.workspace_id)
+    people = [person_id for (person_id,) in db.rows(_WITHOUT_CHANNEL, **values)]
+    settings = {name: getattr(default, name) for name in SETTINGS}
+    for person in db.find(Person, "WHERE id = ANY(%(ids)s)", ids=people):
+        row = Channel.new(db.workspace_id, now, kind="mail", address=person.email, person_id=person.id, **settings)
+        row.follows_default = True
+        db.insert(row)
+
+
+def _wants(channel: Channel, approval: Approval, eligible: Mapping[str, list[Right]]) -> bool:
+    """True if the channel's person may decide the approval, and the channel is about approvals like it."""
+    rights = eligible.get(channel.person_id or "")
+    if not rights:
+        return False
+    if channel.about == "all":
+        return True
+    named = {name for one in Quorum.of(approval.quorum).approvers for name in one}
+    own = {name for right in rights for name in right.names if channel.about == "groups" or name.startswith("user:")}
+    return bool(named & own)
+
+
+def _voters(db: Db, approval: Approval) -> set[str]:
+    return {vote.person_id for vote in Vote.of(db, [approval.id])[approval.id]}
+
+
+def _is_needless(db: Db, row: Notification, channel: Channel, approval: Approval | None, stage: Stage, now: datetime) -> bool:
+    """True if the channel is off, the person lost access or has voted, or the approval ended before anything was sent."""
+    if channel.state != "enabled" or (stage == "decided" and row.receipt is None):
+        return True
+    if stage != "decided" and approval is not None and approval.expires_at <= now:
+        return True  # the sweep is about to expire or to escalate it, which is another change
+    if channel.person_id is None:
+        return False
+    if channel.kind == "slack":
+        linked = {row.slack_id for row in SlackUser.of_person(db, channel.person_id)}
+        if channel.address.rpartition("/")[2] not in linked:
+            return True
+    people = [channel.person_id]
+    eligible = may_be_told(db, approval, people, now) if approval else rights_of_each(db, people, now, lock=False)
+    return not eligible or (approval is not None and stage != "decided" and channel.person_id in _voters(db, approval))
+
+
+def finish(db: Db, message: Message, receipt: Receipt) -> None:
+    """Record that a message was sent. Raises Stale."""
+    row = Notification.held(db, message.notification.id, message.notification.fence)
+    row.succeed(db, message.notice.stage, message.seq, receipt)
+    if row.status == "queued":
+        outbox(db).hints.append(Notification.hint_of(row.id, row.workspace_id))
+
+
+def kind_of(db: Db, notification_id: str) -> str:
+    """Return the kind of a queued notification's channel; empty if there is none."""
+    return str(db.value(_KIND, id=notification_id) or "")
+
+
+def next_due(db: Db, kind: str) -> str | None:
+    """Return the id of the workspace's notification of this kind that is due for the longest time; None if none is."""
+    next_id: str | None = db.value(_NEXT, kind=kind)
+    return next_id
+
+
+_KIND = "SELECT kind FROM notification n JOIN channel c ON c.id = n.channel_id WHERE n.id = %(id)s AND status = 'queued'"
+_NEXT = """
+    SELECT n.id FROM notification n JOIN channel c ON c.id = n.channel_id
+    WHERE n.status = 'queued' AND n.due_at <= assent_now() AND c.kind = %(kind)s ORDER BY n.due_at, n.id LIMIT 1
+    FOR NO KEY UPDATE OF n SKIP LOCKED
+"""

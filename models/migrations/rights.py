@@ -1,0 +1,40 @@
+"""The rights of the database's roles, for migrations. Released migrations rely on these functions: never change what one does."""
+
+from alembic import op
+
+
+def give_app(table: str, rights: str, *, using: str | None = None, policy: str = "one_workspace", check: str = "") -> None:
+    """Give `assent_app` rights to a table, behind a policy. By default it sees only the rows of the transaction's workspace."""
+    using = using or "workspace_id = current_setting('assent.workspace', true)"
+    op.execute(f"GRANT {rights} ON {table} TO assent_app")
+    op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
+    op.execute(f"CREATE POLICY {policy} ON {table} TO assent_app USING ({using}) {check}")
+
+
+def give_system(table: str, rights: str) -> None:
+    """Give `assent_system` rights to a table, over the rows of all workspaces."""
+    op.execute(f"GRANT {rights} ON {table} TO assent_system")
+    op.execute(f"CREATE POLICY every_workspace ON {table} TO assent_system USING (true)")
+
+
+def give_definer(table: str, rights: str) -> None:
+    """Give `assent_definer`, which owns the functions over all workspaces, rights to a table."""
+    op.execute(f"GRANT {rights} ON {table} TO assent_definer")
+    op.execute(f"CREATE POLICY definer_functions ON {table} TO assent_definer USING (true)")
+
+
+def create_definer_functions(functions: dict[str, str]) -> None:
+    """Create functions that `assent_app` may call and that run as `assent_definer`, by signature. SQL is the default language.
+
+    The role has no password and may do only what `give_definer` gave it, so a hole in one function opens nothing else.
+    """
+    # The owner of a function needs the right to create in its schema, at the moment of ALTER FUNCTION.
+    op.execute("GRANT CREATE ON SCHEMA public TO assent_definer")
+    for signature, rest in functions.items():
+        name = signature.partition("(")[0]
+        language = "" if "LANGUAGE" in rest else "LANGUAGE sql"
+        op.execute(f"CREATE FUNCTION {signature} {rest} {language} SECURITY DEFINER SET search_path = public, pg_temp")
+        op.execute(f"REVOKE ALL ON FUNCTION {name} FROM PUBLIC")
+        op.execute(f"GRANT EXECUTE ON FUNCTION {name} TO assent_app")
+        op.execute(f"ALTER FUNCTION {name} OWNER TO assent_definer")
+    op.execute("REVOKE CREATE ON SCHEMA public FROM assent_definer")

@@ -1,0 +1,196 @@
+"""Notifications: one message per approval and channel, sent when people are asked, and edited or followed up later."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.audit.principal import system
+from models.database import clock, ids
+from models.database.rows import Db, Stale
+from models.database.tables import Base
+from models.database.transactions import Hint, outbox
+from models.outbox.channel import Channel
+from models.pure.backoff import backoff
+
+ATTEMPTS = 12
+"""Attempts at one stage, over about five hours."""
+FIRST_PAUSE = 5.0
+LONGEST_PAUSE = 3600.0
+LEASE = timedelta(seconds=90)
+"""Longer than an attempt can take, so nothing renews it."""
+
+Receipt = dict[str, str]
+"""What a notifier returned for a message, for the edit or the follow-up: Slack's channel and ts, a mail's Message-ID."""
+
+
+class Notification(Base):
+    """What one channel is told of one approval. The states are in `models.pure.states.NOTIFICATION`."""
+
+    __tablename__ = "notification"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    """`ntfn_...`"""
+    workspace_id: Mapped[str]
+    session_id: Mapped[str]
+    approval_id: Mapped[str]
+    """No foreign key: a message outlives its approval, and then says that the approval was withdrawn."""
+    channel_id: Mapped[str] = mapped_column(sa.ForeignKey("channel.id"))
+    stage: Mapped[str]
+    """What it has to tell: one of `models.pure.notice.STAGES`."""
+    seq: Mapped[int] = mapped_column(sa.BigInteger)
+    """The number, in the session, of the event that it has to tell."""
+    sent_stage: Mapped[str | None]
+    """What it told last; null if it told nothing yet."""
+    receipt: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """`Receipt` of the last success."""
+    status: Mapped[str] = mapped_column(default="queued")
+    fence: Mapped[int] = mapped_column(sa.BigInteger, default=0)
+    attempt: Mapped[int] = mapped_column(default=0)
+    """Attempts at the present stage."""
+    error: Mapped[str] = mapped_column(default="")
+    """Why the last attempt failed."""
+    lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+
+    __table_args__ = (
+        sa.Index("notification_of_approval", "approval_id", "channel_id", unique=True),
+        sa.Index("notification_of_channel", "channel_id"),
+        sa.Index("notification_queued", "due_at", postgresql_where=sa.text("status = 'queued'")),
+        sa.Index("notification_running", "lease_until", postgresql_where=sa.text("status = 'running'")),
+        sa.Index("notification_ended", "ended_at", postgresql_where=sa.text("ended_at IS NOT NULL")),
+    )
+
+    @classmethod
+    def of_approval(cls, db: Db, approval_id: str) -> "list[Notification]":
+        """Return an approval's notifications, locked."""
+        return db.find(cls, "WHERE approval_id = %(id)s ORDER BY id FOR NO KEY UPDATE", id=approval_id)
+
+    @classmethod
+    def new(
+        cls,
+        workspace_id: str,
+        session_id: str,
+        approval_id: str,
+        channel_id: str,
+        *,
+        stage: str,
+        seq: int,
+        due_at: datetime,
+        now: datetime,
+    ) -> dict[str, Any]:
+        """Return the row of a queued notification, for `Db.insert_many`."""
+        return {
+            "id": ids.new("ntfn"),
+            "workspace_id": workspace_id,
+            "session_id": session_id,
+            "approval_id": approval_id,
+            "channel_id": channel_id,
+            "stage": stage,
+            "seq": seq,
+            "status": "queued",
+            "fence": 0,
+            "attempt": 0,
+            "error": "",
+            "due_at": due_at.isoformat(),
+            "hinted_at": now.isoformat(),
+            "created_at": now.isoformat(),
+        }
+
+    @staticmethod
+    def hint_of(notification_id: str, workspace_id: str) -> Hint:
+        """The queue message that says a notification may be ready."""
+        return Hint("deliver.notify", (notification_id, workspace_id))
+
+    @classmethod
+    def due(cls, db: Db, notification_id: str) -> "tuple[Notification, Channel, datetime] | None":
+        """Return a queued and due notification, locked, with its channel and the time. None if there is nothing to send."""
+        row = db.first(cls, "WHERE id = %(id)s AND status = 'queued' FOR NO KEY UPDATE SKIP LOCKED", id=notification_id)
+        if row is None:
+            return None
+        channel, now = Channel.find(db, row.channel_id), clock.now(db)
+        return (row, channel, now) if row.due_at <= now else None
+
+    def follow(self, db: Db, stage: str, seq: int, due_at: datetime, now: datetime) -> bool:
+        """Have the message tell a later stage. Returns True if it waits for a worker now. An earlier stage changes nothing."""
+        if seq <= self.seq:
+            return False
+        self.stage, self.seq = stage, seq
+        if self.status == "running":
+            return False  # its worker queues it again when it finishes
+        later = {"attempt": 0, "due_at": due_at, "hinted_at": now, "ended_at": None}
+        if self.status == "queued":
+            for name, value in later.items():
+                setattr(self, name, value)
+        else:
+            db.move(self, "queued", **later)
+        return True
+
+    @classmethod
+    def hurry(cls, db: Db, approval_id: str) -> None:
+        """Have messages that still say that the approval waits edited at once, though earlier attempts failed."""
+        now = clock.now(db)
+        later = {"attempt": 0, "due_at": now, "hinted_at": now}
+        for row in cls.of_approval(db, approval_id):
+            if row.receipt is None or row.sent_stage == "decided" or row.status == "running":
+                continue
+            if row.status == "queued":
+                for name, value in later.items():
+                    setattr(row, name, value)
+            else:
+                db.move(row, "queued", ended_at=None, **later)
+            outbox(db).hints.append(cls.hint_of(row.id, row.workspace_id))
+
+    def cancel(self, db: Db, now: datetime) -> None:
+        """Send nothing for the present stage."""
+        db.move(self, "cancelled", ended_at=now, lease_until=None)
+
+    def claim(self, db: Db, now: datetime) -> None:
+        """Take the lease."""
+        db.move(self, "running", fence=self.fence + 1, attempt=self.attempt + 1, lease_until=now + LEASE)
+
+    @classmethod
+    def held(cls, db: Db, notification_id: str, fence: int) -> "Notification":
+        """Return the notification that this fence still holds. Raises Stale."""
+        row = db.get(cls, notification_id, lock=True)
+        if row is None or row.status != "running" or row.fence != fence:
+            raise Stale(f"notification {notification_id} is no longer held by fence {fence}")
+        return row
+
+    def succeed(self, db: Db, stage: str, seq: int, receipt: Receipt) -> None:
+        """Record that the channel has the message of this stage. A later stage, which came meanwhile, is due at once."""
+        now = clock.now(db)
+        after: dict[str, Any] = {"sent_stage": stage, "receipt": receipt, "error": "", "lease_until": None}
+        channel = Channel.find(db, self.channel_id, lock=True)
+        channel.sent_at, channel.error = now, ""
+        if self.seq > seq:
+            db.move(self, "queued", attempt=0, due_at=now, hinted_at=None, **after)
+        else:
+            db.move(self, "done", ended_at=now, **after)
+
+    def fail(self, db: Db, error: str, *, retry_after: float | None = None) -> None:
+        """Record a failed attempt: due again after a pause, or failed for good after the last attempt."""
+        now = clock.now(db)
+        channel = Channel.find(db, self.channel_id, lock=True)
+        channel.error = error[:300]
+        if self.attempt >= ATTEMPTS:
+            db.move(self, "failed", error=error[:300], lease_until=None, ended_at=now)
+            return
+        pause = timedelta(seconds=backoff(self.attempt, FIRST_PAUSE, LONGEST_PAUSE, retry_after))
+        db.move(self, "queued", error=error[:300], lease_until=None, due_at=now + pause, hinted_at=None)
+
+    def refuse(self, db: Db, reason: str) -> None:
+        """Record that the channel's address is gone, and disable the channel."""
+        db.move(self, "failed", error=reason[:300], lease_until=None, ended_at=clock.now(db))
+        Channel.find(db, self.channel_id, lock=True).disable(db, system("deliver.notify", self.workspace_id), reason)
+
+    def lose(self, db: Db) -> None:
+        """Queue a notification whose worker died. The attempt counts."""
+        now = clock.now(db)
+        if self.status == "running" and self.lease_until is not None and self.lease_until <= now:
+            self.fail(db, "The worker died.")

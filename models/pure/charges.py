@@ -1,0 +1,89 @@
+"""Charges: what one attempt at a turn consumed, at which price, and sums of them.
+
+A sum is exact. Where no price is known, its request is counted in `unpriced_requests` and adds nothing to `cost`. Where nobody
+reported the usage, its request is counted in `estimated_requests` with an estimate.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from models.pure.prices import Price, exact
+from models.pure.usage import COUNTS, NOTHING, Usage, estimated_tokens
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One request to a model. `price` is None if nobody knows it; `estimated` is true if the provider did not report the usage."""
+
+    provider: str
+    model: str
+    price: Price | None
+    usage: Usage
+    estimated: bool = False
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> "Charge":
+        """Return a charge from `stored`."""
+        price = Price.of(stored["price"]) if stored["price"] else None
+        return cls(stored["provider"], stored["model"], price, Usage(**stored["usage"]), stored["estimated"])
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """The charge as JSON, exact."""
+        return {
+            "provider": self.provider,
+            "model": self.model,
+            "price": self.price.stored if self.price else None,
+            "usage": self.usage.counts,
+            "estimated": self.estimated,
+        }
+
+    @property
+    def cost(self) -> Decimal | None:
+        """Its cost in US dollars, or None."""
+        return self.price.cost(self.usage) if self.price else None
+
+    @property
+    def input_cost(self) -> Decimal:
+        """The cost of its input, in US dollars; 0 without a price."""
+        return (self.price.cost(replace(self.usage, output_tokens=0)) if self.price else None) or Decimal(0)
+
+    @property
+    def savings(self) -> Decimal | None:
+        """How much the cache saved, in US dollars, or None. Negative if it cost more than it saved."""
+        return self.price.savings(self.usage) if self.price else None
+
+    def ended(self, usage: Usage | None) -> "Charge":
+        """Return the estimated charge of an attempt that ended early. `usage` is what was known of it until then.
+
+        What nobody reported is taken from this charge, which was made before the request: the input, and with no usage all of it.
+        """
+        if usage is None:
+            return replace(self, estimated=True)
+        known = usage if usage.context_tokens else replace(self.usage, output_tokens=usage.output_tokens)
+        return replace(self, usage=known, estimated=True)
+
+
+NO_CHARGES: dict[str, Any] = {**NOTHING.counts, "requests": 0, "estimated_requests": 0, "unpriced_requests": 0}
+NO_CHARGES |= {"cost": "0", "cache_savings": "0"}
+"""A sum of nothing. Its amounts are US dollars, exact, as text."""
+
+
+def summed(sums: Mapping[str, Any], charge: Charge, times: int = 1) -> dict[str, Any]:
+    """Return sums with a charge added, or removed if `times` is -1. What older sums lack counts as nothing."""
+    before, cost = {**NO_CHARGES, **sums}, charge.cost
+    counts = {name: before[name] + times * count for name, count in charge.usage.counts.items()}
+    amounts = {"cost": cost, "cache_savings": None if cost is None else charge.savings}
+    return {
+        **sums,
+        **counts,
+        "requests": before["requests"] + times,
+        "estimated_requests": before["estimated_requests"] + times * charge.estimated,
+        "unpriced_requests": before["unpriced_requests"] + times * (cost is None),
+        **{name: exact(Decimal(before[name]) + times * (amount or Decimal(0))) for name, amount in amounts.items()},
+    }
+
+
+__all__ = ["COUNTS", "NO_CHARGES", "Charge", "estimated_tokens", "summed"]

@@ -1,0 +1,41 @@
+"""Notices: what a notification says, whatever the channel. Every text has its secrets masked."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+Stage = Literal["requested", "reminded", "escalated", "decided"]
+"""What happened to the approval last. `decided` includes approvals that expired or were withdrawn."""
+
+STAGES: tuple[Stage, ...] = ("requested", "reminded", "escalated", "decided")
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One approval at one stage, for one person or for a room with several people."""
+
+    approval_id: str
+    workspace_id: str
+    stage: Stage
+    title: str
+    """One line, such as `Run shell command: rm -rf build`. No line ends."""
+    sentence: str
+    """The question as a sentence, such as `Support bot wants to run a shell command`."""
+    evidence: str = ""
+    """The command, the change of a file as a diff, or the input as JSON; several lines, at most `models.flow.notices.MOST_EVIDENCE`
+    characters."""
+    agent: str = ""
+    deadline: datetime | None = None
+    """When the approval expires; None once it is decided."""
+    afterwards: str = ""
+    """What the deadline does, such as `If nobody decides, the call is denied.`"""
+    outcome: str = ""
+    """At stage `decided`: `Allowed by Anna`. Empty while the approval waits."""
+    url: str = ""
+    """The page on which the approval is decided."""
+    code: str | None = None
+    """Six digits that a person types on that page; None if there are none."""
+    may_decide: bool = False
+    """True if buttons in the message may allow or deny: the approval waits, and asks one person for yes or no."""
+    input_sha256: str = ""
+    """The hash of the input that would run: a button sends it back as `expected_input_sha256`."""

@@ -1,0 +1,50 @@
+"""Services that people may be notified by, beside mail and Slack: those of the package apprise whose host is fixed and public.
+
+apprise sends with an HTTP client of its own. So a URL may name no host, and no option that changes how the client connects.
+"""
+
+import re
+from typing import NamedTuple
+
+
+class Service(NamedTuple):
+    """A service, and the form of its URLs."""
+
+    name: str
+    example: str
+    pattern: re.Pattern[str]
+    hosts: frozenset[str]
+    """The only hosts that apprise connects to."""
+
+
+def _service(name: str, example: str, pattern: str, *hosts: str) -> Service:
+    return Service(name, example, re.compile(pattern), frozenset(hosts))
+
+
+_ID = "[A-Za-z0-9_-]"
+SERVICES = {
+    "tgram": _service("Telegram", "tgram://BOT_TOKEN/CHAT_ID", rf"\d{{5,}}:{_ID}{{20,}}/-?\d+", "api.telegram.org"),
+    "pover": _service("Pushover", "pover://USER_KEY@TOKEN", r"[A-Za-z0-9]{30}@[A-Za-z0-9]{30}", "api.pushover.net"),
+    "discord": _service("Discord", "discord://WEBHOOK_ID/WEBHOOK_TOKEN", rf"\d{{10,}}/{_ID}{{20,}}", "discord.com"),
+    "pbul": _service("Pushbullet", "pbul://ACCESS_TOKEN", r"[A-Za-z0-9.]{20,}", "api.pushbullet.com"),
+    "gchat": _service(
+        "Google Chat", "gchat://WORKSPACE/KEY/TOKEN", rf"{_ID}{{5,}}/{_ID}{{10,}}/{_ID}{{10,}}", "chat.googleapis.com"
+    ),
+    "pagerduty": _service(
+        "PagerDuty", "pagerduty://INTEGRATION_KEY@API_KEY", rf"{_ID}{{10,}}@{_ID}{{10,}}", "events.pagerduty.com"
+    ),
+}
+"""By the scheme of the URL."""
+MOST_CHARACTERS = 500
+
+
+def service_of(url: str) -> Service:
+    """Return the service of a URL that a person may choose. Raises ValueError, which does not show the URL."""
+    scheme, _, rest = url.partition("://")
+    service = SERVICES.get(scheme)
+    if service is None:
+        examples = ", ".join(one.example for one in SERVICES.values())
+        raise ValueError(f"must be the URL of a known service: {examples}. For any other, the operator names a URL.")
+    if len(url) > MOST_CHARACTERS or not service.pattern.fullmatch(rest):
+        raise ValueError(f"must have the form {service.example}, without anything behind it.")
+    return service

@@ -1,0 +1,168 @@
+"""What each attempt at a turn consumed, and the sums of each day.
+
+Both outlive their session: a deleted conversation has still been paid for. An attempt's row is inserted in the transaction that
+ends the attempt, so a crash neither loses nor doubles it. The last statements of that transaction change the day's sums: many
+sessions share these rows, so their locks must be short.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.database.exchange import Statement
+from models.database.rows import Db
+from models.database.tables import Base
+from models.pure.charges import Charge
+from models.pure.prices import Price
+from models.pure.usage import COUNTS, Usage
+from models.session.session import Session
+from models.session.turn import Turn
+
+
+class TurnUsage(Base):
+    """One request to a model, in an attempt at a turn, that reached the model or may have."""
+
+    __tablename__ = "turn_usage"
+
+    turn_id: Mapped[str] = mapped_column(primary_key=True)
+    attempt: Mapped[int] = mapped_column(primary_key=True)
+    request: Mapped[int] = mapped_column(primary_key=True)
+    """Of the attempt, from 1: where models fall back, an attempt may send several."""
+    workspace_id: Mapped[str]
+    session_id: Mapped[str]
+    thread_id: Mapped[str]
+    agent_id: Mapped[str]
+    person_id: Mapped[str | None]
+    """The person who pays: `Session.spender`."""
+    provider: Mapped[str]
+    model: Mapped[str]
+    """The name of the model that answered."""
+    at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
+    """When it ended."""
+    input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    output_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    cache_read_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    cache_creation_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    cache_creation_1h_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    web_search_requests: Mapped[int] = mapped_column(sa.BigInteger)
+    web_fetch_requests: Mapped[int] = mapped_column(sa.BigInteger)
+    estimated: Mapped[bool]
+    """True if the provider did not report the usage."""
+    price: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    """The price that holds for this attempt for ever: `Price.stored`. Null: unknown."""
+    cost: Mapped[Decimal | None] = mapped_column(sa.Numeric)
+    """In US dollars. Null: unknown."""
+    cache_savings: Mapped[Decimal | None] = mapped_column(sa.Numeric)
+
+    __table_args__ = (
+        sa.Index("turn_usage_of_workspace", "workspace_id", "at"),
+        sa.Index("turn_usage_of_session", "session_id", "at"),
+    )
+
+    @classmethod
+    def record(cls, db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
+        """Count what the turn's present attempt consumed. Once per attempt, in the transaction that ends it."""
+        for request, charge in enumerate(charges, 1):
+            cls._insert(db, session, turn, request, charge)
+
+    @classmethod
+    def correct(cls, db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
+        """Replace the estimate for an attempt that was ended from outside, now that its worker knows better. No-op without one."""
+        rows = db.find(cls, "WHERE turn_id = %(turn)s AND attempt = %(attempt)s", turn=turn.id, attempt=turn.attempt)
+        if not charges or len(rows) != 1 or not rows[0].estimated:
+            return
+        [row] = rows
+        before = row.charge
+        session.count(before, -1)
+        db.closing.append(_day(row, before, -1))
+        row.take(charges[0])
+        session.count(charges[0])
+        db.closing.append(_day(row, charges[0], 1))
+        for request, charge in enumerate(charges[1:], 2):
+            cls._insert(db, session, turn, request, charge)
+
+    @classmethod
+    def _insert(cls, db: Db, session: Session, turn: Turn, request: int, charge: Charge) -> None:
+        row = cls(turn_id=turn.id, attempt=turn.attempt, request=request, workspace_id=session.workspace_id, session_id=session.id)
+        row.thread_id, row.agent_id, row.person_id, row.at = session.thread_id, session.agent_id, session.spender, session.now
+        row.take(charge)
+        db.insert(row)
+        session.count(charge)
+        db.closing.append(_day(row, charge, 1))
+
+    @property
+    def charge(self) -> Charge:
+        """The attempt's charge."""
+        usage = Usage(**{name: getattr(self, name) for name in COUNTS})
+        return Charge(self.provider, self.model, Price.of(self.price) if self.price else None, usage, self.estimated)
+
+    def take(self, charge: Charge) -> None:
+        """Set the attempt's charge."""
+        for name, count in charge.usage.counts.items():
+            setattr(self, name, count)
+        self.provider, self.model, self.estimated = charge.provider, charge.model, charge.estimated
+        self.price = charge.price.stored if charge.price else None
+        self.cost = charge.cost
+        self.cache_savings = None if charge.cost is None else charge.savings
+
+
+class DailyUsage(Base):
+    """The sums of one day (UTC), agent, person, provider and model."""
+
+    __tablename__ = "daily_usage"
+
+    workspace_id: Mapped[str] = mapped_column(primary_key=True)
+    day: Mapped[date] = mapped_column(primary_key=True)
+    agent_id: Mapped[str] = mapped_column(primary_key=True)
+    person_id: Mapped[str] = mapped_column(primary_key=True)
+    """Empty if no person is known."""
+    provider: Mapped[str] = mapped_column(primary_key=True)
+    model: Mapped[str] = mapped_column(primary_key=True)
+    requests: Mapped[int] = mapped_column(sa.BigInteger)
+    estimated_requests: Mapped[int] = mapped_column(sa.BigInteger)
+    unpriced_requests: Mapped[int] = mapped_column(sa.BigInteger)
+    input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    output_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    cache_read_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    cache_creation_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    cache_creation_1h_input_tokens: Mapped[int] = mapped_column(sa.BigInteger)
+    web_search_requests: Mapped[int] = mapped_column(sa.BigInteger)
+    web_fetch_requests: Mapped[int] = mapped_column(sa.BigInteger)
+    cost: Mapped[Decimal] = mapped_column(sa.Numeric)
+    """Of the requests with a price."""
+    cache_savings: Mapped[Decimal] = mapped_column(sa.Numeric)
+
+    __table_args__ = ({"postgresql_with": {"fillfactor": "70"}},)
+
+
+_KEY = ("workspace_id", "day", "agent_id", "person_id", "provider", "model")
+_SUMS = ("requests", "estimated_requests", "unpriced_requests", *COUNTS, "cost", "cache_savings")
+_ADD = f"""
+    INSERT INTO daily_usage ({", ".join(_KEY + _SUMS)}) VALUES ({", ".join(f"%({name})s" for name in _KEY + _SUMS)})
+    ON CONFLICT ({", ".join(_KEY)}) DO UPDATE SET {", ".join(f"{name} = daily_usage.{name} + excluded.{name}" for name in _SUMS)}
+"""  # noqa: S608 - names of our own
+
+
+def _day(row: TurnUsage, charge: Charge, times: int) -> Statement:
+    """Return the statement that adds a charge to its day's sums, or removes it."""
+    cost = charge.cost
+    values: dict[str, Any] = {
+        "workspace_id": row.workspace_id,
+        "day": row.at.astimezone(UTC).date(),
+        "agent_id": row.agent_id,
+        "person_id": row.person_id or "",
+        "provider": charge.provider,
+        "model": charge.model,
+        "requests": times,
+        "estimated_requests": times * charge.estimated,
+        "unpriced_requests": times * (cost is None),
+        **{name: times * count for name, count in charge.usage.counts.items()},
+        "cost": times * (cost or Decimal(0)),
+        "cache_savings": times * ((charge.savings if cost is not None else None) or Decimal(0)),
+    }
+    return Statement(_ADD, values)

@@ -1,0 +1,98 @@
+"""GET /v1/usage sums up what turns consumed: by time and by what a request groups by, exactly, page by page, in bounds."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from doors.served import Caller, key
+from rows.stage import Stage, say
+from rows.test_every_attempt_is_counted_once import COST, PRICED
+
+GROUPS = ("agent", "person", "session", "thread", "turn", "provider", "model")
+
+
+@pytest.fixture
+def spent(stage: Stage, clock: Any) -> list[str]:
+    """Two sessions of one agent and one of another: three turns with a price and, a day later, one without."""
+    first = stage.session()
+    agent = stage.read(first).agent_id
+    sessions = [first, stage.session(of_agent=agent), stage.session()]
+    for session in sessions:
+        stage.message(session)
+        stage.reply(session, say("."), charge=PRICED)
+    clock.advance(86_400)
+    stage.message(first)
+    stage.reply(first, say("."))
+    return sessions
+
+
+def report(caller: Caller, **query: Any) -> list[dict[str, Any]]:
+    """All lines of a report over a week, page by page."""
+    query = {"starting_at": (datetime.now(UTC) - timedelta(days=3)).isoformat(), "limit": 2} | query
+    lines, page = [], None
+    while True:
+        answer = caller.get("/v1/usage", params=query | ({"page": page} if page else {}))
+        assert answer.status_code == 200, answer.text
+        lines += answer.json()["data"]
+        page = answer.json()["next_page"]
+        if page is None:
+            return lines
+
+
+def test_without_groups_it_is_one_line(caller: Caller, spent: list[str]) -> None:
+    [line] = report(caller)
+    assert (line["requests"], line["unpriced_requests"], line["estimated_requests"]) == (4, 1, 0)
+    assert Decimal(line["exact_list_cost"]) == 3 * COST
+    assert line["list_cost"] == {"amount": "11", "currency": "USD"}
+    assert (line["agent_id"], line["model"]) == (None, None)
+
+
+@pytest.mark.parametrize("width", [None, "1d", "1h"])
+@pytest.mark.parametrize("group", GROUPS)
+def test_the_lines_of_every_group_and_width_have_the_same_sum(
+    caller: Caller, spent: list[str], group: str, width: str | None
+) -> None:
+    lines = report(caller, **{"group_by[]": group}, **({"bucket_width": width} if width else {}))
+    assert sum(line["requests"] for line in lines) == 4
+    assert sum(Decimal(line["exact_list_cost"] or 0) for line in lines) == 3 * COST
+    if width:
+        assert len({line["starting_at"] for line in lines}) == 2
+    expected = {"agent": 2, "session": 3, "thread": 3, "turn": 4, "model": 2, "provider": 1, "person": 1}[group]
+    field = group if group in {"person", "provider", "model"} else f"{group}_id"
+    assert len({line[field] for line in lines}) == expected
+
+
+def test_a_session_can_be_named(caller: Caller, spent: list[str]) -> None:
+    [line] = report(caller, session_id=spent[0])
+    assert line["requests"] == 2
+    assert report(caller, model="claude-opus-5-5")[0]["requests"] == 3
+    assert report(caller, session_id="sesn_none") == []
+
+
+def test_what_is_unknown_is_null(caller: Caller, spent: list[str]) -> None:
+    [line] = [line for line in report(caller, **{"group_by[]": "model"}) if line["model"] == "stand-in"]
+    assert (line["list_cost"], line["exact_list_cost"], line["cache_savings"], line["input_tokens"]) == (None, None, None, 10)
+
+
+@pytest.mark.parametrize(
+    ("query", "fault"),
+    [
+        ({"starting_at": "2020-01-01T00:00:00Z"}, "starting_at: must be at most 366 days"),
+        ({"starting_at": "2026-01-01T00:00:00Z", "ending_at": "2026-01-20T00:00:00Z", "bucket_width": "1h"}, "at most 7 days"),
+        ({"starting_at": "2026-01-02T00:00:00Z", "ending_at": "2026-01-01T00:00:00Z"}, "starting_at: must be before ending_at"),
+        ({"bucket_width": "1m"}, "bucket_width"),
+        ({"group_by[]": "planet"}, "group_by"),
+        ({"page": "x"}, "page: is not a cursor"),
+        ({"page": "WyIyMDI2LTAxLTAxIl0"}, "page: is not a cursor"),
+    ],
+)
+def test_bad_queries_name_the_field(caller: Caller, query: dict[str, str], fault: str) -> None:
+    answer = caller.get("/v1/usage", params=query)
+    assert answer.status_code == 400
+    assert fault in answer.json()["error"]["message"]
+
+
+def test_it_needs_the_scope_read(stage: Stage, caller: Caller) -> None:
+    for scope, status in (("read", 200), ("sessions", 403), ("approvals", 403)):
+        assert caller.get("/v1/usage", headers={"x-api-key": key(stage, scope)}).status_code == status

@@ -1,0 +1,92 @@
+"""`assent channels` against the API as it is served, and `assent secrets` against the database."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from doors.served import key
+from outbox.conftest import secret_of
+from rows.stage import Stage
+
+from api.cli.main import main
+from models.database import encryption
+from models.database.transactions import transaction
+from models.outbox.channel import Channel
+from models.outbox.endpoint import Endpoint
+from models.settings import settings
+
+Assent = Callable[..., str]
+TELEGRAM = "tgram://123456789:AAabcdefghijklmnopqrstuvwxyz/12345"
+
+
+@pytest.fixture
+def assent(api: str, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Assent:
+    """Run a command with a key of the stage's workspace. Returns the output."""
+    monkeypatch.setenv("ASSENT_URL", api)
+    monkeypatch.setenv("ASSENT_API_KEY", key(stage))
+
+    def run(*words: str, code: int = 0, typed: str | None = None) -> str:
+        result = CliRunner().invoke(main, words, catch_exceptions=False, input=typed)
+        assert result.exit_code == code, result.output
+        return result.output
+
+    return run
+
+
+def test_channels_are_added_changed_listed_and_removed(assent: Assent, stage: Stage) -> None:
+    line = assent("channels", "add", "slack", "C012AB3CD", "--name", "approvals", "--quiet", "22:00-07:00", "--time-zone", "UTC")
+    channel_id = line.split()[0]
+    assert line == f"{channel_id}  slack to C012AB3CD (approvals), quiet 22:00 to 07:00 UTC\n"
+    assert "only reminders" in assent("channels", "add", "operator", "ops", "--only-reminders")
+    secret = assent("channels", "add", "apprise", typed=f"{TELEGRAM}\n")
+    assert "apprise to Telegram" in secret
+    changed = assent("channels", "change", channel_id, "--disable", "--quiet", "none")
+    assert changed == f"{channel_id}  slack to C012AB3CD (approvals), disabled: by a person\n"
+    assert len(json.loads(assent("channels", "list", "--json"))) == 3
+    assert assent("channels", "remove", channel_id) == f"{channel_id} is deleted.\n"
+    assert channel_id not in assent("channels", "list")
+
+
+def test_what_cannot_be_is_refused(assent: Assent) -> None:
+    assert "ASSENT_MAIL_FROM" in assent("channels", "add", "mail", "ops@example.com", code=1)
+    assert "known service" in assent("channels", "add", "apprise", typed="json://10.0.0.1/\n", code=1)
+    assert "22:00-07:00" in assent("channels", "add", "operator", "ops", "--quiet", "night", code=2)
+    assert "name a change" in assent("channels", "change", "chan_1", code=2)
+    assert "None." in assent("channels", "list")
+
+
+def test_secrets_are_rotated_with_the_keys_of_a_folder(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = settings().deliver_private_keys
+    assert old is not None
+    with transaction(stage.workspace_id) as db:
+        about = {"url": "https://example.com", "name": "", "description": ""}
+        endpoint, secret = Endpoint.create(db, stage.principal, enabled_events=[], **about)
+        row = Channel.create(db, stage.principal, kind="apprise", address="Telegram", secret=TELEGRAM)
+    printed = CliRunner().invoke(main, ["secrets", "keys", "deliver"], catch_exceptions=False).output
+    names = dict(line.split("=", 1) for line in printed.splitlines())
+    new = names["ASSENT_DELIVER_PRIVATE_KEYS"]
+    assert encryption.public_of(new) == names["ASSENT_DELIVER_PUBLIC_KEY"]
+    (tmp_path / "deliver.key").write_text(f"{new} {old.get_secret_value()}")
+    for variable in names:
+        monkeypatch.delenv(variable)
+    settings.cache_clear()
+    rotate = ["secrets", "rotate", "deliver", "--data-dir", str(tmp_path)]
+    try:
+        for count in (2, 0):
+            result = CliRunner().invoke(main, rotate, catch_exceptions=False)
+            assert result.output == f"{count} secrets were encrypted anew.\n"
+        monkeypatch.setenv("ASSENT_DELIVER_PRIVATE_KEYS", new)
+        settings.cache_clear()
+        assert secret_of(stage.get(Endpoint, endpoint.id)) == secret
+        assert encryption.decrypt("deliver", str(stage.get(Channel, row.id).secret), row.id) == TELEGRAM
+        monkeypatch.setenv("ASSENT_DELIVER_PUBLIC_KEY", encryption.new_keys()[1])
+        monkeypatch.setenv("ASSENT_DELIVER_PRIVATE_KEYS", encryption.new_keys()[0])
+        settings.cache_clear()
+        result = CliRunner().invoke(main, rotate, catch_exceptions=False)
+        assert result.exit_code == 1
+        assert "2 secrets cannot be decrypted" in result.output
+    finally:
+        monkeypatch.undo()
+        settings.cache_clear()

@@ -1,0 +1,59 @@
+"""What the deliver process does with hints, step by step, and short ways to make channels."""
+
+from typing import Any
+
+from people import Somebody
+from rows.stage import Stage
+
+from models.database.transactions import transaction
+from models.outbox.approval_change import ApprovalChange
+from models.outbox.channel import Channel
+from models.outbox.notification import Notification
+from workers import notifying
+
+OPERATOR = {"kind": "operator", "address": "ops"}
+"""A channel by the operator's URL `ops`, which the fixture `ops` serves."""
+
+
+def channel(stage: Stage, who: Somebody | None = None, **settings: Any) -> Channel:
+    """A channel of a person or, without one, of the workspace: by the operator's URL unless it says otherwise."""
+    with transaction(stage.workspace_id) as db:
+        person_id = who.person_id if who else None
+        return Channel.create(db, stage.principal, person_id=person_id, **(OPERATOR | settings))
+
+
+def mail_channel(stage: Stage, who: Somebody, **settings: Any) -> Channel:
+    """A person's channel by mail."""
+    return channel(stage, who, kind="mail", address=who.email, **settings)
+
+
+def channels(stage: Stage) -> list[Channel]:
+    """The workspace's channels, oldest first."""
+    with transaction(stage.workspace_id) as db:
+        return db.find(Channel, "ORDER BY created_at, id")
+
+
+def changes(stage: Stage) -> list[ApprovalChange]:
+    """Changes that no worker has fanned out."""
+    with transaction(stage.workspace_id) as db:
+        return db.find(ApprovalChange, "ORDER BY seq")
+
+
+def notifications(stage: Stage) -> list[Notification]:
+    """The workspace's notifications, oldest first."""
+    with transaction(stage.workspace_id) as db:
+        return db.find(Notification, "ORDER BY created_at, id")
+
+
+def fan_out(stage: Stage) -> None:
+    """Do what a worker does with a hint of each change."""
+    for change in changes(stage):
+        notifying.fan_out(change.id, stage.workspace_id)
+
+
+def notify(stage: Stage) -> None:
+    """Fan out, then do what a worker does with a hint of each queued notification."""
+    fan_out(stage)
+    for row in notifications(stage):
+        if row.status == "queued":
+            notifying.notify(row.id, stage.workspace_id)

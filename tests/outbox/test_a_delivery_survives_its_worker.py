@@ -1,0 +1,123 @@
+"""A worker that is killed, a Redis that is gone and a clock that is wrong lose no delivery."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+import pytest
+from anthropic import Anthropic
+from crashes.processes import HOUSE, wait_for
+from outbox.conftest import NewEndpoint, deliveries, secret_of, send_due
+from outbox.receiver import Received, Receiver, dead_port
+from own_database import Clock
+from rows.stage import Stage
+from standardwebhooks import WebhookVerificationError
+
+from models.database import transactions
+from models.database.transactions import transaction
+from models.flow import queued
+from models.settings import settings
+from workers import deliver, enqueue, sweeps
+
+SEND = "import sys; from workers import deliver; deliver.send(*sys.argv[1:])"
+
+
+@pytest.fixture
+def redis_is_gone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nobody listens at REDIS_URL."""
+    with dead_port() as port:
+        monkeypatch.setenv("REDIS_URL", f"redis://127.0.0.1:{port}/0")
+        settings.cache_clear()
+        enqueue.publisher.cache_clear()
+        transactions.on_commit(enqueue.send)
+        yield
+    monkeypatch.undo()
+    settings.cache_clear()
+    enqueue.publisher.cache_clear()
+
+
+def test_a_worker_that_is_killed_between_sending_and_marking_sends_again_under_the_same_id(
+    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock
+) -> None:
+    new_endpoint(receiver.url, "session.created")
+    stage.session()
+    [delivery] = deliveries(stage)
+    receiver.may_answer.clear()
+    with subprocess.Popen([sys.executable, "-c", SEND, delivery.id, stage.workspace_id], cwd=HOUSE) as worker:
+        wait_for("the request arrives", lambda: receiver.requests, 60)
+        worker.kill()
+    receiver.may_answer.set()
+    assert deliveries(stage)[0].status == "running"
+    clock.advance(100)
+    sweeps.rescue()
+    clock.advance(10)
+    send_due(stage)
+    first, second = receiver.requests
+    assert (first.headers["webhook-id"], first.body) == (second.headers["webhook-id"], second.body)
+    [delivery] = deliveries(stage)
+    assert (delivery.status, [each["error"] for each in delivery.attempts]) == ("done", ["The worker died.", None])
+
+
+@pytest.mark.usefixtures("redis_is_gone")
+def test_without_redis_an_event_is_queued_and_delivered_by_the_sweep(
+    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock
+) -> None:
+    new_endpoint(receiver.url, "session.created")
+    stage.session()
+    wait_for("the publisher notices", lambda: enqueue.publisher().paused_until > 0)
+    [delivery] = deliveries(stage)
+    assert delivery.status == "queued"
+    clock.advance(settings().rehint_seconds + 1)
+    for hint in queued.delivery_hints():
+        deliver.send(*hint.args)
+    assert deliveries(stage)[0].status == "done"
+
+
+def verifier(secret: str) -> Callable[[Received], int]:
+    """A receiver that verifies by the SDK."""
+    client = Anthropic(api_key="none", webhook_key=secret)
+
+    def judge(request: Received) -> int:
+        try:
+            client.beta.webhooks.unwrap(request.body, headers=request.headers)
+        except WebhookVerificationError:
+            return 400
+        return 204
+
+    return judge
+
+
+@pytest.mark.parametrize("seconds", [-600, 600])
+def test_a_receiver_that_refuses_by_its_clock_gets_the_delivery_when_the_clocks_agree(
+    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock, seconds: float
+) -> None:
+    endpoint = new_endpoint(receiver.url, "session.created")
+    receiver.judge = verifier(secret_of(endpoint))
+    clock.advance(seconds)
+    stage.session()
+    send_due(stage)
+    [delivery] = deliveries(stage)
+    assert (delivery.status, delivery.attempts[0]["status"]) == ("queued", 400)
+    clock.advance(max(-seconds, 10))  # past the pause either way
+    if seconds > 0:
+        clock.reset()
+        with transaction(stage.workspace_id) as db:
+            db.write("UPDATE delivery SET due_at = assent_now()")
+    send_due(stage)
+    assert deliveries(stage)[0].status == "done"
+    at = [int(request.headers["webhook-timestamp"]) for request in receiver.requests]
+    assert abs(at[1] - at[0]) > 500, "each attempt has its own timestamp"
+
+
+def test_timestamps_are_the_database_s_whatever_the_worker_s_clock_says(
+    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, clock: Clock
+) -> None:
+    new_endpoint(receiver.url, "session.created")
+    clock.advance(86_400)
+    stage.session()
+    send_due(stage)
+    with transaction(stage.workspace_id) as db:
+        [(now,)] = db.rows("SELECT assent_now()")
+    assert isinstance(now, datetime)
+    assert abs(now.timestamp() - int(receiver.requests[0].headers["webhook-timestamp"])) < 60

@@ -1,0 +1,273 @@
+"""R42: mail in text and HTML, one thread per approval, with a link to unsubscribe; a bad mail server harms nobody."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from outbox.mailbox import Mailbox, html_of, serving, text_of
+from outbox.notified import mail_channel, notifications, notify
+from own_database import Clock
+from people import member
+from rows.stage import Stage
+from rows.test_several_people_must_agree import ask, vote
+
+from models import flow
+from models.database import encryption
+from models.outbox.channel import Channel
+from models.pure.mail_server import MailServer, sender
+from models.pure.notice import Notice
+from models.settings import settings
+from workers.notifiers import Address, Gone, Retry
+from workers.notifiers.mail import Mail
+
+NOTICE = Notice(
+    "appr_1",
+    "wrkspc_1",
+    "requested",
+    "Run shell command: ls",
+    "Agent wants to run a shell command",
+    evidence="ls <b>&amp; \n-la",
+    agent="Agent",
+    deadline=datetime(2026, 2, 1, tzinfo=UTC),
+    afterwards="If nobody decides, the call is denied.",
+    url="https://assent.example.com/inbox/approvals/appr_1",
+    code="123456",
+)
+ANNA = Address("chan_1", "wrkspc_1", "user_1", "anna@example.com", "token")
+
+
+def test_a_mail_has_text_html_and_a_link_to_unsubscribe(mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSENT_PUBLIC_URL", "https://assent.example.com/")
+    settings.cache_clear()
+    Mail().send(ANNA, NOTICE, None)
+    [mail] = mailbox.mails
+    assert (mail["from"], mail["to"]) == ("Assent <assent@example.org>", "anna@example.com")
+    assert mail["subject"] == "Run shell command: ls"
+    assert mail["auto-submitted"] == "auto-generated"
+    link = "https://assent.example.com/unsubscribe/wrkspc_1/chan_1/token"
+    assert mail["list-unsubscribe"] == f"<{link}>"
+    assert mail["list-unsubscribe-post"] == "List-Unsubscribe=One-Click"
+    for part in (text_of(mail), html_of(mail)):
+        for content in (NOTICE.sentence, NOTICE.url, NOTICE.code or "", "2026-02-01 00:00 UTC", NOTICE.afterwards, link):
+            assert content in part
+    assert NOTICE.evidence in text_of(mail).replace("\r\n", "\n")
+    assert "ls &lt;b&gt;&amp;amp;" in html_of(mail), "the evidence is no markup"
+
+
+def test_one_thread_per_approval(stage: Stage, mailbox: Mailbox, clock: Clock) -> None:
+    anna = member(stage)
+    mail_channel(stage, anna)
+    first, second = ask(stage, stage.session(approval={"timeout_seconds": 86_400})), ask(stage, stage.session())
+    clock.advance(61)
+    notify(stage)
+    clock.advance(settings().remind_after_seconds)
+    for approval in (first, second):
+        flow.remind_due(stage.workspace_id, approval.session_id)
+    notify(stage)
+    vote(stage, anna, first)
+    notify(stage)
+    thread = [mail for mail in mailbox.mails if first.id in mail["message-id"]]
+    assert [mail["subject"] for mail in thread] == ["Run shell command: ls", *["Re: Run shell command: ls"] * 2]
+    assert [mail["references"] for mail in thread] == [None, thread[0]["message-id"], thread[0]["message-id"]]
+    assert len({mail["message-id"] for mail in mailbox.mails}) == 5
+    assert "Allowed by" in text_of(thread[2])
+    assert thread[0]["message-id"] not in [mail["references"] for mail in mailbox.mails if mail not in thread]
+
+
+def test_a_mail_that_is_sent_again_after_a_crash_is_the_same_mail(mailbox: Mailbox) -> None:
+    for _ in range(2):
+        Mail().send(ANNA, NOTICE, None)
+    first, second = mailbox.mails
+    assert first["message-id"] == second["message-id"]
+
+
+def test_no_text_becomes_a_header(mailbox: Mailbox) -> None:
+    with pytest.raises(Gone):
+        Mail().send(Address("chan_1", "wrkspc_1", None, "anna@example.com\r\nBcc: eve@example.com", "token"), NOTICE, None)
+    for title in ("ls\r\nBcc: eve@example.com", "ls\nBcc: eve@example.com"):
+        with pytest.raises(Gone):
+            Mail().send(ANNA, Notice("appr_1", "wrkspc_1", "requested", title, "s"), None)
+    assert mailbox.mails == []
+
+
+def test_an_agent_s_name_with_line_ends_is_one_line(stage: Stage, mailbox: Mailbox, clock: Clock) -> None:
+    mail_channel(stage, member(stage))
+    session = stage.session()
+    stage.change_agent(session, lambda agent: agent.update(name="A\r\nBcc: eve@example.com\r\n\r\n"))
+    ask(stage, session, command="ls\r\nBcc: eve@example.com")
+    clock.advance(61)
+    notify(stage)
+    [mail] = mailbox.mails
+    assert mail["bcc"] is None
+    assert len(mailbox.recipients[0]) == 1
+
+
+@pytest.mark.parametrize("reply", ["550 5.1.1 No such user", "550 No such user", "553 Mailbox name not allowed"])
+def test_a_mailbox_that_does_not_exist_disables_the_channel(stage: Stage, mailbox: Mailbox, clock: Clock, reply: str) -> None:
+    anna = member(stage)
+    row = mail_channel(stage, anna)
+    mailbox.refusals[anna.email] = reply
+    ask(stage, stage.session())
+    clock.advance(61)
+    notify(stage)
+    assert stage.get(Channel, row.id).disabled_reason == f"The mail server refused the address: {reply}"
+
+
+@pytest.mark.parametrize("reply", ["450 4.2.0 Greylisted", "550 5.7.1 Relaying denied", "451 Try later"])
+def test_any_other_refusal_is_tried_again(stage: Stage, mailbox: Mailbox, clock: Clock, reply: str) -> None:
+    anna = member(stage)
+    row = mail_channel(stage, anna)
+    mailbox.refusals[anna.email] = reply
+    ask(stage, stage.session())
+    clock.advance(61)
+    notify(stage)
+    assert (stage.get(Channel, row.id).state, notifications(stage)[0].status) == ("enabled", "queued")
+    mailbox.refusals.clear()
+    clock.advance(10)
+    notify(stage)
+    assert len(mailbox.mails) == 1
+
+
+def test_the_password_is_sent_only_encrypted(mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = mailbox.url.replace("smtp://", "smtp://assent:hunter2@")
+    with pytest.raises(ValueError, match="clear text"):
+        MailServer.of(plain)
+    monkeypatch.setenv("ASSENT_SMTP_URL", plain.replace("?starttls=no", ""))
+    settings.cache_clear()
+    with pytest.raises(Retry, match="STARTTLS"):
+        Mail().send(ANNA, NOTICE, None)
+    assert mailbox.logins == []
+
+
+@pytest.fixture
+def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """A certificate for 127.0.0.1, which this process trusts."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem, private = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    pem.write_bytes(certificate.public_bytes(Encoding.PEM))
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem, private)
+    return context
+
+
+def test_a_login_comes_after_starttls_with_a_trusted_certificate(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSENT_MAIL_FROM", "assent@example.org")
+    with serving(tls_context=tls) as mailbox:
+        url = mailbox.url.replace("smtp://", "smtp://assent:p%40ss@").replace("?starttls=no", "")
+        monkeypatch.setenv("ASSENT_SMTP_URL", url)
+        settings.cache_clear()
+        Mail().send(ANNA, NOTICE, None)
+        assert mailbox.logins == [("assent", "p@ss")]
+        assert len(mailbox.mails) == 1
+        monkeypatch.delenv("SSL_CERT_FILE")
+        with pytest.raises(Retry, match="SSLCertVerificationError"):
+            Mail().send(ANNA, NOTICE, None)
+        assert len(mailbox.logins) == 1, "no password for a server that proves nothing"
+    settings.cache_clear()
+
+
+@pytest.mark.parametrize("url", ["http://mail", "smtp://", "smtp://host/path", "smtp://host?starttls=maybe", "mail.example.com"])
+def test_a_wrong_url_of_a_server_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(ValueError, match=r"must be|may only") as refusal:
+        MailServer.of(url.replace("://", "://user:hunter2@") if "://" in url else url)
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("text", ["nobody", "A <a@b>\nBcc: c@d", "<>", "a b@example.com"])
+def test_a_sender_is_an_address(text: str) -> None:
+    with pytest.raises(ValueError, match="must be an address"):
+        sender(text)
+
+
+Answer = Callable[[socket.socket], None]
+
+
+def _silent(client: socket.socket) -> None:
+    client.recv(1)
+
+
+def _endless(client: socket.socket) -> None:
+    while True:
+        client.sendall(b"220-and so on\r\n" * 100)
+
+
+def _hangs_up(client: socket.socket) -> None:
+    client.sendall(b"220 ready\r\n")
+
+
+def _nonsense(client: socket.socket) -> None:
+    client.sendall(b"\x16\x03\x01 what\r\n" * 10)
+
+
+def _busy(client: socket.socket) -> None:
+    client.sendall(b"421 4.3.2 Too many connections\r\n")
+
+
+@contextmanager
+def bad_server(answer: Answer) -> Iterator[str]:
+    """A server that talks otherwise than SMTP says."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            client, _ = server.accept()
+            with client:
+                try:
+                    answer(client)
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"smtp://127.0.0.1:{server.getsockname()[1]}?starttls=no"
+        thread.join(10)
+
+
+@pytest.mark.parametrize("answer", [_silent, _endless, _hangs_up, _nonsense, _busy])
+def test_a_bad_mail_server_costs_one_time_limit(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSENT_MAIL_FROM", "assent@example.org")
+    monkeypatch.setenv("ASSENT_MAIL_SECONDS", "0.5")
+    with bad_server(answer) as url:
+        monkeypatch.setenv("ASSENT_SMTP_URL", url)
+        settings.cache_clear()
+        with pytest.raises(Retry, match="mail server"):
+            Mail().send(ANNA, NOTICE, None)
+    settings.cache_clear()
+
+
+def test_a_wrong_certificate_is_refused(mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSENT_SMTP_URL", mailbox.url.replace("smtp://", "smtps://").replace("?starttls=no", ""))
+    settings.cache_clear()
+    with pytest.raises(Retry, match="could not be reached"):
+        Mail().send(ANNA, NOTICE, None)
+    assert mailbox.mails == []
+
+
+def test_the_link_s_token_is_the_channel_s_and_is_encrypted(stage: Stage, mailbox: Mailbox, clock: Clock) -> None:
+    row = mail_channel(stage, member(stage))
+    ask(stage, stage.session())
+    clock.advance(61)
+    notify(stage)
+    token = encryption.decrypt("deliver", str(row.secret), row.id)
+    assert mailbox.mails[0]["list-unsubscribe"].endswith(f"/{stage.workspace_id}/{row.id}/{token}>")
+    assert token not in str(vars(stage.get(Channel, row.id)))

@@ -1,0 +1,118 @@
+"""Nothing about notifying slows, blocks or fails a decision; a slow channel leaves threads for the others."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from outbox.notified import changes, channel, fan_out, notifications, notify
+from outbox.receiver import Receiver
+from people import member
+from rows.stage import Stage, call
+from rows.test_several_people_must_agree import ask, vote
+
+from models.database.exchange import Connection
+from models.database.transactions import transaction
+from models.flow import notifying as verbs
+from models.session.approval import Approval
+from workers import notifying
+
+
+def test_a_decision_waits_for_no_fan_out_and_no_sending(stage: Stage, ops: Receiver) -> None:
+    anna = member(stage)
+    channel(stage, anna)
+    approval = ask(stage, stage.session())
+    [change] = changes(stage)
+    with transaction(stage.workspace_id) as db:
+        verbs.fan_out(db, change.id)
+        db.value("SELECT 1")  # sends what is queued: its locks are held now
+        vote(stage, anna, approval)
+    [row] = notifications(stage)
+    other = ask(stage, stage.session())
+    fan_out(stage)
+    row = next(one for one in notifications(stage) if one.approval_id == other.id)
+    with transaction(stage.workspace_id) as db:
+        assert verbs.prepare(db, row.id)
+        db.value("SELECT 1")
+        vote(stage, anna, other)
+    assert stage.get(Approval, other.id).status == "allowed"
+
+
+def test_a_question_and_a_decision_cost_one_statement_each(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    channel(stage)
+    sent: list[str] = []
+    exchange = Connection.exchange
+
+    def counting(self: Connection, statements: object) -> object:
+        sent.extend(statement.sql for statement in statements)  # type: ignore[attr-defined]
+        return exchange(self, statements)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Connection, "exchange", counting)
+    session = stage.session()
+    stage.message(session)
+    stage.reply(session, call(), call(), call())
+    assert sum("approval_change" in statement for statement in sent) == 1, "one for all that a transaction asks"
+    assert not any("notification" in statement for statement in sent)
+    sent.clear()
+    stage.decide(stage.approvals(session)[0], result="deny")
+    assert sum("approval_change" in statement for statement in sent) == 1
+
+
+def test_a_slow_channel_takes_a_part_of_the_threads_and_is_caught_up_on(
+    stage: Stage, ops: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notifying, "HOLD_SECONDS", 60)
+    channel(stage)
+    for _ in range(notifying.AT_ONCE + 2):
+        ask(stage, stage.session())
+    fan_out(stage)
+    rows = notifications(stage)
+    ops.may_answer.clear()
+    with ThreadPoolExecutor(len(rows)) as threads:
+        busy = [threads.submit(notifying.notify, row.id, stage.workspace_id) for row in rows[: notifying.AT_ONCE]]
+        while len(ops.requests) < notifying.AT_ONCE:
+            assert not any(one.done() for one in busy)
+        for row in rows[notifying.AT_ONCE :]:
+            threads.submit(notifying.notify, row.id, stage.workspace_id).result(20)
+        assert len(ops.requests) == notifying.AT_ONCE, "the others return at once"
+        ops.may_answer.set()
+        for one in busy:
+            one.result(30)
+    assert {row.status for row in notifications(stage)} == {"done"}, "those with the room go on with what is due"
+    assert len(ops.requests) == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("approval", "may_decide"),
+    [(None, True), ({"required_approvals": 2}, False), ({"four_eyes": True}, False), ({"timeout_seconds": 60}, True)],
+)
+def test_buttons_decide_only_plain_approvals(stage: Stage, approval: dict[str, object] | None, may_decide: bool) -> None:
+    for _ in range(2):
+        member(stage)
+    channel(stage)
+    asked_by = member(stage).person_id if approval and "four_eyes" in approval else None
+    ask(stage, stage.session(approval=approval, on_behalf_of=asked_by))
+    fan_out(stage)
+    with transaction(stage.workspace_id) as db:
+        message = verbs.prepare(db, notifications(stage)[0].id)
+        assert message
+        assert message.notice.may_decide is may_decide
+
+
+def test_two_fan_outs_of_one_approval_make_one_notification(stage: Stage, ops: Receiver) -> None:
+    for _ in range(3):
+        channel(stage)
+    approval = ask(stage, stage.session())
+    stage.decide(approval, result="deny")
+    second = ask(stage, stage.session())
+    together = threading.Barrier(2)
+
+    def run(change_id: str) -> None:
+        together.wait(10)
+        notifying.fan_out(change_id, stage.workspace_id)
+
+    pending = [change.id for change in changes(stage) if change.approval_id == second.id]
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(run, pending * 2))
+    assert len([row for row in notifications(stage) if row.approval_id == second.id]) == 3
+    notify(stage)
+    assert len(ops.requests) == 3

@@ -1,0 +1,147 @@
+"""From the question to the edited message: Slack as a channel of the workspace and of a person."""
+
+from typing import Any
+
+import pytest
+from outbox.fake_slack import ROOM, TEAM, FakeSlack, click, press
+from outbox.notified import channel, channels, notifications, notify
+from own_database import Clock
+from people import Somebody, member
+from rows.stage import Stage
+from rows.test_several_people_must_agree import ask, vote
+
+from models.database.transactions import transaction
+from models.outbox.channel import Channel
+from models.outbox.notification import ATTEMPTS
+from models.people.slack_user import SlackUser
+from models.session.approval import Approval
+from models.settings import settings
+from workers import sweeps
+
+SLACK: dict[str, Any] = {"kind": "slack", "address": ROOM}
+
+
+@pytest.fixture
+def anna(stage: Stage) -> Somebody:
+    """An approver whose Slack user is linked."""
+    person = member(stage, email="anna@example.com")
+    with transaction(stage.workspace_id) as db:
+        row = SlackUser.of(db, TEAM, "U0ANNA", "anna")
+        SlackUser.link(db, str(SlackUser.new_link(db, row.id)), person.principal)
+    return person
+
+
+def test_a_click_decides_and_takes_the_buttons_away(api: str, stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
+    channel(stage, **SLACK)
+    approval = ask(stage, stage.session(), command="rm -rf build")
+    notify(stage)
+    message = slack.message
+    assert (message.channel, list(message.buttons)) == (ROOM, ["Allow", "Deny"])
+    assert "rm -rf build" in message.shown
+    assert f"{settings().public_url}/inbox/approvals/{approval.id}" in message.shown
+    assert click(api, message, "Allow").status_code == 200
+    assert stage.get(Approval, approval.id).decided_by == f"user:{anna.person_id}"
+    notify(stage)
+    assert (message.buttons, message.edits) == ({}, 1)
+    assert "Allowed by anna" in message.shown
+    assert message.text.startswith("Allowed by anna")
+
+
+def test_a_decision_elsewhere_and_a_deadline_edit_the_message_too(
+    stage: Stage, slack: FakeSlack, anna: Somebody, clock: Clock
+) -> None:
+    channel(stage, **SLACK)
+    decided = ask(stage, stage.session())
+    notify(stage)
+    vote(stage, anna, decided, "deny")
+    notify(stage)
+    assert "Denied by anna" in slack.message.shown
+    assert slack.message.buttons == {}
+    slack.messages.clear()
+    late = ask(stage, stage.session())
+    notify(stage)
+    clock.advance(settings().approval_seconds + 1)
+    stage.expire(late.session_id)
+    notify(stage)
+    assert "Expired: nobody decided in time" in slack.message.shown
+    assert slack.message.buttons == {}
+
+
+def test_several_people_and_questions_get_a_link_without_buttons(stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
+    channel(stage, **SLACK)
+    ask(stage, stage.session(approval={"required_approvals": 2}))
+    notify(stage)
+    assert slack.message.buttons == {}
+    assert "Open in Assent> to decide" in slack.message.shown
+
+
+def test_a_person_is_told_in_direct_messages(api: str, stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
+    channel(stage, anna, kind="slack", address="U0ANNA")
+    approval = ask(stage, stage.session())
+    notify(stage)
+    assert slack.message.channel == "D0ANNA"
+    click(api, slack.message, "Deny")
+    notify(stage)
+    assert stage.get(Approval, approval.id).status == "denied"
+    assert "Denied by anna" in slack.message.shown
+
+
+def test_reminders_are_replies(stage: Stage, slack: FakeSlack, anna: Somebody, clock: Clock) -> None:
+    channel(stage, **SLACK)
+    ask(stage, stage.session())
+    notify(stage)
+    clock.advance(settings().remind_after_seconds + 1)
+    sweeps.remind_approvers()
+    notify(stage)
+    texts = [message.text for message in slack.messages.values()]
+    assert len(texts) == 2
+    assert texts[1].startswith("This still waits: Run shell command")
+
+
+def test_a_limited_rate_is_waited_for_and_no_message_is_lost(stage: Stage, slack: FakeSlack, clock: Clock) -> None:
+    channel(stage, **SLACK)
+    ask(stage, stage.session())
+    slack.limited_for = 120
+    notify(stage)
+    notify(stage)
+    assert slack.messages == {}
+    clock.advance(119)
+    notify(stage)
+    assert slack.messages == {}
+    clock.advance(2)
+    notify(stage)
+    assert slack.message.buttons
+
+
+def test_a_conversation_without_the_app_disables_the_channel_with_the_remedy(stage: Stage, slack: FakeSlack) -> None:
+    channel(stage, **SLACK)
+    slack.errors = ["not_in_channel"]
+    ask(stage, stage.session())
+    notify(stage)
+    [row] = channels(stage)
+    assert row.state == "disabled"
+    assert "invite the app" in row.disabled_reason
+
+
+def test_a_revoked_token_disables_nothing_and_a_stale_click_edits_the_message_at_last(
+    api: str, stage: Stage, slack: FakeSlack, anna: Somebody, clock: Clock
+) -> None:
+    channel(stage, **SLACK)
+    approval = ask(stage, stage.session())
+    notify(stage)
+    message = slack.message
+    button = message.buttons["Allow"]
+    vote(stage, anna, approval)
+    slack.errors = ["token_revoked"] * ATTEMPTS
+    for _ in range(ATTEMPTS):
+        notify(stage)
+        clock.advance(3700)
+    [row] = notifications(stage)
+    assert (row.status, row.error) == ("failed", "Slack answered token_revoked.")
+    with transaction(stage.workspace_id) as db:
+        assert Channel.find(db, row.channel_id).state == "enabled"
+    assert message.buttons
+    press(api, message, button | {"action_id": "assent_deny"})
+    notify(stage)
+    assert message.buttons == {}
+    assert "Allowed by anna" in message.shown

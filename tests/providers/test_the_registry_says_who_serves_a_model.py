@@ -1,0 +1,138 @@
+"""ASSENT_PROVIDERS names a file of providers. It is checked at the start, and a fault is named by its entry and field."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from models import providers
+from models.settings import settings
+from models.variables import environment_of, holders, refuse_needless
+
+LOCAL = {
+    "name": "local",
+    "kind": "openai",
+    "base_url": "http://127.0.0.1:9000/v1",
+    "api_key_env": "LOCAL_KEY",
+    "models": ["llama-*"],
+}
+CLAUDE = {"name": "claude", "kind": "anthropic", "api_key_env": "ANTHROPIC_API_KEY", "models": ["claude-*", "llama-4"]}
+Use = Callable[..., None]
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Use]:
+    """Has the registry consist of these entries, or of this text."""
+
+    def write(*entries: Any, text: str | None = None) -> None:
+        path = tmp_path / "providers.json"
+        path.write_text(json.dumps({"providers": entries}) if text is None else text)
+        monkeypatch.setenv("ASSENT_PROVIDERS", str(path))
+        settings.cache_clear()
+
+    yield write
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+def test_without_a_file_anthropic_serves_every_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ASSENT_PROVIDERS", raising=False)
+    settings.cache_clear()
+    [entry] = providers.registry()
+    assert (entry.name, entry.kind, entry.api_key_env) == ("anthropic", "anthropic", "ANTHROPIC_API_KEY")
+    assert providers.serving("any-model") == entry
+
+
+def test_the_first_entry_with_a_matching_glob_serves_a_model(use: Use) -> None:
+    use(LOCAL, CLAUDE)
+    served = {model: providers.serving(model) for model in ("llama-4", "claude-opus-5-5", "gpt-5.5")}
+    assert {model: entry and entry.name for model, entry in served.items()} == {
+        "llama-4": "local",
+        "claude-opus-5-5": "claude",
+        "gpt-5.5": None,
+    }
+    other = providers.serving("llama-4", {"local"})
+    assert other
+    assert other.name == "claude"
+    assert providers.serving("llama-3", {"local"}) is None
+
+
+FAULTS: dict[str, tuple[Any, str]] = {
+    "an unknown kind": ({**LOCAL, "kind": "gemini"}, "providers[0] (local): kind: Input should be 'anthropic' or 'openai'"),
+    "an unknown field": ({**LOCAL, "url": "x"}, "providers[0] (local): url: Extra inputs are not permitted"),
+    "no models": ({**LOCAL, "models": []}, "providers[0] (local): models: "),
+    "no name": ({"kind": "openai", "models": ["*"]}, "providers[0]: name: Field required"),
+    "a name with spaces": ({**LOCAL, "name": "my box"}, "providers[0] (my box): name: "),
+    "a URL without a scheme": ({**LOCAL, "base_url": "127.0.0.1:9000"}, "providers[0] (local): base_url: "),
+    "a key in its place": ({**LOCAL, "api_key_env": "sk-123"}, "providers[0] (local): api_key_env: "),
+    "another setting for the key": ({**LOCAL, "api_key_env": "DATABASE_URL"}, "(local): api_key_env: DATABASE_URL has another"),
+    "a key in a header": ({**LOCAL, "headers": {"Authorization": "Bearer x"}}, "(local): headers: Authorization carries a key"),
+    "a price that is no number": (
+        {**LOCAL, "prices": {"llama-*": {"input": "cheap", "output": "1"}}},
+        "(local): prices: llama-*.input: must be a number",
+    ),
+    "a negative price": (
+        {**LOCAL, "prices": {"llama-*": {"input": "-1", "output": "1"}}},
+        "(local): prices: llama-*.input: must be",
+    ),
+    "an endless price": ({**LOCAL, "prices": {"*": {"input": "Infinity", "output": "1"}}}, "(local): prices: *.input: must be"),
+    "half a price": ({**LOCAL, "prices": {"*": {"input": "1"}}}, "(local): prices: *.output: is missing"),
+    "a price of nothing": (
+        {**LOCAL, "prices": {"*": {"input": "1", "output": "1", "tea": "1"}}},
+        "(local): prices: *.tea: is no price",
+    ),
+    "a limit of none": ({**LOCAL, "limits": {"seconds": 0}}, "(local): limits.seconds: Input should be greater than 0"),
+}
+
+
+@pytest.mark.parametrize(("entry", "fault"), FAULTS.values(), ids=FAULTS.keys())
+def test_a_fault_is_named_by_entry_and_field(use: Use, entry: Any, fault: str) -> None:
+    use(entry)
+    with pytest.raises(SystemExit) as stopped:
+        refuse_needless("web")
+    message = str(stopped.value)
+    assert message.startswith("assent: ASSENT_PROVIDERS (")
+    assert fault in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"providers": {}}', '{"providers": []}', "[" * 100_000, '{"provider": []}'])
+def test_a_file_that_is_no_registry_is_refused(use: Use, text: str) -> None:
+    use(text=text)
+    with pytest.raises(providers.Misconfigured, match="ASSENT_PROVIDERS"):
+        providers.registry()
+
+
+def test_two_entries_of_one_name_are_refused(use: Use) -> None:
+    use(LOCAL, {**CLAUDE, "name": "local"})
+    with pytest.raises(providers.Misconfigured, match=r"providers\[1\] \(local\): name: is taken"):
+        providers.registry()
+
+
+def test_a_file_that_is_not_there_is_named(use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSENT_PROVIDERS", "/nowhere/providers.json")
+    settings.cache_clear()
+    with pytest.raises(providers.Misconfigured, match=r"/nowhere/providers\.json.*No such file"):
+        providers.registry()
+
+
+def test_only_the_turns_get_the_keys_that_the_file_names(use: Use, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert holders("LOCAL_KEY") == ("tools",)
+    use(LOCAL, CLAUDE)
+    assert holders("LOCAL_KEY") == ("turns",)
+    variables = {"LOCAL_KEY": "hush", "OTHER_KEY": "mine"}
+    assert [environment_of(process, variables) for process in ("turns", "tools", "web")] == [
+        {"LOCAL_KEY": "hush"},
+        {"OTHER_KEY": "mine"},
+        {},
+    ]
+    for name in ("DATABASE_URL", "DATABASE_SYSTEM_URL", "DATABASE_OWNER_URL", "ANTHROPIC_API_KEY", "ASSENT_AUDIT_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LOCAL_KEY", "hush")
+    monkeypatch.setenv("ASSENT_ENVIRONMENT", "production")
+    settings.cache_clear()
+    with pytest.raises(SystemExit, match=r"LOCAL_KEY: tools must not hold this: only turns may have it"):
+        refuse_needless("tools")
+    refuse_needless("turns")

@@ -1,0 +1,138 @@
+"""Secrets in rows: encrypted with a public key, decrypted by one kind of process, bound to their row, rotated by a command."""
+
+from collections.abc import Iterator
+
+import pytest
+from outbox.conftest import secret_of
+from rows.stage import Stage
+
+from models.database import encryption
+from models.database.transactions import transaction
+from models.errors import Conflict
+from models.flow import rotation
+from models.outbox.channel import Channel
+from models.outbox.endpoint import Endpoint
+from models.schema import TABLES
+from models.settings import Settings, settings
+from models.workspace.provider_key import ProviderKey
+
+TELEGRAM = "tgram://123456789:AAabcdefghijklmnopqrstuvwxyz/12345"
+
+
+def use(patch: pytest.MonkeyPatch, public: str, *private: str) -> None:
+    """Have this process hold these keys of `deliver`."""
+    patch.setenv("ASSENT_DELIVER_PUBLIC_KEY", public)
+    patch.setenv("ASSENT_DELIVER_PRIVATE_KEYS", " ".join(private))
+    settings.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _own_keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    private, public = encryption.new_keys()
+    use(monkeypatch, public, private)
+    yield
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+def test_what_one_process_encrypts_only_the_reader_decrypts(monkeypatch: pytest.MonkeyPatch) -> None:
+    private, public = encryption.new_keys()
+    use(monkeypatch, public)
+    ciphertext = encryption.encrypt("deliver", "hunter2", "chan_1")
+    assert "hunter2" not in ciphertext
+    assert encryption.encrypt("deliver", "hunter2", "chan_1") != ciphertext, "equal secrets do not look equal"
+    with pytest.raises(encryption.Undecryptable, match="no private key"):
+        encryption.decrypt("deliver", ciphertext, "chan_1")
+    use(monkeypatch, public, private)
+    assert encryption.decrypt("deliver", ciphertext, "chan_1") == "hunter2"
+    with pytest.raises(encryption.Undecryptable, match="ASSENT_TURNS_PRIVATE_KEYS"):
+        encryption.decrypt("turns", ciphertext, "chan_1")
+    assert encryption.public_of(private) == public
+
+
+def test_a_changed_or_moved_ciphertext_is_refused() -> None:
+    ciphertext = encryption.encrypt("deliver", "hunter2", "chan_1")
+    key_id, _, content = ciphertext.partition(".")
+    for changed in (f"{key_id}.{content[:-8]}AAAAAAA=", f"{key_id}.", f"{key_id}.not base64", ciphertext[:-1]):
+        with pytest.raises(encryption.Undecryptable):
+            encryption.decrypt("deliver", changed, "chan_1")
+    with pytest.raises(encryption.Undecryptable, match="belongs to another row"):
+        encryption.decrypt("deliver", ciphertext, "chan_2")
+
+
+def test_another_key_does_not_decrypt(monkeypatch: pytest.MonkeyPatch) -> None:
+    ciphertext = encryption.encrypt("deliver", "hunter2", "chan_1")
+    private, public = encryption.new_keys()
+    use(monkeypatch, public, private)
+    with pytest.raises(encryption.Undecryptable, match="no private key"):
+        encryption.decrypt("deliver", ciphertext, "chan_1")
+    assert not encryption.is_current("deliver", ciphertext)
+
+
+def test_without_a_public_key_no_secret_is_stored(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, "")
+    with pytest.raises(Conflict, match="ASSENT_DELIVER_PUBLIC_KEY is not set"), transaction(stage.workspace_id) as db:
+        Channel.create(db, stage.principal, kind="apprise", address="Telegram", secret=TELEGRAM)
+
+
+@pytest.mark.parametrize("key", ["short", "AAAA", "A" * 44, "not base64 at all!"])
+def test_a_wrong_key_stops_the_start_without_being_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSENT_DELIVER_PRIVATE_KEYS", key)
+    with pytest.raises(ValueError, match="32 bytes in base64") as refusal:
+        Settings()
+    assert key not in str(refusal.value)
+
+
+def test_a_rotation_encrypts_every_secret_anew_and_can_be_repeated(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rotation, "BATCH", 2)
+    (old, old_public), (new, new_public) = encryption.new_keys(), encryption.new_keys()
+    use(monkeypatch, old_public, old)
+    with transaction(stage.workspace_id) as db:
+        endpoint, secret = Endpoint.create(
+            db, stage.principal, url="https://example.com", enabled_events=[], name="", description=""
+        )
+        rows = [Channel.create(db, stage.principal, kind="apprise", address="Telegram", secret=TELEGRAM) for _ in range(5)]
+        Channel.create(db, stage.principal, kind="slack", address="C012AB3CD")
+    with transaction(stage.workspace_id) as db:
+        newer = db.get_one(Endpoint, endpoint.id, lock=True).regenerate_secret(db, stage.principal)
+    use(monkeypatch, new_public, new, old)
+    assert rotation.rotate("deliver") == (7, 0)
+    assert rotation.rotate("deliver") == (0, 0)
+    use(monkeypatch, new_public, new)
+    after = stage.get(Endpoint, endpoint.id)
+    assert secret_of(after) == newer
+    assert encryption.decrypt("deliver", str(after.previous_secret), after.id) == secret
+    for row in rows:
+        assert encryption.decrypt("deliver", str(stage.get(Channel, row.id).secret), row.id) == TELEGRAM
+
+
+def test_a_rotation_leaves_what_it_cannot_decrypt(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    with transaction(stage.workspace_id) as db:
+        row = Channel.create(db, stage.principal, kind="apprise", address="Telegram", secret=TELEGRAM)
+    private, public = encryption.new_keys()
+    with monkeypatch.context() as patch:
+        use(patch, public, private)
+        assert rotation.rotate("deliver") == (0, 1)
+    settings.cache_clear()
+    assert encryption.decrypt("deliver", str(stage.get(Channel, row.id).secret), row.id) == TELEGRAM
+
+
+def test_the_keys_of_providers_are_rotated_too(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    with transaction(stage.workspace_id) as db:
+        row = ProviderKey.store(db, stage.principal, "anthropic", "sk-ant-0123456789abcdef")
+    old = settings().turns_private_keys
+    assert old is not None
+    new, public = encryption.new_keys()
+    monkeypatch.setenv("ASSENT_TURNS_PUBLIC_KEY", public)
+    monkeypatch.setenv("ASSENT_TURNS_PRIVATE_KEYS", f"{new} {old.get_secret_value()}")
+    settings.cache_clear()
+    assert rotation.rotate("turns") == (1, 0)
+    monkeypatch.setenv("ASSENT_TURNS_PRIVATE_KEYS", new)
+    settings.cache_clear()
+    assert stage.get(ProviderKey, row.id).decrypted() == "sk-ant-0123456789abcdef"
+
+
+def test_the_rotation_knows_every_column_with_a_secret() -> None:
+    known = {(table.__tablename__, column) for columns in rotation.COLUMNS.values() for table, column in columns}
+    columns = {(table.__tablename__, column) for table in TABLES for column in table.__table__.columns.keys()}  # noqa: SIM118
+    assert {(table, column) for table, column in columns if column.endswith(("secret", "ciphertext"))} == known

@@ -1,0 +1,67 @@
+"""Notifiers: one file per kind of channel, with one verb. `notifier_for` finds the one of a kind."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from models.outbox.notification import Receipt
+from models.pure.notice import Notice
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a channel leads."""
+
+    channel_id: str
+    workspace_id: str
+    person_id: str | None
+    """None for a channel of the workspace."""
+    text: str
+    """`Channel.address`."""
+    secret: str = field(default="", repr=False)
+    """`Channel.secret`, decrypted."""
+
+
+class Retry(Exception):
+    """A later attempt may succeed. The message has no secrets. `after`: seconds, if the other side named a wait."""
+
+    def __init__(self, message: str, after: float | None = None) -> None:
+        super().__init__(message)
+        self.after = after
+
+
+class Gone(Exception):
+    """The address does not exist, or refuses messages for good. The message tells the channel's owner why, without secrets."""
+
+
+class Notifier(Protocol):
+    """Sends to one kind of channel."""
+
+    def send(self, address: Address, notice: Notice, earlier: Receipt | None) -> Receipt:
+        """Send the notice, or edit or follow up the message of the earlier receipt. Returns the receipt that the next call gets.
+
+        A call takes at most 60 s. Nothing is sent twice to a service that can deduplicate; after a crash, the call is repeated.
+        Errors: Retry, Gone. Any other error counts as Retry.
+        """
+        ...
+
+
+def notifier_for(kind: str) -> Notifier:
+    """Return the notifier of a kind in `models.outbox.channel.KINDS`. The first call for a kind loads its package."""
+    match kind:
+        case "mail":
+            from workers.notifiers.mail import Mail
+
+            return Mail()
+        case "slack":
+            from workers.notifiers.slack import SlackNotifier
+
+            return SlackNotifier()
+        case "apprise" | "operator":
+            from workers.notifiers.apprise import AppriseService, OperatorUrl
+
+            return AppriseService() if kind == "apprise" else OperatorUrl()
+        case "slack":
+            from workers.notifiers.slack import SlackNotifier
+
+            return SlackNotifier()
+    raise Gone(f"Assent has no notifier for channels of the kind {kind}.")

@@ -1,0 +1,50 @@
+"""Everything else by the package apprise: a text and a link. It cannot edit, so each stage is a message of its own."""
+
+import logging
+
+import apprise
+
+from models.outbox.notification import Receipt
+from models.pure.notice import Notice
+from models.pure.services import service_of
+from models.settings import settings
+from workers.notifiers import Address, Gone, Retry, texts
+
+MOST_EVIDENCE = 500
+"""Characters: services cut at 1000 to 4000."""
+_ASSET = apprise.AppriseAsset(app_id="Assent", app_desc="Assent", app_url="", async_mode=False, secure_logging=True)
+# Its debug messages hold addresses with their secrets.
+logging.getLogger("apprise").setLevel(logging.WARNING)
+
+
+class AppriseService:
+    """Sends to a service that a person chose, by the URL in the channel's secret."""
+
+    def send(self, address: Address, notice: Notice, earlier: Receipt | None) -> Receipt:  # noqa: ARG002 - it cannot edit
+        """Send a message. The form of the URL is checked again: it decides to which host apprise connects."""
+        try:
+            service = service_of(address.secret)
+        except ValueError as error:
+            raise Gone(f"The channel's URL {error}") from None
+        return _notify(address.secret, service.name, notice)
+
+
+class OperatorUrl:
+    """Sends to a URL of the operator's configuration, which the channel names."""
+
+    def send(self, address: Address, notice: Notice, earlier: Receipt | None) -> Receipt:  # noqa: ARG002
+        """Send a message."""
+        url = settings().notification_urls.get(address.text)
+        if url is None:
+            raise Gone(f"The operator has configured no URL with the name {address.text} (ASSENT_NOTIFICATION_URLS).")
+        return _notify(url.get_secret_value(), address.text, notice)
+
+
+def _notify(url: str, name: str, notice: Notice) -> Receipt:
+    sender = apprise.Apprise(asset=_ASSET)
+    if not sender.add(url):
+        raise Gone(f"The package apprise cannot read the URL for {name}.")
+    text = texts.body(notice, MOST_EVIDENCE)
+    if not sender.notify(title=texts.subject(notice), body=text, body_format=apprise.NotifyFormat.TEXT):
+        raise Retry(f"{name} did not take the message.")
+    return {"stage": notice.stage}

@@ -1,0 +1,187 @@
+"""Mail, by the standard library: text and HTML, one thread per approval and address."""
+
+import html
+import re
+import smtplib
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from email.headerregistry import Address as MailAddress
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime, localtime
+from typing import Any
+
+from models.outbox.notification import Receipt
+from models.pure.mail_server import MailServer, sender
+from models.pure.notice import Notice
+from models.pure.visible import visible
+from models.settings import settings
+from workers.notifiers import Address, Gone, Retry, texts
+
+_MAILBOX = ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1")
+"""Enhanced status codes (RFC 3463) of a mailbox that does not exist. Others may be a fault of the server's configuration."""
+_UNFOLDED = SMTP.clone(max_line_length=998)
+"""Folds no header: a link that is longer than a line would be encoded."""
+_REFUSED = frozenset({550, 551, 553})
+"""Replies to RCPT that say so where the server gives no enhanced code."""
+
+
+class Mail:
+    """Sends mail by the operator's server. A later stage is an answer in the thread of the first mail."""
+
+    def send(self, address: Address, notice: Notice, earlier: Receipt | None) -> Receipt:
+        """Send one mail. Returns the thread's Message-ID and subject, and the number of mails in the thread."""
+        url, mail_from = settings().smtp_url, settings().mail_from
+        if url is None or not mail_from:
+            raise Retry("The operator has configured no mail server (ASSENT_SMTP_URL and ASSENT_MAIL_FROM).")
+        receipt = _receipt(address, notice, earlier, sender(mail_from).domain)
+        try:
+            message = compose(address, notice, receipt, mail_from)
+        except ValueError as error:
+            raise Gone(f"No mail can be addressed to {visible(address.text)}: {error}") from None
+        _deliver(MailServer.of(url.get_secret_value()), message, address.text)
+        return receipt
+
+
+def compose(address: Address, notice: Notice, receipt: Receipt, mail_from: str) -> EmailMessage:
+    """Return the mail. Raises ValueError for an address that is none, or has line ends."""
+    message = EmailMessage(policy=_UNFOLDED)
+    follows = receipt["count"] != "1"
+    message["From"] = sender(mail_from)
+    message["To"] = MailAddress(addr_spec=address.text)
+    message["Subject"] = f"Re: {receipt['subject']}" if follows else receipt["subject"]
+    message["Date"] = format_datetime(localtime())
+    message["Message-ID"] = _message_id(receipt, receipt["count"])
+    if follows:
+        message["In-Reply-To"] = message["References"] = _message_id(receipt, "1")
+    message["Auto-Submitted"] = "auto-generated"
+    unsubscribe = unsubscribe_url(address)
+    message["List-Unsubscribe"] = f"<{unsubscribe}>"
+    if unsubscribe.startswith("https://"):  # RFC 8058 knows no other
+        message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    message.set_content(f"{texts.body(notice)}\n\n-- \nNo more mail from this channel: {unsubscribe}\n")
+    message.add_alternative(_html(notice, unsubscribe), subtype="html")
+    return message
+
+
+def unsubscribe_url(address: Address) -> str:
+    """Return the page that turns the channel off. Its last part is the channel's token."""
+    return f"{settings().public_url.rstrip('/')}/unsubscribe/{address.workspace_id}/{address.channel_id}/{address.secret}"
+
+
+def _receipt(address: Address, notice: Notice, earlier: Receipt | None, domain: str) -> Receipt:
+    """The Message-ID depends on nothing else, so a mail that is sent again after a crash is recognised as the same."""
+    if earlier:
+        return {**earlier, "count": str(int(earlier["count"]) + 1)}
+    return {
+        "thread": f"{notice.approval_id}.{address.channel_id}",
+        "domain": domain,
+        "subject": texts.subject(notice),
+        "count": "1",
+    }
+
+
+def _message_id(receipt: Receipt, count: str) -> str:
+    return f"<{receipt['thread']}.{count}@{receipt['domain']}>"
+
+
+def _html(notice: Notice, unsubscribe: str) -> str:
+    """The same as the text. The only markup is ours."""
+    link = f'<a href="{html.escape(notice.url)}">'
+    paragraphs = [f"<p><b>{html.escape(notice.sentence)}</b></p>"]
+    if notice.stage == "decided":
+        paragraphs += [f"<p>{html.escape(notice.outcome)}.</p>", f"<p>{link}Open the approval</a></p>"]
+    else:
+        if notice.evidence:
+            style = "background:#f4f4f4;padding:12px;white-space:pre-wrap;overflow-wrap:anywhere"
+            paragraphs.append(f'<pre style="{style}">{html.escape(notice.evidence)}</pre>')
+        paragraphs.append(f"<p>{html.escape(texts.deadline(notice)).replace(chr(10), '<br>')}</p>")
+        paragraphs.append(f"<p>{link}Decide</a></p>")
+        if notice.code:
+            paragraphs.append(f"<p>The code for that page: <b>{html.escape(notice.code)}</b></p>")
+    paragraphs.append(f'<p><small><a href="{html.escape(unsubscribe)}">No more mail from this channel</a></small></p>')
+    return f'<!doctype html><html lang="en"><body style="font-family:sans-serif">{"".join(paragraphs)}</body></html>'
+
+
+def _deliver(server: MailServer, message: EmailMessage, recipient: str) -> None:
+    """Hand the mail over within `mail_seconds`. Raises Retry, or Gone if the server says that the mailbox does not exist."""
+    try:
+        with _connected(server) as smtp:
+            smtp.send_message(message, to_addrs=[recipient])
+    except smtplib.SMTPRecipientsRefused as error:
+        code, reply = error.recipients[recipient]
+        text = _reply(code, reply)
+        if _no_mailbox(code, reply):
+            raise Gone(f"The mail server refused the address: {text}") from None
+        raise Retry(f"The mail server refused the recipient: {text}") from None
+    except smtplib.SMTPNotSupportedError as error:
+        raise Retry(f"The mail server lacks a feature that is needed: {error}") from None
+    except smtplib.SMTPResponseException as error:
+        raise Retry(f"The mail server answered {_reply(error.smtp_code, error.smtp_error)}") from None
+    except (OSError, smtplib.SMTPException) as error:  # a connection, TLS, or the time limit
+        raise Retry(f"The mail server could not be reached in time or broke off ({type(error).__name__}).") from None
+
+
+@contextmanager
+def _connected(server: MailServer) -> Iterator[smtplib.SMTP]:
+    """Open a connection, encrypted and signed in as configured."""
+    seconds, context = settings().mail_seconds, ssl.create_default_context()
+    if server.security == "tls":
+        smtp: smtplib.SMTP = _LimitedTls(server.host, server.port, timeout=seconds, context=context)
+    else:
+        smtp = _Limited(server.host, server.port, timeout=seconds)
+    try:
+        if server.security == "starttls":
+            smtp.starttls(context=context)
+        if server.user:
+            smtp.login(server.user, server.password)
+        yield smtp
+        with suppress(OSError, smtplib.SMTPException):
+            smtp.quit()  # the server has the mail already
+    finally:
+        smtp.close()
+
+
+class _Limited(smtplib.SMTP):
+    """Ends when its time is up, whatever the server does: `timeout` alone is about one read, and a server may send without end."""
+
+    timer: threading.Timer | None = None
+
+    def connect(self, host: str = "localhost", port: int = 0, source_address: Any = None) -> tuple[int, bytes]:
+        self.timer = threading.Timer(self.timeout, self.cut)
+        self.timer.daemon = True
+        self.timer.start()
+        try:
+            return super().connect(host, port, source_address)
+        except BaseException:
+            self.timer.cancel()
+            raise
+
+    def cut(self) -> None:
+        """End every read and write."""
+        with suppress(OSError, AttributeError):  # closed meanwhile
+            self.sock.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
+
+    def close(self) -> None:
+        if self.timer:
+            self.timer.cancel()
+        super().close()
+
+
+class _LimitedTls(_Limited, smtplib.SMTP_SSL):
+    """The same, encrypted from the start."""
+
+
+def _no_mailbox(code: int, reply: bytes) -> bool:
+    first = reply.decode(errors="replace").split(maxsplit=1)[:1]
+    has_enhanced = bool(first) and re.fullmatch(r"\d\.\d{1,3}\.\d{1,3}", first[0]) is not None
+    return first[0] in _MAILBOX if has_enhanced else code in _REFUSED
+
+
+def _reply(code: int, reply: bytes | str) -> str:
+    """A server's reply for people, in one line."""
+    text = reply.decode(errors="replace") if isinstance(reply, bytes) else str(reply)
+    return visible(f"{code} {' '.join(text.split())}"[:200])

@@ -1,0 +1,119 @@
+"""Notices as Slack shows them: blocks within Slack's limits, in which no text of an agent's is anything but text.
+
+Texts of others stand in `plain_text`, which Slack does not parse, or escaped in a code block. Slack counts the characters of the
+escaped text; astral characters count twice, as in JavaScript. https://docs.slack.dev/reference/block-kit/blocks
+"""
+
+from typing import Any
+
+from models.pure.notice import Notice
+from models.pure.slack_button import RESULTS, Button
+from models.pure.visible import visible, visible_lines
+
+HEADER = 150
+SECTION = 3000
+CONTEXT = 2000
+FALLBACK = 300
+"""Characters of the text in notifications; Slack takes 40,000."""
+
+Block = dict[str, Any]
+_ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_LABELS = {"allow": ("Allow", "primary"), "deny": ("Deny", "danger")}
+_FENCE = "```"
+_BROKEN_FENCE = "`\u200b`\u200b`"
+"""Looks like a fence, and ends no code block."""
+
+
+def escaped(text: str) -> str:
+    """Return the text for `mrkdwn`: no mention, link or entity is left in it."""
+    return "".join(_ESCAPED.get(character, character) for character in text)
+
+
+def message(notice: Notice) -> tuple[str, list[Block]]:
+    """Return the message's fallback text and its blocks."""
+    blocks = [_header(notice.sentence or notice.title)]
+    if notice.outcome:
+        blocks.append(_section(_plain(notice.outcome, SECTION)))
+    if notice.evidence:
+        blocks.append(_section(_code(notice.evidence)))
+    elif notice.title != notice.sentence:
+        blocks.append(_section(_plain(notice.title, SECTION)))
+    if about := [part for part in (_plain(notice.agent, CONTEXT), _deadline(notice)) if part["text"]]:
+        blocks.append({"type": "context", "elements": about})
+    if notice.may_decide:
+        blocks.append({"type": "actions", "elements": _buttons(notice)})
+    blocks.append({"type": "context", "elements": [_markup(link(notice))]})
+    return fallback(notice), blocks
+
+
+def fallback(notice: Notice) -> str:
+    """Return the text that notifications and screen readers get."""
+    return _cut(visible(f"{notice.outcome}: {notice.title}" if notice.outcome else notice.title), FALLBACK)
+
+
+def link(notice: Notice) -> str:
+    """Return the sentence with the link to the approval's page."""
+    place = f"<{escaped(notice.url)}|Open in Assent>"
+    if notice.outcome:
+        return f"{place}."
+    more = " to deny with a message, edit the input, or grant more." if notice.may_decide else " to decide."
+    code = f" Without a sign-in you need the code {escaped(notice.code)}." if notice.code else ""
+    return f"{place}{more}{code}"
+
+
+def _header(text: str) -> Block:
+    return {"type": "header", "text": _plain(text.replace("\n", " "), HEADER)}
+
+
+def _section(text: Block) -> Block:
+    return {"type": "section", "text": text}
+
+
+def _plain(text: str, most: int) -> Block:
+    """A text that Slack shows as it is. Slack decodes entities in it, so it is escaped too."""
+    return {"type": "plain_text", "text": _cut(visible_lines(text), most), "emoji": False}
+
+
+def _markup(text: str) -> Block:
+    """A text of our own with links. `verbatim`: Slack looks for no further links and names in it."""
+    return {"type": "mrkdwn", "text": text, "verbatim": True}
+
+
+def _code(text: str) -> Block:
+    shown = visible_lines(text).replace(_FENCE, _BROKEN_FENCE)
+    return _markup(f"{_FENCE}\n{_cut(shown, SECTION - 2 * len(_FENCE) - 2)}\n{_FENCE}")
+
+
+def _deadline(notice: Notice) -> Block:
+    if notice.deadline is None:
+        return _markup("")
+    at = f"{notice.deadline:%Y-%m-%d %H:%M} UTC"
+    when = f"<!date^{int(notice.deadline.timestamp())}^{{date_short_pretty}} at {{time}}|{at}>"
+    return _markup(f"Waits until {when}. {_cut(visible(notice.afterwards), 200)}")
+
+
+def _buttons(notice: Notice) -> list[Block]:
+    value = Button(notice.workspace_id, notice.approval_id, notice.input_sha256).value
+    return [
+        {
+            "type": "button",
+            "action_id": action_id,
+            "text": {"type": "plain_text", "text": _LABELS[result][0], "emoji": False},
+            "style": _LABELS[result][1],
+            "value": value,
+        }
+        for action_id, result in RESULTS.items()
+    ]
+
+
+def _cut(text: str, most: int) -> str:
+    """Return the escaped text, at most so long. A cut says how much it leaves out."""
+    pieces = [_ESCAPED.get(character, character) for character in text]
+    sizes = [len(piece) + (piece > "\uffff") for piece in pieces]
+    if sum(sizes) <= most:
+        return "".join(pieces)
+    room, count = most - len(f"… ({len(pieces)} more characters)"), 0
+    while room >= sizes[count]:
+        room -= sizes[count]
+        count += 1
+    return "".join(pieces[:count]) + f"… ({len(pieces) - count} more characters)"

@@ -1,0 +1,35 @@
+"""Notices as plain text: the same words in every channel that has no layout of its own."""
+
+from models.pure.notice import Notice
+
+_BEGINNINGS = {"requested": "", "reminded": "Still waiting: ", "escalated": "Nobody has decided yet: "}
+
+
+def subject(notice: Notice) -> str:
+    """Return one line that says what the notice is about."""
+    if notice.stage == "decided":
+        return f"{notice.outcome}: {notice.title}"
+    return f"{_BEGINNINGS[notice.stage]}{notice.title}"
+
+
+def body(notice: Notice, most_evidence: int = 3000) -> str:
+    """Return the notice as text of several lines, with its link and its code. Longer evidence is cut."""
+    if notice.stage == "decided":
+        return f"{notice.sentence}\n\n{notice.outcome}.\n\n{notice.url}"
+    evidence = notice.evidence
+    if len(evidence) > most_evidence:
+        evidence = f"{evidence[:most_evidence]}… ({len(evidence) - most_evidence} more characters)"
+    return "\n\n".join(part for part in (f"{notice.sentence}.", evidence, deadline(notice), where(notice)) if part)
+
+
+def deadline(notice: Notice) -> str:
+    """Return who asks, until when, and what happens then."""
+    agent = f"Agent: {notice.agent}" if notice.agent else ""
+    until = f"Until {notice.deadline:%Y-%m-%d %H:%M} UTC. {notice.afterwards}" if notice.deadline else notice.afterwards
+    return "\n".join(part for part in (agent, until) if part)
+
+
+def where(notice: Notice) -> str:
+    """Return the link, and the code that its page asks for."""
+    link = f"Decide here: {notice.url}"
+    return f"{link}\nThe code for that page: {notice.code}" if notice.code else link

@@ -1,0 +1,94 @@
+"""deliver.fan_out turns a change of an approval into notifications; deliver.notify sends one of them, and exits."""
+
+import logging
+import threading
+import time
+from collections import defaultdict
+
+from models.database import encryption
+from models.database.rows import Stale
+from models.database.transactions import outbox, transaction
+from models.flow import notifying
+from models.outbox.channel import Channel
+from models.outbox.notification import Notification, Receipt
+from workers.celery import app
+from workers.notifiers import Address, Gone, Retry, notifier_for
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 5
+"""Notifications of one kind that this process sends at a time, so that a slow mail server leaves threads for all else."""
+HOLD_SECONDS = 5.0
+"""How long a thread goes on with the notifications of one workspace."""
+_rooms: "defaultdict[str, threading.BoundedSemaphore]" = defaultdict(lambda: threading.BoundedSemaphore(AT_ONCE))
+
+
+@app.task(name="deliver.fan_out")
+def fan_out(change_id: str, workspace_id: str) -> None:
+    """Queue, edit or cancel the notifications of an approval that has changed."""
+    with transaction(workspace_id) as db:
+        notifying.fan_out(db, change_id)
+
+
+@app.task(name="deliver.notify")
+def notify(notification_id: str, workspace_id: str) -> None:
+    """One attempt at one notification, then at others of its kind that are due. A late or doubled hint finds nothing to claim."""
+    until = time.monotonic() + HOLD_SECONDS
+    with transaction(workspace_id) as db:
+        kind = notifying.kind_of(db, notification_id)
+    room = _rooms[kind]
+    if not kind or not room.acquire(blocking=False):
+        return  # the threads that have the room go on with what is due
+    try:
+        next_id: str | None = notification_id
+        while next_id is not None:
+            attempt(next_id, workspace_id)
+            with transaction(workspace_id) as db:
+                next_id = notifying.next_due(db, kind)
+                if next_id is not None and time.monotonic() >= until:
+                    outbox(db).hints.append(Notification.hint_of(next_id, workspace_id))
+                    next_id = None
+    finally:
+        room.release()
+
+
+def attempt(notification_id: str, workspace_id: str) -> None:
+    """Claim a notification, send it, and record the receipt or the error."""
+    with transaction(workspace_id) as db:
+        message = notifying.prepare(db, notification_id)
+    if message is None:
+        return
+    outcome = _send(message)
+    try:
+        with transaction(workspace_id) as db:
+            if not isinstance(outcome, Exception):
+                notifying.finish(db, message, outcome)
+                return
+            row = Notification.held(db, notification_id, message.notification.fence)
+            if isinstance(outcome, Gone):
+                row.refuse(db, str(outcome))
+            else:
+                row.fail(db, str(outcome), retry_after=outcome.after)
+    except Stale:
+        return  # the attempt took longer than its lease: the next one has the notification
+
+
+def _send(message: notifying.Message) -> Receipt | Gone | Retry:
+    """Call the notifier, and return its receipt or its error."""
+    channel = message.channel
+    try:
+        notifier = notifier_for(channel.kind)
+        return notifier.send(_address(channel), message.notice, message.earlier)
+    except (Gone, Retry) as error:
+        return error
+    except encryption.Undecryptable as error:
+        return Retry(str(error))
+    except Exception as error:  # noqa: BLE001 - whatever a package raises, the attempt is recorded
+        # No text of the error: an address with its secrets may stand in it.
+        log.error("%s: the notifier of %s failed (%s)", message.notification.id, channel.kind, type(error).__name__)
+        return Retry(f"The notifier failed ({type(error).__name__}).")
+
+
+def _address(channel: Channel) -> Address:
+    secret = encryption.decrypt("deliver", channel.secret, channel.id) if channel.secret else ""
+    return Address(channel.id, channel.workspace_id, channel.person_id, channel.address, secret)

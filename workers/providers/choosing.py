@@ -1,0 +1,178 @@
+"""Chooses who answers: the agent's model, else its alternatives in order.
+
+An alternative is tried when a provider is overloaded, limits the rate, takes too long or no longer has the model, and only before
+the first visible byte. A circuit breaker for each provider and model, kept in this process, spares a model that failed several
+times in a row: its alternatives are tried first.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from models.database.encryption import Undecryptable
+from models.providers import ProviderEntry, excluded, serving
+from models.pure.usage import NOTHING
+from models.session.turn import Served, Switch
+from models.settings import settings
+from models.workspace.provider_key import ProviderKey
+from workers.providers import ModelError, ModelRequest, Reply, Spent, Unwanted, provider_for
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model at the provider that serves it."""
+
+    model: str
+    entry: ProviderEntry
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The provider's and the model's name."""
+        return self.entry.name, self.model
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A reply, and who gave it."""
+
+    reply: Reply
+    served: Served
+    spent: tuple[Spent, ...] = ()
+    """What requests before it consumed."""
+
+
+class Unanswered(Exception):
+    """Nobody answered. `error` says why. `served`: who had begun to answer, if anybody. `spent`: what the requests consumed."""
+
+    def __init__(self, error: ModelError, served: Served | None, spent: Sequence[Spent] = ()) -> None:
+        super().__init__(str(error))
+        self.error, self.served, self.spent = error, served, tuple(spent)
+
+
+def candidates(model: Mapping[str, Any], defaults: Mapping[str, Any] | None, kept: tuple[str, str] | None) -> list[Candidate]:
+    """Return who may answer, in order: an agent's `model` and its fallbacks, else the workspace's, without excluded providers.
+
+    `kept`: the provider and model that began to answer this turn, which then are the only ones. Errors: ModelError if nobody serves
+    any of the models.
+    """
+    defaults = defaults or {}
+    without = excluded(model, defaults)
+    fallbacks = model.get("fallbacks")
+    names = [model["id"], *((defaults.get("fallbacks") or []) if fallbacks is None else fallbacks)]
+    entries = {name: serving(name, without) for name in dict.fromkeys(names)}
+    order = [Candidate(name, entry) for name, entry in entries.items() if entry]
+    if not order:
+        but = f" but {', '.join(sorted(without))}, which is excluded" if without else ""
+        raise ModelError("invalid", f"No provider serves the model {model['id']}{but}: see ASSENT_PROVIDERS")
+    places = [candidate.place for candidate in order]
+    return [order[places.index(kept)]] if kept in places else order
+
+
+def ask(
+    order: list[Candidate], request: ModelRequest, keys: Mapping[str, ProviderKey], on_text: Callable[[int, str], None]
+) -> Answer:
+    """Return the first candidate's reply. `keys` are the workspace's own, by provider. Errors: Unanswered."""
+    errors: list[ModelError] = []
+    switches: list[Switch] = []
+    spent: list[Spent] = []
+    tried = [candidate for candidate in order if not breaker.is_open(candidate, keys)] or order
+    if tried[0] is not order[0]:
+        switches.append(Switch(order[0].place, tried[0].place, "circuit_open", "It failed several times in a row."))
+    for candidate, following in zip(tried, [*tried[1:], None], strict=True):
+        hearing = _Hearing(on_text)
+        served = Served(*candidate.place, tuple(switches))
+        try:
+            reply = _ask(candidate, request, keys, hearing.on_text)
+        except Unwanted as end:
+            end.spent = (*spent, Spent(candidate.place, end.usage or NOTHING))
+            raise
+        except ModelError as error:
+            breaker.failed(candidate, keys, error)
+            spent += [Spent(candidate.place, error.usage)] if error.usage is not None else []
+            if hearing.began:
+                raise Unanswered(error, served, spent) from error
+            errors.append(error)
+            if not errors[0].falls_back or following is None:
+                break
+            switches.append(Switch(candidate.place, following.place, error.kind, str(error)))
+        else:
+            breaker.succeeded(candidate, keys)
+            return Answer(reply, served, tuple(spent))
+    raise Unanswered(_summary(errors), None, spent)
+
+
+def _ask(
+    candidate: Candidate, request: ModelRequest, keys: Mapping[str, ProviderKey], on_text: Callable[[int, str], None]
+) -> Reply:
+    entry = candidate.entry
+    most = entry.limits.max_tokens or request.max_tokens
+    effort = request.effort if entry.abilities.effort else None
+    changed = replace(request, model=candidate.model, max_tokens=min(most, request.max_tokens), effort=effort)
+    return provider_for(entry, key_of(entry, keys)).ask(changed, on_text)
+
+
+def key_of(entry: ProviderEntry, keys: Mapping[str, ProviderKey]) -> str | None:
+    """Return the key for a provider: the workspace's own, else the operator's. Errors: ModelError if it cannot be decrypted."""
+    row = keys.get(entry.name)
+    if row is None:
+        return os.environ.get(entry.api_key_env or "") or None
+    try:
+        return row.decrypted()
+    except Undecryptable as error:
+        raise ModelError("invalid", f"The workspace's key for provider {entry.name} cannot be used: {error}") from None
+
+
+def _summary(errors: list[ModelError]) -> ModelError:
+    """Return the error that decides whether the turn is tried again: a transient one, if any is."""
+    chosen = next((error for error in errors if error.retryable), errors[0])
+    others = "".join(f" Then: {error}" for error in errors if error is not chosen)
+    return ModelError(chosen.kind, f"{chosen}{others}"[:2000], chosen.retry_after)
+
+
+class _Hearing:
+    """Passes on text, and notes that some came."""
+
+    def __init__(self, on_text: Callable[[int, str], None]) -> None:
+        self._on_text = on_text
+        self.began = False
+
+    def on_text(self, index: int, text: str) -> None:
+        self.began = True
+        self._on_text(index, text)
+
+
+class Breaker:
+    """Counts failures in a row of each provider and model, apart for a workspace's own key."""
+
+    def __init__(self) -> None:
+        self._failures: dict[tuple[str, str, str], int] = {}
+        self._open_until: dict[tuple[str, str, str], float] = {}
+
+    def is_open(self, candidate: Candidate, keys: Mapping[str, ProviderKey]) -> bool:
+        """True if the candidate failed too often and its pause is not over."""
+        return time.monotonic() < self._open_until.get(_account(candidate, keys), 0)
+
+    def failed(self, candidate: Candidate, keys: Mapping[str, ProviderKey], error: ModelError) -> None:
+        """Count a failure for which alternatives are tried. After `breaker_failures` of them the circuit opens."""
+        if not error.falls_back:
+            return
+        account = _account(candidate, keys)
+        self._failures[account] = self._failures.get(account, 0) + 1
+        if self._failures[account] >= settings().breaker_failures:
+            self._open_until[account] = time.monotonic() + max(settings().breaker_seconds, min(error.retry_after or 0, 300))
+
+    def succeeded(self, candidate: Candidate, keys: Mapping[str, ProviderKey]) -> None:
+        """Close the circuit."""
+        account = _account(candidate, keys)
+        self._failures.pop(account, None)
+        self._open_until.pop(account, None)
+
+
+def _account(candidate: Candidate, keys: Mapping[str, ProviderKey]) -> tuple[str, str, str]:
+    row = keys.get(candidate.entry.name)
+    return (*candidate.place, row.id if row else "")
+
+
+breaker = Breaker()

@@ -1,0 +1,60 @@
+"""What the errors of all providers have in common: the wait that a header names, a message without keys, lost connections."""
+
+import math
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+import httpx2  # the transport of both SDKs, whose errors in mid-stream they do not wrap
+
+from models.pure.usage import NOTHING
+from workers.providers import ErrorKind, ModelError
+
+MAX_MESSAGE = 500
+UNREACHABLE = (httpx2.TimeoutException, httpx2.ConnectError)
+NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""Failures before a request reached the API, which cost nothing."""
+
+
+def connection_error(error: Exception, name: str) -> ModelError:
+    """Return the error for a connection that was refused, cut, or silent for too long. `name` is the provider's."""
+    cause: BaseException = error
+    while cause.__cause__ is not None and not isinstance(cause, UNREACHABLE):
+        cause = cause.__cause__
+    kind: ErrorKind = "timed_out" if isinstance(cause, UNREACHABLE) else "failed"
+    usage = None if isinstance(cause, NEVER_SENT) else NOTHING
+    return ModelError(kind, f"The connection to the API of provider {name} failed ({type(cause).__name__})", usage=usage)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return seconds from the headers `retry-after-ms` and `retry-after`, a number or a date. None if neither can be read."""
+    milliseconds, value = headers.get("retry-after-ms", ""), headers.get("retry-after", "")
+    try:
+        seconds = float(milliseconds) / 1000 if milliseconds else float(value)
+    except ValueError:
+        try:
+            seconds = parsedate_to_datetime(value).timestamp() - time.time()
+        except ValueError:
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def described(event: str, error_type: str | None, detail: str, key: str | None) -> str:
+    """Return an error's message: the event, the provider's type and text. A gateway may quote its request, so the key is masked."""
+    message = f"{event} ({error_type})" if error_type else event
+    if detail:
+        message += f": {' '.join(detail.split())}"
+    return (message.replace(key, "***") if key else message)[:MAX_MESSAGE]
+
+
+def hint(status: int) -> str:
+    """Return what may be wrong if a response has no message that says so."""
+    return "check the provider's base_url" if status == 404 or 300 <= status < 400 else ""
+
+
+def check_stream(headers: Mapping[str, str], name: str) -> None:
+    """Raise ModelError unless the response is a stream of events. `name` is the provider's."""
+    content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "text/event-stream":
+        got = content_type[:100] or "no content type"
+        raise ModelError("failed", f"The API of provider {name} answered {got} instead of text/event-stream: check its base_url")

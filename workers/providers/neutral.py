@@ -1,0 +1,57 @@
+"""The neutral form of a history, and the parts of it that belong to one provider.
+
+A block is one of the wire: `text`, `thinking`, `tool_use`, `tool_result`, `image`, `document`. The id of a `tool_use` block is
+ours. Whatever else a provider said about a block (its own id of the call, a signature) stands in `provider_data` under the
+provider's name, and is sent to that provider alone.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+Block = dict[str, Any]
+
+
+def with_data(block: Block, provider: str, **data: Any) -> Block:
+    """Return the block with what only this provider is sent again. None values are left out."""
+    kept = {name: value for name, value in data.items() if value is not None}
+    return {**block, "provider_data": {provider: kept}} if kept else block
+
+
+def data_of(block: Block, provider: str) -> dict[str, Any]:
+    """Return what this provider said about the block."""
+    data = (block.get("provider_data") or {}).get(provider)
+    return data if isinstance(data, dict) else {}
+
+
+def blocks_of(message: dict[str, Any]) -> list[Block]:
+    """Return a message's blocks. A text stands for one text block."""
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def call_ids(messages: list[dict[str, Any]], provider: str, spelled: Callable[[str], str]) -> dict[str, str]:
+    """Return the id under which the provider knows each call, by our own id.
+
+    That is its own id where it made the call. Some gateways repeat ids, and other providers' calls have none: those are `spelled`.
+    """
+    ids: dict[str, str] = {}
+    taken: set[str] = set()
+    for block in (block for message in messages for block in blocks_of(message) if block["type"] == "tool_use"):
+        own = data_of(block, provider).get("id")
+        ids[block["id"]] = own if isinstance(own, str) and own and own not in taken else spelled(block["id"])
+        taken.add(ids[block["id"]])
+    return ids
+
+
+def read_input(text: str) -> tuple[dict[str, Any], str | None]:
+    """Return a call's input, and the problem if the text is no JSON object; the input is then empty."""
+    try:
+        value = json.loads(text or "{}", parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        return {}, str(error)
+    return (value, None) if isinstance(value, dict) else ({}, "it is no object")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
