@@ -158,6 +158,19 @@ def worker_number() -> int:
     return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
+@pytest.fixture(autouse=True)
+def own_settings() -> Iterator[None]:
+    """Forgets the settings of a test once its environment is undone. This ends last of all: a thread of this process, such as the
+    one that renews leases, may read settings while other fixtures end."""
+    from models.settings import settings
+
+    before = settings()
+    yield
+    if not settings.cache_info().currsize or settings() is not before:
+        settings.cache_clear()
+        settings()
+
+
 @pytest.fixture
 def clean_database(database_urls: DatabaseUrls, cleaner: Cleaner) -> DatabaseUrls:
     """The database as the migrations left it. Cleaned before the test, so that a failed test's rows can be looked at."""

@@ -28,6 +28,11 @@ from workers.providers import ModelRequest
 from workers.providers.anthropic_request import params
 
 _SUMS = "coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), coalesce(sum(cost), 0)"
+_USAGE = f"""
+    SELECT coalesce(count(*), 0), {_SUMS} FROM turn_usage
+    UNION ALL SELECT coalesce(sum(requests), 0), {_SUMS} FROM daily_usage
+"""
+"""One statement, so that both sums are of the same moment."""
 NEXT = {"type": "text", "text": "And now?"}
 
 
@@ -109,8 +114,7 @@ def look(workspace_id: str, session_id: str) -> Seen:
             db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=session_id),
             flow.history(db, session_id),
             rows(TurnUsage, "at, attempt"),
-            db.rows(f"SELECT coalesce(count(*), 0), {_SUMS} FROM turn_usage")[0],
-            db.rows(f"SELECT coalesce(sum(requests), 0), {_SUMS} FROM daily_usage")[0],
+            *db.rows(_USAGE),
         )
 
 

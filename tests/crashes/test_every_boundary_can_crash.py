@@ -126,6 +126,21 @@ def test_a_model_error_is_survived_and_tried_again(journey: Journey, boundary: s
     assert seen.turns[0].attempt == 2
 
 
+@pytest.mark.parametrize("boundary", of("correct_usage"))
+def test_an_attempt_that_was_ended_is_counted_once(journey: Journey, boundary: str) -> None:
+    """R32: a person ends the run while the model answers, and the worker dies while it replaces the estimate of the cost."""
+    journey.armed.at(boundary)
+    journey.begin().say("delay 0.5s", "say First.")
+    journey.until(lambda seen: seen.turns[0].status == "running")
+    journey.interrupt()
+    assert [usage.estimated for usage in journey.look().usages] == [True]
+    journey.until_crashed()
+    journey.say("say Done.")
+    assert [(usage.turn_id, usage.attempt) for usage in journey.until_idle().usages] == [
+        (turn.id, 1) for turn in journey.look().turns
+    ]
+
+
 @pytest.mark.parametrize("boundary", of("lose_call"))
 def test_a_call_without_proof_of_its_end_is_put_to_a_person(journey: Journey, boundary: str) -> None:
     """I2: its keeper is killed after the effect, and then the worker that says so."""
@@ -153,6 +168,6 @@ def test_every_boundary_is_met() -> None:
     """The table and the tests are about the same boundaries: those above, the sweeps', the doors', and who tells of tools."""
     others = ("fail_turn", "lose_call", "dispatch_turns", "dispatch_calls", "rescue_turn", "rescue_call", "expire_due", "receive")
     others += ("expire_calls", "release_waiting", "swept", "remind_due", "tell", "announce", "keep_listing", "mark_stale")
-    others += ("offer_work", "answer", "seal", "forget_answers", "resume", "settled", "look")
+    others += ("offer_work", "answer", "seal", "forget_answers", "resume", "settled", "look", "correct_usage")
     tested = OF_TURNS + OF_CALLS + [boundary for verb in others for boundary in of(verb)]
     assert sorted(tested) == sorted(BOUNDARIES)

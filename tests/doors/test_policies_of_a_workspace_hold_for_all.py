@@ -12,7 +12,7 @@ from models.database.transactions import transaction
 
 RULES = {"type": "rules", "rules": [{"effect": "deny", "match": "bash(rm *)", "reason": "No."}], "default": "allow"}
 RETURNED = RULES | {"type": "auto"}
-NOTHING: dict[str, Any] = {"type": "policy", "permission_policy": None, "approval": None}
+NOTHING: dict[str, Any] = {"type": "policy", "permission_policy": None, "approval": None, "model": None}
 
 
 def acts(stage: Stage) -> list[Audit]:

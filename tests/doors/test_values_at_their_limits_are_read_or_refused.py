@@ -108,13 +108,19 @@ def test_no_pair_of_dates_is_a_5xx(api: str, caller: Caller, ids: dict[str, str]
     assert not [each for each in faults if each], "\n".join(each for each in faults if each)[:6000]
 
 
+def ageless(page: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a page, without the ages of sessions, which grow from one request to the next."""
+    return [row | {"stats": None} for row in page["data"]]
+
+
 def test_a_bound_beyond_all_rows_leaves_out_none_of_them(caller: Caller, ids: dict[str, str]) -> None:
     """The zero time of some languages is the year 1."""
     for path in ("/v1/sessions", "/v1/agents", "/v1/audit"):
-        everything = good(caller.get(path))["data"]
+        everything = ageless(good(caller.get(path)))
         assert everything
         for first, last in ((DATES[0], DATES[4]), (DATES[1], DATES[5])):
-            assert good(caller.get(path, params={"created_at[gte]": first, "created_at[lt]": last}))["data"] == everything
+            found = good(caller.get(path, params={"created_at[gte]": first, "created_at[lt]": last}))
+            assert ageless(found) == everything
             assert good(caller.get(path, params={"created_at[gte]": last}))["data"] == []
             assert good(caller.get(path, params={"created_at[lt]": first}))["data"] == []
 

@@ -13,7 +13,6 @@ SET = "agent_toolset_20260401"
 ENVIRONMENT = {"name": "E"}
 
 AGENTS: list[tuple[str, dict[str, Any], str]] = [
-    ("`effort`", {"model": {"id": MODEL, "effort": "high"}}, "model.effort"),
     ("`inference_geo`", {"model": {"id": MODEL, "inference_geo": "eu"}}, "model.inference_geo"),
     ("`speed: fast`", {"model": {"id": MODEL, "speed": "fast"}}, "model.speed"),
     ("`web_fetch`", {"tools": [{"type": SET, "configs": [{"name": "web_fetch", "enabled": True}]}]}, "tools"),
@@ -32,7 +31,6 @@ ENVIRONMENTS: list[tuple[str, dict[str, Any], str]] = [
 SESSIONS: list[tuple[str, dict[str, Any], str]] = [
     ("`resources`", {"resources": [{"type": "file", "file_id": "x"}]}, "resources"),
     ("`vault_ids`", {"vault_ids": ["vlt_1"]}, "vault_ids"),
-    ("`budget`", {"budget": {"max_list_cost": {"amount": "1", "currency": "USD"}}}, "budget"),
 ]
 EVENTS: list[tuple[str, dict[str, Any], str]] = [
     ("`user.define_outcome`", {"type": "user.define_outcome", "description": "d"}, "events.0"),

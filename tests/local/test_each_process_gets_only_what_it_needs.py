@@ -125,7 +125,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 
     def hold(environment: str, **values: str) -> None:
         for name in list(os.environ):
-            if name.startswith(("DATABASE", "ANTHROPIC", "ASSENT_AUDIT")):
+            if name.startswith(("DATABASE", "ANTHROPIC", "ASSENT_AUDIT")) or name.endswith("_PRIVATE_KEYS"):
                 monkeypatch.delenv(name)
         for name, value in values.items():
             monkeypatch.setenv(name, value)

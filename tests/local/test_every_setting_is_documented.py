@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from local.documents import PAGES
+from pydantic import SecretStr
 
 from models.settings import Settings
 from models.variables import names_of_settings
@@ -29,7 +30,7 @@ def unit(variable: str) -> str:
 def default(name: str) -> str:
     """As the page spells it."""
     value = Settings.model_fields[name].default
-    if value in (None, "", {}, []):
+    if value in (None, "", SecretStr(""), {}, []):
         return "none"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 

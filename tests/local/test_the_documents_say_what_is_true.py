@@ -33,7 +33,8 @@ from models.variables import names_of_settings
 
 RUN, APPROVALS = (snippet.text for snippet in snippets("sh", page="README.md"))
 [OPENAI] = [snippet for snippet in snippets("python") if "OpenAI(" in snippet.text]
-SDK = [snippet for snippet in snippets("python") if "ASSENT_URL" in snippet.text and snippet != OPENAI]
+[BUDGET] = [snippet for snippet in snippets("python") if "budget=" in snippet.text]
+SDK = [snippet for snippet in snippets("python") if "ASSENT_URL" in snippet.text and snippet not in (OPENAI, BUDGET)]
 TOOLSETS = [snippet for snippet in snippets("python") if "Toolset(" in snippet.text]
 ASK = {"type": "agent_toolset_20260401", "default_config": {"permission_policy": {"type": "always_ask"}}}
 
@@ -101,6 +102,7 @@ def test_the_commands_and_the_python_snippets_decide_real_approvals(up: dict[str
     output = run_snippet(OPENAI, env)
     assert "I am the stand-in model" in output
     assert output.endswith("And good-bye.")
+    assert run_snippet(BUDGET, env) == "2500\n"
     waiting = subprocess.run([*APPROVALS.split(), "list", "--json"], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     assert json.loads(waiting.stdout) == []
 
@@ -125,7 +127,7 @@ def test_the_sign_in_link_opens_the_inbox_and_what_is_allowed_there_runs(up: dic
 
 def test_the_receiver_of_webhooks_reads_what_is_delivered_and_takes_nothing_else() -> None:
     [snippet] = [snippet for snippet in snippets("python") if "webhook_key" in snippet.text]
-    assert {*snippets("python")} == {*SDK, *TOOLSETS, OPENAI, snippet}
+    assert {*snippets("python")} == {*SDK, *TOOLSETS, OPENAI, BUDGET, snippet}
     secret, payload, now = new_secret(), '{"type": "event", "data": {"type": "session.idled", "id": "sesn_1"}}', datetime.now(UTC)
     signature = Webhook(secret).sign("whev_1", now, payload)
     headers = {"webhook-id": "whev_1", "webhook-timestamp": str(int(now.timestamp())), "webhook-signature": signature}
