@@ -37,7 +37,7 @@ class ToolCallDelta(ToolCall):
     index: int
 
 
-class AssistantMessage(Answer):
+class AssistantReply(Answer):
     """The agent's message."""
 
     role: Literal["assistant"]
@@ -50,7 +50,7 @@ class Choice(Answer):
     """The answer. There is always one."""
 
     index: int
-    message: AssistantMessage
+    message: AssistantReply
     finish_reason: FinishReason
     logprobs: None
 

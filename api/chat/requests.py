@@ -64,7 +64,7 @@ class InstructionMessage(Body):
     name: str | None = None
 
 
-class UserMessage(Body):
+class ChatUserMessage(Body):
     """A message of the user."""
 
     role: Literal["user"]
@@ -72,7 +72,7 @@ class UserMessage(Body):
     name: str | None = None
 
 
-class AssistantMessage(BaseModel):
+class ChatAssistantMessage(BaseModel):
     """An earlier answer. In a session, only the messages after the last answer count."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -90,7 +90,7 @@ class ToolMessage(Body):
     content: TextContent
 
 
-Message = Annotated[InstructionMessage | UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]
+Message = Annotated[InstructionMessage | ChatUserMessage | ChatAssistantMessage | ToolMessage, Field(discriminator="role")]
 
 
 class Function(Body):

@@ -133,7 +133,7 @@ class Completion:
             hub().unregister(self.wait.reader)
         text = APART.join(self.wait.texts)
         calls = {"tool_calls": last.tool_calls} if last.tool_calls else {}
-        message = answers.AssistantMessage(role="assistant", content=None if calls and not text else text, refusal=None, **calls)
+        message = answers.AssistantReply(role="assistant", content=None if calls and not text else text, refusal=None, **calls)
         choice = answers.Choice(index=0, message=message, finish_reason=last.finish_reason, logprobs=None)
         return answers.ChatCompletion(
             id=self.id,

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from api.chat.requests import (
-    AssistantMessage,
+    ChatAssistantMessage,
     ChatCreate,
+    ChatUserMessage,
     FunctionTool,
     ImagePart,
     InstructionMessage,
     TextPart,
     ToolMessage,
-    UserMessage,
 )
 from api.requests.toolsets import MAX_TOOLS
 from models.errors import Invalid
@@ -57,16 +57,16 @@ def news(body: ChatCreate, *, new_session: bool) -> News:
 
     For a new session the messages up to that answer become a text that quotes them, in front of the first message.
     """
-    start = 1 + max((index for index, message in enumerate(body.messages) if isinstance(message, AssistantMessage)), default=-1)
+    start = 1 + max((index for index, message in enumerate(body.messages) if isinstance(message, ChatAssistantMessage)), default=-1)
     latest = list(enumerate(body.messages))[start:]
     instructions = [index for index, message in latest if isinstance(message, InstructionMessage)]
-    added = [(index, message) for index, message in latest if isinstance(message, UserMessage | ToolMessage)]
+    added = [(index, message) for index, message in latest if isinstance(message, ChatUserMessage | ToolMessage)]
     if len(added) > settings().max_events_per_post:
         most = settings().max_events_per_post
         raise Invalid("messages", f"at most {most} messages may follow the last answer; these are {len(added)}.")
     person = {name: value for name, value in (body.metadata or {}).items() if name == "on_behalf_of"}
     events = [_event(message, f"messages.{index}", person) for index, message in added]
-    ignored = [f"messages.{index}.name" for index, message in added if isinstance(message, UserMessage) and message.name]
+    ignored = [f"messages.{index}.name" for index, message in added if isinstance(message, ChatUserMessage) and message.name]
     if not new_session:
         ignored += [f"messages.{index}" for index in instructions]
         return News(events, [index for index, _ in added], ignored)
@@ -78,7 +78,7 @@ def news(body: ChatCreate, *, new_session: bool) -> News:
     return News(events, [index for index, _ in added], ignored)
 
 
-def _check_beginning(added: list[tuple[int, UserMessage | ToolMessage]]) -> None:
+def _check_beginning(added: list[tuple[int, ChatUserMessage | ToolMessage]]) -> None:
     """Raise Invalid unless a session can begin with these messages."""
     if not added:
         raise Invalid("messages", "the last message must be of the user; or name a session to continue in metadata.session_id.")
@@ -88,8 +88,8 @@ def _check_beginning(added: list[tuple[int, UserMessage | ToolMessage]]) -> None
             raise Invalid(field, f"{call_id} is a call of no new session: name its session in metadata.session_id.")
 
 
-def _event(message: UserMessage | ToolMessage, field: str, person: Json) -> Json:
-    if isinstance(message, UserMessage):
+def _event(message: ChatUserMessage | ToolMessage, field: str, person: Json) -> Json:
+    if isinstance(message, ChatUserMessage):
         return {"type": "user.message", "content": _content(message, f"{field}.content"), **person}
     return {"type": "user.custom_tool_result", "custom_tool_use_id": message.tool_call_id, "content": _result(message)}
 
@@ -121,7 +121,7 @@ def _of_client(tool: Json) -> bool:
     return tool.keys() == {"type", "name", "description", "input_schema"} and tool["type"] == "custom"
 
 
-def _content(message: UserMessage, field: str) -> list[Json]:
+def _content(message: ChatUserMessage, field: str) -> list[Json]:
     parts = (
         [{"type": "text", "text": message.content}] if isinstance(message.content, str) else [_block(p) for p in message.content]
     )
@@ -147,11 +147,11 @@ def _result(message: ToolMessage) -> list[Json]:
     return [{"type": "text", "text": text} for text in texts if text]
 
 
-def _quoted(message: InstructionMessage | UserMessage | AssistantMessage | ToolMessage) -> str:
+def _quoted(message: InstructionMessage | ChatUserMessage | ChatAssistantMessage | ToolMessage) -> str:
     """Return a message in one line of JSON, without images and foreign fields."""
     role = "system" if isinstance(message, InstructionMessage) else message.role
     quoted: Json = {"role": role, "content": _text_of(message.content)}
-    if isinstance(message, AssistantMessage) and message.tool_calls:
+    if isinstance(message, ChatAssistantMessage) and message.tool_calls:
         calls = [call.get("function") for call in message.tool_calls if isinstance(call, dict)]
         quoted["called"] = [{name: call.get(name) for name in ("name", "arguments")} for call in calls if isinstance(call, dict)]
     return json.dumps(quoted, ensure_ascii=False)

@@ -20,7 +20,7 @@ Title = Annotated[str, Field(max_length=512)]
 Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
-class Amount(Body):
+class AmountParams(Body):
     """An amount of money."""
 
     amount: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,11}$"), Field(examples=["2500"])]
@@ -28,11 +28,11 @@ class Amount(Body):
     currency: Literal["USD"]
 
 
-class Budget(Body):
+class BudgetParams(Body):
     """The most that a session may cost at list prices."""
 
     type: Literal["limit"]
-    max_list_cost: Amount
+    max_list_cost: AmountParams
 
     @property
     def dollars(self) -> Decimal:
@@ -111,7 +111,7 @@ class SessionCreate(Body):
         None, description="`deny`: nobody can approve, so what would be asked is denied at once. Left out: people are asked."
     )
     on_behalf_of: PersonName | None = Field(None, description="The person for whom the API key speaks in this session.")
-    budget: Budget | None = Field(None, description="The most that the session may cost. Left out: no limit, for good.")
+    budget: BudgetParams | None = Field(None, description="The most that the session may cost. Left out: no limit, for good.")
     resources: Unsupported = None
     vault_ids: Unsupported = None
 
@@ -138,7 +138,7 @@ class SessionUpdate(Body):
     agent: SessionAgentUpdate | None = None
     title: Title | None = None
     metadata: MetadataPatch | None = None
-    budget: Budget | None = Field(None, description="Another budget, or null to remove it for good.")
+    budget: BudgetParams | None = Field(None, description="Another budget, or null to remove it for good.")
     vault_ids: Unsupported = None
 
     def changes(self) -> dict[str, Any]:

@@ -109,8 +109,8 @@ def test_no_pair_of_dates_is_a_5xx(api: str, caller: Caller, ids: dict[str, str]
 
 
 def ageless(page: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of a page, without the ages of sessions, which grow from one request to the next."""
-    return [row | {"stats": None} for row in page["data"]]
+    """The rows of a page, without the durations of sessions, which grow from one request to the next."""
+    return [row | {"stats": None, "usage": None} for row in page["data"]]
 
 
 def test_a_bound_beyond_all_rows_leaves_out_none_of_them(caller: Caller, ids: dict[str, str]) -> None:

@@ -128,7 +128,7 @@ def test_what_is_idempotent_has_run_elsewhere_by_then(journey: Journey, ledger: 
 
 
 def test_a_reply_that_comes_too_late_is_not_written(journey: Journey, workers: dict[str, Worker]) -> None:
-    """I7: the turn was answered by another worker, once; its first worker finds its fence gone, and reports only what it consumed."""
+    """I7: the turn was answered by another worker, once; its first worker, whose fence is gone, reports only what it consumed."""
     journey.begin().say("say 30 tokens at 60/s")
     seen = journey.until(lambda seen: seen.turns and seen.turns[0].status == "running")
     assert workers["turns"].has(seen.turns[0].worker)
