@@ -1,15 +1,19 @@
 """Every action is a plain form: with JavaScript off, a person does the same."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from audit.tampering import sealed
 from inbox.visitor import Visitor
 from inbox.waiting import asked, status
 from playwright.sync_api import expect
 from rows.stage import Stage, call
 
+from models.audit import signed_heads
 from models.database.transactions import transaction
 from models.session.grant import Grant
+from models.settings import settings
 
 
 @pytest.fixture
@@ -86,9 +90,16 @@ def test_a_key_is_made_switched_off_and_archived(plain: Visitor, stage: Stage) -
     expect(plain.rows.first).to_contain_text("archived")
 
 
-def test_the_audit_is_filtered_and_verified(plain: Visitor, stage: Stage) -> None:
+def test_the_audit_is_filtered_and_verified(
+    plain: Visitor, stage: Stage, private_key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     [approval] = asked(stage)
     stage.decide(approval, result="deny")
+    signed_heads.make(tmp_path / "heads")
+    monkeypatch.setenv("ASSENT_AUDIT_KEY", private_key)
+    monkeypatch.setenv("ASSENT_AUDIT_HEADS_FILE", str(tmp_path / "heads"))
+    settings.cache_clear()
+    sealed(stage)
     plain.open("/inbox/audit")
     plain.page.get_by_label("Action").fill("approval.decided")
     plain.button("Show").click()
