@@ -21,7 +21,7 @@ from models.session.event import Event
 from models.session.grant import Grant
 from models.session.reply import Reply
 from models.session.session import Session
-from models.session.tool_call import ToolCall
+from models.session.tool_call import BUDGET, ToolCall
 from models.session.turn import Turn
 from models.session.turn_usage import TurnUsage
 from workers.providers import ModelRequest
@@ -140,7 +140,9 @@ def i1_something_moves_whatever_is_not_at_rest(seen: Seen) -> None:
         assert all(e.processed_at for e in seen.events), "no message is left in the queue of a session at rest"
     elif session.status == "waiting":
         assert needing, "waits for nobody"
-        assert session.stop_reason == {"type": "requires_action", "event_ids": needing}
+        for_money = all(c.kind == BUDGET for c in now if c.status in NEEDS_SOMEBODY)
+        action = {"type": "requires_action", "event_ids": needing}
+        assert session.stop_reason == ({"type": "budget_reached"} if for_money else action)
         assert not active, "a turn under way while calls need somebody"
     elif session.status == "running":
         assert active or under_way, "running, and nothing moves"
