@@ -37,7 +37,7 @@ def create(db: Db, principal: Principal, body: SpendLimitSet) -> answers.SpendLi
 def index(db: Db, _principal: Principal, query: SpendLimitList) -> Page[answers.SpendLimit]:
     """List the spend limits of the workspace, newest first."""
     selection = Selection(SpendLimit)
-    if query.scope_type is not None:
+    if query.scope_type:
         selection = selection.where("scope_type = ANY(%(types)s)", types=query.scope_type)
     if query.workspace_id is not None:
         selection = selection.where("scope_type = 'workspace' AND scope_id = %(scope_id)s", scope_id=query.workspace_id)

@@ -72,7 +72,7 @@ class SpendLimitSet(Body):
 class SpendLimitList(Paged):
     """GET /v1/spend_limits: newest first."""
 
-    scope_type: list[ScopeType] | None = Field(None, max_length=3)
-    """Only limits with these types of scope."""
+    scope_type: list[ScopeType] = Field(default_factory=list, max_length=3)
+    """Only limits with these types of scope. Left out: all."""
     workspace_id: str | None = Field(None, max_length=128)
     """Only limits of the scope `workspace` with this id."""

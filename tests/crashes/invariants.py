@@ -171,7 +171,8 @@ def i4_one_decision_per_approval(seen: Seen) -> None:
         assert (approval.status == "pending") == (approval.decision is None) == (approval.decided_at is None)
         if approval.status in {"allowed", "denied", "answered"}:
             assert approval.decided_at < approval.expires_at, "decided in time"
-        assert told[approval.id] == (approval.status != "pending"), "each decision is stored as one confirmation"
+        is_confirmed = approval.status != "pending" and approval.kind != BUDGET
+        assert told[approval.id] == is_confirmed, "each decision about a tool's call is stored as one confirmation"
     pending = sorted(a.tool_call_id for a in seen.pending)
     assert pending == sorted(c.id for c in seen.calls if c.status in {"asked", "unknown"}), "who is asked about is pending"
 
@@ -233,9 +234,10 @@ def i7_checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
         for e in seen.events
         if e.type in {"agent.tool_result", "agent.mcp_tool_result", "user.tool_result", "user.custom_tool_result"}
     )
-    settled = [call.id for call in seen.calls if call.status in SETTLED]
-    assert results == Counter(settled), "one result's event for each call that is settled"
-    assert sorted(seen.results) == sorted(settled), "a result for each call that is settled, and for no other"
+    settled = [call for call in seen.calls if call.status in SETTLED]
+    of_tools = Counter(call.id for call in settled if call.kind != BUDGET)
+    assert results == of_tools, "one result's event for each call that is settled"
+    assert sorted(seen.results) == sorted(call.id for call in settled), "a result for each call that is settled, and for no other"
 
 
 def i7_runners_may_stop_at_idle(seen: Seen) -> None:

@@ -38,7 +38,8 @@ def test_a_limit_of_an_agent_stops_its_session(sdk: Anthropic, stage: Stage) -> 
     assert response["scope"] == body["scope"]
     stage.message(session)
     assert stage.claim(session) is None
-    assert sdk.beta.sessions.retrieve(session).waiting_on[0]["kind"] == "budget"  # type: ignore[attr-defined]
+    [approval] = stage.approvals(session)
+    assert approval.rule == "the agent's monthly limit of $0.99 is reached"
 
 
 @pytest.mark.parametrize(("change", "field"), [({"amount": "1.5"}, "amount"), ({"scope": {"type": "organization"}}, "scope")])
