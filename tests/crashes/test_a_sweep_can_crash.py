@@ -148,7 +148,7 @@ def test_an_end_of_a_halt_may_die_too(journey: Journey, boundary: str) -> None:
         ended = Halt.end(db, journey.stage.principal)
     assert ended
     if boundary in of("settled"):
-        # A sweep passes over a session that somebody else has locked. The one after it finds nothing left to move, and settles the halt.
+        # A sweep passes over a session that somebody else has locked. The next sweep finds nothing to move, and settles the halt.
         journey.until(lambda _seen: journey.sweep() or journey.stage.get(Approval, approval.id).expires_at > before)
     crash_in_sweep(journey, boundary)
     journey.until(lambda _seen: journey.stage.get(Halt, halt.id).settled_at is not None)
