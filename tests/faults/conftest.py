@@ -139,6 +139,8 @@ def carrier(
     monkeypatch.setattr(transactions, "_send", enqueue.send)
     use_redis(monkeypatch, url)
     for worker in carried_workers:
+        if worker.running.poll() is not None:
+            worker.start()  # Celery's worker ends when its Redis becomes a replica, as it does in another test
         worker.said(READY)
     found = Carrier(url)
     found.rule = once
