@@ -62,9 +62,9 @@ class Plant:
 
     def ready(self) -> None:
         """Wait until the API answers and all workers consume."""
-        wait_for("the API answers", self._answers, 30)
+        wait_for("the API answers", self._answers, 60)
         for name in ("turns", "tools", "sweeps"):
-            wait_for(f"{name} is ready", lambda name=name: re.search(rf"{name}@\S+ ready\.", self.log.read_text()), 30)
+            wait_for(f"{name} is ready", lambda name=name: re.search(rf"{name}@\S+ ready\.", self.log.read_text()), 60)
 
     def _answers(self) -> bool:
         try:
