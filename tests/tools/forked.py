@@ -13,6 +13,7 @@ Call = tuple[str, dict[str, Any]]
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(["workers.tools.registry", "workers.tools.workdir", "workers.tools.sandbox.guarding"])
+_started: list[ForkServerProcess] = []
 
 
 def start_worker(*calls: Call, seconds: float = 60, lease_seconds: float | None = None) -> ForkServerProcess:
@@ -22,7 +23,16 @@ def start_worker(*calls: Call, seconds: float = 60, lease_seconds: float | None 
     """
     process = _context.Process(target=_work, args=(calls, seconds, lease_seconds, _variables()))
     process.start()
+    _started.append(process)
     return process
+
+
+def end_all() -> None:
+    """Kill the workers that a test left. A frozen worker would otherwise keep the test process from its end."""
+    while _started:
+        process = _started.pop()
+        process.kill()
+        process.join()
 
 
 def _variables() -> dict[str, str]:
