@@ -12,21 +12,28 @@ from models.pure.folding import Messages, Part, cut
 from models.session.call_result import text
 from models.session.fold import RESULTS, TURNS
 
-_FOLDED = "(SELECT coalesce(max(through), 0) FROM fold WHERE session_id = %(session)s AND kind = 'turns')"
-_TURNS = f"""
-    SELECT id, number, content, stop_reason FROM turn LEFT JOIN reply ON turn_id = id
-    WHERE session_id = %(session)s AND number > {_FOLDED} ORDER BY number
+_LAST_FOLD = "SELECT through, seq FROM fold WHERE session_id = %(session)s AND kind = 'turns' ORDER BY through DESC LIMIT 1"
+_NOT_FOLDED = f"""
+    session_id = %(session)s AND number = ANY (ARRAY(SELECT generate_series(
+        (SELECT coalesce(max(through), 0) + 1 FROM ({_LAST_FOLD}) fold),
+        (SELECT max(number) FROM turn WHERE session_id = %(session)s)
+    )))
 """  # noqa: S608 - text of our own
-_PROMPTS = """
+"""The planner expects few turns of a list and many of a range, for which it would read all turns of a long session."""
+_TURNS = f"""
+    SELECT id, number, (SELECT content FROM reply WHERE turn_id = turn.id), stop_reason FROM turn
+    WHERE {_NOT_FOLDED} ORDER BY number
+"""  # noqa: S608 - text of our own
+_PROMPTS = f"""
     SELECT turn_id, seq, body -> 'content' FROM event WHERE session_id = %(session)s AND turn_id IS NOT NULL
-    AND seq > (SELECT coalesce(max(seq), 0) FROM fold WHERE session_id = %(session)s AND kind = 'turns') ORDER BY seq
-"""
+    AND seq > (SELECT coalesce(max(seq), 0) FROM ({_LAST_FOLD}) fold) ORDER BY seq
+"""  # noqa: S608 - text of our own
 _CALLS = f"""
     SELECT call.turn_id, call.position, result.content, call.is_error, edited.input FROM tool_call call
     LEFT JOIN call_result result ON result.tool_call_id = call.id
     LEFT JOIN call_input edited ON edited.tool_call_id = call.id AND call.status = 'done' AND edited.proposed_input IS NOT NULL
     WHERE call.session_id = %(session)s AND call.status <> 'replaced' AND call.kind <> 'budget'
-    AND call.turn_id = ANY (ARRAY(SELECT id FROM turn WHERE session_id = %(session)s AND number > {_FOLDED}))
+    AND call.turn_id = ANY (ARRAY(SELECT id FROM turn WHERE {_NOT_FOLDED}))
     ORDER BY call.turn_id, call.position
 """  # noqa: S608 - text of our own
 """With the input that ran, where a person changed it."""
