@@ -71,7 +71,7 @@ class Local:
         self.embedded = not os.environ.get("DATABASE_URL")
         self.key = self.sign_in_url = ""
         self.command = assent_command()
-        self.shell = ShellProbe()
+        self.shell = None if "ASSENT_SHELL" in self.env else ShellProbe()
 
     def run(self) -> int:
         """Start everything, wait for a signal, stop everything."""
@@ -175,7 +175,7 @@ class Local:
         self.env |= {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}", "ANTHROPIC_API_KEY": "stand-in"}
 
     def _choose_shell(self) -> None:
-        if "ASSENT_SHELL" in self.env:
+        if self.shell is None:
             return
         self.env["ASSENT_SHELL"] = "bubblewrap" if self.shell.works() else "bare"
         if self.env["ASSENT_SHELL"] == "bare":

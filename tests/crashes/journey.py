@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crashes.invariants import Seen, check_invariants, look
-from crashes.processes import PACE, lives, wait_for
+from crashes.processes import LOOK_PACE, PACE, lives, wait_for
 from kombu.connection import Connection
 from own_database import Clock
 from rows.stage import Stage
@@ -95,7 +95,7 @@ class Journey:
                 self.sweep()
             elif waited > settings().rehint_seconds:
                 sweeps.dispatch()
-            time.sleep(PACE)
+            time.sleep(LOOK_PACE)
 
     def until_idle(self) -> Seen:
         """Wait for the end of the run."""
@@ -117,7 +117,7 @@ class Journey:
             assert time.monotonic() < deadline, f"nobody came to {left}: {spell(self.look())}"
             if self.beats:
                 self.sweep()
-            time.sleep(PACE)
+            time.sleep(LOOK_PACE)
         # In two steps: leases that others take meanwhile are not to run out with the dead one's.
         self.later(LEASE / 2)
         self._let_the_living_end()

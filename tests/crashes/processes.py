@@ -18,6 +18,8 @@ TESTS = Path(__file__).parents[1]
 TETHER = HOUSE / "deploy" / "tether.py"
 MCP_SERVER = TESTS / "mcp_servers" / "server.py"
 PACE = 0.02
+LOOK_PACE = 0.1
+"""Seconds between two looks at all rows of a session, each of which costs a dozen statements here and in Postgres."""
 T = TypeVar("T")
 
 

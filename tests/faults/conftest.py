@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -15,6 +16,7 @@ from faults.carrier import CARRIED, Carrier, once
 from faults.own_redis import OwnRedis, own_redis
 from faults.plant import Crowd, Plant
 from faults.proxy import proxied
+from faults.shifts import Worker
 from own_database import Clock, DatabaseUrls
 from rows.stage import Stage
 from sqlalchemy import make_url
@@ -137,6 +139,8 @@ def carrier(
     monkeypatch.setattr(transactions, "_send", enqueue.send)
     use_redis(monkeypatch, url)
     for worker in carried_workers:
+        if worker.running.poll() is not None:
+            worker.start()  # Celery's worker ends when its Redis becomes a replica, as it does in another test
         worker.said(READY)
     found = Carrier(url)
     found.rule = once
@@ -194,6 +198,28 @@ def shift_env(fault_env: dict[str, str], fault_redis: OwnRedis, fault_folder: Pa
         "ASSENT_WATCH_SECONDS": "0.1",
         "ASSENT_HEARTBEAT_SECONDS": "0.5",
     }
+
+
+@pytest.fixture(scope="session")
+def shift(shift_env: dict[str, str], fault_folder: Path) -> Iterator[dict[str, Worker]]:
+    """A turns worker, a tools worker, and one that takes over from both. The first looks too seldom at its leases."""
+    with ExitStack() as stack:
+        envs = {"turns": shift_env | {"ASSENT_WATCH_SECONDS": "20"}, "tools": shift_env, "all": shift_env}
+        workers = {name: Worker.start(name, env, fault_folder) for name, env in envs.items()}
+        for worker in workers.values():
+            stack.callback(worker.process.stop)
+        for worker in workers.values():
+            worker.ready()
+        yield workers
+
+
+@pytest.fixture
+def workers(shift: dict[str, Worker]) -> Iterator[dict[str, Worker]]:
+    """The shift, awake but for the worker that is to take over."""
+    shift["all"].sleep()
+    yield shift
+    for worker in shift.values():
+        worker.wake()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import httpx
 import psutil
 from crashes.invariants import Seen, check_invariants, look
 from crashes.journey import bash, spell
-from crashes.processes import PACE, wait_for
+from crashes.processes import LOOK_PACE, wait_for
 from doors.served import message
 from faults.own_redis import OwnRedis
 from faults.proxy import Proxy
@@ -62,13 +62,13 @@ class Plant:
 
     def ready(self) -> None:
         """Wait until the API answers and all workers consume."""
-        wait_for("the API answers", self._answers, 30)
+        wait_for("the API answers", self._answers, 60)
         for name in ("turns", "tools", "sweeps"):
-            wait_for(f"{name} is ready", lambda name=name: re.search(rf"{name}@\S+ ready\.", self.log.read_text()), 30)
+            wait_for(f"{name} is ready", lambda name=name: re.search(rf"{name}@\S+ ready\.", self.log.read_text()), 60)
 
     def _answers(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/healthz", trust_env=False).status_code == 200
+            return httpx.get(f"{self.url}/healthz", trust_env=False, verify=False).status_code == 200  # no certificates to load
         except httpx.HTTPError:
             return False
 
@@ -125,7 +125,7 @@ class Crowd:
         for session_id in sessions or self.sessions:
             while not condition(seen := look(self.stage.workspace_id, session_id)):
                 assert time.monotonic() < deadline, f"stuck: {spell(seen)}"
-                time.sleep(PACE)
+                time.sleep(LOOK_PACE)
         return [check_invariants(self.stage.workspace_id, session_id) for session_id in sessions or self.sessions]
 
     def finished(self, seconds: float) -> list[Seen]:

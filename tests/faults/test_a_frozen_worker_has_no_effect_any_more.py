@@ -3,12 +3,11 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
-from crashes.hints import use_redis
 from crashes.journey import Journey, bash
 from faults.shifts import Worker
 
@@ -18,16 +17,11 @@ SCRIPT = bash(f"echo begun; (setsid bash -c '{WAITS.replace('effect', 'other')}'
 
 
 @pytest.fixture(scope="module")
-def shift(shift_env: dict[str, str], fault_folder: Path) -> Iterator[dict[str, Worker]]:
-    """A turns worker, a tools worker, and one that takes over from both, under leases that end soon."""
-    env = shift_env | {"ASSENT_LEASE_SECONDS": str(LEASE_SECONDS), "REDIS_URL": f"{shift_env['REDIS_URL'][:-1]}3"}
-    with ExitStack() as stack:
-        workers = {name: Worker.start(f"{name}-short", env, fault_folder) for name in ("turns", "tools", "all")}
-        for worker in workers.values():
-            stack.callback(worker.process.stop)
-        for worker in workers.values():
-            worker.ready()
-        yield workers
+def zombie(shift_env: dict[str, str], fault_folder: Path) -> Iterator[Worker]:
+    """A tools worker under leases that end soon."""
+    worker = Worker.start("tools-short", shift_env | {"ASSENT_LEASE_SECONDS": str(LEASE_SECONDS)}, fault_folder)
+    yield worker.ready()
+    worker.process.stop()
 
 
 def stop(worker: Worker, tree: list[psutil.Process]) -> None:
@@ -48,17 +42,15 @@ def wake(worker: Worker, tree: list[psutil.Process]) -> None:
 @pytest.mark.parametrize(("stopped", "outcome", "effects"), [("group", "rerun", 1), ("tree", "give_up", 0)])
 def test_what_it_was_doing_never_takes_effect(
     journeys: Callable[[], Journey],
-    shift: dict[str, Worker],
-    monkeypatch: pytest.MonkeyPatch,
-    shift_env: dict[str, str],
+    workers: dict[str, Worker],
+    zombie: Worker,
     stopped: str,
     outcome: str,
     effects: int,
 ) -> None:
     """The worker is stopped with its process group, and its command would go on; or with its whole tree, keeper and command too."""
-    use_redis(monkeypatch, f"{shift_env['REDIS_URL'][:-1]}3")
-    zombie, other = shift["tools"], shift["all"]
-    other.sleep()
+    other = workers["all"]
+    workers["tools"].sleep()
     journey = journeys().begin(bash="always_allow")
     journey.say(SCRIPT, "then", "say Done.")
     found = journey.until(lambda seen: [a for a in seen.attempts if "begun" in (a.output or "")])
@@ -73,7 +65,6 @@ def test_what_it_was_doing_never_takes_effect(
         journey.until_idle()
     finally:
         wake(zombie, tree)
-        other.wake()
     journey.until(lambda seen: seen.attempts[0].late_result)
     assert journey.effects() == effects
     assert journey.effects("other") <= effects, "what it left in the background may end before it comes to its effect"

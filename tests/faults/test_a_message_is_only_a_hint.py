@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from crashes.invariants import Seen, check_invariants, look
 from crashes.journey import bash, spell, sweep_here
-from crashes.processes import PACE, wait_for
+from crashes.processes import LOOK_PACE, wait_for
 from faults.carrier import Carrier, Message, five_times, three_of_ten_lost
 from own_database import Clock
 from rows.stage import Stage
@@ -40,7 +40,7 @@ def until(stage: Stage, session_id: str, condition: Callable[[Seen], object]) ->
     deadline = time.monotonic() + 25
     while not condition(seen := check_invariants(stage.workspace_id, session_id)):
         assert time.monotonic() < deadline, spell(seen)
-        time.sleep(PACE)
+        time.sleep(LOOK_PACE)
     return seen
 
 
@@ -90,7 +90,7 @@ def test_what_is_lost_of_messages_is_made_good_by_the_sweeps(
             clock.advance(5)  # no more: a lease must not run out under a worker that is at work
             sweeps += 1
             sweep_here()
-        time.sleep(5 * PACE)
+        time.sleep(LOOK_PACE)
     lost = [row_id for at, row_id, copies in sent if not copies]
     assert len(lost) >= 8, "enough was lost to show anything"
     for row_id in set(lost):

@@ -1,8 +1,6 @@
 """Fault 6: a worker is stopped past its lease and comes back. What it has to say touches no row but its own attempt's (I2, I7)."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from crashes.effects import SERVERS, Ledger, call
@@ -13,29 +11,6 @@ from faults.shifts import Worker, photograph
 
 NEW = ({"type": "text", "text": "I looked: it happened."},)
 SLEEPS_IN_VAIN = bash("echo begun; until [ -e go ]; do sleep 0.02; done; echo effect >> effects")
-
-
-@pytest.fixture(scope="module")
-def shift(shift_env: dict[str, str], fault_folder: Path) -> Iterator[dict[str, Worker]]:
-    """A turns worker, a tools worker, and one that takes over from both. The first looks too seldom at its leases."""
-    slow = shift_env | {"ASSENT_WATCH_SECONDS": "20"}
-    with ExitStack() as stack:
-        envs = {"turns": slow, "tools": shift_env, "all": shift_env}
-        workers = {name: Worker.start(name, env, fault_folder) for name, env in envs.items()}
-        for worker in workers.values():
-            stack.callback(worker.process.stop)
-        for worker in workers.values():
-            worker.ready()
-        yield workers
-
-
-@pytest.fixture
-def workers(shift: dict[str, Worker]) -> Iterator[dict[str, Worker]]:
-    """They are awake, but for the one that is to take over."""
-    shift["all"].sleep()
-    yield shift
-    for worker in shift.values():
-        worker.wake()
 
 
 @pytest.fixture
@@ -128,7 +103,7 @@ def test_what_is_idempotent_has_run_elsewhere_by_then(journey: Journey, ledger: 
 
 
 def test_a_reply_that_comes_too_late_is_not_written(journey: Journey, workers: dict[str, Worker]) -> None:
-    """I7: the turn was answered by another worker, once; its first worker, whose fence is gone, reports only what it consumed."""
+    """I7: the turn was answered by another worker, once; its first worker finds its fence gone, and reports only its usage."""
     journey.begin().say("say 30 tokens at 60/s")
     seen = journey.until(lambda seen: seen.turns and seen.turns[0].status == "running")
     assert workers["turns"].has(seen.turns[0].worker)

@@ -7,7 +7,7 @@ from faults.plant import POST_SECONDS, Crowd, Plant
 def test_flushall_in_the_middle_loses_no_run(plant: Plant, crowd: Crowd) -> None:
     """Fault 13: emptied again and again, while messages come and while they wait to be read."""
     for _ in range(4):
-        crowd.begin(4)
+        crowd.begin(2)
         plant.redis.say("FLUSHALL")
     crowd.finished(40)
 
@@ -16,15 +16,15 @@ def test_flushall_in_the_middle_loses_no_run(plant: Plant, crowd: Crowd) -> None
 def test_decisions_commit_while_redis_takes_no_writes(plant: Plant, crowd: Crowd, fault: str) -> None:
     """Fault 16: each decision and each message is answered with 200 in time, and all runs end once Redis is well again."""
     crowd.begin(6, bash="always_ask")
-    asked = crowd.asked()
+    approvals = crowd.asked()
     if fault == "full":
         plant.redis.say("CONFIG", "SET", "maxmemory", "1")
     else:
         plant.redis.say("REPLICAOF", "127.0.0.1", "1")
-    for approval in asked:
+    for approval in approvals:
         assert crowd.decide(approval, result="allow").status_code == 200
     crowd.begin(2, "say Hello.")
-    assert all(approval.status == "allowed" for session in asked for approval in crowd.stage.approvals(session.session_id))
+    assert all(approval.status == "allowed" for session in approvals for approval in crowd.stage.approvals(session.session_id))
     assert crowd.slowest < POST_SECONDS
     plant.redis.heal()
     for seen in crowd.until(lambda seen: seen.session.status == "idle", 60):

@@ -1,7 +1,6 @@
 """Fault 20: the model's stream ends inside a tool call. No part of the call is kept, asked or run; then the whole call comes."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,21 +19,18 @@ def served() -> Iterator[CutModel]:
 
 
 @pytest.fixture(scope="module")
-def workers(served: CutModel, shift_env: dict[str, str], fault_folder: Path) -> Iterator[None]:
-    """A worker for turns, that asks it, and one for tools."""
-    env = shift_env | {"ANTHROPIC_BASE_URL": served.url, "ASSENT_TOOLSETS": ""}
-    with ExitStack() as stack:
-        pair = [Worker.start(f"{kind}-cut", env, fault_folder) for kind in ("turns", "tools")]
-        for worker in pair:
-            stack.callback(worker.process.stop)
-        for worker in pair:
-            worker.ready()
-        yield
+def asking(served: CutModel, shift_env: dict[str, str], fault_folder: Path) -> Iterator[None]:
+    """A worker for turns that asks the model."""
+    worker = Worker.start("turns-cut", shift_env | {"ANTHROPIC_BASE_URL": served.url}, fault_folder)
+    worker.ready()
+    yield
+    worker.process.stop()
 
 
 @pytest.fixture
-def model(served: CutModel, workers: None) -> CutModel:
-    """It will cut each first try."""
+def model(served: CutModel, asking: None, workers: dict[str, Worker]) -> CutModel:
+    """It will cut each first try. No other worker runs turns."""
+    workers["turns"].sleep()
     served.tries.clear()
     served.whole.clear()
     served.command = COMMAND

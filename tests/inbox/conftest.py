@@ -6,37 +6,46 @@ import people
 import pytest
 from doors.browser import chromium
 from inbox.visitor import Visitor
+from inbox.windows import Windows
 from playwright.sync_api import Browser
 from rows.stage import Stage
 
 from models.people.roles import Role
 
-PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True, "device_scale_factor": 1.5}
 
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Chromium; for a module, as nothing else can have an event loop meanwhile."""
+    """Chromium; for this folder, as no test elsewhere can have an event loop meanwhile."""
     with chromium() as found:
         yield found
 
 
+@pytest.fixture(scope="package")
+def all_windows(browser: Browser) -> Windows:
+    """The browser's windows."""
+    return Windows(browser)
+
+
 @pytest.fixture
-def visit(browser: Browser, api: str, stage: Stage) -> Iterator[Callable[..., Visitor]]:
-    """`visit(role, **options)`: a person of the stage's workspace in a window of the browser. Nothing may go wrong in it."""
-    visitors: list[Visitor] = []
+def windows(all_windows: Windows) -> Iterator[Windows]:
+    """Windows for one test. Nothing may go wrong in them."""
+    yield all_windows
+    assert all_windows.end_test() == []
 
-    def enter(role: Role = "admin", *, phone: bool = False, somebody: people.Somebody | None = None, **options: object) -> Visitor:
-        window = browser.new_context(**(PHONE if phone else {}) | options)  # type: ignore[arg-type]
-        who = somebody or people.member(stage, role, email=f"{role}{len(visitors)}@example.com")
-        who.enter(window, api)
-        visitors.append(Visitor(window.new_page(), api, who))
-        return visitors[-1]
 
-    yield enter
-    for visitor in visitors:
-        visitor.page.context.close()
-    assert [fault for visitor in visitors for fault in visitor.faults] == []
+@pytest.fixture
+def visit(windows: Windows, api: str, stage: Stage) -> Callable[..., Visitor]:
+    """`visit(role, **options)`: a person of the stage's workspace in a window of the browser."""
+    count = iter(range(99))
+
+    def enter(role: Role = "admin", *, somebody: people.Somebody | None = None, **options: object) -> Visitor:
+        window = windows.open(**options)
+        number = next(count)
+        who = somebody or people.member(stage, role, email=f"{role}{number}@example.com")
+        who.enter(window.page.context, api)
+        return Visitor(window, api, who)
+
+    return enter
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ def press(person: Visitor, keys: str) -> None:
 
 def test_keys_walk_the_list_and_decide(admin: Visitor, stage: Stage) -> None:
     first, second, third = asked(stage, *[call(command=f"echo {n}") for n in range(3)])
-    admin.page.clock.install()
+    admin.window.control_time()
     admin.open()
     press(admin, "jjd")
     expect(admin.rows.nth(1)).to_contain_text("Denied by")
@@ -59,7 +59,7 @@ def test_enter_opens_slash_searches_and_a_question_mark_lists_the_keys(admin: Vi
 
 def test_after_a_decision_the_next_card_follows(admin: Visitor, stage: Stage) -> None:
     first, second = asked(stage, call(command="echo 1"), call(command="echo 2"))
-    admin.page.clock.install()
+    admin.window.control_time()
     admin.open("/inbox/next")
     expect(admin.page.locator("#place")).to_contain_text("1 of 2")
     press(admin, "a")
@@ -73,7 +73,7 @@ def test_after_a_decision_the_next_card_follows(admin: Visitor, stage: Stage) ->
 
 def test_undo_takes_an_allow_back(admin: Visitor, stage: Stage) -> None:
     first, second = asked(stage, call(command="echo 1"), call(command="echo 2"))
-    admin.page.clock.install()
+    admin.window.control_time()
     admin.open("/inbox/next")
     admin.page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
     press(admin, "a")
@@ -91,7 +91,7 @@ def test_an_allow_of_a_page_that_was_left_is_not_sent(admin: Visitor, stage: Sta
     [approval] = asked(stage)
     sent: list[str] = []
     admin.page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
-    admin.page.clock.install()
+    admin.window.control_time()
     admin.open()
     press(admin, "ja")
     expect(admin.button("Undo")).to_be_visible()

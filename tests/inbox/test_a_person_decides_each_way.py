@@ -29,7 +29,7 @@ def choice(name: str, status: str, **decision: Any) -> Callable[[Callable[[Visit
 
 @choice("allow once", "allowed", result="allow")
 def _allow(person: Visitor) -> None:
-    person.page.clock.install()
+    person.window.control_time()
     person.button("Allow once").click()
     expect(person.page).to_have_title("(1) Inbox · Assent")
     person.page.clock.run_for(5100)
@@ -37,7 +37,7 @@ def _allow(person: Visitor) -> None:
 
 @choice("allow for this session", "allowed", result="allow", scope="session", match="tool")
 def _session(person: Visitor) -> None:
-    person.page.clock.install()
+    person.window.control_time()
     person.button("Allow for this session").click()
     expect(person.page).to_have_title("(1) Inbox · Assent")
     person.page.clock.run_for(5100)

@@ -1,13 +1,12 @@
 """The page of a link works as the inbox does: on a phone, in the dark, for screen readers, without JavaScript."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from doors.browser import PATIENCE, watched
-from inbox.conftest import PHONE
+from inbox.accessibility import check, check_width
 from inbox.linked import Message, message
 from inbox.waiting import asked, status
+from inbox.windows import Windows
 from people import Somebody, member
 from playwright.sync_api import Browser, Page, Request, expect
 from rows.stage import Stage, call
@@ -34,45 +33,34 @@ Opens = Callable[..., Page]
 
 
 @pytest.fixture
-def opens(browser: Browser, api: str) -> Iterator[Opens]:
+def opens(windows: Windows, api: str) -> Opens:
     """`opens(path, **options)`: the page in a window of a person who is not signed in."""
-    pages: list[tuple[Page, list[str]]] = []
 
-    def enter(path: str, *, phone: bool = False, **options: object) -> Page:
-        page = browser.new_context(**(PHONE if phone else {}) | options).new_page()  # type: ignore[arg-type]
-        page.set_default_timeout(PATIENCE)
-        pages.append((page, watched(page)))
+    def enter(path: str, **options: object) -> Page:
+        page = windows.open(**options).page
         page.goto(api + path)
         return page
 
-    yield enter
-    for page, _ in pages:
-        page.context.close()
-    assert [fault for _, faults in pages for fault in faults] == []
+    return enter
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_on_any_page_and_none_is_wider_than_a_phone(
-    opens: Opens, api: str, stage: Stage, anna: Somebody, sent: Message, theme: str
+    opens: Opens, api: str, stage: Stage, anna: Somebody, sent: Message
 ) -> None:
     member(stage)
     [needs_two] = asked(stage, approval={"required_approvals": 2})
     [over] = asked(stage)
     stage.decide(over, result="deny")
     paths = [sent.path, *(message(stage, row, anna).path for row in (needs_two, over))]
-    page = opens(sent.path, phone=True, color_scheme=theme)
-
-    def check(name: str) -> None:
-        violations = Axe().run(page).response["violations"]
-        assert not violations, f"{name}: {[(one['id'], [node['html'][:200] for node in one['nodes']]) for one in violations]}"
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360, name
-
+    page = opens(sent.path, phone=True)
     for path in paths:
         page.goto(api + path)
-        check(path)
+        check(page)
+        check_width(page)
     page.goto(api + sent.path)
     page.get_by_text("Deny with a message…").click()
-    check("the message's field")
+    check(page)
+    check_width(page)
 
 
 def test_a_code_is_typed_and_the_call_runs_without_javascript(
@@ -86,9 +74,8 @@ def test_a_code_is_typed_and_the_call_runs_without_javascript(
     assert status(stage, approval) == "allowed"
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_wrong_code_is_said_beside_the_field(opens: Opens, stage: Stage, approval: Approval, sent: Message, theme: str) -> None:
-    page = opens(sent.path, phone=True, color_scheme=theme)
+def test_a_wrong_code_is_said_beside_the_field(opens: Opens, stage: Stage, approval: Approval, sent: Message) -> None:
+    page = opens(sent.path, phone=True)
     code = page.get_by_label("The six-digit code in the message")
     code.fill(sent.wrong_code)
     with page.expect_response(lambda response: response.request.method == "POST") as answer:
@@ -102,7 +89,7 @@ def test_a_wrong_code_is_said_beside_the_field(opens: Opens, stage: Stage, appro
     expect(code).to_be_focused()
     expect(code).to_be_in_viewport()
     expect(page.get_by_label("Message to the agent")).to_have_value("Not on a Friday.")
-    assert not Axe().run(page).response["violations"]
+    check(page)
     code.fill(sent.code)
     page.get_by_role("button", name="Deny, and tell the agent this").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Denied by anna")

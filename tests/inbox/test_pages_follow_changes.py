@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import people
 import redis
 from crashes.processes import wait_for
 from doors.served import served
@@ -12,6 +11,7 @@ from inbox.visitor import Visitor
 from inbox.waiting import asked, status
 from playwright.sync_api import expect
 from rows.stage import Stage, call, say
+from wire.proxy import Proxy
 
 
 def test_a_new_card_comes_last_and_a_card_decided_elsewhere_says_by_whom(admin: Visitor, stage: Stage) -> None:
@@ -93,14 +93,14 @@ def test_text_shows_while_the_agent_writes_until_the_message_is_stored(admin: Vi
 
 
 def test_a_page_outlives_a_restart_of_the_server(visit: Callable[..., Visitor], api: str, stage: Stage, tmp_path: Path) -> None:
-    anna = people.member(stage, "admin", email="anna@example.com")
-    with served(tmp_path / "first", ASSENT_STREAM_POLL_SECONDS="0.2") as url:
-        visitor = visit("admin", somebody=anna)
-        anna.enter(visitor.page.context, url)
-        visitor.page.goto(f"{url}/inbox")
-        expect(visitor.page.get_by_text("Nothing waits.")).to_be_visible()
+    """The first server is a proxy of `api`: if the proxy closes, all connections end and nobody listens, as at a server's end."""
+    visitor, first = visit("admin"), Proxy(api)
+    visitor.somebody.enter(visitor.page.context, first.url)
+    visitor.page.goto(f"{first.url}/inbox")
+    expect(visitor.page.get_by_text("Nothing waits.")).to_be_visible()
+    first.close()
     expect(visitor.page.get_by_text("The connection is lost.")).to_be_visible()
     asked(stage)
-    with served(tmp_path / "second", port=int(url.rpartition(":")[2]), ASSENT_STREAM_POLL_SECONDS="0.2"):
+    with served(tmp_path / "log", port=int(first.url.rpartition(":")[2]), ASSENT_STREAM_POLL_SECONDS="0.2"):
         expect(visitor.rows).to_have_count(1)
         expect(visitor.page.get_by_text("The connection is lost.")).to_have_count(0)

@@ -1,17 +1,15 @@
 """A person in a browser, at the inbox."""
 
-from doors.browser import PATIENCE, watched
+from inbox.windows import Window
 from people import Somebody
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator
 
 
 class Visitor:
     """A person at a page."""
 
-    def __init__(self, page: Page, url: str, somebody: Somebody) -> None:
-        self.page, self.url, self.somebody = page, url, somebody
-        page.set_default_timeout(PATIENCE)
-        self.faults = watched(page)
+    def __init__(self, window: Window, url: str, somebody: Somebody) -> None:
+        self.window, self.page, self.url, self.somebody = window, window.page, url, somebody
 
     def open(self, path: str = "/inbox") -> None:
         """Go to a page."""

@@ -53,3 +53,12 @@ def inline(pattern: str) -> list[tuple[str, re.Match[str]]]:
 def lines_of_shell(snippet: Snippet) -> list[str]:
     """Its commands; a backslash at a line's end continues the line."""
     return [line for line in snippet.text.replace("\\\n", " ").splitlines() if line.strip() and not line.startswith("#")]
+
+
+RUN, APPROVALS = (snippet.text for snippet in snippets("sh", page="README.md"))
+"""The README's commands: the one that starts everything, and the one that decides approvals."""
+[OPENAI] = [snippet for snippet in snippets("python") if "OpenAI(" in snippet.text]
+[BUDGET] = [snippet for snippet in snippets("python") if "budget=" in snippet.text]
+SDK = [snippet for snippet in snippets("python") if "ASSENT_URL" in snippet.text and snippet not in (OPENAI, BUDGET)]
+"""The Python snippets that decide approvals."""
+TOOLSETS = [snippet for snippet in snippets("python") if "Toolset(" in snippet.text]

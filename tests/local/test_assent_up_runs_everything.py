@@ -1,12 +1,14 @@
-"""One command runs everything; what was decided and what waits is there again after kill -9 of all of it."""
+"""One command runs everything, as the documents say; each process holds only its secrets; all is there again after kill -9.
+
+The tests share one start. The last test kills everything and starts it again.
+"""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -14,148 +16,260 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from anthropic import Anthropic
+from crashes.processes import wait_for
+from doors.browser import chromium
+from local.conftest import is_gone
+from local.documents import APPROVALS, BUDGET, OPENAI, PAGES, ROOT, RUN, SDK, Snippet
 from people import Visitor
+from playwright.sync_api import expect
 
 from api.cli.asking import CALL, settle
-from api.cli.client import Inbox, connect
+from api.cli.client import Approval, Inbox, connect
 from api.cli.showing import describe
 from deploy.folder import MARK, free_port
+from models.variables import PROCESSES
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
-Until = Callable[..., None]
+
+ALL = {*PROCESSES}
+ROWS = ALL - {"beat", "flower"}
+SERVERS = {"postgres", "redis", "standin"}
+ASK = {"type": "agent_toolset_20260401", "default_config": {"permission_policy": {"type": "always_ask"}}}
+FOREIGN = {"ORDERS_TOKEN": "hush-orders", "ANTHROPIC_API_KEY": "", "HTTPS_PROXY": "http://hush-proxy"}
+"""Variables of the shell that starts everything, among them a secret of a toolset's."""
+EACH = "import sys\nfor text in sys.argv[1:]:\n    exec(text, {'__name__': '__main__'})\n    print(end='\\0', flush=True)"
+"""A program that runs each of its arguments, and prints a null character after each."""
 
 
 class Up:
-    """One `assent up`, and what it says in up.json."""
+    """A data folder and its `assent up`. `content` is what `up.json` holds."""
 
-    def __init__(self, folder: Path, port: int, until: Until) -> None:
-        self.folder = folder
-        given = ("DATABASE", "REDIS", "ANTHROPIC", "ASSENT")
-        env = {k: v for k, v in os.environ.items() if not k.startswith(given)}
-        words = [sys.executable, "-m", "api.cli.main", "up", "--port", str(port), "--data-dir", str(folder)]
-        with (folder.parent / "log").open("ab") as log:
-            self.process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        # One that was killed left its up.json behind.
-        until(lambda: self.process.poll() is not None or self.said.get("pid") == self.process.pid, 120)
-        assert self.process.poll() is None, (folder.parent / "log").read_text()[-3000:]
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "data"
+        self.log = folder / "log"
+        self.port = free_port()
+
+    def start(self, command: list[str]) -> None:
+        """Start by this command, and wait until everything is ready."""
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("DATABASE", "REDIS", "ANTHROPIC", "ASSENT"))}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, cwd=ROOT, env=env | FOREIGN, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        ready = self.folder / "up.json"
+        old_pid = self.content["pid"] if ready.exists() else None  # a killed one leaves the file behind
+
+        def is_ready() -> bool:
+            return self.process.poll() is not None or (ready.exists() and self.content["pid"] != old_pid)
+
+        wait_for("everything is ready", is_ready, 180)
+        assert self.process.poll() is None, self.log.read_text()[-3000:]
 
     @property
-    def said(self) -> dict[str, Any]:
-        try:
-            found: dict[str, Any] = json.loads((self.folder / "up.json").read_text())
-        except FileNotFoundError:
-            return {}
-        return found
+    def content(self) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((self.folder / "up.json").read_text())
+        return content
 
     def marked(self) -> list[psutil.Process]:
         """Every process of this folder."""
-        found = []
+        processes = []
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):
                 if process.environ().get(MARK) == str(self.folder):
-                    found.append(process)
-        return found
+                    processes.append(process)
+        return processes
+
+    def environments(self) -> dict[str, list[str]]:
+        """The environments of each process and of its descendants, by the name of the process."""
+        texts: dict[str, list[str]] = {}
+        for name, pid in self.content["processes"].items():
+            process = psutil.Process(pid)
+            for each in (process, *process.children(recursive=True)):
+                with suppress(psutil.Error, OSError):
+                    texts.setdefault(name, []).append(Path(f"/proc/{each.pid}/environ").read_text("utf-8", "replace"))
+        return texts
 
     def kill_everything(self) -> None:
         """kill -9, the supervisor first, so that it starts nothing again."""
-        family = psutil.Process(self.process.pid).children(recursive=True)
-        for process in [psutil.Process(self.process.pid), *family]:
+        supervisor = psutil.Process(self.content["pid"])
+        for process in [supervisor, *supervisor.children(recursive=True)]:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         self.process.wait()
 
 
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """Everything embedded, started by the README's first command on a port and in a folder of its own."""
+    running = Up(tmp_path_factory.mktemp("up"))
+    try:
+        running.start([*RUN.split(), f"ARGS=--port {running.port} --data-dir {running.folder}"])
+        yield running
+    finally:
+        if running.process.poll() is None:
+            if (running.folder / "up.json").exists():
+                running.kill_everything()
+            else:
+                running.process.terminate()
+                running.process.wait(30)
+
+
 @pytest.fixture
-def start(tmp_path: Path, until: Until) -> Iterator[Callable[[], Up]]:
-    """Starts `assent up` on one data folder and port, again and again."""
-    port = free_port()
-    started: list[Up] = []
-
-    def run() -> Up:
-        started.append(Up(tmp_path / "data", port, until))
-        return started[-1]
-
-    yield run
-    for up in started:
-        if up.process.poll() is None:
-            up.kill_everything()
+def client(up: Up) -> Iterator[Anthropic]:
+    """The official SDK with the first API key."""
+    with Anthropic(base_url=up.content["url"], api_key=up.content["api_key"]) as sdk:
+        yield sdk
 
 
-def sample(inbox: Inbox, until: Until) -> dict[str, Any]:
-    """The sample session's approval."""
-    until(inbox.pending, 60)
-    (approval,) = inbox.pending()
-    return approval
+def ask_a_person(client: Anthropic, command: str) -> str:
+    """Start a session whose shell command waits for a decision. Returns the session's id."""
+    agent = client.beta.agents.create(name="Janitor", model="claude-opus-5-5", tools=[ASK])  # type: ignore[list-item]
+    environment = client.beta.environments.list().data[0]
+    session = client.beta.sessions.create(agent=agent.id, environment_id=environment.id, title="Sweep")
+    text = f"call bash {json.dumps({'command': command})}"
+    message: Any = {"type": "user.message", "content": [{"type": "text", "text": text}]}
+    with client.beta.sessions.events.stream(session.id) as stream:
+        client.beta.sessions.events.send(session.id, events=[message])
+        assert any(event.type == "session.status_idle" for event in stream)
+    return session.id
 
 
-def test_the_first_approval_waits_is_decided_and_survives_kill_9_of_everything(
-    start: Callable[[], Up], until: Until, is_gone: Callable[[int], bool]
-) -> None:
-    up = start()
-    first = up.said
-    assert set(first["processes"]) >= {
-        "postgres",
-        "redis",
-        "standin",
-        "web",
-        "turns",
-        "tools",
-        "sweeps",
-        "deliver",
-        "beat",
-        "flower",
+def outputs(env: dict[str, str], *snippets: Snippet) -> list[str]:
+    """The output of each of these Python snippets, run one after the other in one process."""
+    command = [sys.executable, "-c", EACH, *(snippet.text for snippet in snippets)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout.split("\0")[:-1]
+
+
+def pending(up: Up) -> list[Approval]:
+    with closing(connect(up.folder).http) as http:
+        return Inbox(http).pending()
+
+
+def test_proc_shows_each_secret_only_where_it_is_needed(up: Up) -> None:
+    environments, content = up.environments(), up.content
+    assert set(environments) == ALL | SERVERS
+    titled = {"postgres", "redis"}  # they write a title over their environment
+    own = {name: texts[0] for name, texts in environments.items() if name not in titled}
+    assert [name for name, text in own.items() if f"{MARK}={up.folder}" not in text] == []
+    holding = {
+        content["database_url"]: ROWS,
+        content["database_system_url"]: {"sweeps"},
+        content["database_owner_url"]: set(),
+        (up.folder / "audit.key").read_text().strip(): set(),
+        str(up.folder / "audit.key"): {"sweeps"},
+        (up.folder / "deliver.key").read_text().strip(): {"deliver"},
+        (up.folder / "turns.key").read_text().strip(): {"turns"},
+        "ASSENT_DELIVER_PUBLIC_KEY=": ALL,
+        content["redis_url"]: ALL,
+        "ANTHROPIC_API_KEY=": {"turns"},
+        "ANTHROPIC_BASE_URL=": {"turns"},
+        content["flower_password"]: {"flower"},
+        content["api_key"]: set(),
+        "hush-orders": {"tools"},
+        "hush-proxy": {"turns", "tools"},
+        "DATABASE_OWNER_URL": set(),
     }
+    for secret, processes in holding.items():
+        assert {name for name, texts in environments.items() if any(secret in text for text in texts)} == processes, secret
     assert (up.folder / "up.json").stat().st_mode & 0o777 == 0o600
 
-    with Visitor(first["public_url"]) as browser:
-        assert first["sign_in_url"].startswith(f"http://localhost:{httpx.URL(first['url']).port}/sign-in/link/")
-        assert browser.submit(first["sign_in_url"], name="Anna").status_code == 303
-        assert first["inbox_url"] == f"{first['public_url']}/inbox"
-        assert browser.get(first["inbox_url"]).status_code == 200
-        assert "admin@localhost, admin in default" in browser.get("/inbox/account").text
 
+def test_the_commands_and_the_python_snippets_decide_real_approvals(up: Up, client: Anthropic) -> None:
+    """The sample session's approval by the command line, all others by the snippets, in the order of the pages."""
+    env = os.environ | {"ASSENT_URL": up.content["url"], "ASSENT_API_KEY": up.content["api_key"]}
+    [sample] = pending(up)
+    assert any("ls -la" in line for line in describe(sample))
+    decided = subprocess.run(
+        APPROVALS.split(), cwd=ROOT, env=env, input="1\n", capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "Run shell command: " in decided.stdout
+    assert "Decided." in decided.stdout
+    assert "exit code: 0" in decided.stdout
+    assert "The session is idle: end_turn." in decided.stdout
+    for choice in ("allow once", "deny with a message", "end the run"):
+        assert choice in PAGES["README.md"]
+        assert choice in decided.stdout
+    first, *others = SDK
+    assert first.page == "README.md"
+    output, budget = outputs(env, first, BUDGET)
+    assert "wants to run bash" in output
+    assert "got stdout:\nswept" in output
+    assert budget == "2500\n"
+    for snippet in others:
+        ask_a_person(client, f"echo for {snippet}")
+        assert f"echo for {snippet}" in outputs(env, snippet)[0]
+    [output] = outputs(env, OPENAI)
+    assert "I am the stand-in model" in output
+    assert output.endswith("And good-bye.")
+    assert pending(up) == []
+
+
+def test_the_sign_in_link_opens_the_inbox_and_what_is_allowed_there_runs(up: Up, client: Anthropic) -> None:
+    content = up.content
+    assert content["sign_in_url"].startswith(f"http://localhost:{up.port}/sign-in/link/")
+    assert content["inbox_url"] == f"{content['public_url']}/inbox"
+    with chromium() as browser:
+        ask_a_person(client, "echo $((6 * 7)) brooms")
+        page = browser.new_page()
+        page.goto(content["sign_in_url"])
+        page.get_by_label("Your name").fill("Anna")
+        page.get_by_role("button", name="Sign in").click()
+        page.goto(content["inbox_url"])
+        row = page.locator("ul.rows > li", has_text="brooms")
+        row.get_by_role("button", name="Allow once").click()
+        expect(row).to_contain_text("Allowed by Anna")
+        row.get_by_role("link").click()
+        page.get_by_role("link", name="The whole session").click()
+        expect(page.locator("#conversation")).to_contain_text("42 brooms")
+
+
+def test_what_was_decided_and_what_waits_survives_kill_9_of_everything(up: Up, client: Anthropic) -> None:
+    first, waited = up.content, pending(up)
+    decided = ask_a_person(client, "echo decided")
     with closing(connect(up.folder).http) as http:
         inbox = Inbox(http)
-        approval = sample(inbox, until)
-        assert any("ls -la" in line for line in describe(approval))
+        [approval] = [each for each in inbox.pending() if each["session_id"] == decided]
         decision = CALL["1"][1]
         assert decision
-        told = list(settle(inbox, approval, decision))
-    assert told[0] == "Decided."
-    assert any(line.startswith("result: ") and "exit code: 0" in line for line in told)
-    assert told[-1] == "The session is idle: end_turn."
+        lines = list(settle(inbox, approval, decision))
+    assert lines[0] == "Decided."
+    assert any(line.startswith("result: ") and "exit code: 0" in line for line in lines)
+    assert lines[-1] == "The session is idle: end_turn."
+    ask_a_person(client, "echo waits")
+    waiting = pending(up)
+    assert len(waiting) == len(waited) + 1
 
     up.kill_everything()
-    again = start()
+    up.start([sys.executable, "-m", "api.cli.main", "up", "--port", str(up.port), "--data-dir", str(up.folder)])
 
-    assert again.said["api_key"] == first["api_key"]
-    assert again.said["sign_in_url"] != first["sign_in_url"]
-    assert again.said["database_url"] == first["database_url"]
-    with httpx.Client(base_url=first["url"], headers={"x-api-key": first["api_key"]}, trust_env=False) as client:
-        assert Inbox(client).pending() == []  # one sample, on an empty folder only
-        session = client.get(f"/v1/sessions/{approval['session_id']}").json()
-        assert session["status"] == "idle"
-        flower = (first["flower_user"], first["flower_password"])
-        assert httpx.get(first["flower_url"], auth=flower).status_code == 200
-        assert httpx.get(first["flower_url"]).status_code == 401
+    again = up.content
+    assert again["api_key"] == first["api_key"]
+    assert again["sign_in_url"] != first["sign_in_url"]
+    assert again["database_url"] == first["database_url"]
+    assert pending(up) == waiting  # and no second sample: one starts on an empty folder only
+    assert client.beta.sessions.retrieve(decided).status == "idle"
+    with Visitor(again["public_url"]) as browser:
+        assert browser.submit(again["sign_in_url"], name="Anna").status_code == 303
+        assert "admin@localhost, admin in default" in browser.get("/inbox/account").text
+    flower = (again["flower_user"], again["flower_password"])
+    assert httpx.get(again["flower_url"], auth=flower, trust_env=False).status_code == 200
+    assert httpx.get(again["flower_url"], trust_env=False).status_code == 401
 
-        web = again.said["processes"]["web"]
-        os.kill(web, signal.SIGKILL)
-        until(lambda: again.said["processes"]["web"] != web)
-        until(lambda: answers(client), 30)
+    web = again["processes"]["web"]
+    os.kill(web, signal.SIGKILL)
+    wait_for("another web process is started", lambda: up.content["processes"].get("web", web) != web)
+    wait_for("the API is back", lambda: answers(f"{again['url']}/readyz"), 60)
 
-    began = time.monotonic()
-    again.process.send_signal(signal.SIGTERM)
-    assert again.process.wait(15) == 0
-    assert time.monotonic() - began < 15
-    assert not (again.folder / "up.json").exists()
-    assert again.marked() == []
+    up.process.send_signal(signal.SIGTERM)
+    assert up.process.wait(30) == 0
+    assert not (up.folder / "up.json").exists()
+    assert up.marked() == []
     assert all(is_gone(pid) for pid in first["processes"].values())
 
 
-def answers(client: httpx.Client) -> bool:
-    """Whether the API is back."""
+def answers(url: str) -> bool:
+    """Whether a GET succeeds."""
     try:
-        return client.get("/readyz").is_success
+        return httpx.get(url, trust_env=False).is_success
     except httpx.HTTPError:
         return False

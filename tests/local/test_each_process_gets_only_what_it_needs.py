@@ -1,97 +1,29 @@
-"""Each process that `assent up` starts has the secrets that it needs in its environment, and no others."""
+"""Each process has the secrets that it needs in its environment, and no others.
 
-import json
+`test_assent_up_runs_everything.py` looks into the running processes.
+"""
+
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
-import psutil
 import pytest
 from honcho.environ import parse_procfile
 
-from deploy.folder import MARK, free_port
+from deploy.folder import free_port
 from deploy.local import ROOT
 from models import variables
 from models.settings import Settings, settings
 from models.variables import PROCESSES, environment_of, holders, refuse_needless
+from workers.celery import check_worker
 
 ALL = {*PROCESSES}
-ROWS = ALL - {"beat", "flower"}
-
-
-def environment(process: psutil.Process) -> str:
-    """A process's environment as the kernel has it."""
-    return Path(f"/proc/{process.pid}/environ").read_text("utf-8", "replace")
-
-
-class Running:
-    """One `assent up`, and the environments of all that it started."""
-
-    def __init__(self, folder: Path, until: Callable[..., None], **more: str) -> None:
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("DATABASE", "REDIS", "ANTHROPIC", "ASSENT"))}
-        words = [sys.executable, "-m", "api.cli.main", "up", "--port", str(free_port()), "--data-dir", str(folder)]
-        log = folder.parent / "log"
-        with log.open("wb") as out:
-            self.process = subprocess.Popen(words, env=env | more, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-        until(lambda: self.process.poll() is not None or (folder / "up.json").exists(), 120)
-        assert self.process.poll() is None, log.read_text()[-3000:]
-        self.said: dict[str, Any] = json.loads((folder / "up.json").read_text())
-        self.folder = folder
-
-    def environments(self) -> dict[str, list[str]]:
-        """By the name in the Procfile, or of the server: its own and those of its children, and theirs."""
-        found: dict[str, list[str]] = {}
-        for name, pid in self.said["processes"].items():
-            process = psutil.Process(pid)
-            for each in (process, *process.children(recursive=True)):
-                with suppress(psutil.Error, OSError):
-                    found.setdefault(name, []).append(environment(each))
-        return found
-
-
-@pytest.fixture
-def up(tmp_path: Path, until: Callable[..., None]) -> Iterator[Running]:
-    """Everything embedded, started from a shell that also holds a secret of a toolset's."""
-    running = Running(tmp_path / "data", until, ORDERS_TOKEN="hush-orders", ANTHROPIC_API_KEY="", HTTPS_PROXY="http://hush-proxy")
-    yield running
-    running.process.send_signal(signal.SIGTERM)
-    running.process.wait(30)
-
-
-@pytest.mark.crash
-@pytest.mark.timeout(240)
-def test_proc_shows_each_secret_only_where_it_is_needed(up: Running) -> None:
-    environments = up.environments()
-    assert set(environments) == ALL | {"postgres", "redis", "standin"}
-    titled = {"postgres", "redis"}  # they write a title over their environment
-    own = {name: texts[0] for name, texts in environments.items() if name not in titled}
-    assert [name for name, text in own.items() if f"{MARK}={up.folder}" not in text] == []
-    holding = {
-        up.said["database_url"]: ROWS,
-        up.said["database_system_url"]: {"sweeps"},
-        up.said["database_owner_url"]: set(),
-        (up.folder / "audit.key").read_text().strip(): set(),
-        str(up.folder / "audit.key"): {"sweeps"},
-        (up.folder / "deliver.key").read_text().strip(): {"deliver"},
-        (up.folder / "turns.key").read_text().strip(): {"turns"},
-        "ASSENT_DELIVER_PUBLIC_KEY=": ALL,
-        up.said["redis_url"]: ALL,
-        "ANTHROPIC_API_KEY=": {"turns"},
-        "ANTHROPIC_BASE_URL=": {"turns"},
-        up.said["flower_password"]: {"flower"},
-        up.said["api_key"]: set(),
-        "hush-orders": {"tools"},
-        "hush-proxy": {"turns", "tools"},
-        "DATABASE_OWNER_URL": set(),
-    }
-    for secret, processes in holding.items():
-        assert {name for name, texts in environments.items() if any(secret in text for text in texts)} == processes, secret
+PROGRAMS = ("web", "turns", "beat", "flower")
+"""A process for each program that the Procfile names. The other workers differ from `turns` in their queue alone."""
 
 
 def test_a_new_secret_setting_must_be_given_to_somebody_by_name() -> None:
@@ -163,7 +95,7 @@ def test_in_production_no_process_starts_with_another_s_secret(
 
 @pytest.mark.timeout(120)
 def test_each_process_of_the_procfile_looks_at_itself(redis_url: str, tmp_path: Path) -> None:
-    """All at once, with a secret that none of them may have."""
+    """One of each program, all at once, with a secret that none of them may have."""
     env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path), "REDIS_URL": redis_url}
     env |= {"DATABASE_OWNER_URL": "hush", "FLOWER_BASIC_AUTH": "a:b", "PORT": str(free_port()), "FLOWER_PORT": str(free_port())}
     lines = parse_procfile((ROOT / "Procfile").read_text()).processes
@@ -172,6 +104,7 @@ def test_each_process_of_the_procfile_looks_at_itself(redis_url: str, tmp_path: 
             ["/bin/sh", "-c", f"exec {line}"], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         for name, line in lines.items()
+        if name in PROGRAMS
     }
     try:
         for name, process in started.items():
@@ -182,6 +115,14 @@ def test_each_process_of_the_procfile_looks_at_itself(redis_url: str, tmp_path: 
         for process in started.values():
             process.kill()
             process.communicate()
+
+
+@pytest.mark.parametrize("queue", ["turns", "tools", "tools.orders", "sweeps", "deliver"])
+def test_a_worker_looks_at_itself_by_the_queue_that_it_consumes(held: Callable[..., None], queue: str) -> None:
+    worker = SimpleNamespace(app=SimpleNamespace(amqp=SimpleNamespace(queues=SimpleNamespace(consume_from={queue: None}))))
+    held("production", DATABASE_OWNER_URL="hush")
+    with pytest.raises(SystemExit, match=f"DATABASE_OWNER_URL: {queue.partition('.')[0]} must not hold this"):
+        check_worker(instance=worker)
 
 
 def test_elsewhere_it_is_a_warning(held: Callable[..., None], caplog: pytest.LogCaptureFixture) -> None:

@@ -1,45 +1,57 @@
 """A database, a Redis or a model that the environment names is used, and nothing is embedded in its place."""
 
-import json
 import os
-import signal
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
+import psycopg
 import pytest
+from crashes.processes import wait_for
 from own_database import DatabaseUrls
 
-from deploy.folder import free_port
+from deploy.folder import Folder, free_port
+from deploy.local import Local
+from deploy.probes import Workers
+from models.variables import PROCESSES
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
 
-
-def test_with_all_of_them_given_there_is_no_sample_session(
-    clean_database: DatabaseUrls, clean_redis: str, tmp_path: Path, until: Callable[..., None]
-) -> None:
-    """A real key costs money: nothing is sent to it unasked."""
-    given = {
+@pytest.fixture
+def given(clean_database: DatabaseUrls, clean_redis: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """The environment names a database, a Redis and a model. Undoes what the start adds to this process's environment."""
+    variables = {
         "DATABASE_URL": clean_database.app,
         "DATABASE_SYSTEM_URL": clean_database.system,
         "REDIS_URL": clean_redis,
         "ANTHROPIC_API_KEY": "sk-ant-real",
         "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{free_port()}",
+        "ASSENT_SHELL": "bare",
     }
-    words = [sys.executable, "-m", "api.cli.main", "up", "--port", str(free_port()), "--data-dir", str(tmp_path / "data")]
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(words, env=os.environ | given, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    up = tmp_path / "data" / "up.json"
-    until(lambda: process.poll() is not None or up.exists(), 120)
-    assert process.poll() is None, (tmp_path / "log").read_text()[-3000:]
-    said = json.loads(up.read_text())
+    before = dict(os.environ)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    yield variables
+    monkeypatch.undo()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def test_with_all_of_them_given_nothing_is_embedded_and_there_is_no_sample_session(
+    given: dict[str, str], clean_database: DatabaseUrls, folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real key costs money: nothing is sent to it unasked. The processes are placeholders that count as ready."""
+    procfile = tmp_path / "Procfile"
+    procfile.write_text("".join(f"{name}: sleep 1000\n" for name in PROCESSES))
+    monkeypatch.setattr("deploy.local.answers", lambda *_: True)
+    monkeypatch.setattr(Workers, "answer", lambda _: True)
+    local = Local(folder, free_port(), procfile)
     try:
-        assert set(said["processes"]) == {"web", "turns", "tools", "sweeps", "deliver", "beat", "flower"}
-        assert (said["database_url"], said["redis_url"]) == (clean_database.app, clean_redis)
-        listed = httpx.get(f"{said['url']}/v1/sessions", headers={"x-api-key": said["api_key"]}, trust_env=False)
-        assert listed.raise_for_status().json()["data"] == []
+        assert local._start() is False
+        wait_for("a process of each name runs", lambda: set(local.supervisor.pids) >= set(PROCESSES))
+        assert set(local.supervisor.pids) == set(PROCESSES)
+        assert {name: local.env[name] for name in given} == given
     finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        local.supervisor.hurry.set()
+        local.supervisor.stop()
+    with psycopg.connect(clean_database.admin) as db:
+        assert db.execute("SELECT count(*) FROM workspace WHERE name = 'default'").fetchone() == (1,)
+        assert db.execute("SELECT count(*) FROM session").fetchone() == (0,)

@@ -1,13 +1,14 @@
-"""The README and the pages in docs/ are true: every snippet is run or validated, and every name in them exists."""
+"""The README and the pages in docs/ are true: every snippet is run or validated, and every name in them exists.
+
+`test_assent_up_runs_everything.py` runs the snippets that need a running Assent.
+"""
 
 import json
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,10 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from anthropic import Anthropic
 from crashes.processes import wait_for
-from doors.browser import chromium
 from local.commands import check_assent, check_command
-from local.documents import PAGES, ROOT, Snippet, inline, lines_of_shell, snippets
+from local.documents import BUDGET, OPENAI, PAGES, ROOT, SDK, TOOLSETS, Snippet, inline, lines_of_shell, snippets
 from local.request_bodies import bare, check_body, routes
-from playwright.sync_api import expect
 from standardwebhooks import Webhook
 
 from deploy.folder import free_port
@@ -31,98 +29,8 @@ from models.providers import registry
 from models.settings import settings
 from models.variables import names_of_settings
 
-RUN, APPROVALS = (snippet.text for snippet in snippets("sh", page="README.md"))
-[OPENAI] = [snippet for snippet in snippets("python") if "OpenAI(" in snippet.text]
-[BUDGET] = [snippet for snippet in snippets("python") if "budget=" in snippet.text]
-SDK = [snippet for snippet in snippets("python") if "ASSENT_URL" in snippet.text and snippet not in (OPENAI, BUDGET)]
-TOOLSETS = [snippet for snippet in snippets("python") if "Toolset(" in snippet.text]
-ASK = {"type": "agent_toolset_20260401", "default_config": {"permission_policy": {"type": "always_ask"}}}
-
 CANNOT_RUN: dict[str, str] = {}
 """Snippets of shell that nothing here validates, by their first line, with the reason. Empty is best."""
-
-
-@pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """Starts everything by the README's first command, on a port and in a folder of its own. Returns the content of up.json."""
-    folder = tmp_path_factory.mktemp("up")
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("DATABASE", "REDIS", "ANTHROPIC", "ASSENT"))}
-    arguments = f"ARGS=--port {free_port()} --data-dir {folder / 'data'}"
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([*RUN.split(), arguments], cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    ready = folder / "data" / "up.json"
-    wait_for("it is up", lambda: process.poll() is not None or ready.exists(), 180)
-    assert process.poll() is None, (folder / "log").read_text()[-3000:]
-    running: dict[str, Any] = json.loads(ready.read_text())
-    yield running
-    os.kill(running["pid"], signal.SIGTERM)
-    process.wait(30)
-
-
-def run_snippet(snippet: Snippet, env: dict[str, str]) -> str:
-    """The output of a Python snippet that ran to its end."""
-    command = [sys.executable, "-c", snippet.text]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True).stdout
-
-
-def ask_a_person(client: Anthropic, command: str) -> None:
-    """Start a session whose shell command waits for a decision."""
-    agent = client.beta.agents.create(name="Janitor", model="claude-opus-5-5", tools=[ASK])
-    environment = client.beta.environments.list().data[0]
-    session = client.beta.sessions.create(agent=agent.id, environment_id=environment.id, title="Sweep")
-    text = f"call bash {json.dumps({'command': command})}"
-    message = {"type": "user.message", "content": [{"type": "text", "text": text}]}
-    with client.beta.sessions.events.stream(session.id) as stream:
-        client.beta.sessions.events.send(session.id, events=[message])
-        assert any(event.type == "session.status_idle" for event in stream)
-
-
-@pytest.mark.crash
-@pytest.mark.timeout(240)
-def test_the_commands_and_the_python_snippets_decide_real_approvals(up: dict[str, Any]) -> None:
-    """The first approval by the command line, all others by the snippets, in the order of the pages."""
-    env = os.environ | {"ASSENT_URL": up["url"], "ASSENT_API_KEY": up["api_key"]}
-    decided = subprocess.run(
-        APPROVALS.split(), cwd=ROOT, env=env, input="1\n", capture_output=True, text=True, timeout=60, check=True
-    )
-    assert "Run shell command: " in decided.stdout
-    assert "The session is idle: end_turn." in decided.stdout
-    for choice in ("allow once", "deny with a message", "end the run"):
-        assert choice in PAGES["README.md"]
-        assert choice in decided.stdout
-    first, *others = SDK
-    assert first.page == "README.md"
-    output = run_snippet(first, env)
-    assert "wants to run bash" in output
-    assert "got stdout:\nswept" in output
-    with Anthropic(base_url=up["url"], api_key=up["api_key"]) as client:
-        for snippet in others:
-            ask_a_person(client, f"echo for {snippet}")
-            assert f"echo for {snippet}" in run_snippet(snippet, env)
-    output = run_snippet(OPENAI, env)
-    assert "I am the stand-in model" in output
-    assert output.endswith("And good-bye.")
-    assert run_snippet(BUDGET, env) == "2500\n"
-    waiting = subprocess.run([*APPROVALS.split(), "list", "--json"], cwd=ROOT, env=env, capture_output=True, text=True, check=True)
-    assert json.loads(waiting.stdout) == []
-
-
-@pytest.mark.crash
-@pytest.mark.timeout(240)
-def test_the_sign_in_link_opens_the_inbox_and_what_is_allowed_there_runs(up: dict[str, Any]) -> None:
-    with chromium() as browser, Anthropic(base_url=up["url"], api_key=up["api_key"]) as client:
-        ask_a_person(client, "echo $((6 * 7)) brooms")
-        page = browser.new_page()
-        page.goto(up["sign_in_url"])
-        page.get_by_label("Your name").fill("Anna")
-        page.get_by_role("button", name="Sign in").click()
-        page.goto(up["inbox_url"])
-        row = page.locator("ul.rows > li", has_text="brooms")
-        row.get_by_role("button", name="Allow once").click()
-        expect(row).to_contain_text("Allowed by Anna")
-        row.get_by_role("link").click()
-        page.get_by_role("link", name="The whole session").click()
-        expect(page.locator("#conversation")).to_contain_text("42 brooms")
 
 
 def test_the_receiver_of_webhooks_reads_what_is_delivered_and_takes_nothing_else() -> None:

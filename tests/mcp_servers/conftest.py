@@ -26,7 +26,7 @@ from workers.tools.output import OutputSoFar
 
 PROGRAM = Path(__file__).with_name("server.py")
 NPM = Path(__file__).parent / "npm"
-PYPI = ("mcp-server-time==2026.10.19", "mcp-server-fetch==2026.10.24")
+PYPI = ("mcp-server-time==2026.10.19",)
 PROXY = ("mcp-proxy==0.13.0",)
 """Serves a command over HTTP; it needs another release of the protocol's package than the servers do."""
 INSTALL_SECONDS = 110
@@ -215,9 +215,10 @@ def pypi_proxy() -> Path:
 
 def _from_pypi(packages: tuple[str, ...]) -> Path:
     def install(folder: Path) -> None:
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, capture_output=True, timeout=INSTALL_SECONDS)
-        command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
-        subprocess.run(command, check=True, capture_output=True, timeout=INSTALL_SECONDS)
+        uv = [sys.executable, "-m", "uv"]
+        install_packages = ["pip", "install", "--quiet", "--python", str(folder / "bin" / "python"), *packages]
+        for words in (["venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder)], install_packages):
+            subprocess.run([*uv, *words], check=True, capture_output=True, timeout=INSTALL_SECONDS)
 
     return _installed("pypi", json.dumps([packages, sys.version]).encode(), install) / "bin"
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from mcp_servers.conftest import PIPED, Caller, tools_of
+from mcp_servers.conftest import Caller, tools_of
 from mcp_servers.lying import Liar, Request
 
 from models.pure.canonical import digest
@@ -55,8 +55,8 @@ def test_it_has_all_that_an_entry_has(caller: Caller) -> None:
     }
 
 
-def test_it_believes_only_whom_the_operator_trusts() -> None:
-    named = tools_of(replace(PIPED, trusted=True))
+def test_it_believes_only_whom_the_operator_trusts(modern: Caller) -> None:
+    named = tools_of(replace(modern.server, trusted=True))
     assert [(named[name]["effect"], named[name]["idempotent"]) for name in ("add", "note", "die")] == [
         ("read", True),
         ("write", True),

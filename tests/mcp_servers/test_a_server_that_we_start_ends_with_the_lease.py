@@ -21,12 +21,12 @@ def holds_until(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[float], N
     extend(math.inf)
 
 
-def test_a_call_that_was_sent_ends_with_its_server(piped: Caller, holds_until: Callable[[float], None], tmp_path: Path) -> None:
-    assert piped.call("refuse").is_error  # it runs
+def test_a_call_that_was_sent_ends_with_its_server(small: Caller, holds_until: Callable[[float], None], tmp_path: Path) -> None:
+    assert small.call("pid").content  # it runs
     holds_until(lease_clock.now() + 2)
     started = tmp_path / "started"
     with pytest.raises(OutcomeUnknown, match="was lost"):  # and not: took too long
-        piped.call("wait", started=str(started), until=str(tmp_path / "never"))
+        small.call("stay", file=str(started))
     wait_for(lambda: not psutil.pid_exists(int(started.read_text())), 5)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import pytest
 from mcp_servers.conftest import SMALL, Caller, is_alive, text, wait_for
 from mcp_servers.lying import Liar
 
@@ -29,10 +30,19 @@ def test_one_that_is_idle_is_ended(small: Caller, set_environment: Callable[...,
     assert pid(small) != first
 
 
-def test_many_threads_may_call_at_once(caller: Caller) -> None:
+@pytest.mark.parametrize("served", ["modern", "legacy"])
+def test_many_threads_may_call_a_server_at_once(request: pytest.FixtureRequest, served: str) -> None:
+    caller: Caller = request.getfixturevalue(served)
+    with ThreadPoolExecutor(4) as threads:
+        sums = list(threads.map(lambda n: text(caller.call("add", a=n, b=1)), range(12)))
+    assert sums == [str(n + 1) for n in range(12)]
+
+
+def test_many_threads_may_call_a_command_at_once() -> None:
+    caller = Caller(replace(SMALL, env={"A_CONNECTION": "of its own"}))
     with ThreadPoolExecutor(8) as threads:
-        sums = list(threads.map(lambda n: text(caller.call("add", a=n, b=1)), range(40)))
-    assert sums == [str(n + 1) for n in range(40)]
+        words = list(threads.map(lambda n: text(caller.call("echo", word=f"word {n}")), range(40)))
+    assert words == [f"word {n}" for n in range(40)]
 
 
 def test_a_forked_process_has_connections_of_its_own(small: Caller) -> None:

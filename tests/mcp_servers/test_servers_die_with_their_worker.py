@@ -28,52 +28,39 @@ def worker(folder: Path, body: str) -> "subprocess.Popen[bytes]":
 
 
 def read(file: Path) -> int:
-    wait_for(lambda: file.exists() and file.read_text(), 30)
+    wait_for(lambda: file.exists() and file.read_text(), 60)
     return int(file.read_text())
 
 
 @pytest.mark.crash
-def test_a_worker_that_is_killed_takes_server_and_grandchildren_along(tmp_path: Path) -> None:
-    started, below = tmp_path / "started", tmp_path / "below"
-    body = f"""
-Caller(SMALL).call("parent", file={str(below)!r})
-Caller(SMALL).call("stay", file={str(started)!r})
-"""
-    process = worker(tmp_path, body)
-    server, grandchild = read(started), read(below)
-    assert is_alive(server)
-    assert is_alive(grandchild)
-    process.kill()
-    process.wait()
-    wait_for(lambda: not is_alive(server) and not is_alive(grandchild))
-
-
-@pytest.mark.crash
-def test_a_worker_that_ends_by_itself_does_too(tmp_path: Path) -> None:
-    below = tmp_path / "below"
-    process = worker(tmp_path, f'Caller(SMALL).call("parent", file={str(below)!r})')
-    process.wait(30)
-    wait_for(lambda: not is_alive(read(below)))
-
-
-@pytest.mark.crash
-def test_a_fork_that_lives_on_does_not_keep_the_servers_of_its_parent(tmp_path: Path) -> None:
-    below, fork = tmp_path / "below", tmp_path / "fork"
+def test_a_worker_that_is_killed_takes_server_and_grandchildren_along_though_a_fork_of_it_lives_on(tmp_path: Path) -> None:
+    started, below, fork = tmp_path / "started", tmp_path / "below", tmp_path / "fork"
     body = f"""
 import os
 from pathlib import Path
 Caller(SMALL).call("parent", file={str(below)!r})
 if os.fork() == 0:
     Path({str(fork)!r}).write_text(str(os.getpid()))
-time.sleep(600)
+    time.sleep(600)
+Caller(SMALL).call("stay", file={str(started)!r})
 """
     process = worker(tmp_path, body)
-    grandchild, other = read(below), read(fork)
+    server, grandchild, other = read(started), read(below), read(fork)
+    assert is_alive(server)
+    assert is_alive(grandchild)
     process.kill()
     process.wait()
-    wait_for(lambda: not is_alive(grandchild))
+    wait_for(lambda: not is_alive(server) and not is_alive(grandchild))
     assert is_alive(other)
     os.kill(other, signal.SIGKILL)
+
+
+@pytest.mark.crash
+def test_a_worker_that_ends_by_itself_does_too(tmp_path: Path) -> None:
+    below = tmp_path / "below"
+    process = worker(tmp_path, f'Caller(SMALL).call("parent", file={str(below)!r})')
+    process.wait(60)
+    wait_for(lambda: not is_alive(read(below)))
 
 
 def test_what_a_server_started_ends_with_its_connection(small: Caller, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from mcp_servers.conftest import Caller, text, tools_of, wait_for
-from mcp_servers.lying import Liar
 
 from workers.tools.mcp.servers import Server
 
@@ -88,13 +87,3 @@ def test_pypi_s_server_time(clock_server: Caller) -> None:
     assert "get_current_time" in tools_of(clock_server.server)
     assert json.loads(text(clock_server.call("get_current_time", timezone="Europe/Paris")))["timezone"] == "Europe/Paris"
     assert clock_server.call("get_current_time", timezone="Nowhere").is_error
-
-
-def test_pypi_s_server_fetch(pypi_servers: Path, liar: Liar) -> None:
-    fetch = Caller(
-        Server(
-            "fetch", command=str(pypi_servers / "mcp-server-fetch"), args=("--ignore-robots-txt", "--allow-private-ips"), ours=True
-        )
-    )
-    assert list(tools_of(fetch.server)) == ["fetch"]
-    assert "405" in text(fetch.call("fetch", url=liar.url))

@@ -22,6 +22,7 @@ from models.outbox.delivery import PAUSES, Delivery
 from models.outbox.endpoint import ROTATION, Endpoint
 from models.pure.webhook_events import OWN_EVENTS, SDK_EVENTS
 from models.settings import settings
+from models.workspace.halt import Halt
 from workers import deliver, sweeps
 
 
@@ -54,6 +55,18 @@ def test_our_own_events_name_the_approval_and_no_content(stage: Stage, receiver:
     assert payload["data"]["session_id"] == session
     [delivery] = deliveries(stage)
     assert (delivery.status, delivery.attempts[0]["status"], delivery.attempts[0]["error"]) == ("done", 200, None)
+
+
+def test_a_halt_stops_no_delivery(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
+    new_endpoint(receiver.url, "approval.requested")
+    session = stage.session()
+    stage.message(session)
+    stage.reply(session, call())
+    with transaction(stage.workspace_id) as db:
+        Halt.start(db, stage.principal, None)
+    send_due(stage)
+    assert len(receiver.requests) == 1
+    assert [delivery.status for delivery in deliveries(stage)] == ["done"]
 
 
 def test_it_is_tried_again_for_three_days_with_the_same_id_and_body(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import end_all
 from looking import text
 
 from models.settings import settings
@@ -24,6 +25,12 @@ def _settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     yield
     settings.cache_clear()
     sandbox._options.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _no_worker_left() -> Iterator[None]:
+    yield
+    end_all()
 
 
 @pytest.fixture

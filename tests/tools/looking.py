@@ -21,7 +21,7 @@ def until(condition: Callable[[], Any], seconds: float = 10) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, f"not so after {seconds} s"
-        time.sleep(0.01)
+        time.sleep(0.03)
     return found
 
 

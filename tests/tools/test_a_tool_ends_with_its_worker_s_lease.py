@@ -2,18 +2,17 @@
 
 import contextlib
 import fcntl
-import json
 import math
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import psutil
 import pytest
+from forked import start_worker
 from looking import alive, text, until
 from written import Caller, House
 
@@ -28,17 +27,6 @@ pytestmark = [pytest.mark.crash]
 LEASE = 3.0
 START_SECONDS = 40
 """A worker imports for seconds where many tests run at once."""
-WORKER = f"""
-import json, sys
-from workers.tools import registry, workdir
-from workers.tools.builtin import shell
-from workers.tools.sandbox import guarding, lease_clock
-root = workdir.session_root("sesn_1")
-tool, fields = json.loads(sys.stdin.read())
-assert shell.shell_ready() is None and guarding.mark()
-lease_clock.extend(lease_clock.now() + {LEASE})
-registry.execute(registry.look_up(tool), registry.ToolContext("sevt_call", "sesn_1", root, 60), fields)
-"""
 WAITS = "until [ -e go ]; do sleep 0.01; done; echo effect >> effects"
 
 
@@ -73,33 +61,33 @@ def mark() -> str:
     return f"mark-{os.urandom(6).hex()}"
 
 
-def worker(told: str) -> "subprocess.Popen[bytes]":
-    """A process of its own in the middle of a call, which does not renew its lease."""
-    process = subprocess.Popen([sys.executable, "-c", WORKER], start_new_session=True, stdin=subprocess.PIPE)
-    assert process.stdin
-    process.stdin.write(told.encode())
-    process.stdin.close()
+def shell_worker(mark: str) -> ForkServerProcess:
+    """A process of its own in the middle of a command and a detached one, which wait for a file. It does not renew its lease."""
+    waits = f"bash -c '{WAITS}' {mark}"
+    process = start_worker(("bash", {"command": f"(setsid {waits} &); {waits}"}), lease_seconds=LEASE)
+    until(lambda: len(alive(mark)) >= 2, START_SECONDS)
     return process
 
 
+def wake(process: ForkServerProcess) -> None:
+    """Let a frozen worker go on to its end."""
+    os.kill(process.pid, signal.SIGCONT)
+    process.join(10)
+    assert process.exitcode == 0
+
+
 def frozen_shell(files: Path, mark: str, freeze: Callable[[int], None]) -> None:
-    """A command and a detached one wait for a file; their worker is frozen past its lease, the file is made, the worker wakes."""
-    waits = f"bash -c '{WAITS}' {mark}"
-    process = worker(json.dumps(["bash", {"command": f"(setsid {waits} &); {waits}"}]))
-    until(lambda: len(alive(mark)) >= 2, START_SECONDS)
+    """A worker is frozen past its lease with a command, the file is made that the command waits for, and the worker wakes."""
+    process = shell_worker(mark)
     freeze(process.pid)
     until(lambda: not alive(mark), seconds=LEASE + 5)
     (files / "go").touch()
-    process.send_signal(signal.SIGCONT)
-    assert process.wait(10) == 0
+    wake(process)
     assert not (files / "effects").exists()
 
 
 def test_a_command_is_killed_when_the_lease_of_its_frozen_worker_ends(files: Path, each_shell: str, mark: str) -> None:
-    frozen_shell(files, mark, lambda pid: os.kill(pid, signal.SIGSTOP))
-
-
-def test_so_is_one_whose_worker_is_frozen_with_its_whole_process_group(files: Path, mark: str) -> None:
+    """The whole process group of the worker is frozen."""
     frozen_shell(files, mark, lambda pid: os.killpg(pid, signal.SIGSTOP))
 
 
@@ -126,15 +114,13 @@ def test_a_command_that_is_frozen_with_its_keeper_and_its_worker_has_no_effect_w
     files: Path, each_shell: str, mark: str
 ) -> None:
     """Without a process outside of the tree, the command would be faster than its keeper."""
-    waits = f"bash -c '{WAITS}' {mark}"
-    process = worker(json.dumps(["bash", {"command": f"(setsid {waits} &); {waits}"}]))
-    until(lambda: len(alive(mark)) >= 2, START_SECONDS)
+    process = shell_worker(mark)
     started = lease_clock.now()
     stopped = stop_tree(process.pid)
     (files / "go").touch()
     until(lambda: lease_clock.now() > started + LEASE + 0.5)
     wake_tree(stopped)
-    assert process.wait(10) == 0
+    wake(process)
     assert not (files / "effects").exists()
 
 
@@ -147,14 +133,13 @@ def sentinel_of(pid: int) -> psutil.Process:
 
 def test_a_worker_that_dies_takes_along_what_is_frozen_with_its_keeper(files: Path, mark: str) -> None:
     """Its sentinel is none of its children, nor of its group or session, and ends after it."""
-    process = worker(json.dumps(["bash", {"command": f"bash -c '{WAITS}' {mark}"}]))
-    until(lambda: alive(mark), START_SECONDS)
+    process = shell_worker(mark)
     stopped = stop_tree(process.pid)
     sentinel = sentinel_of(process.pid)
     assert sentinel not in stopped
     assert os.getsid(sentinel.pid) not in {os.getsid(one.pid) for one in stopped}
     process.kill()
-    process.wait()
+    process.join()
     until(lambda: all(processes.is_dead(one.pid) for one in [*stopped, sentinel]))
     assert not (files / "effects").exists()
 
@@ -189,14 +174,13 @@ def test_a_frozen_worker_writes_no_file_when_it_wakes(files: Path, root: Path) -
     """It waits for another write of its session, and would be next."""
     with (root / "state" / "files.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        process = worker(json.dumps(["write", {"file_path": "a", "content": "effect"}]))
+        process = start_worker(("write", {"file_path": "a", "content": "effect"}), lease_seconds=LEASE)
         opened = str(root / "state" / "files.lock")
         until(lambda: opened in {file.path for file in psutil.Process(process.pid).open_files()}, START_SECONDS)
         ends = lease_clock.now() + LEASE
-        process.send_signal(signal.SIGSTOP)
+        os.kill(process.pid, signal.SIGSTOP)
         until(lambda: lease_clock.now() > ends)
-    process.send_signal(signal.SIGCONT)
-    assert process.wait(10) == 0
+    wake(process)
     assert not list(files.iterdir())
 
 

@@ -449,27 +449,30 @@ def test_the_command_line_says_that_nobody_knows(kit):
 
 WORKER = """
 import json, sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from workers.tools.kinds import ToolContext
 from workers.tools.python import running
 entry = next(entry for entry in running.describe()[0]["kit"] if entry["name"] == "linger")
-given = json.loads(sys.stdin.read())
-running.toolset_tool("kit", entry).run(ToolContext("sevt_1", "sesn_1", Path("/tmp"), 60), given)
+tool = running.toolset_tool("kit", entry)
+with ThreadPoolExecutor(2) as threads:
+    for fields in json.loads(sys.stdin.read()):
+        threads.submit(tool.run, ToolContext("sevt_1", "sesn_1", Path("/tmp"), 60), fields)
 """
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("holding", [False, True], ids=["", "holding-the-lock"])
-def test_all_is_dead_after_the_workers_death(described, mark, holding):
+def test_all_is_dead_after_the_workers_death(described, mark):
+    """Of its two functions one holds the lock of its interpreter."""
     env = os.environ | {"PYTHONPATH": f"{described[0]}:{Path.cwd()}"}
     # Its input by a pipe: in its command line, it and each fork of it would look like what the tool has started.
     with subprocess.Popen([sys.executable, "-c", WORKER], env=env, stdin=subprocess.PIPE, text=True) as worker:
         try:
-            worker.stdin.write(json.dumps({"mark": mark, "holding": holding}))
+            worker.stdin.write(json.dumps([{"mark": mark, "holding": holding} for holding in (False, True)]))
             worker.stdin.close()
-            until(lambda: len(alive(mark)) == 2, 60)
+            until(lambda: len(alive(mark)) == 4, 60)
             below = psutil.Process(worker.pid).children(recursive=True)
-            assert len(below) >= 4
+            assert len(below) >= 8
         finally:
             worker.kill()
     until(lambda: not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in below))

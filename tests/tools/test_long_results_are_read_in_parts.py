@@ -3,7 +3,6 @@
 import base64
 import os
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -64,7 +63,10 @@ def test_a_long_result_is_kept_whole_and_says_how_to_read_it():
     assert int(note[1]) == left_out
 
 
-@given(some.lists(some.text(max_size=3_000), min_size=1, max_size=5), some.integers(1_500, 3_000))
+@given(
+    some.lists(some.builds(str.__mul__, some.text(max_size=20), some.integers(0, 150)), min_size=1, max_size=5),
+    some.integers(1_500, 3_000),
+)
 def test_what_the_model_sees_stays_within_its_limit(texts, limit):
     content, whole = clean.bounded(blocks(*texts), limit, 10_000, "sevt_0123456789")
     assert len(shown(content).encode()) <= limit + len(content)
@@ -89,9 +91,9 @@ def test_beyond_the_limit_head_and_tail_are_kept():
 
 
 def test_a_shell_keeps_all_that_fits(call, each_shell):
-    result = call("bash", command="seq 300000; echo oops >&2")
+    result = call("bash", command="seq 50000; echo oops >&2")
     assert result.whole is not None
-    assert result.whole.decode() == "stdout:\n" + "".join(f"{n}\n" for n in range(1, 300_001)) + "\nstderr:\noops\n\nexit code: 0"
+    assert result.whole.decode() == "stdout:\n" + "".join(f"{n}\n" for n in range(1, 50_001)) + "\nstderr:\noops\n\nexit code: 0"
 
 
 def test_output_is_kept_in_bounded_memory():
@@ -126,21 +128,17 @@ def test_it_is_read_to_its_end_in_parts(read, monkeypatch):
 
 def test_ten_megabytes_in_one_line_are_read_in_parts(read):
     kept = "".join(f"{n:09d}," for n in range(1_000_000))
-    begun = time.monotonic()
-    said = text(read(kept, start=2_501))
-    assert said.startswith("[lines 2501 to ")
-    assert "of 5000]\n000500000," in said
+    response = text(read(kept, start=2_501))
+    assert response.startswith("[lines 2501 to ")
+    assert "of 5000]\n000500000," in response
     assert text(read(kept, search="000777777")).startswith("3889:")
-    assert time.monotonic() - begun < 5
 
 
-def test_a_million_lines_are_searched(read):
-    kept = "".join(f"number {n}\n" for n in range(1, 1_000_001))
-    begun = time.monotonic()
-    assert text(read(kept, search="number 777777$")) == "777777:number 777777"
-    assert text(read(kept, search="nothing")) == "no line matches, of lines 1 to 1000000"
-    assert text(read(kept, start=999_999)) == "[lines 999999 to 1000000 of 1000000]\nnumber 999999\nnumber 1000000"
-    assert time.monotonic() - begun < 10
+def test_a_hundred_thousand_lines_are_searched(read):
+    kept = "".join(f"number {n}\n" for n in range(1, 100_001))
+    assert text(read(kept, search="number 77777$")) == "77777:number 77777"
+    assert text(read(kept, search="nothing")) == "no line matches, of lines 1 to 100000"
+    assert text(read(kept, start=99_999)) == "[lines 99999 to 100000 of 100000]\nnumber 99999\nnumber 100000"
 
 
 @pytest.mark.parametrize(
@@ -189,7 +187,7 @@ def test_what_cannot_be_read_is_told(read, fields, says):
 
 
 def test_a_search_ends_at_its_time_limit(read):
-    assert text(read("a\n" * 1_000_000, search="b", seconds=0)) == "read_result: timed out after 0 s"
+    assert text(read("a\n" * 10_000, search="b", seconds=0)) == "read_result: timed out after 0 s"
 
 
 # Clean, wherever it comes from
@@ -219,16 +217,22 @@ def test_odd_contents_are_written_out(call, files, each_shell):
 
 
 @pytest.mark.parametrize("line", ["x", "\\000", "\\033[1m", "\\342\\200\\256", "\\377", "\\r\\n", "\\n"])
-@pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_ten_megabytes_of_anything_are_clean_and_bounded(call, line, stream):
-    begun = time.monotonic()
-    command = f"printf '{line}%.0s' {{1..10000}} > a; for i in {{1..{10_000_000 // 40_000}}}; do cat a a a a; done"
-    result = call("bash", command=f"{{ {command}; }} >&{1 if stream == 'stdout' else 2}")
-    assert time.monotonic() - begun < 15
+def test_output_of_anything_beyond_the_limits_is_clean_and_bounded(call, setting, line):
+    setting("tool_result_bytes", 200_000)
+    command = f"printf '{line}%.0s' {{1..10000}} > a; for i in {{1..25}}; do cat a a; cat a a >&2; done"
+    result = call("bash", command=command)
     assert len(text(result).encode()) <= 100_000
-    assert len(result.whole or b"") <= 10_000_000
-    for shown_text in (text(result), (result.whole or b"").decode()):
+    assert 150_000 < len(result.whole) <= 200_000
+    for shown_text in (text(result), result.whole.decode()):
         assert not clean._UNSEEN.search(shown_text)
+    assert "exit code: 0" in text(result)
+
+
+def test_ten_megabytes_of_zeros_are_clean_and_bounded(call):
+    result = call("bash", command="head -c 10000000 /dev/zero")
+    assert len(text(result).encode()) <= 100_000
+    assert len(result.whole) <= 10_000_000
+    assert set(result.whole.decode().partition("\n[... ")[0].partition("\n")[2]) == set("\\x0")
     assert "exit code: 0" in text(result)
 
 

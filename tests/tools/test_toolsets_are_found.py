@@ -60,8 +60,8 @@ def test_one_that_is_named_twice_is_found_once(house):
     house.write("team.tools", good("desk"))
     house.install("team-tools", "team.tools:desk", top="team")
     house.name("team.tools:desk", "team.tools:desk")
-    assert list(running.describe()[0]) == ["desk"]
-    assert running.describe()[1] == []
+    entries, problems = running.describe()
+    assert (list(entries), problems) == (["desk"], [])
 
 
 def test_the_example_is_found_by_the_setting(house):
@@ -109,23 +109,37 @@ def look(context):
     return running.toolset_tool("desk", found["desk"][0]).run(context(), {}).content
 
 
+OURS = ("api", "deploy", "models", "workers")
+LIKE_ALL_OURS = (
+    "".join(f"    import {name}.core\n" for name in OURS)
+    + """
+    desk = Toolset("desk")
+
+    @desk.tool(effect="read")
+    def look() -> str:
+        "Look."
+        return " ".join([api.core.WORDS, deploy.core.WORDS, models.core.WORDS, workers.core.WORDS])
+"""
+)
+
+
 @pytest.mark.parametrize("packaged", [True, False], ids=["package", "folder-without-init"])
-@pytest.mark.parametrize("name", ["api", "deploy", "models", "workers"])
-def test_a_team_s_packages_may_have_the_names_of_ours(beside, context, name, packaged):
-    if packaged:
-        beside.write(f"{name}.__init__", "")
-    beside.write(f"{name}.core", "WORDS = __name__")
-    beside.write(f"{name}.tools", LIKE_OURS.format(name=name))
-    beside.name(f"{name}.tools:desk")
-    assert look(context) == [{"type": "text", "text": f"{name}.core"}]
+def test_a_team_s_packages_may_have_the_names_of_ours(beside, context, packaged):
+    for name in OURS:
+        if packaged:
+            beside.write(f"{name}.__init__", "")
+        beside.write(f"{name}.core", "WORDS = __name__")
+    beside.write("workers.tools", LIKE_ALL_OURS)
+    beside.name("workers.tools:desk")
+    assert look(context) == [{"type": "text", "text": "api.core deploy.core models.core workers.core"}]
 
 
-@pytest.mark.parametrize("name", ["api", "deploy", "models", "workers"])
-def test_so_may_the_modules_of_an_installed_package(house, context, name):
-    house.write(f"{name}.core", "WORDS = __name__")
-    house.write("team.tools", LIKE_OURS.format(name=name))
+def test_so_may_the_modules_of_an_installed_package(house, context):
+    for name in OURS:
+        house.write(f"{name}.core", "WORDS = __name__")
+    house.write("team.tools", LIKE_ALL_OURS)
     house.install("team-tools", "team.tools:desk")
-    assert look(context) == [{"type": "text", "text": f"{name}.core"}]
+    assert look(context) == [{"type": "text", "text": "api.core deploy.core models.core workers.core"}]
 
 
 def test_an_installed_package_is_also_found_in_the_folder_of_toolsets(beside, context):
@@ -165,48 +179,46 @@ def test_two_of_one_name_are_both_refused(house):
     assert problems == [f"{both}: both are called 'desk', and neither is used; rename one"]
 
 
-@pytest.mark.parametrize(
-    ("body", "says"),
-    [
-        ("import nowhere_at_all", "cannot be imported (ModuleNotFoundError: No module named 'nowhere_at_all')"),
-        ("1/0", "cannot be imported (ZeroDivisionError: division by zero)"),
-        ("import sys; sys.exit(3)", "cannot be imported (SystemExit: 3)"),
-        ("import os; os._exit(3)", "its import ended the process (exit code 3)"),
-        ("import ctypes; ctypes.string_at(0)", "its import ended the process (signal 11)"),
-        ("import sys; print('why', file=sys.stderr); import os; os.abort()", "its import ended the process (signal 6) why"),
-        ("desk = 3", "desk in bad is no Toolset but int; name the object that Toolset(...) made"),
-        ("other = 3", "desk in bad is no Toolset but NoneType; name the object that Toolset(...) made"),
-        ("desk = Toolset('desk')", "it declares no tool; put @desk.tool(effect=...) above a function"),
-        ("desk = Toolset('Desk')", "cannot be imported (ValueError: toolset 'Desk': use up to 48 of a-z"),
-        ("import time; time.sleep(60)", "its import takes longer than 0.5 s"),
-    ],
-    ids=lambda value: str(value)[:30],
-)
-def test_one_that_cannot_be_used_is_told_and_the_others_work(house, monkeypatch, body, says):
-    if "sleep" in body:
-        monkeypatch.setattr(child, "START_SECONDS", 0.5)
-        house.name("bad:desk")
-    else:
-        house.write("fine", good("shelf"))
-        house.name("bad:desk", "fine:shelf")
-    house.write("bad", body)
-    found, problems = running.describe()
-    assert list(found) == ([] if "sleep" in body else ["shelf"])
-    assert len(problems) == 1
-    assert problems[0].startswith(f"bad:desk (ASSENT_TOOLSETS): {says}")
+UNUSABLE = {
+    "import nowhere_at_all": "cannot be imported (ModuleNotFoundError: No module named 'nowhere_at_all')",
+    "1/0": "cannot be imported (ZeroDivisionError: division by zero) at {file}, line 2",
+    "import sys; sys.exit(3)": "cannot be imported (SystemExit: 3)",
+    "import sys; print('why', file=sys.stderr); import os; os._exit(3)": "its import ended the process (exit code 3) why",
+    "import ctypes; ctypes.string_at(0)": "its import ended the process (signal 11)",
+    "desk = 3": "desk in {module} is no Toolset but int; name the object that Toolset(...) made",
+    "other = 3": "desk in {module} is no Toolset but NoneType; name the object that Toolset(...) made",
+    "desk = Toolset('desk')": "it declares no tool; put @desk.tool(effect=...) above a function",
+    "desk = Toolset('Desk')": "cannot be imported (ValueError: toolset 'Desk': use up to 48 of a-z",
+}
 
 
-def test_an_import_that_fails_is_told_with_its_place(house):
-    file = house.write("bad", "x = 1\nx / 0\n")
+def test_each_that_cannot_be_used_is_told_and_the_others_work(house):
+    sentences = []
+    for number, (body, sentence) in enumerate(UNUSABLE.items()):
+        module = f"bad{number}"
+        file = house.write(module, body)
+        sentences.append(f"{module}:desk (ASSENT_TOOLSETS): {sentence.format(module=module, file=file)}")
+    house.write("fine", good("shelf"))
+    house.name(*(f"bad{number}:desk" for number in range(len(UNUSABLE))), "fine:shelf")
+    entries, problems = running.describe()
+    assert list(entries) == ["shelf"]
+    assert len(problems) == len(sentences)
+    for problem, sentence in zip(problems, sentences, strict=True):
+        assert problem.startswith(sentence)
+
+
+def test_one_whose_import_takes_too_long_is_told(house, monkeypatch):
+    monkeypatch.setattr(child, "START_SECONDS", 0.5)
+    house.write("bad", "import time; time.sleep(60)")
     house.name("bad:desk")
-    [problem] = running.describe()[1]
-    assert problem.endswith(f"cannot be imported (ZeroDivisionError: division by zero) at {file}, line 3")
+    assert running.describe() == ({}, ["bad:desk (ASSENT_TOOLSETS): its import takes longer than 0.5 s"])
 
 
-@pytest.mark.parametrize("spec", ["team", "team:", ":desk", "team.tools:desk()", "te-am:desk"])
-def test_what_is_no_place_is_told(house, spec):
-    house.name(spec)
-    assert running.describe() == ({}, [f"{spec} (ASSENT_TOOLSETS): is no place of a toolset; write module:attribute"])
+def test_what_is_no_place_is_told(house):
+    specs = ("team", "team:", ":desk", "team.tools:desk()", "te-am:desk")
+    house.name(*specs)
+    problems = [f"{spec} (ASSENT_TOOLSETS): is no place of a toolset; write module:attribute" for spec in specs]
+    assert running.describe() == ({}, problems)
 
 
 def test_the_list_shows_what_is_there_and_what_is_not(house):

@@ -28,16 +28,16 @@ def audit_heads(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return heads
 
 
-@pytest.fixture
-def app(unsigned_app: Flask, audit_heads: Path, private_key: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Flask]:
+@pytest.fixture(scope="module")
+def app(unsigned_app: Flask, audit_heads: Path, private_key: str) -> Iterator[Flask]:
     """The API, while this process signs the audit."""
     from models.settings import settings
 
-    monkeypatch.setenv("ASSENT_AUDIT_KEY", private_key)
-    monkeypatch.setenv("ASSENT_AUDIT_HEADS_FILE", str(audit_heads))
-    settings.cache_clear()
-    yield unsigned_app
-    monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASSENT_AUDIT_KEY", private_key)
+        patch.setenv("ASSENT_AUDIT_HEADS_FILE", str(audit_heads))
+        settings.cache_clear()
+        yield unsigned_app
     settings.cache_clear()
 
 

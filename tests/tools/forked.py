@@ -1,0 +1,64 @@
+"""Workers of tests as processes of their own that start at once: forks of a program that has imported the tools."""
+
+import multiprocessing
+import os
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.context import ForkServerProcess
+from typing import Any
+
+from workers.tools.sandbox import lease_clock
+
+Call = tuple[str, dict[str, Any]]
+"""A tool's name and the fields of its input."""
+
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["workers.tools.registry", "workers.tools.workdir", "workers.tools.sandbox.guarding"])
+_started: list[ForkServerProcess] = []
+
+
+def start_worker(*calls: Call, seconds: float = 60, lease_seconds: float | None = None) -> ForkServerProcess:
+    """A process in a session of its own that runs the calls at the same time, within the time limit and an unrenewed lease.
+
+    Nothing of the calls is in its command line.
+    """
+    process = _context.Process(target=_work, args=(calls, seconds, lease_seconds, _variables()))
+    process.start()
+    _started.append(process)
+    return process
+
+
+def end_all() -> None:
+    """Kill the workers that a test left. A frozen worker would otherwise keep the test process from its end."""
+    while _started:
+        process = _started.pop()
+        process.kill()
+        process.join()
+
+
+def _variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith("ASSENT_")}
+
+
+def _work(calls: tuple[Call, ...], seconds: float, lease_seconds: float | None, variables: dict[str, str]) -> None:
+    from workers.tools import registry, workdir
+    from workers.tools.builtin import shell
+    from workers.tools.sandbox import guarding
+
+    os.setsid()
+    os.environ.update(variables)
+    root = workdir.session_root("sesn_1")
+    if lease_seconds is not None:
+        assert shell.shell_ready() is None
+        assert guarding.mark()
+        lease_clock.extend(lease_clock.now() + lease_seconds)
+
+    def run(call: Call) -> None:
+        tool = registry.look_up(call[0])
+        assert tool is not None
+        registry.execute(tool, registry.ToolContext("sevt_call", "sesn_1", root, seconds), call[1])
+
+    if len(calls) == 1:
+        run(calls[0])  # in the main thread, as in a process of Celery's pool
+        return
+    with ThreadPoolExecutor(len(calls)) as threads:
+        list(threads.map(run, calls))
