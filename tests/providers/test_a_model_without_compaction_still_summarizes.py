@@ -21,18 +21,22 @@ def ignore(index: int, text: str) -> None:
 def test_a_refused_compaction_is_followed_by_a_request_in_words(
     provider: Provider, request_of: RequestOf, http: httpx.Client
 ) -> None:
-    """The stand-in refuses this block's signature, as the real API refuses compaction for older models."""
-    data = {"anthropic": {"compaction": {"type": "compaction", "content": "They met.", "signature": "not ours"}}}
-    messages = [{"role": "user", "content": [{"type": "summary", "text": "They met.", "provider_data": data}]}, HELLO]
-    request = request_of(messages, folds=True)
-    reply = provider.ask(request, ignore)
-    assert reply.content[0]["type"] == "summary"
-    assert "provider_data" not in reply.content[0]
-    first, second = http.get("/standin/requests", params={"last": 2}).json()["data"]
-    assert ("compaction" in first, "compaction" in second) == (True, False)
-    provider.ask(request, ignore)
-    third, fourth = http.get("/standin/requests", params={"last": 2}).json()["data"]
-    assert ("compaction" in third, "compaction" in fourth) == (False, False), "it is not tried again for this model"
+    request = request_of([HELLO], folds=True, model="old-1")
+    for expected in ([True, False], [False]):  # it is tried once for each model
+        http.delete("/standin/requests")
+        reply = provider.ask(request, ignore)
+        assert (reply.content[0]["type"], "provider_data" in reply.content[0]) == ("summary", False)
+        assert ["compaction" in sent for sent in http.get("/standin/requests").json()["data"]] == expected
+
+
+def test_a_block_that_the_api_refuses_goes_as_text(provider: Provider, request_of: RequestOf, http: httpx.Client) -> None:
+    """Another account of the same provider may have signed it."""
+    data = {"anthropic": {"compaction": {"type": "compaction", "content": "They met.", "signature": "another's"}}}
+    summary = {"type": "summary", "text": "They met.", "provider_data": data}
+    request = request_of([{"role": "user", "content": [summary, {"type": "text", "text": "say again"}]}])
+    assert provider.ask(request, ignore).content[0]["text"] == "again"
+    [sent] = http.get("/standin/requests", params={"last": 1}).json()["data"]
+    assert "They met." in sent["messages"][0]["content"][0]["text"]
 
 
 def test_a_summary_that_failed_is_an_error_with_its_usage() -> None:

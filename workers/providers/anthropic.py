@@ -52,7 +52,8 @@ class AnthropicProvider:
             if error.kind != "unacceptable" or place in _without_compaction:
                 raise
             reply = self._ask(request, on_text, compacts=False)
-            _without_compaction.add(place)
+            if not has_own_summary(request, self.entry.name):  # else the fault may be one session's block
+                _without_compaction.add(place)
             return reply
 
     def _ask(self, request: ModelRequest, on_text: Callable[[int, str], None], *, compacts: bool) -> Reply:
