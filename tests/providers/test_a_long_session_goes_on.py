@@ -9,6 +9,7 @@ import httpx
 import pytest
 from rows.stage import Stage
 
+from models.database.transactions import transaction
 from models.session.turn import Turn
 from models.settings import settings
 from workers import turn as task
@@ -84,3 +85,21 @@ def test_another_provider_goes_on_from_a_summary(stage: Stage, http: httpx.Clien
     )
     assert "signature" not in json.dumps(sent["messages"])
     assert answers(stage, session_id)[-1] == "Answer 5."
+
+
+def test_a_session_that_stays_too_long_is_not_summarized_for_ever(stage: Stage) -> None:
+    """The run ends with the hosted service's error, and the next message goes on."""
+    session_id = stage.session()
+    use(stage, session_id, "claude-1")
+    for number in range(3):
+        ask(stage, session_id, number)
+    stage.message(session_id, f"{PROSE}\nsay too long")
+    with transaction(stage.workspace_id) as db:
+        db.write("UPDATE turn SET folds = 10 WHERE session_id = %(session)s AND status = 'queued'", session=session_id)
+    turn = stage.get(Turn, stage.read(session_id).turn_id or "")
+    task.run(turn.id, session_id, stage.workspace_id)
+    [error] = stage.events(session_id, "session.error")
+    assert error.body["error"]["type"] == "compaction_limit_reached_error"
+    assert stage.read(session_id).stop_reason == {"type": "retries_exhausted"}
+    assert (ask(stage, session_id, 4).status, answers(stage, session_id)[-1]) == ("done", "Answer 4.")
+    stage.check(session_id)
