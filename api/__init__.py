@@ -35,6 +35,7 @@ def create_app() -> "Flask":
         sessions,
         signing_in,
         slack,
+        spend_limits,
         threads,
         unsubscribe,
         usage,
@@ -81,6 +82,8 @@ def create_app() -> "Flask":
     app.register_blueprint(people.groups)
     app.register_blueprint(policy.policy)
     app.register_blueprint(provider_keys.provider_keys)
+    for place, prefix in spend_limits.PREFIXES.items():
+        app.register_blueprint(spend_limits.spend_limits, name=place, url_prefix=prefix)
     app.register_blueprint(webhooks.webhooks)
     app.register_blueprint(channels.channels)
     app.register_blueprint(slack.slack)

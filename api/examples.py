@@ -31,6 +31,7 @@ IDS = {
         "rbac_group_id": "grp",
         "request_id": "req",
         "session_id": "sesn",
+        "spend_limit_id": "spl",
         "thread_id": "sthr",
         "user_id": "user",
         "webhook_id": "whep",

@@ -43,6 +43,7 @@ from models.workspace.environment import Environment
 from models.workspace.halt import Halt
 from models.workspace.idempotency import Answer
 from models.workspace.provider_key import ProviderKey
+from models.workspace.spend_limit import SpendLimit
 from models.workspace.toolset import Listing, Toolset
 from models.workspace.workspace import Workspace
 
@@ -64,6 +65,7 @@ TABLES = (
     Environment,
     Halt,
     ProviderKey,
+    SpendLimit,
     Toolset,
     Listing,
     *_OF_PEOPLE,

@@ -5,6 +5,7 @@ from typing import Any
 from models.settings import settings
 
 _EVERY = settings().sweep_seconds
+_MINUTE = 60.0
 _HOUR = 3600.0
 
 BEAT: dict[str, dict[str, Any]] = {
@@ -14,6 +15,7 @@ BEAT: dict[str, dict[str, Any]] = {
     "expire calls without a client's result": {"task": "sweep.expire_calls", "schedule": _EVERY},
     "remind people of approvals": {"task": "sweep.remind_approvers", "schedule": _EVERY},
     "release calls that a new grant covers": {"task": "sweep.release_granted", "schedule": _EVERY},
+    "continue below spend limits": {"task": "sweep.resume_at_limits", "schedule": _MINUTE},
     "continue after a halt": {"task": "sweep.end_halts", "schedule": _EVERY},
     "seal the audit": {"task": "sweep.seal_audit", "schedule": settings().seal_seconds},
     "remove the files of deleted sessions": {"task": "tool.tidy", "schedule": _HOUR},

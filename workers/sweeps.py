@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from models import flow
 from models.audit import seal_sweep
 from models.database.transactions import transaction
-from models.flow import due, queued
+from models.flow import due, limits, queued
 from models.outbox.delivery import Delivery
 from models.outbox.notification import Notification
 from models.session import sweep_failure
@@ -106,6 +106,15 @@ def _release_for(grant: due.NewGrant) -> None:
     to = waiting[-1].session_id if len(waiting) == due.BATCH else None
     if not locked and (grant.ripe or to != grant.swept_to):
         flow.swept(grant.workspace_id, grant.id, to, over=grant.ripe and to is None)
+
+
+@app.task(name="sweep.resume_at_limits")
+def resume_at_limits() -> None:
+    """Go on with sessions that wait at a spend limit which has room again: it was raised or deleted, or its next period began."""
+    for workspace_id in due.workspaces_at_limits():
+        for session_id in limits.sessions_to_resume(workspace_id):
+            with _alone("resume_at_limits", session_id, workspace_id):
+                limits.resume_at_limit(workspace_id, session_id)
 
 
 @app.task(name="sweep.end_halts")

@@ -37,6 +37,7 @@ ELSEWHERE = {
     "keys": "api.cli.keys",
     "models": "workers.providers.cli",  # imported by name, since the API must not import providers
     "people": "api.cli.people",
+    "limits": "api.cli.limits",
     "provider-keys": "api.cli.provider_keys",
     "secrets": "api.cli.secrets",
     "tools": "workers.tools.cli",  # imported by name, since the API must not import tools

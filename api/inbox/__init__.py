@@ -7,7 +7,7 @@
     always    the page on which calls like it are granted
     link      the page of a message's link, for a person who is not signed in
     session   a session's conversation
-    grants  people  keys  webhooks  audit  halt
+    grants  people  keys  provider_keys  usage  webhooks  audit  halt
 
 A page asks `door` who is signed in, reads rows, and gives them to a template. `rendering/` turns values into what templates print.
 `live` is the stream that tells open pages to look again.
@@ -35,15 +35,17 @@ def install(app: "Flask") -> None:
         keys,
         live,
         people,
+        provider_keys,
         session,
         template_language,
+        usage,
         webhooks,
     )
     from api.inbox import list as list_
     from api.inbox.blueprint import inbox
     from api.inbox.link import links
 
-    lists = (list_, session, grants, keys, people, channels, webhooks, audit)
+    lists = (list_, session, grants, keys, provider_keys, usage, people, channels, webhooks, audit)
     for module in (*lists, card, deciding, edit, always, halt, live, files):
         assert module, "its import adds its routes"
     template_language.install(app)

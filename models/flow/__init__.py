@@ -20,6 +20,7 @@
     rejudging     the verdict on a call when it is claimed, by where its paths lead
     results       its result, its loss, and what it asks back
     next_step     what comes next, after any of these
+    budgets       the most that a session may cost; `limits` holds turns to the spend limits that sessions share
     pricing       what a model costs
     halts         what a halt does to sessions: deadlines, and calls that were held
     hosted_work   work for the workers of self-hosted environments

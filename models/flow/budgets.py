@@ -4,6 +4,7 @@ Before each request, what the session has cost and what the request's input may 
 its budget by no more than one reply. Then the run rests with `budget_reached`, and people are asked whether to raise the budget.
 """
 
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -30,15 +31,6 @@ from models.session.turn import Turn
 
 TOOL = "session.budget"
 """The name of the call that people are asked about. No tool can have it."""
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "amount": {"type": "string", "pattern": "^[1-9][0-9]{0,11}$", "description": "Cents by which the budget is raised."},
-        "currency": {"type": "string", "enum": ["USD"]},
-    },
-    "required": ["amount", "currency"],
-    "additionalProperties": False,
-}
 
 
 def admits(db: Db, session: Session, turn: Turn, charge: Charge) -> bool:
@@ -58,17 +50,37 @@ def admits(db: Db, session: Session, turn: Turn, charge: Charge) -> bool:
 _UNDER_WAY = "SELECT quote FROM turn WHERE session_id = %(session)s AND status = 'running' AND id <> %(turn)s AND quote IS NOT NULL"
 
 
+@dataclass(frozen=True)
+class Question:
+    """A question to people at a cap: may the session spend `amount` more?"""
+
+    tool: str
+    """The name of the call that they are asked about. No tool can have it."""
+    amount: Decimal
+    rule: str
+    prompt: str
+    unit: str = "Cents by which the budget is raised."
+
+
 def reach(db: Db, session: Session, turn: Turn, charge: Charge) -> None:
     """End a queued turn that the budget does not allow. People are asked to raise the budget, if that would help."""
+    measurable = charge.price is not None and not session.usage.get("unpriced_requests")
+    stop_at_cap(db, session, turn, _question(session) if measurable else None)
+
+
+def stop_at_cap(db: Db, session: Session, turn: Turn, question: Question | None, **cap: Any) -> None:
+    """End a queued turn that a cap does not allow. The run rests; people are asked, unless `question` is None.
+
+    `cap`: what the audit says about the cap.
+    """
     turn.fail(db, session, "budget_reached")
     session.turn_count -= 1  # it has not run
-    session.note(_actor(session), "budget.reached", session.id, list_cost=session.usage["cost"], turn=turn.id)
+    session.note(_actor(session), "budget.reached", session.id, list_cost=session.usage["cost"], turn=turn.id, **cap)
     session.report_usage(db)
-    measurable = charge.price is not None and not session.usage.get("unpriced_requests")
-    if session.on_ask == "deny" or not measurable:
+    if session.on_ask == "deny" or question is None:
         rest(db, session, REACHED)
         return
-    _ask(db, session)
+    _ask(db, session, question)
     session.become("waiting")
     session.stop_reason = REACHED
     session.emit(db, "session.status_idle", {"stop_reason": REACHED})
@@ -92,17 +104,24 @@ def replace(db: Db, session: Session, budget: Decimal | None) -> bool:
 
 def check_budgetable(db: Db, session: Session) -> None:
     """Raise Invalid unless every model that may answer has a price."""
+    if (name := unpriced_model(db, session)) is not None:
+        raise Invalid(
+            "budget",
+            f"{name} has no price, so that its cost cannot be measured; leave the budget out, or configure a price.",
+            code="model_not_budgetable",
+        )
+
+
+def unpriced_model(db: Db, session: Session) -> str | None:
+    """Return the first model that may answer and has no known price: the agent's model, or a fallback. None: each has a price."""
     model, defaults = session.agent(db)["model"], policies(db, session).get("model") or {}
     excluded = providers.excluded(model, defaults)
     own = model.get("fallbacks")
     for name in (model["id"], *((defaults.get("fallbacks") or []) if own is None else own)):
         entry = providers.serving(name, excluded)
         if entry is not None and price_of(entry.name, name, session.now) is None:
-            raise Invalid(
-                "budget",
-                f"{name} has no price, so that its cost cannot be measured; leave the budget out, or configure a price.",
-                code="model_not_budgetable",
-            )
+            return str(name)
+    return None
 
 
 def raise_by(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, amount: dict[str, Any]) -> None:
@@ -114,24 +133,30 @@ def raise_by(db: Db, session: Session, principal: Principal, approval: Approval,
     call.settle(db, session, "answered", text("The budget is raised."), is_error=False)
 
 
-def resume(db: Db, session: Session, principal: Principal) -> None:
-    """Go on, if the budget was reached, after it was changed otherwise than by its approval. That question is withdrawn."""
+def resume(db: Db, session: Session, principal: Principal, why: str = "The budget was changed.") -> None:
+    """Go on, if a cap was reached, after it was changed otherwise than by its approval. Withdraws that question."""
     if session.stop_reason != REACHED or session.status not in {"idle", "waiting"}:
         return
     for call in ToolCall.of_turn(db, session):
         if call.kind == BUDGET and call.status == "asked":
             for approval in Approval.of_call(db, call.id):
                 if approval.status == "pending":
-                    note = Decision("deny", deny_message="The budget was changed.")
+                    note = Decision("deny", deny_message=why)
                     approval.close(db, session, principal, "cancelled", note)
-            call.settle(db, session, "answered", text("The budget was changed."), is_error=False)
+            call.settle(db, session, "answered", text(why), is_error=False)
     go_on(db, session)
 
 
-def _ask(db: Db, session: Session) -> None:
-    """Ask people whether to raise the budget by as much as it is."""
+def _question(session: Session) -> Question:
+    """Whether to raise the budget by as much as it is."""
     assert session.max_list_cost is not None, "there is a budget"
-    amount = monetary(session.max_list_cost)
+    spent, budget = (f"${amount:.2f}" for amount in (session.list_cost, session.max_list_cost))
+    prompt = f"Raise this session's budget of {budget} by {budget}? It has cost {spent}."
+    return Question(TOOL, session.max_list_cost, f"the budget of ${session.max_list_cost} is reached", prompt)
+
+
+def _ask(db: Db, session: Session, question: Question) -> None:
+    amount = monetary(question.amount)
     call = ToolCall(
         id=ids.new("sevt"),
         workspace_id=session.workspace_id,
@@ -139,12 +164,12 @@ def _ask(db: Db, session: Session) -> None:
         turn_id=session.turn_id,
         position=0,
         provider_id="",
-        name=TOOL,
+        name=question.tool,
         kind=BUDGET,
         workdir=False,
         input_sha256=digest(amount),
         permission="ask",
-        rule=f"the budget of ${session.max_list_cost} is reached",
+        rule=question.rule,
         idempotent=False,
         announced=True,
         status="asked",
@@ -152,12 +177,24 @@ def _ask(db: Db, session: Session) -> None:
         created_at=session.now,
     )
     call.put_input(db, input=amount)
-    spent, budget = (f"${amount:.2f}" for amount in (session.list_cost, session.max_list_cost))
-    prompt = f"Raise this session's budget of {budget} by {budget}? It has cost {spent}."
-    approval = Approval.ask(db, session, call, ruling(db, session).asking_beyond_tools(prompt, SCHEMA), kind=BUDGET)
+    asking = ruling(db, session).asking_beyond_tools(question.prompt, _schema(question.unit))
+    approval = Approval.ask(db, session, call, asking, kind=BUDGET)
     call.put(db, session)
     approval.put(db, session, _actor(session))
     session.note(_actor(session), "budget.asked", approval.id, rule=Text(call.rule))
+
+
+def _schema(unit: str) -> dict[str, Any]:
+    """Return the schema of the amount that people may change."""
+    return {
+        "type": "object",
+        "properties": {
+            "amount": {"type": "string", "pattern": "^[1-9][0-9]{0,11}$", "description": unit},
+            "currency": {"type": "string", "enum": ["USD"]},
+        },
+        "required": ["amount", "currency"],
+        "additionalProperties": False,
+    }
 
 
 def _actor(session: Session) -> Principal:

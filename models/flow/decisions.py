@@ -6,7 +6,7 @@ from collections.abc import Callable
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
-from models.flow import votes
+from models.flow import limits, votes
 from models.flow.budgets import raise_by
 from models.flow.edits import check_runs, take_edit
 from models.flow.grants import identity_of, ruling
@@ -152,7 +152,8 @@ def _deny(db: Db, session: Session, principal: Principal, approval: Approval, ca
 
 def _raise_budget(db: Db, session: Session, principal: Principal, approval: Approval, call: ToolCall, decision: Decision) -> str:
     event_id = approval.close(db, session, principal, "allowed", decision)
-    raise_by(db, session, principal, approval, call, json.loads(approval.decided_input or approval.input))
+    raise_cap = limits.let_spend if approval.tool == limits.TOOL else raise_by
+    raise_cap(db, session, principal, approval, call, json.loads(approval.decided_input or approval.input))
     return event_id
 
 

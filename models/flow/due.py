@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from models.database.clock import STARTED
 from models.database.transactions import transaction
+from models.flow import limits
 from models.outbox import link
 from models.session.sweep_failure import steps_back
 from models.session.tool_call import ToolCall
@@ -105,6 +106,18 @@ def lapsed(table: type[Turn] | type[ToolCall], limit: int | None = None) -> list
 def overdue_approvals(limit: int | None = None) -> list[Due]:
     """Pending approvals whose deadline passed, the longest overdue first."""
     return _find("approval", "expire_approvals", "status = 'pending'", "expires_at", limit)
+
+
+def workspaces_at_limits() -> list[str]:
+    """Workspaces in which people are asked about a session at a spend limit."""
+    with transaction(role="system") as db:
+        return [workspace_id for (workspace_id,) in db.rows(_AT_LIMITS, tool=limits.TOOL)]
+
+
+_AT_LIMITS = f"""
+    SELECT DISTINCT workspace_id FROM approval
+    WHERE status = 'pending' AND tool = %(tool)s AND workspace_id <> ALL ({HALTED})
+"""  # noqa: S608
 
 
 def unanswered_calls(limit: int | None = None) -> list[Due]:

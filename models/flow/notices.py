@@ -83,7 +83,7 @@ def _of_call(tool: str, arguments: dict[str, Any], look: dict[str, Any] | None) 
 def _is_plain(approval: Approval) -> bool:
     """True if one person decides the approval by yes or no, and need not be another than who asked."""
     quorum = Quorum.of(approval.quorum)
-    return approval.kind == "tool_call" and quorum.required == 1 and not quorum.four_eyes
+    return approval.kind in {"tool_call", "budget"} and quorum.required == 1 and not quorum.four_eyes
 
 
 def _link(db: Db, approval: Approval, channel: Channel) -> tuple[str, str | None]:

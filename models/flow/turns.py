@@ -7,7 +7,7 @@ from typing import Any
 from models.audit.principal import Principal, system
 from models.audit.text import Text
 from models.database.rows import Db
-from models.flow import budgets
+from models.flow import budgets, limits
 from models.flow.grants import judge
 from models.flow.next_step import carry_on, end_unreported, rest
 from models.pure import words
@@ -32,7 +32,7 @@ Quote = Callable[[Turn], Charge]
 
 def claim_turn(db: Db, session: Session, turn_id: str, worker: str, quote: Quote) -> Turn | None:
     """Claim a queued turn that is due. Returns None if it is claimed, cancelled, not due or gone,
-    the workspace is halted, or the budget does not allow its request."""
+    the workspace is halted, or the budget or a spend limit does not allow its request."""
     turn = db.get(Turn, turn_id)
     if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now or is_halted(db):
         return None
@@ -40,6 +40,8 @@ def claim_turn(db: Db, session: Session, turn_id: str, worker: str, quote: Quote
     charge = quote(turn)
     if not budgets.admits(db, session, turn, charge):
         budgets.reach(db, session, turn, charge)
+        return None
+    if limits.hold_back(db, session, turn, charge):
         return None
     session.run_again(db)
     turn.claim(db, session, worker, charge)

@@ -31,13 +31,15 @@ class Charge:
 
     @property
     def stored(self) -> dict[str, Any]:
-        """The charge as JSON, exact."""
+        """The charge as JSON, exact. Statements sum up the two amounts, which `of` computes anew."""
         return {
             "provider": self.provider,
             "model": self.model,
             "price": self.price.stored if self.price else None,
             "usage": self.usage.counts,
             "estimated": self.estimated,
+            "cost": exact(self.cost or Decimal(0)),
+            "input_cost": exact(self.input_cost),
         }
 
     @property

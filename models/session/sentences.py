@@ -65,6 +65,8 @@ def afterwards(approval: Approval) -> str:
     """What the deadline does."""
     if approval.kind == "tool_call":
         return AFTERWARDS.get(approval.on_timeout, f"If nobody decides: {approval.on_timeout}.")
+    if approval.kind == "budget":
+        return "If nobody decides, the session rests."
     return "If nobody decides, the call is given up."
 
 

@@ -75,6 +75,8 @@ class Session(Base):
     """The sum of what its attempts consumed: `models.pure.charges.summed`."""
     max_list_cost: Mapped[Decimal | None] = mapped_column(sa.Numeric)
     """The budget in US dollars, which only the creation can set first. None: there is none."""
+    spend_limits_from: Mapped[Decimal | None] = mapped_column(sa.Numeric)
+    """Spend limits stop the session only from this list cost on, because a person allowed it to spend more. None: always."""
     context_tokens: Mapped[int] = mapped_column(default=0, server_default="0")
     """The size of the last request with its reply, with which the next request begins."""
     context_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))

@@ -26,6 +26,7 @@ WRITES = {
     "swept": "a sweep has done with a grant",
     "remind_due": "people are reminded",
     "resume": "a session goes on after a halt",
+    "resume_at_limit": "a session goes on below its spend limits",
     "settled": "every deadline is moved by a halt",
     "seal": "what the audit's chains have grown by is sealed",
     "forget_answers": "answers that are too old for any retry are deleted",

@@ -21,7 +21,7 @@ from models.session.event import Event
 from models.session.grant import Grant
 from models.session.reply import Reply
 from models.session.session import Session
-from models.session.tool_call import ToolCall
+from models.session.tool_call import BUDGET, ToolCall
 from models.session.turn import Turn
 from models.session.turn_usage import TurnUsage
 from workers.providers import ModelRequest
@@ -140,7 +140,9 @@ def i1_something_moves_whatever_is_not_at_rest(seen: Seen) -> None:
         assert all(e.processed_at for e in seen.events), "no message is left in the queue of a session at rest"
     elif session.status == "waiting":
         assert needing, "waits for nobody"
-        assert session.stop_reason == {"type": "requires_action", "event_ids": needing}
+        for_money = all(c.kind == BUDGET for c in now if c.status in NEEDS_SOMEBODY)
+        action = {"type": "requires_action", "event_ids": needing}
+        assert session.stop_reason == ({"type": "budget_reached"} if for_money else action)
         assert not active, "a turn under way while calls need somebody"
     elif session.status == "running":
         assert active or under_way, "running, and nothing moves"
@@ -169,7 +171,8 @@ def i4_one_decision_per_approval(seen: Seen) -> None:
         assert (approval.status == "pending") == (approval.decision is None) == (approval.decided_at is None)
         if approval.status in {"allowed", "denied", "answered"}:
             assert approval.decided_at < approval.expires_at, "decided in time"
-        assert told[approval.id] == (approval.status != "pending"), "each decision is stored as one confirmation"
+        is_confirmed = approval.status != "pending" and approval.kind != BUDGET
+        assert told[approval.id] == is_confirmed, "each decision about a tool's call is stored as one confirmation"
     pending = sorted(a.tool_call_id for a in seen.pending)
     assert pending == sorted(c.id for c in seen.calls if c.status in {"asked", "unknown"}), "who is asked about is pending"
 
@@ -231,9 +234,10 @@ def i7_checkpoints_neither_fork_nor_skip(seen: Seen) -> None:
         for e in seen.events
         if e.type in {"agent.tool_result", "agent.mcp_tool_result", "user.tool_result", "user.custom_tool_result"}
     )
-    settled = [call.id for call in seen.calls if call.status in SETTLED]
-    assert results == Counter(settled), "one result's event for each call that is settled"
-    assert sorted(seen.results) == sorted(settled), "a result for each call that is settled, and for no other"
+    settled = [call for call in seen.calls if call.status in SETTLED]
+    of_tools = Counter(call.id for call in settled if call.kind != BUDGET)
+    assert results == of_tools, "one result's event for each call that is settled"
+    assert sorted(seen.results) == sorted(call.id for call in settled), "a result for each call that is settled, and for no other"
 
 
 def i7_runners_may_stop_at_idle(seen: Seen) -> None:

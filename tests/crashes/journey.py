@@ -170,6 +170,7 @@ def sweep_here() -> None:
     sweeps.expire_calls()
     sweeps.remind_approvers()
     sweeps.release_granted()
+    sweeps.resume_at_limits()
     sweeps.end_halts()
     sweeps.dispatch()
 

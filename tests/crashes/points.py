@@ -16,7 +16,7 @@ from models import flow
 from models.audit import seals
 from models.audit.principal import Principal
 from models.database import transactions
-from models.flow import due, queued
+from models.flow import due, limits, queued
 from models.flow.rejudging import Unresolved
 from models.providers import registry as providers_registry
 from models.session import lease
@@ -104,8 +104,11 @@ for _verb in (
     "held_calls",
     "ended_halts",
     "stopped_by",
+    "workspaces_at_limits",
 ):
     setattr(due, _verb, name(READS)(getattr(due, _verb)))
+limits.sessions_to_resume = name(READS)(limits.sessions_to_resume)
+limits.resume_at_limit = name("resume_at_limit")(limits.resume_at_limit)
 queued.queues = name(READS)(queued.queues)
 queued.hints = _hints
 due.forget_answers = name("forget_answers")(due.forget_answers)

@@ -1,6 +1,7 @@
 """A sweep may die before and after it has repaired something: the next one does what it has left undone, and nothing twice."""
 
 import json
+from decimal import Decimal
 
 import pytest
 from crashes.boundaries import of
@@ -13,8 +14,12 @@ from models.errors import Invalid
 from models.flow import resume
 from models.session.approval import Approval
 from models.workspace.halt import Halt
+from models.workspace.spend_limit import SpendLimit
 
-SWEEPS = ("rescue", "expire_approvals", "expire_calls", "remind_approvers", "release_granted", "end_halts", "dispatch")
+SWEEPS = (
+    *("rescue", "expire_approvals", "expire_calls", "remind_approvers"),
+    *("release_granted", "resume_at_limits", "end_halts", "dispatch"),
+)
 
 
 @pytest.mark.parametrize("boundary", of("dispatch_turns"))
@@ -157,6 +162,22 @@ def test_an_end_of_a_halt_may_die_too(journey: Journey, boundary: str, monkeypat
     crash_in_sweep(journey, boundary)
     journey.until(lambda _seen: journey.stage.get(Halt, halt.id).settled_at is not None)
     assert journey.stage.get(Approval, approval.id).expires_at - before == ended.length
+
+
+@pytest.mark.parametrize("boundary", of("resume_at_limit"))
+def test_going_on_below_a_spend_limit_may_die_too(journey: Journey, boundary: str) -> None:
+    """I1: the question is withdrawn once, and the turn runs."""
+    stage = journey.stage
+    with transaction(stage.workspace_id) as db:
+        limit = SpendLimit.put(db, stage.principal, ("workspace", stage.workspace_id), "monthly", Decimal(0))
+    journey.begin(model="claude-opus-5-5").say("say Done.")
+    journey.until(lambda seen: seen.session.status == "waiting")
+    with transaction(stage.workspace_id) as db:
+        SpendLimit.remove(db, stage.principal, limit.id)
+    crash_in_sweep(journey, boundary)
+    seen = journey.until_idle()
+    assert [approval.status for approval in seen.approvals] == ["cancelled"]
+    assert [turn.status for turn in seen.turns] == ["failed", "done"]
 
 
 def crash_in_sweep(journey: Journey, boundary: str) -> None:

@@ -40,6 +40,8 @@ def paths(stage: Stage) -> list[str]:
         "/grants",
         "/people",
         "/keys",
+        "/provider-keys",
+        "/usage",
         "/webhooks",
         f"/webhooks/{delivered(stage)}",
         "/audit",

@@ -101,7 +101,10 @@ def asks(api: str, stage: Stage) -> Callable[..., httpx.Response]:
     return get
 
 
-PAGES = ["/inbox", "/inbox/sessions", "/inbox/grants", "/inbox/people", "/inbox/keys", "/inbox/audit", "/inbox/nowhere"]
+PAGES = [
+    *("/inbox", "/inbox/sessions", "/inbox/grants", "/inbox/people", "/inbox/keys", "/inbox/provider-keys"),
+    *("/inbox/usage", "/inbox/audit", "/inbox/nowhere"),
+]
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -134,7 +137,7 @@ def test_whoever_is_not_signed_in_is_sent_to_the_sign_in_page_and_back(api: str)
 
 @pytest.mark.parametrize("role", ["developer", "approver", "viewer"])
 def test_pages_of_admins_are_for_admins(asks: Callable[..., httpx.Response], role: str) -> None:
-    for path in ("/inbox/people", "/inbox/keys", "/inbox/audit", "/inbox/audit/export"):
+    for path in ("/inbox/people", "/inbox/keys", "/inbox/provider-keys", "/inbox/usage", "/inbox/audit", "/inbox/audit/export"):
         assert asks(role, path).status_code == 403
 
 

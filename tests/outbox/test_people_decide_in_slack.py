@@ -23,6 +23,7 @@ from outbox.notices import notice_of
 from own_database import Clock
 from people import Somebody, Visitor, acts_of, member
 from rows.stage import Stage, call
+from rows.test_a_session_stays_within_its_budget import QUOTE, spent
 
 from models.audit.acts import Audit
 from models.audit.principal import system
@@ -87,6 +88,14 @@ def told(stage: Stage, slack: FakeSlack) -> str:
 def acts(stage: Stage, approval: Approval, action: str) -> list[Audit]:
     with transaction(stage.workspace_id) as db:
         return db.find(Audit, "WHERE action = %(action)s AND subject_id = %(id)s ORDER BY seq", action=action, id=approval.id)
+
+
+def test_a_click_raises_a_budget_by_the_amount_in_the_message(api: str, stage: Stage, slack: FakeSlack, anna: Somebody) -> None:
+    stage.quote = QUOTE
+    [approval] = stage.approvals(spent(stage))
+    assert click(api, posted(slack, approval), "Allow").status_code == 200
+    assert stage.get(Approval, approval.id).decided_by == f"user:{anna.person_id}"
+    assert (stage.read(approval.session_id).status, stage.read(approval.session_id).max_list_cost) == ("running", 20)
 
 
 @pytest.mark.parametrize(("button", "status", "call_status"), [("Allow", "allowed", "queued"), ("Deny", "denied", "denied")])

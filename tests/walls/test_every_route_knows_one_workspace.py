@@ -51,11 +51,18 @@ def bodies(world: World) -> dict[str, Any]:
         "POST /v1/webhooks": {"url": "https://example.com"},
         "POST /v1/webhooks/<webhook_id>": {"name": "Renamed"},
         "POST /v1/provider_keys": {"provider": "anthropic", "key": "sk-other"},
+        "POST /v1/spend_limits": spend_limit(world),
+        "POST /v1/organizations/spend_limits": spend_limit(world),
         "POST /v1/policy": {"permission_policy": {"type": "always_deny"}},
         "POST /v1/audit/erase": {"chain": world.session_id},
         "POST /v1/policy/explain": {"session_id": world.session_id, "tool": "bash", "input": {"command": "true"}},
         "POST /v1/policy/simulate": {"rule": {"effect": "deny", "match": "bash"}, "agent_id": world.ids["agent_id"]},
     }
+
+
+def spend_limit(world: World) -> dict[str, Any]:
+    """A limit of this world's agent."""
+    return {"amount": "100", "scope": {"type": "agent", "agent_id": world.ids["agent_id"]}}
 
 
 def requests(app: Flask) -> list[tuple[str, Rule]]:

@@ -1,6 +1,7 @@
 """A tenant with a row in every table, and its hands on every route."""
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import psycopg
@@ -34,6 +35,7 @@ from models.session.tool_call import ToolCall
 from models.workspace import toolset
 from models.workspace.api_key import ApiKey
 from models.workspace.provider_key import ProviderKey
+from models.workspace.spend_limit import SpendLimit
 
 ORGANIZATION = {"organization", "person", "identity", "ceremony"}
 """Above all workspaces: see tests/walls/test_people_are_seen_by_their_workspaces.py."""
@@ -88,6 +90,7 @@ class World:
         self._channels()
         self._provider_key()
         self._fold()
+        self._spend_limit()
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
     def _people(self) -> None:
@@ -151,6 +154,12 @@ class World:
         summary = {"type": "summary", "text": "They talked."}
         with transaction(self.workspace_id) as db:
             db.insert(Fold(workspace_id=self.workspace_id, created_at=now, summary=summary, provider="anthropic", **row))
+
+    def _spend_limit(self) -> None:
+        """A limit that stops nothing here: of a person without sessions."""
+        with transaction(self.workspace_id) as db:
+            scope = ("user", self.ids["user_id"])
+            self.ids["spend_limit_id"] = SpendLimit.put(db, self.stage.principal, scope, "daily", Decimal(100)).id
 
     def _votes(self) -> None:
         """A vote, a delegation, and a halt that is over."""

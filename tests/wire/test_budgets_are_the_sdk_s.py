@@ -6,7 +6,7 @@ import anthropic
 import pytest
 from anthropic import Anthropic
 from rows.stage import Stage, say
-from rows.test_a_session_stays_within_its_budget import COSTS_10, QUOTE
+from rows.test_a_session_stays_within_its_budget import COSTS_10, QUOTE, spent
 
 MODEL = "claude-opus-5-5"
 
@@ -15,7 +15,7 @@ def cents(amount: str) -> Any:
     return {"type": "limit", "max_list_cost": {"amount": amount, "currency": "USD"}}
 
 
-def create(sdk: Anthropic, model: str = MODEL, **more: Any) -> Any:
+def create(sdk: Anthropic, model: Any = MODEL, **more: Any) -> Any:
     agent = sdk.beta.agents.create(name="A", model=model)
     environment = sdk.beta.environments.list().data[0].id
     go = {"type": "user.message", "content": [{"type": "text", "text": "Go."}]}
@@ -54,9 +54,17 @@ def test_a_budget_is_reached_and_raised(sdk: Anthropic, stage: Stage) -> None:
     assert again.value.error_code == "budget_create_only"
 
 
-def test_a_model_without_a_price_is_refused(sdk: Anthropic) -> None:
-    with pytest.raises(anthropic.BadRequestError) as refused:
-        create(sdk, model="stand-in", budget=cents("100"))
+def test_an_allow_by_the_api_raises_a_budget(sdk: Anthropic, stage: Stage) -> None:
+    stage.quote = QUOTE
+    [approval] = stage.approvals(spent(stage))
+    sdk.post(f"/v1/approvals/{approval.id}/decision", body={"result": "allow"}, cast_to=object)
+    assert (stage.read(approval.session_id).status, stage.read(approval.session_id).max_list_cost) == ("running", 20)
+
+
+@pytest.mark.parametrize("model", ["stand-in", {"id": MODEL, "fallbacks": ["stand-in"]}])
+def test_a_model_or_fallback_without_a_price_is_refused(sdk: Anthropic, model: Any) -> None:
+    with pytest.raises(anthropic.BadRequestError, match="stand-in has no price") as refused:
+        create(sdk, model=model, budget=cents("100"))
     assert refused.value.error_code == "model_not_budgetable"
     assert list(sdk.beta.sessions.list()) == [], "nothing is left half done"
 

@@ -1,0 +1,75 @@
+"""`assent limits`: the most that a workspace, an agent or a person may spend in a day, a week or a month."""
+
+import json
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from api.cli.client import Inbox, with_inbox
+from api.cli.main import as_json
+
+PATH = "/v1/spend_limits"
+CENTS = Decimal(100)
+
+
+@click.group()
+def limits() -> None:
+    """Create, list and delete spend limits. Needs a key with the scope admin."""
+
+
+@limits.command("create")
+@click.argument("dollars")
+@click.option("--agent", "agent_id", help="Limit this agent.")
+@click.option("--person", "user_id", help="Limit this person (user_...).")
+@click.option("--workspace", "workspace_id", help="Limit this whole workspace (wrkspc_...).")
+@click.option("--period", type=click.Choice(["daily", "weekly", "monthly"]), default="monthly", show_default=True)
+@with_inbox
+def limits_create(
+    inbox: Inbox, dollars: str, agent_id: str | None, user_id: str | None, workspace_id: str | None, period: str
+) -> None:
+    """Limit an agent, a person or the workspace to DOLLARS, such as 250 or 12.50. Replaces the limit of the same period."""
+    ids = {"agent": agent_id, "user": user_id, "workspace": workspace_id}
+    scopes = [{"type": kind, f"{kind}_id": value} for kind, value in ids.items() if value is not None]
+    if len(scopes) != 1:
+        raise click.UsageError("name one of --agent, --person and --workspace.")
+    click.echo(_line(inbox.call("POST", PATH, json={"amount": _cents(dollars), "scope": scopes[0], "period": period})))
+
+
+@limits.command("list")
+@as_json
+@with_inbox
+def limits_list(inbox: Inbox, as_json: bool) -> None:
+    """List the spend limits, newest first."""
+    rows = inbox.listed(PATH)
+    for line in [json.dumps(rows, indent=1)] if as_json else map(_line, rows):
+        click.echo(line)
+    if not rows and not as_json:
+        click.echo("None.", err=True)
+
+
+@limits.command("delete")
+@click.argument("limit_id")
+@with_inbox
+def limits_delete(inbox: Inbox, limit_id: str) -> None:
+    """Delete a spend limit (spl_...). Sessions that wait at it go on within a minute."""
+    inbox.call("DELETE", f"{PATH}/{quote(limit_id)}")
+    click.echo(f"{limit_id} is deleted.")
+
+
+def _cents(dollars: str) -> str:
+    """Return an amount in whole cents. Raises UsageError."""
+    try:
+        amount = Decimal(dollars) * CENTS
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or amount < 0 or amount != amount.to_integral_value():
+        raise click.UsageError("DOLLARS: must be US dollars with at most two decimals, such as 250 or 12.50.")
+    return f"{amount.to_integral_value():f}"
+
+
+def _line(row: dict[str, Any]) -> str:
+    kind = row["scope"]["type"]
+    amount = "no limit" if row["amount"] is None else f"${Decimal(row['amount']) / CENTS:.2f}"
+    return "  ".join([row["id"], row["period"], amount, kind, row["scope"][f"{kind}_id"]])

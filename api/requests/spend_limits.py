@@ -1,0 +1,78 @@
+"""Spend limits as clients send them: in the SDK's shape, with the scope `agent` beside its scopes."""
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from api.examples import IDS
+from api.requests.base import Body, Id, Paged, examples
+from models.pure.prices import dollars_of
+
+Period = Literal["daily", "weekly", "monthly"]
+ScopeType = Literal["workspace", "agent", "user"]
+
+
+class WorkspaceScopeParams(Body):
+    """All sessions of the key's workspace."""
+
+    type: Literal["workspace"]
+    workspace_id: Id
+
+    @property
+    def id(self) -> str:
+        """The workspace's id."""
+        return self.workspace_id
+
+
+class AgentScopeParams(Body):
+    """All sessions of an agent."""
+
+    type: Literal["agent"]
+    agent_id: Id
+
+    @property
+    def id(self) -> str:
+        """The agent's id."""
+        return self.agent_id
+
+
+class UserScopeParams(Body):
+    """All sessions of a person, as `/v1/usage` counts them."""
+
+    type: Literal["user"]
+    user_id: Id
+
+    @property
+    def id(self) -> str:
+        """The person's id."""
+        return self.user_id
+
+
+Scope = Annotated[WorkspaceScopeParams | AgentScopeParams | UserScopeParams, Field(discriminator="type")]
+
+
+class SpendLimitSet(Body):
+    """The limit of a scope in a period, in the place of the former one."""
+
+    model_config = examples({"amount": "50000", "scope": {"type": "agent", "agent_id": IDS["agent_id"]}, "period": "monthly"})
+
+    amount: Annotated[str, StringConstraints(pattern=r"^(0|[1-9][0-9]{0,11})$")] | None
+    """Cents, as an integer in a string: `50000` is $500.00. Null: no limit."""
+    scope: Scope
+    period: Period = "monthly"
+    """Days begin at midnight UTC, weeks on Monday, months on the 1st."""
+
+    @property
+    def dollars(self) -> Decimal | None:
+        """The amount in US dollars."""
+        return None if self.amount is None else dollars_of(self.amount)
+
+
+class SpendLimitList(Paged):
+    """GET /v1/spend_limits: newest first."""
+
+    scope_type: list[ScopeType] = Field(default_factory=list, max_length=3)
+    """Only limits with these types of scope. Left out: all."""
+    workspace_id: str | None = Field(None, max_length=128)
+    """Only limits of the scope `workspace` with this id."""

@@ -1,0 +1,60 @@
+"""Routes of spend limits: the SDK's `beta.organization.spend_limits`, and the same under `/v1/spend_limits`."""
+
+from flask import Blueprint
+
+from api.answers import spend_limits as answers
+from api.answers.base import Page
+from api.door import reads, writes
+from api.paging import Order, Selection, page
+from api.requests.base import NoQuery, Nothing
+from api.requests.spend_limits import SpendLimitList, SpendLimitSet
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.flow import limits
+from models.workspace.spend_limit import SpendLimit
+
+spend_limits = Blueprint("spend_limits", __name__)
+
+PREFIXES = {"spend_limits": "/v1/spend_limits", "organization_spend_limits": "/v1/organizations/spend_limits"}
+"""Where the routes are, by the name of the blueprint there. The SDK uses the second."""
+SCOPE = "admin"
+NEWEST: Order[SpendLimit] = Order("spend_limits", (SpendLimit.id,), lambda limit: (limit.id,))
+
+
+@spend_limits.post("")
+@writes(SpendLimitSet, SCOPE, once=True, answer=answers.SpendLimit)
+def create(db: Db, principal: Principal, body: SpendLimitSet) -> answers.SpendLimit:
+    """Set the spend limit of the workspace, an agent or a person in a period.
+
+    A limit of the same scope and period is replaced. Sessions that wait at a raised limit go on within a minute.
+    """
+    row = limits.set_limit(db, principal, (body.scope.type, body.scope.id), body.period, body.dollars)
+    return answers.SpendLimit.of(row)
+
+
+@spend_limits.get("")
+@reads(SpendLimitList, SCOPE, answer=Page[answers.SpendLimit])
+def index(db: Db, _principal: Principal, query: SpendLimitList) -> Page[answers.SpendLimit]:
+    """List the spend limits of the workspace, newest first."""
+    selection = Selection(SpendLimit)
+    if query.scope_type:
+        selection = selection.where("scope_type = ANY(%(types)s)", types=query.scope_type)
+    if query.workspace_id is not None:
+        selection = selection.where("scope_type = 'workspace' AND scope_id = %(scope_id)s", scope_id=query.workspace_id)
+    rows, after = page(db, selection, NEWEST, query.limit, query.page)
+    return Page[answers.SpendLimit](data=[answers.SpendLimit.of(row) for row in rows], next_page=after)
+
+
+@spend_limits.get("/<spend_limit_id>")
+@reads(NoQuery, SCOPE, answer=answers.SpendLimit)
+def show(db: Db, _principal: Principal, _query: NoQuery, spend_limit_id: str) -> answers.SpendLimit:
+    """Get a spend limit."""
+    return answers.SpendLimit.of(SpendLimit.find(db, spend_limit_id))
+
+
+@spend_limits.delete("/<spend_limit_id>")
+@writes(Nothing, SCOPE, once=True, answer=answers.SpendLimitDeleted)
+def delete(db: Db, principal: Principal, _body: Nothing, spend_limit_id: str) -> answers.SpendLimitDeleted:
+    """Delete a spend limit. Sessions that wait at it go on within a minute."""
+    SpendLimit.remove(db, principal, spend_limit_id)
+    return answers.SpendLimitDeleted(id=spend_limit_id, type="spend_limit_deleted")

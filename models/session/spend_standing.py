@@ -1,0 +1,101 @@
+"""How spend limits stand: what their present periods have cost, and what requests under way may add at most.
+
+The costs are sums of `daily_usage`, so they do not depend on the number of turns. An attempt leaves the requests under way and
+enters these sums in one transaction, so one statement sees it exactly once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from models.database import clock
+from models.database.exchange import Statement
+from models.database.query import select
+from models.database.rows import Db
+from models.session.session import Session
+from models.session.turn import Turn
+from models.workspace.spend_limit import SpendLimit
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A limit and the sums of its present period, in US dollars."""
+
+    limit: SpendLimit
+    spent: Decimal
+    reserved: Decimal
+    """The most that requests under way may cost."""
+
+    def allows(self, dollars: Decimal) -> bool:
+        """True if so much may be spent on top of what is spent."""
+        return self.limit.amount is None or self.spent + dollars < self.limit.amount
+
+
+def locked(db: Db, session: Session, turn: Turn) -> list[Standing]:
+    """Lock the limits that apply to a session until the transaction ends, and return them. One round trip.
+
+    The second statement begins when the locks are held, so it sees each claim that came first. `turn` is not under way.
+    """
+    scope = {"agent": session.agent_id, "person": session.spender or ""}
+    limits = select(SpendLimit, f"WHERE {_APPLIES} ORDER BY id FOR NO KEY UPDATE", **scope)
+    sums = Statement(_LOCKED_SUMS, {**scope, **_starts(session.now), "turn": turn.id})
+    return _standings(*db.read(limits, sums))
+
+
+def of_workspace(db: Db) -> list[Standing]:
+    """Return all limits of the workspace, without requests under way."""
+    limits = select(SpendLimit, "ORDER BY scope_type DESC, scope_id, period")
+    return _standings(*db.read(limits, Statement(_ALL_SUMS, _starts(clock.now(db)))))
+
+
+def with_room(db: Db, tool: str) -> list[str]:
+    """Return the sessions with a pending approval of `tool` whose limits have room again for the input of the next request."""
+    return [session_id for (session_id,) in db.rows(_WITH_ROOM, tool=tool, **_starts(clock.now(db)))]
+
+
+def _standings(limits: Sequence[SpendLimit], sums: Sequence[Sequence[Any]]) -> list[Standing]:
+    amounts = {limit_id: (spent, reserved) for limit_id, spent, reserved in sums}
+    return [Standing(limit, *amounts[limit.id]) for limit in limits if limit.id in amounts]
+
+
+def _starts(now: datetime) -> dict[str, Any]:
+    """Return the first day of each present period."""
+    day = now.astimezone(UTC).date()
+    return {"daily": day, "weekly": day - timedelta(days=day.weekday()), "monthly": day.replace(day=1)}
+
+
+_APPLIES = """
+    amount IS NOT NULL AND (scope_type = 'workspace' OR (scope_type, scope_id) IN (('agent', %(agent)s), ('user', %(person)s)))
+"""
+_PERSON = "coalesce(session.on_behalf_of, CASE WHEN cardinality(session.speakers) = 1 THEN session.speakers[1] END)"
+"""`Session.spender`."""
+_OF_SESSION = f"""(
+    scope_type = 'workspace' OR (scope_type = 'agent' AND scope_id = session.agent_id)
+    OR (scope_type = 'user' AND scope_id = {_PERSON})
+)"""
+_OF_DAY = """(
+    scope_type = 'workspace' OR (scope_type = 'agent' AND scope_id = agent_id) OR (scope_type = 'user' AND scope_id = person_id)
+)"""
+_START = "CASE period WHEN 'daily' THEN %(daily)s::date WHEN 'weekly' THEN %(weekly)s::date ELSE %(monthly)s::date END"
+_SPENT = f"""
+    SELECT coalesce(sum(cost), 0) FROM daily_usage
+    WHERE daily_usage.workspace_id = spend_limit.workspace_id AND day >= {_START} AND {_OF_DAY}
+"""  # noqa: S608 - conditions of our own
+# Postgres cannot know that a running turn has not ended; the index is of those that have not.
+_RESERVED = f"""
+    SELECT coalesce(sum((quote->>'cost')::numeric), 0) FROM turn JOIN session ON session.id = turn.session_id
+    WHERE turn.ended_at IS NULL AND turn.status = 'running' AND turn.id <> %(turn)s AND {_OF_SESSION}
+"""  # noqa: S608 - conditions of our own
+_LOCKED_SUMS = f"SELECT id, ({_SPENT}), ({_RESERVED}) FROM spend_limit WHERE {_APPLIES}"  # noqa: S608 - conditions of our own
+_ALL_SUMS = f"SELECT id, ({_SPENT}), 0::numeric FROM spend_limit"  # noqa: S608 - conditions of our own
+_WITH_ROOM = f"""
+    WITH standing AS MATERIALIZED (
+        SELECT scope_type, scope_id, amount, ({_SPENT}) AS spent FROM spend_limit WHERE amount IS NOT NULL
+    )
+    SELECT session.id FROM approval JOIN session ON session.id = approval.session_id JOIN turn ON turn.id = session.turn_id
+    WHERE approval.status = 'pending' AND approval.tool = %(tool)s AND NOT EXISTS (
+        SELECT FROM standing WHERE spent + coalesce((turn.quote->>'input_cost')::numeric, 0) >= standing.amount AND {_OF_SESSION}
+    )
+"""  # noqa: S608 - conditions of our own

@@ -1,0 +1,58 @@
+"""The pages of usage, spend limits and provider keys, for admins, without scripts."""
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import pytest
+from inbox.visitor import Visitor
+from playwright.sync_api import expect
+from rows.stage import Stage
+from rows.test_a_session_stays_within_its_budget import QUOTE
+from rows.test_sessions_stay_within_shared_limits import begin, limit, spend_10
+
+from models.database.transactions import transaction
+from models.workspace.provider_key import ProviderKey
+
+
+@pytest.fixture
+def plain(visit: Callable[..., Visitor]) -> Visitor:
+    """An admin whose browser runs no scripts."""
+    return visit("admin", java_script_enabled=False)
+
+
+def test_usage_and_limits_are_shown(plain: Visitor, stage: Stage) -> None:
+    stage.quote = QUOTE
+    session = spend_10(stage)
+    limit(stage, "10")
+    limit(stage, "500", ("agent", stage.read(session).agent_id), "weekly")
+    plain.open("/inbox/usage")
+    expect(plain.rows.nth(0)).to_contain_text("reached")
+    expect(plain.rows.nth(0)).to_contain_text("$10.00 spent this month of $10.00")
+    expect(plain.rows.nth(1)).to_contain_text("$10.00 spent this week of $500.00")
+    expect(plain.page.locator(".sums tbody tr")).to_contain_text("$10.00")
+
+
+def test_a_provider_key_is_stored_and_deleted(plain: Visitor, stage: Stage) -> None:
+    plain.open("/inbox/provider-keys")
+    plain.unfold("New key…")
+    plain.page.get_by_label("Provider").select_option("anthropic")
+    plain.page.get_by_label("Key", exact=True).fill("sk-secret-0123456789-wXyZ")
+    plain.button("Store the key").click()
+    expect(plain.rows).to_contain_text("…wXyZ")
+    assert "0123456789" not in plain.page.content()
+    plain.button("Delete for good").click()
+    expect(plain.page.get_by_text("This workspace has no key of its own.")).to_be_visible()
+    with transaction(stage.workspace_id) as db:
+        assert db.find(ProviderKey) == []
+
+
+def test_a_question_at_a_limit_is_decided_on_its_card(plain: Visitor, stage: Stage) -> None:
+    stage.quote = QUOTE
+    limit(stage, "0.5")
+    session = begin(stage)
+    assert stage.claim(session) is None
+    [approval] = stage.approvals(session)
+    plain.open(f"/inbox/approvals/{approval.id}")
+    expect(plain.page.get_by_role("main")).to_contain_text("Let this session spend $11.00 more?")
+    plain.button("Let it spend more").click()
+    assert (stage.read(session).status, stage.read(session).spend_limits_from) == ("running", Decimal(11))

@@ -1,0 +1,34 @@
+"""`assent limits` sets, lists and deletes spend limits; `assent approvals` decides at them."""
+
+import pytest
+from local.test_the_command_line_decides import Assent, assent, caller  # noqa: F401 - fixtures
+from rows.stage import Stage
+from rows.test_a_session_stays_within_its_budget import QUOTE, spent
+from rows.test_sessions_stay_within_shared_limits import begin
+
+
+def test_limits_are_created_listed_and_deleted(assent: Assent, stage: Stage) -> None:  # noqa: F811 - a fixture
+    made = assent("limits", "create", "12.50", "--workspace", stage.workspace_id, "--period", "weekly")
+    limit_id = made.split()[0]
+    assert made.split()[1:] == ["weekly", "$12.50", "workspace", stage.workspace_id]
+    assert assent("limits", "list") == made
+    assert assent("limits", "delete", limit_id) == f"{limit_id} is deleted.\n"
+    assert assent("limits", "list") == "None.\n"
+    assert "name one of --agent" in assent("limits", "create", "5", code=2)
+    assert "DOLLARS" in assent("limits", "create", "0.001", "--workspace", stage.workspace_id, code=2)
+
+
+@pytest.mark.parametrize("cap", ["budget", "limit"])
+def test_a_cap_is_raised(assent: Assent, stage: Stage, cap: str) -> None:  # noqa: F811 - a fixture
+    stage.quote = QUOTE
+    if cap == "budget":
+        session = spent(stage)
+    else:
+        assent("limits", "create", "0.50", "--workspace", stage.workspace_id)
+        session = begin(stage)
+        assert stage.claim(session) is None
+    [approval] = stage.approvals(session)
+    assent("approvals", "decide", approval.id, "--allow")
+    row = stage.read(session)
+    assert row.status == "running"
+    assert (row.max_list_cost, row.spend_limits_from) == ((20, None) if cap == "budget" else (None, 11))

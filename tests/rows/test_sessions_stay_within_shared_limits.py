@@ -1,0 +1,169 @@
+"""Sessions that share a spend limit pass it by no more than one reply together. At the limit people decide about each session."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from people import member
+from rows.stage import Stage, say
+from rows.test_a_session_stays_within_its_budget import COSTS_10, QUOTE, REACHED
+
+from models.database import clock as database_clock
+from models.database.transactions import transaction
+from models.errors import Invalid
+from models.flow import due, limits
+from models.session import spend_standing
+from models.session.turn import Turn
+from models.workspace.spend_limit import SpendLimit
+from workers import sweeps
+
+MODEL = "claude-opus-5-5"
+
+
+@pytest.fixture
+def stage(stage: Stage) -> Stage:
+    """A stage whose requests have a price: $1 for the input, at most $10 for the reply."""
+    stage.quote = QUOTE
+    return stage
+
+
+def limit(stage: Stage, amount: str | None, scope: tuple[str, str] | None = None, period: str = "monthly") -> SpendLimit:
+    dollars = Decimal(amount) if amount else None
+    with transaction(stage.workspace_id) as db:
+        return limits.set_limit(db, stage.principal, scope or ("workspace", stage.workspace_id), period, dollars)
+
+
+def begin(stage: Stage, **more: Any) -> str:
+    """A session with a message that waits for an answer."""
+    session = stage.session(model=MODEL, **more)
+    stage.message(session)
+    return session
+
+
+def spend_10(stage: Stage, **more: Any) -> str:
+    """A session that has cost $10."""
+    session = begin(stage, **more)
+    stage.reply(session, say("That was $10."), charge=COSTS_10)
+    return session
+
+
+def test_what_one_session_spends_stops_another(stage: Stage) -> None:
+    limit(stage, "10.99")
+    spend_10(stage)
+    session = begin(stage)
+    assert stage.claim(session) is None
+    row, [approval] = stage.read(session), stage.approvals(session)
+    assert (row.status, row.stop_reason) == ("waiting", REACHED)
+    assert (approval.kind, approval.tool) == ("budget", "session.spend_limit")
+    reached = "The workspace's monthly limit of $10.99 is reached: $10.00 are spent."
+    assert approval.prompt == f"Let this session spend $11.00 more? {reached}"
+    assert stage.events(session)[-1].body == {"stop_reason": REACHED}
+    stage.check(session)
+
+
+def test_an_allow_lets_only_this_session_spend_so_much_more(stage: Stage) -> None:
+    limit(stage, "5")
+    spend_10(stage)
+    one, other = begin(stage), begin(stage)
+    assert stage.claim(one) is None
+    assert stage.claim(other) is None
+    [approval] = stage.approvals(one)
+    stage.decide(approval, result="allow", updated_input={"amount": "1100", "currency": "USD"})
+    stage.reply(one, say("That was $10."), charge=COSTS_10)
+    assert stage.read(one).stop_reason == {"type": "end_turn"}
+    stage.message(one)
+    assert stage.claim(one) is None, "$10 of its $11 are spent, and the input costs $1"
+    assert [approval.status for approval in stage.approvals(one)] == ["allowed", "pending"]
+    assert stage.read(other).status == "waiting"
+    stage.check(one)
+
+
+def test_a_denial_leaves_the_session_at_rest(stage: Stage) -> None:
+    limit(stage, "5")
+    spend_10(stage)
+    session = begin(stage)
+    assert stage.claim(session) is None
+    [approval] = stage.approvals(session)
+    stage.decide(approval, result="deny")
+    assert (stage.read(session).status, stage.read(session).stop_reason) == ("idle", REACHED)
+    stage.check(session)
+
+
+@pytest.mark.parametrize("scope", ["agent", "user"])
+def test_a_limit_of_an_agent_or_a_person_stops_only_their_sessions(stage: Stage, scope: str) -> None:
+    person = member(stage).person_id
+    mine = spend_10(stage, on_behalf_of=f"user:{person}")
+    agent = stage.read(mine).agent_id
+    limit(stage, "5", (scope, {"agent": agent, "user": person}[scope]))
+    stopped = begin(stage, of_agent=agent, on_behalf_of=f"user:{person}")
+    assert stage.claim(stopped) is None
+    assert stage.claim(begin(stage)), "of another agent, for nobody"
+
+
+def test_requests_under_way_are_waited_for_and_not_counted_as_spent(stage: Stage) -> None:
+    """A request that would only pass the limit together with the replies of others waits for them."""
+    limit(stage, "12")
+    first, second = begin(stage), begin(stage)
+    turn = stage.claim(first)
+    assert turn
+    assert stage.claim(second) is None
+    waiting = stage.get(Turn, stage.read(second).turn_id)
+    assert (waiting.status, waiting.hinted_at, stage.read(second).status) == ("queued", None, "running")
+    with transaction(stage.workspace_id) as db:
+        assert timedelta(0) < waiting.due_at - database_clock.now(db) <= timedelta(seconds=limits.AGAIN_SECONDS)
+    stage.check(second)
+    stage.reply(first, say("That was $10."), charge=COSTS_10, turn=turn)
+    stage.locked(second, lambda db, _session: setattr(db.get_one(Turn, waiting.id), "due_at", waiting.created_at))
+    assert stage.claim(second), "$10 are spent, and its input costs $1"
+
+
+@pytest.mark.parametrize("change", ["raise", "delete", "month"])
+def test_sessions_go_on_when_the_limit_has_room_again(stage: Stage, clock: Any, change: str) -> None:
+    row = limit(stage, "5")
+    spend_10(stage)
+    session = begin(stage)
+    assert stage.claim(session) is None
+    sweeps.resume_at_limits()
+    assert stage.read(session).status == "waiting", "there is no room yet"
+    if change == "raise":
+        limit(stage, "100")
+    elif change == "delete":
+        with transaction(stage.workspace_id) as db:
+            SpendLimit.remove(db, stage.principal, row.id)
+    else:
+        clock.advance(31 * 86_400)
+        assert due.workspaces_at_limits() == [stage.workspace_id]
+    sweeps.resume_at_limits()
+    assert [approval.status for approval in stage.approvals(session)] == ["cancelled"]
+    stage.reply(session, say("Done."), charge=COSTS_10)
+    stage.check(session)
+
+
+def test_a_request_without_a_price_does_not_begin_under_a_limit(stage: Stage) -> None:
+    limit(stage, "100")
+    session = stage.session()  # the stand-in has no price
+    stage.message(session)
+    assert stage.claim(session) is None
+    assert (stage.read(session).status, stage.read(session).stop_reason, stage.approvals(session)) == ("idle", REACHED, [])
+
+
+def test_each_period_counts_its_own_days(stage: Stage) -> None:
+    spend_10(stage)
+    for period in ("daily", "weekly", "monthly"):
+        limit(stage, "50", period=period)
+    limit(stage, None, period="daily")
+    with transaction(stage.workspace_id) as db:
+        standings = spend_standing.of_workspace(db)
+    assert [(one.limit.period, one.limit.amount, one.spent) for one in standings] == [
+        ("daily", None, 10),
+        ("monthly", 50, 10),
+        ("weekly", 50, 10),
+    ]
+    assert stage.claim(begin(stage)), "a limit of null stops nothing"
+
+
+def test_a_limit_names_what_the_workspace_has(stage: Stage) -> None:
+    for scope in (("workspace", "wrkspc_other"), ("agent", "agent_other"), ("user", "user_other")):
+        with pytest.raises(Invalid, match=f"scope.{scope[0]}_id"):
+            limit(stage, "5", scope)
