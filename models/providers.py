@@ -71,6 +71,8 @@ class ProviderEntry(_Strict):
     headers: dict[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9-]{1,128}$")], str] = {}
     prices: dict[Glob, dict[str, Any]] = {}
     """Dollars by globs of models: `{"llama-*": {"input": "0.2", "output": "0.6"}}`, as strings, per million tokens."""
+    windows: dict[Glob, Annotated[int, Field(ge=1000)]] = {}
+    """Tokens of input and reply together by globs of models: `{"llama-*": 32768}`."""
     limits: Limits = Limits()
     abilities: Abilities = Abilities()
 
@@ -112,6 +114,10 @@ class ProviderEntry(_Strict):
     def price(self, model: str) -> dict[str, Any] | None:
         """Return the operator's prices of a model, None if the entry names none."""
         return next((prices for glob, prices in self.prices.items() if fnmatchcase(model, glob)), None)
+
+    def window(self, model: str) -> int | None:
+        """Return the operator's window of a model, None if the entry names none."""
+        return next((window for glob, window in self.windows.items() if fnmatchcase(model, glob)), None)
 
     @property
     def reads_documents(self) -> bool:

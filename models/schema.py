@@ -26,6 +26,7 @@ from models.session.call_input import CallInput
 from models.session.call_result import CallResult
 from models.session.event import Event
 from models.session.evidence import Evidence
+from models.session.fold import Fold
 from models.session.grant import Grant
 from models.session.reply import Reply
 from models.session.session import Session
@@ -48,7 +49,7 @@ from models.workspace.workspace import Workspace
 
 _OF_SESSIONS = (
     *(Session, Turn, Reply, ToolCall, CallInput, CallResult, StoredResult, Attempt),
-    *(Approval, Vote, Evidence, Event, Work, Grant, TurnUsage, DailyUsage),
+    *(Approval, Vote, Evidence, Event, Work, Grant, Fold, TurnUsage, DailyUsage),
 )
 _OF_PEOPLE = (
     *(Organization, Person, Identity, Member, Group, Membership, Delegation),

@@ -54,6 +54,8 @@ class Settings(BaseSettings):
     """Turns per user message, unless agent or session says otherwise."""
     max_tokens: int = 16_384
     """Output tokens of one reply."""
+    context_window_tokens: int = Field(128_000, ge=1000)
+    """Tokens of input and reply together of a model whose window neither `ASSENT_PROVIDERS` nor the list of prices knows."""
     turns_in_flight: int = 300
     """Model calls in flight per turns process."""
     model_attempts: int = 6

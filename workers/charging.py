@@ -10,6 +10,7 @@ from typing import Any
 from models.flow.pricing import price_of
 from models.providers import registry
 from models.pure.charges import Charge
+from models.pure.folding import tokens_of
 from models.pure.json_codec import encode
 from models.pure.usage import Usage, estimated_tokens
 from models.session.session import Session
@@ -34,7 +35,7 @@ def quoted(
     if not known:
         added = [messages, agent.get("system"), agent.get("tools")]
     fresh = session.context_at is not None and session.now - session.context_at < CACHED_FOR
-    more = estimated_tokens(len(encode(added)))
+    more = tokens_of(added)
     usage = Usage(
         output_tokens=settings().max_tokens,
         cache_read_input_tokens=known if fresh else 0,

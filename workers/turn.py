@@ -2,8 +2,6 @@
 
 import logging
 import time
-from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,19 +15,19 @@ from models.errors import NotFound
 from models.providers import registry
 from models.pure import words
 from models.pure.charges import Charge
+from models.pure.folding import MOST_FOLDS
 from models.pure.storable import storable
-from models.pure.usage import NOTHING
 from models.session.session import Session
 from models.session.turn import Served, Turn
 from models.settings import settings
-from models.workspace.provider_key import ProviderKey
 from models.workspace.provider_key import of_workspace as provider_keys
-from models.workspace.toolset import Listed, listed
+from models.workspace.toolset import listed
 from workers import charging, enqueue, leases, server_tools
 from workers.celery import app
 from workers.judging import Judge
 from workers.keeping import keep
 from workers.leases import Lease
+from workers.offer import Claimed, Offer
 from workers.providers import ModelError, ModelRequest, Spent, Unwanted, choosing, provider_for
 from workers.providers.choosing import Answer, Unanswered
 
@@ -56,52 +54,6 @@ def load_provider(instance: Any, **_: Any) -> None:
         charging.load()
 
 
-class Offer:
-    """A session's next request, read under its lock, with what it may consume."""
-
-    def __init__(self, db: Db, session: Session) -> None:
-        self._db, self._session = db, session
-        self.agent, self.policies = session.agent(db), flow.policies(db, session)
-        self.messages: list[dict[str, Any]] = []
-        self.charge = Charge("", self.agent["model"]["id"], None, NOTHING, estimated=True)
-
-    def quote(self, turn: Turn) -> Charge:
-        """Return what the request may consume. Called once the turn has read its messages."""
-        self.messages = flow.history(self._db, self._session.id)
-        with suppress(ModelError):  # nobody serves the model: the request says so
-            order = choosing.candidates(self.agent["model"], self.policies.get("model"), turn.kept)
-            self.charge = charging.quoted(self._session, self.agent, self.messages, order) or self.charge
-        return self.charge
-
-
-@dataclass(frozen=True)
-class Claimed:
-    """A turn, with the rows that were read under the lock."""
-
-    turn: Turn
-    agent: dict[str, Any]
-    policies: dict[str, Any]
-    listed: dict[str, Listed]
-    messages: list[dict[str, Any]]
-    quote: Charge
-    keys: dict[str, ProviderKey] = field(default_factory=dict)
-    """The workspace's own keys by provider."""
-
-    def request(self, judge: Judge) -> ModelRequest:
-        """The request to the model."""
-        parallel = not self.agent.get("disable_parallel_tool_use")
-        return ModelRequest(
-            model=self.agent["model"]["id"],
-            system=self.agent["system"] if parallel else _guided(self.agent["system"]),
-            messages=self.messages,
-            tools=judge.offered(),
-            max_tokens=settings().max_tokens,
-            parallel=parallel,
-            long_wait=judge.asks,
-            effort=(self.agent["model"].get("effort") or {}).get("type"),
-        )
-
-
 @app.task(name="turn.run")
 def run(turn_id: str, session_id: str, workspace_id: str) -> None:
     """One model call, from claim to checkpoint. A late, repeated or wrong message claims nothing."""
@@ -110,6 +62,9 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> None:
         return
     turn, began = claimed.turn, claimed.turn.started_at or datetime.now(UTC)
     with leases.hold(turn.id, turn.fence) as lease:
+        if claimed.folding and turn.folds >= MOST_FOLDS:
+            _fail(turn, lease, "compaction_limit_reached_error", words.folded_too_often(turn.folds), retryable=False)
+            return
         message_id = ids.new("sevt")
         try:
             judge = Judge.of(claimed.agent, claimed.policies, server_tools.looked_up(workspace_id, claimed.agent, claimed.listed))
@@ -120,9 +75,14 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> None:
             _fail(turn, lease, away.type, str(away), retryable=away.passes, server=away.server)
         except Unanswered as unanswered:
             charges = charging.spent(claimed.quote, unanswered.spent, began)
-            _fail_by_model(turn, lease, unanswered.error, charges, unanswered.served)
+            served = None if claimed.folding else unanswered.served
+            _fail_by_model(turn, lease, unanswered.error, charges, served, leave_out=claimed.folding is None)
         else:
-            _checkpoint(turn, lease, judge, answer, message_id, charging.charged(claimed.quote, answer, began))
+            charges = charging.charged(claimed.quote, answer, began)
+            if claimed.folding:
+                _fold(turn, lease, claimed.folding, answer, charges)
+            else:
+                _checkpoint(turn, lease, judge, answer, message_id, charges)
 
 
 def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
@@ -144,13 +104,9 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
             listed=listed(db, offer.agent),
             messages=offer.messages,
             quote=offer.charge,
+            folding=offer.folding,
             keys={row.provider: row for row in db.read(provider_keys())[0]},
         )
-
-
-def _guided(system: str | None) -> str:
-    """The system prompt of an agent that must call one tool at a time."""
-    return f"{system}\n\n{words.one_at_a_time()}" if system else words.one_at_a_time()
 
 
 def _ask(claimed: Claimed, request: ModelRequest, message_id: str, lease: Lease) -> Answer:
@@ -158,7 +114,7 @@ def _ask(claimed: Claimed, request: ModelRequest, message_id: str, lease: Lease)
     pusher = _Pusher(claimed.turn.session_id, message_id, lease)
     try:
         order = choosing.candidates(claimed.agent["model"], claimed.policies.get("model"), claimed.turn.kept)
-        answer = choosing.ask(order, request, claimed.keys, pusher.on_text)
+        answer = choosing.ask(order, request, claimed.keys, pusher.check if request.folds else pusher.on_text)
         _check_answerable(answer)
         return answer
     except ModelError as error:
@@ -207,8 +163,20 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, answer: Answer, message_
         _fail_by_model(turn, lease, fault, charges)
 
 
-def _fail_by_model(turn: Turn, lease: Lease, error: ModelError, charges: list[Charge], served: Served | None = None) -> None:
-    out = error.kind == "unacceptable"
+def _fold(turn: Turn, lease: Lease, what: flow.Folding, answer: Answer, charges: list[Charge]) -> None:
+    def fold(db: Db, session: Session) -> None:
+        held = Turn.held(db, turn.id, turn.fence)
+        flow.fold(db, session, held, what, summary=storable(answer.reply.content[0]), charges=charges, served=answer.served)
+
+    if not keep(turn.workspace_id, turn.session_id, lease, fold):
+        _correct(turn, charges)
+
+
+def _fail_by_model(
+    turn: Turn, lease: Lease, error: ModelError, charges: list[Charge], served: Served | None = None, *, leave_out: bool = True
+) -> None:
+    """`leave_out`: the request held the prompt, so the prompt may be at fault."""
+    out = leave_out and error.kind == "unacceptable"
     kind = _ERROR_TYPES[error.kind]
     more = {"retry_after": error.retry_after, "leave_out": out, "charges": charges, "served": served}
     if not _fail(turn, lease, kind, str(error), retryable=error.retryable, **more):
@@ -247,10 +215,14 @@ class _Pusher:
         self.offset = 0
         self.sent = time.monotonic()
 
-    def on_text(self, index: int, piece: str) -> None:
-        """A piece of the text block `index`."""
+    def check(self, _index: int, _piece: str) -> None:
+        """A piece of text that no reader sees. Raises Unwanted if nobody waits for the reply any more."""
         if self.lease.lost.is_set():
             raise Unwanted
+
+    def on_text(self, index: int, piece: str) -> None:
+        """A piece of the text block `index`."""
+        self.check(index, piece)
         self.pieces.setdefault(index, []).append(piece)
         if time.monotonic() - self.sent >= settings().delta_seconds:
             self._push()

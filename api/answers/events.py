@@ -59,6 +59,12 @@ class AgentThinking(Fact):
     type: Literal["agent.thinking"]
 
 
+class ContextCompacted(Fact):
+    """A summary replaced old turns in the requests to the model. The stored history is unchanged."""
+
+    type: Literal["agent.thread_context_compacted"]
+
+
 class StatusRunning(Fact):
     """The session is running."""
 
@@ -182,6 +188,7 @@ AnyEvent = Annotated[
     | StoredToolResult
     | AgentMessage
     | AgentThinking
+    | ContextCompacted
     | AgentToolUse
     | AgentMcpToolUse
     | AgentCustomToolUse

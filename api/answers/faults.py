@@ -24,6 +24,7 @@ class SessionFault(Answer):
         "model_request_failed_error",
         "billing_error",
         "tool_use_limit_reached_error",
+        "compaction_limit_reached_error",
     ]
     message: str
     retry_status: RetryStatus

@@ -35,6 +35,9 @@ After a script's last reply the stand-in repeats the tools' results. Without any
 `bash` call if it has that tool and the prompt asks to run something; else it explains its use. It never repeats a
 refused call by itself.
 
+A request with `compaction`, or whose last text asks to "Write a summary of the conversation", gets a summary that counts the
+messages. The block of `compaction` is signed: a later request must send it first and unchanged. Models `old-*` refuse it.
+
 Usage counts four characters as a token. Prompt caching works on prefixes of any length, by `cache_control`, for 5 min
 or 1 h.
 """

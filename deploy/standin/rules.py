@@ -15,7 +15,7 @@ TOOL_USE_ID = re.compile(r"[a-zA-Z0-9_-]+")
 FIELDS = {
     "model", "messages", "max_tokens", "system", "tools", "tool_choice", "stream", "cache_control", "metadata",
     "stop_sequences", "temperature", "top_k", "top_p", "thinking", "output_config", "service_tier", "inference_geo",
-    "container", "speed", "diagnostics",
+    "container", "speed", "diagnostics", "compaction",
 }
 # fmt: on
 BLOCK_FIELDS = {
@@ -26,10 +26,11 @@ BLOCK_FIELDS = {
     "redacted_thinking": {"data"},
     "image": {"source", "cache_control"},
     "document": {"source", "title", "context", "citations", "cache_control"},
+    "compaction": {"content", "encrypted_content", "signature", "tool_changes", "cache_control"},
 }
 ROLES = {
     "user": {"text", "tool_result", "image", "document"},
-    "assistant": {"text", "tool_use", "thinking", "redacted_thinking"},
+    "assistant": {"text", "tool_use", "thinking", "redacted_thinking", "compaction"},
     "system": {"text"},
 }
 
@@ -56,7 +57,7 @@ def check(body: Any) -> None:
     need(type(body.get("stream", False)) is bool, "stream: Input should be a valid boolean")
     check_system(body.get("system"))
     check_tools(body.get("tools"), body.get("tool_choice"))
-    check_messages(body["messages"])
+    check_messages(body["messages"], compacts="compaction" in body)
     check_cache_control(body)
 
 
@@ -116,7 +117,7 @@ def _schema_error(schema: str) -> str | None:
     return None
 
 
-def check_messages(messages: Any) -> None:
+def check_messages(messages: Any, *, compacts: bool) -> None:
     need(isinstance(messages, list), "messages: Input should be a valid list")
     need(messages, "messages: at least one message is required")
     for at, message in enumerate(messages):
@@ -128,8 +129,10 @@ def check_messages(messages: Any) -> None:
         known = isinstance(message["role"], str) and message["role"] in ROLES
         need(known, f"messages.{at}.role: Input should be 'user', 'assistant' or 'system'")
         check_content(message["content"], f"messages.{at}", ROLES[message["role"]])
-    need(messages[0]["role"] == "user", 'messages: first message must use the "user" role')
-    prefilled = messages[-1]["role"] == "assistant"
+    first = messages[0]["content"][0]
+    is_summary = isinstance(first, dict) and first["type"] == "compaction"
+    need(messages[0]["role"] == "user" or is_summary, 'messages: first message must use the "user" role')
+    prefilled = messages[-1]["role"] == "assistant" and not compacts
     need(
         not prefilled,
         "This model does not support assistant message prefill. The conversation must end with a user message.",
@@ -191,7 +194,7 @@ def _thinking(block: dict[str, Any], where: str) -> None:
 
 
 def _other(block: dict[str, Any], where: str) -> None:
-    name = "data" if block["type"] == "redacted_thinking" else "source"
+    name = {"redacted_thinking": "data", "compaction": "content"}.get(block["type"], "source")
     need(block.get(name), f"{where}.{name}: Field required")
 
 

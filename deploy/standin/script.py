@@ -17,7 +17,7 @@ class UnreadableError(Exception):
 class Block:
     """One content block of a reply. A tool call's `text` is its input as JSON. `pause`, in seconds, precedes the block."""
 
-    kind: Literal["text", "thinking", "tool_use"]
+    kind: Literal["text", "thinking", "tool_use", "compaction"]
     text: str
     name: str = ""
     tokens_per_second: float | None = None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import parse_qs
 
-from deploy.standin import answer, chat, chat_writing, writing
+from deploy.standin import answer, chat, chat_writing, compaction, writing
 from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import RefusedError, check
 from deploy.standin.script import Fault, Reply, UnreadableError
@@ -97,6 +97,7 @@ class StandIn:
         if not environ.get("HTTP_ANTHROPIC_VERSION"):
             raise RefusedError("anthropic-version: header is required")
         check(body)
+        compaction.check(body, environ.get("HTTP_ANTHROPIC_BETA", ""))
         check_pairs(body["messages"])
         page, fault = self._page(body, body)
         usage = self._prefixes.usage(body)
@@ -126,7 +127,7 @@ class StandIn:
     def _page(self, request: dict[str, Any], body: dict[str, Any]) -> tuple[Page, Fault | None]:
         """Return the reply to a request in the form of the Messages API, and a fault in its middle. `body`: as it was sent."""
         try:
-            reply = answer.next_reply(request)
+            reply = compaction.reply_to(request) or answer.next_reply(request)
         except UnreadableError as error:
             raise RefusedError(str(error)) from None
         fault = self._fault_due(reply, request)

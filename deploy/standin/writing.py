@@ -105,6 +105,10 @@ def error_event(kind: str, text: str) -> bytes:
 
 def _deltas(index: int, written: Written) -> Iterator[bytes | float]:
     kind, pace = written.block.kind, written.block.tokens_per_second
+    if kind == "compaction":
+        delta = {"type": "compaction_delta", "content": "".join(written.pieces), "encrypted_content": None}
+        yield _event({"type": "content_block_delta", "index": index, "delta": delta})
+        return
     if not pace:
         yield b"".join([_delta(kind, index, piece) for piece in written.pieces])
         return
@@ -137,6 +141,9 @@ def _empty(written: Written) -> dict[str, Any]:
         return {"type": "tool_use", "id": written.id, "name": written.block.name, "input": {}}
     if written.block.kind == "thinking":
         return {"type": "thinking", "thinking": "", "signature": ""}
+    if written.block.kind == "compaction":
+        signed = signature("".join(written.pieces))
+        return {"type": "compaction", "content": None, "encrypted_content": None, "signature": signed, "tool_changes": []}
     return {"type": "text", "text": ""}
 
 
@@ -146,6 +153,8 @@ def _whole(written: Written) -> dict[str, Any]:
         return _empty(written) | {"input": _readable(text) if text == written.block.text else {}}
     if written.block.kind == "thinking":
         return {"type": "thinking", "thinking": text, "signature": signature(text)}
+    if written.block.kind == "compaction":
+        return _empty(written) | {"content": text}
     return {"type": "text", "text": text}
 
 

@@ -4,7 +4,7 @@
     sessions      create, archive and delete a session
     messages      the events that clients send: messages, interrupts, decisions and results
     turns         a turn's claim, checkpoint, retry and failure
-    history       the messages for the model
+    history       the messages for the model; `folds` shortens them before they are too long
     chat_words    decisions by chat words
     decisions     one decision per approval; `edits` checks and stores an edited input
     votes         who may decide, and when enough people have; `approvers` says it in words
@@ -34,9 +34,10 @@ import models.schema  # noqa: F401 - foreign keys name tables that no verb touch
 from models.flow.claims import Hands, Taken, claim_call
 from models.flow.deadlines import expire_due, remind_due, too_late
 from models.flow.decisions import decide
+from models.flow.folds import Folding, fit, fold
 from models.flow.grants import policies, release_waiting, ruling, swept
 from models.flow.halts import resume, settled
-from models.flow.history import history
+from models.flow.history import history, joined, parts
 from models.flow.hosted_work import offer_work, stop_work
 from models.flow.lock import lock
 from models.flow.messages import receive
@@ -47,6 +48,7 @@ from models.flow.turns import checkpoint, claim_turn, correct_usage, fail_turn, 
 from models.flow.updates import update
 
 __all__ = [
+    "Folding",
     "Hands",
     "Outcome",
     "Taken",
@@ -63,11 +65,15 @@ __all__ = [
     "expire_due",
     "fail_turn",
     "finish_call",
+    "fit",
+    "fold",
     "history",
+    "joined",
     "late_result",
     "lock",
     "lose_call",
     "offer_work",
+    "parts",
     "policies",
     "receive",
     "release_waiting",

@@ -1,5 +1,6 @@
 """The history of a session as the model gets it."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -7,23 +8,40 @@ from models.database.exchange import Statement
 from models.database.rows import Db
 from models.pure import words
 from models.pure.canonical import digest, spelled
+from models.pure.folding import Messages, Part, cut
 from models.session.call_result import text
+from models.session.fold import RESULTS, TURNS
 
-Messages = list[dict[str, Any]]
-
-_TURNS = """
-    SELECT id, content, stop_reason FROM turn LEFT JOIN reply ON turn_id = id WHERE session_id = %(session)s ORDER BY number
-"""
-_PROMPTS = """
-    SELECT turn_id, body -> 'content' FROM event WHERE session_id = %(session)s AND turn_id IS NOT NULL ORDER BY seq
-"""
-_CALLS = """
+_LAST_FOLD = "SELECT through, seq FROM fold WHERE session_id = %(session)s AND kind = 'turns' ORDER BY through DESC LIMIT 1"
+_NOT_FOLDED = f"""
+    session_id = %(session)s AND number = ANY (ARRAY(SELECT generate_series(
+        (SELECT coalesce(max(through), 0) + 1 FROM ({_LAST_FOLD}) fold),
+        (SELECT max(number) FROM turn WHERE session_id = %(session)s)
+    )))
+"""  # noqa: S608 - text of our own
+"""The planner expects few turns of a list and many of a range, for which it would read all turns of a long session."""
+_TURNS = f"""
+    SELECT id, number, (SELECT content FROM reply WHERE turn_id = turn.id), stop_reason FROM turn
+    WHERE {_NOT_FOLDED} ORDER BY number
+"""  # noqa: S608 - text of our own
+_PROMPTS = f"""
+    SELECT turn_id, seq, body -> 'content' FROM event WHERE session_id = %(session)s AND turn_id IS NOT NULL
+    AND seq > (SELECT coalesce(max(seq), 0) FROM ({_LAST_FOLD}) fold) ORDER BY seq
+"""  # noqa: S608 - text of our own
+_CALLS = f"""
     SELECT call.turn_id, call.position, result.content, call.is_error, edited.input FROM tool_call call
     LEFT JOIN call_result result ON result.tool_call_id = call.id
     LEFT JOIN call_input edited ON edited.tool_call_id = call.id AND call.status = 'done' AND edited.proposed_input IS NOT NULL
-    WHERE call.session_id = %(session)s AND call.status <> 'replaced' AND call.kind <> 'budget' ORDER BY call.turn_id, call.position
-"""
+    WHERE call.session_id = %(session)s AND call.status <> 'replaced' AND call.kind <> 'budget'
+    AND call.turn_id = ANY (ARRAY(SELECT id FROM turn WHERE {_NOT_FOLDED}))
+    ORDER BY call.turn_id, call.position
+"""  # noqa: S608 - text of our own
 """With the input that ran, where a person changed it."""
+_FOLDS = """
+    (SELECT kind, through, seq, summary FROM fold WHERE session_id = %(session)s AND kind = 'turns' ORDER BY through DESC LIMIT 1)
+    UNION ALL
+    (SELECT kind, through, seq, summary FROM fold WHERE session_id = %(session)s AND kind = 'results' ORDER BY through DESC LIMIT 1)
+"""
 _EDITED_AS_SHOWN = "SELECT decided_shown FROM approval WHERE session_id = %(session)s AND decided_sha256 = %(sha256)s LIMIT 1"
 _EDIT_CHARACTERS = 2_000
 """Most characters of an edited input that the model gets to see."""
@@ -32,18 +50,59 @@ _EDIT_CHARACTERS = 2_000
 def history(db: Db, session_id: str) -> Messages:
     """Return the messages for the model: prompts, replies and results in order, with alternating roles and without approvals.
 
-    They are neutral: `models.session.reply` describes the blocks, and each provider translates them.
+    They are neutral: `models.session.reply` describes the blocks, and each provider translates them. A summary replaces the turns
+    that were folded, and neither they nor their results are read.
 
     A turn that the model refused or could not accept is left out with its prompt, because the model would refuse again.
     """
-    turns, messages_read, calls = db.read(*(Statement(sql, {"session": session_id}) for sql in (_TURNS, _PROMPTS, _CALLS)))
+    return joined(parts(db, session_id))
+
+
+def parts(db: Db, session_id: str) -> list[Part]:
+    """Return the history by turns, the oldest first: a summary, if there is one, and the turns that it does not cover."""
+    fold_rows, turns, prompts_read, calls = db.read(
+        *(Statement(sql, {"session": session_id}) for sql in (_FOLDS, _TURNS, _PROMPTS, _CALLS))
+    )
+    folds = {kind: (through, seq, summary) for kind, through, seq, summary in fold_rows}
+    through, seq, summary = folds.get(TURNS, (0, 0, None))
+    start = [Part(through, seq, [{"role": "user", "content": [summary]}], is_summary=True)] if summary else []
     prompts: dict[str, list[dict[str, Any]]] = {}
-    for turn_id, content in messages_read:
+    seqs: dict[str, int] = {}
+    for turn_id, number, content in prompts_read:
         prompts.setdefault(turn_id, []).extend(content)
+        seqs[turn_id] = number
+    results = _results(db, session_id, turns, calls)
+    cut_through = folds[RESULTS][0] if RESULTS in folds else 0
+    read: list[Part] = []
+    for turn_id, number, reply, stop_reason in turns:
+        seq = seqs.get(turn_id, seq)
+        messages: Messages = []
+        if stop_reason not in {"refusal", "unacceptable"}:
+            _append(messages, "user", prompts.get(turn_id, []))
+            _append(messages, "assistant", [b for b in reply or [] if b["type"] != "text" or b["text"].strip()])
+            _append(messages, "user", results.get(turn_id, []))
+        part = Part(number, seq, messages)
+        read.append(cut(part) if number <= cut_through else part)
+    return start + read
+
+
+def joined(those: Sequence[Part]) -> Messages:
+    """Return the messages of these parts."""
+    messages: Messages = []
+    for part in those:
+        for message in part.messages:
+            _append(messages, message["role"], message["content"])
+    return messages
+
+
+def _results(
+    db: Db, session_id: str, turns: Sequence[tuple[Any, ...]], calls: Sequence[tuple[Any, ...]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the result blocks by turn."""
     # A turn may have failed over a result of the calls before it.
     spoiled = {before for (before, *_), (*_, after) in pairwise(turns) if after == "unacceptable"}
+    call_ids = {turn_id: [b["id"] for b in reply or [] if b["type"] == "tool_use"] for turn_id, _, reply, _ in turns}
     results: dict[str, list[dict[str, Any]]] = {}
-    call_ids = {turn_id: [block["id"] for block in reply or [] if block["type"] == "tool_use"] for turn_id, reply, _ in turns}
     for turn_id, position, result, is_error, edited in calls:
         content = _acceptable(result or [], spoiled=turn_id in spoiled or bool(is_error))
         if edited is not None:
@@ -52,14 +111,7 @@ def history(db: Db, session_id: str) -> Messages:
             content = text(words.failed_silently())
         block = {"type": "tool_result", "tool_use_id": call_ids[turn_id][position], "content": content, "is_error": bool(is_error)}
         results.setdefault(turn_id, []).append(block)
-    messages: Messages = []
-    for turn_id, reply, stop_reason in turns:
-        if stop_reason in {"refusal", "unacceptable"}:
-            continue
-        _append(messages, "user", prompts.get(turn_id, []))
-        _append(messages, "assistant", [b for b in reply or [] if b["type"] != "text" or b["text"].strip()])
-        _append(messages, "user", results.get(turn_id, []))
-    return messages
+    return results
 
 
 def edited_input(db: Db, session_id: str, edited: dict[str, Any]) -> str:

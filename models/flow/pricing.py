@@ -1,9 +1,10 @@
-"""The price of a model at a provider: the operator's where the registry names one, else the public list's."""
+"""The price and the window of a model at a provider: the operator's where the registry names one, else the public list's."""
 
 from datetime import datetime
 
-from models.providers import named
-from models.pure.prices import Price, list_price
+from models.providers import ProviderEntry, named
+from models.pure.prices import Price, list_price, list_window
+from models.settings import settings
 
 
 def price_of(provider: str, model: str, at: datetime, *, context_tokens: int = 0, listed_as: str | None = None) -> Price | None:
@@ -16,11 +17,20 @@ def price_of(provider: str, model: str, at: datetime, *, context_tokens: int = 0
         return None
     if (prices := entry.price(model)) is not None:
         return Price.configured(prices)
-    if entry.kind == "anthropic":
-        places: list[tuple[str, str | None]] = [("anthropic", None)]
-    else:
-        places = [("openai", None)] if entry.base_url is None else [(provider, entry.base_url)]
-    [(place, url)] = places
+    place, url = _listed_at(entry)
     names = dict.fromkeys(name for name in (listed_as, model) if name)
     candidates = (list_price(place, name, at, context_tokens=context_tokens, url=url) for name in names)
     return next((price for price in candidates if price), None)
+
+
+def window_of(entry: ProviderEntry, model: str, at: datetime) -> int:
+    """Return how many tokens of input and reply together the model reads."""
+    place, url = _listed_at(entry)
+    return entry.window(model) or list_window(place, model, at, url=url) or settings().context_window_tokens
+
+
+def _listed_at(entry: ProviderEntry) -> tuple[str, str | None]:
+    """Return the provider's name in the public list, and the address by which the list knows others."""
+    if entry.kind == "anthropic":
+        return "anthropic", None
+    return ("openai", None) if entry.base_url is None else (entry.name, entry.base_url)

@@ -20,6 +20,7 @@ from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.event import Event
 from models.session.evidence import Evidence
+from models.session.fold import Fold
 from models.session.grant import Grant
 from models.session.session import Session
 from models.session.stored_result import StoredResult
@@ -109,7 +110,7 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     _quiet(db, session, principal, "deleted")
     session.note(principal, "session.deleted", session.id)
     db.save()  # sends the changes of calls and approvals before their rows are deleted
-    for table in (Event, Attempt, Vote, Evidence, Link, Approval, StoredResult, ToolCall, Turn, Work, Grant):
+    for table in (Event, Attempt, Vote, Evidence, Link, Approval, StoredResult, ToolCall, Fold, Turn, Work, Grant):
         db.write(f'DELETE FROM "{table.__tablename__}" WHERE session_id = %(session)s', session=session.id)  # noqa: S608 - our own names
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)

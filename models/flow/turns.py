@@ -120,7 +120,7 @@ def fail_turn(
         turn.serve(session, db, served, _actor(session))
     TurnUsage.record(db, session, turn, charges)
     turn.end_span(db, session, charges[-1].usage if charges else NOTHING, is_error=True)
-    again = retryable and turn.attempt < settings().model_attempts
+    again = retryable and turn.attempt - turn.folds < settings().model_attempts
     status = "retrying" if again else "exhausted" if retryable else "terminal"
     error = {"type": kind, "message": message, "retry_status": {"type": status}}
     session.emit(db, "session.error", {"error": error | ({"mcp_server_name": server} if server else {})})

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
-from typing import Any
+from typing import Any, NamedTuple
 
 from models.pure.usage import Usage
 
@@ -106,6 +106,23 @@ def list_price(provider: str, model: str, at: datetime, *, context_tokens: int =
     `url` is the provider's address, which names the provider if `provider` is a name of the operator's. Some models cost more for
     longer inputs: `context_tokens` is the whole input.
     """
+    calculation = _listed(provider, model, at, context_tokens, url)
+    return _read(calculation.model_price, context_tokens, calculation.source) if calculation else None
+
+
+def list_window(provider: str, model: str, at: datetime, *, url: str | None = None) -> int | None:
+    """Return the model's window in tokens by the public list, or None if the list does not know it."""
+    listed = _listed(provider, model, at, 0, url)
+    return listed.window if listed else None
+
+
+class _Listed(NamedTuple):
+    model_price: Any
+    window: int | None
+    source: str
+
+
+def _listed(provider: str, model: str, at: datetime, context_tokens: int, url: str | None) -> _Listed | None:
     import genai_prices  # 40 MB and half a second: only processes that price load it
 
     counts = genai_prices.Usage(input_tokens=context_tokens, output_tokens=0)
@@ -116,7 +133,8 @@ def list_price(provider: str, model: str, at: datetime, *, context_tokens: int =
             calculation = genai_prices.calc_price(counts, model, provider_api_url=url, genai_request_timestamp=at)
     except LookupError:
         return None
-    return _read(calculation.model_price, context_tokens, f"genai-prices {genai_prices.__version__}")
+    source = f"genai-prices {genai_prices.__version__}"
+    return _Listed(calculation.model_price, calculation.model.context_window, source)
 
 
 def _read(prices: Any, context_tokens: int, source: str) -> Price | None:

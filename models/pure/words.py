@@ -170,6 +170,35 @@ def left_out(kind: str) -> str:
     return f"({kind} left out: the model could not accept it)"
 
 
+def left_out_when_old(kind: str) -> str:
+    """A part of an old result, when the history became too long for the model."""
+    return f"({kind} left out: the result is old, and the conversation is long)"
+
+
+def cut_when_old(characters: int) -> str:
+    """The end of an old result, when the history became too long for the model."""
+    return f"({characters} more characters left out: the result is old, and the conversation is long)"
+
+
+def summary(text_: str) -> str:
+    """What stands in place of old turns, for a model that did not write it in a form of its provider's own."""
+    return f"The beginning of this conversation was replaced by a summary:\n\n{text_}\n\nGo on from it. What follows is unchanged."
+
+
+def summarize() -> str:
+    """The request for a summary, as the last message."""
+    return (
+        "Write a summary of the conversation so far. It will replace the conversation: later replies see only the summary. "
+        "Keep the user's requests and rules, decisions, results, names, paths and numbers that later work needs, what is done, and "
+        "what is still to do. Reply with the summary alone. Do not call tools, and do not continue the work."
+    )
+
+
+def folded_too_often(times: int) -> str:
+    """A conversation is still too long for its model."""
+    return f"The conversation was summarized {times} times in a row and is still too long for the model's context window."
+
+
 def broken_input(fault: str) -> str:
     """The input of a call was not JSON."""
     return (

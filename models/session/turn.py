@@ -71,6 +71,8 @@ class Turn(Leased, Base):
     attempt: Mapped[int] = mapped_column(default=0)
     losses: Mapped[int] = mapped_column(default=0)
     """Attempts whose worker died."""
+    folds: Mapped[int] = mapped_column(default=0, server_default="0")
+    """Attempts that requested a summary of older turns instead of a reply."""
     lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     worker: Mapped[str | None]
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
@@ -182,6 +184,11 @@ class Turn(Leased, Base):
         )
         if lost:
             outbox(db).hints.append(self.hint)
+
+    def fold(self, db: Db, session: Session) -> None:
+        """Back into the queue, at once: the attempt gave a summary of older turns."""
+        db.move(self, "queued", due_at=session.now, hinted_at=session.now, folds=self.folds + 1, lease_until=None)
+        outbox(db).hints.append(self.hint)
 
     def fail(self, db: Db, session: Session, stop_reason: str | None = None) -> None:
         """No reply is to be had."""

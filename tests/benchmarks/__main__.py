@@ -12,6 +12,7 @@ from pathlib import Path
 SHORT = {
     "gated_cycle": ["--seconds", "5", "--repeat", "2"],
     "growth": ["--turns", "10"],
+    "long_sessions": [],
     "parked": ["2000", "--idle", "20"],
     "least_bytes": ["--cycles", "100"],
     "exchange": ["500"],

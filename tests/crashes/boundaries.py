@@ -9,6 +9,7 @@ UNLISTED = "ASSENT_TEST_UNLISTED"
 WRITES = {
     "claim_turn": "a turn is claimed",
     "checkpoint": "a reply is kept",
+    "fold": "a summary of old turns is kept",
     "fail_turn": "a model's error is kept",
     "correct_usage": "what an attempt consumed that was ended from outside is kept",
     "claim_call": "a tool's attempt is written",

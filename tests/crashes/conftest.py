@@ -3,6 +3,7 @@
 They talk over a Redis database of their own, so that no other test's messages come to them, nor theirs to others.
 """
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,6 +72,14 @@ def audit_heads(crash_folder: Path) -> Path:
     return file
 
 
+def providers(folder: Path, model_url: str) -> Path:
+    """The registry: the stand-in serves every model, and `small-*` have a window of 12,000 tokens."""
+    entry = {"name": "anthropic", "kind": "anthropic", "base_url": model_url, "api_key_env": "ANTHROPIC_API_KEY", "models": ["*"]}
+    file = folder / "providers.json"
+    file.write_text(json.dumps({"providers": [entry | {"windows": {"small-*": 12_000}}]}))
+    return file
+
+
 @pytest.fixture(scope="session")
 def worker_env(
     crash_folder: Path, model_url: str, database_urls: DatabaseUrls, audit_key: str, audit_heads: Path
@@ -78,7 +87,7 @@ def worker_env(
     """What every worker gets, but its Redis."""
     return {
         "ANTHROPIC_API_KEY": KEY,
-        "ANTHROPIC_BASE_URL": model_url,
+        "ASSENT_PROVIDERS": str(providers(crash_folder, model_url)),
         "DATABASE_URL": database_urls.app,
         "DATABASE_SYSTEM_URL": database_urls.system,
         "DATABASE_OWNER_URL": "",

@@ -63,7 +63,17 @@ def _loaded(*entry: Any, provider_for: Callable[..., Any] = providers.provider_f
     return provider
 
 
-for _verb in ("claim_turn", "checkpoint", "correct_usage", "fail_turn", "finish_call", "lose_call", "expire_due", "receive"):
+for _verb in (
+    "claim_turn",
+    "checkpoint",
+    "fold",
+    "correct_usage",
+    "fail_turn",
+    "finish_call",
+    "lose_call",
+    "expire_due",
+    "receive",
+):
     setattr(flow, _verb, name(_verb)(getattr(flow, _verb)))
 flow.claim_call = _claimed
 for _verb in (

@@ -126,6 +126,23 @@ def test_a_model_error_is_survived_and_tried_again(journey: Journey, boundary: s
     assert seen.turns[0].attempt == 2
 
 
+@pytest.mark.parametrize("boundary", [*of("fold"), "model.after"])
+def test_a_summary_of_old_turns_is_kept_once(journey: Journey, boundary: str) -> None:
+    """R44: its worker dies around the commit that keeps it, or before; the turn goes on, from one summary."""
+    journey.begin(model="small-1")
+    for number in range(2):
+        journey.say("the sea was far " * 800, f"say {number}")
+        journey.until_idle()
+    journey.armed.at(boundary)
+    journey.say("the sea was far " * 800, "say Done.")
+    journey.until_crashed()
+    seen = journey.until_idle()
+    assert seen.session.stop_reason == {"type": "end_turn"}
+    assert [event.body["content"][0]["text"] for event in seen.of("agent.message")] == ["0", "1", "Done."]
+    assert len(seen.of("agent.thread_context_compacted")) == 1
+    assert (seen.messages[0]["content"][0]["type"], seen.turns[-1].folds) == ("summary", 1)
+
+
 @pytest.mark.parametrize("boundary", of("correct_usage"))
 def test_an_attempt_that_was_ended_is_counted_once(journey: Journey, boundary: str) -> None:
     """R32: a person ends the run while the model answers, and the worker dies while it replaces the estimate of the cost."""
@@ -168,6 +185,6 @@ def test_every_boundary_is_met() -> None:
     """The table and the tests are about the same boundaries: those above, the sweeps', the doors', and who tells of tools."""
     others = ("fail_turn", "lose_call", "dispatch_turns", "dispatch_calls", "rescue_turn", "rescue_call", "expire_due", "receive")
     others += ("expire_calls", "release_waiting", "swept", "remind_due", "tell", "announce", "keep_listing", "mark_stale")
-    others += ("offer_work", "answer", "seal", "forget_answers", "resume", "settled", "look", "correct_usage")
+    others += ("offer_work", "answer", "seal", "forget_answers", "resume", "settled", "look", "correct_usage", "fold")
     tested = OF_TURNS + OF_CALLS + [boundary for verb in others for boundary in of(verb)]
     assert sorted(tested) == sorted(BOUNDARIES)

@@ -13,14 +13,14 @@ from rows.stage import Stage
 from models.people.roles import Role
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium; for this folder, as no test elsewhere can have an event loop meanwhile."""
+    """Chromium; for a module, as nothing else can have an event loop meanwhile."""
     with chromium() as found:
         yield found
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def all_windows(browser: Browser) -> Windows:
     """The browser's windows."""
     return Windows(browser)

@@ -265,3 +265,42 @@ def test_an_error_never_shows_the_key(use_model_at: UseModelAt, answering: Answe
 
 def test_the_models_of_a_provider_are_listed(provider: Provider) -> None:
     assert provider.models() == ["stand-in"]
+
+
+# Summaries of long histories
+
+
+HISTORY: list[dict[str, Any]] = [
+    {"role": "user", "content": [{"type": "text", "text": "Sweep the floor."}]},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "sevt_1", "name": "bash", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "sevt_1", "content": [{"type": "text", "text": "ok"}]}]},
+    {"role": "assistant", "content": [{"type": "text", "text": "Swept."}]},
+]
+
+
+def test_a_history_is_summarized_and_the_summary_is_taken_back(
+    provider: Provider, request_of: RequestOf, http: httpx.Client, wire: str
+) -> None:
+    """On Claude by the API's own compaction, whose block goes back verbatim; elsewhere by a request in words."""
+    reply = provider.ask(request_of(HISTORY, tools=[BASH], folds=True), ignore)
+    [summary] = reply.content
+    assert (summary["type"], "4 messages were summarized" in summary["text"]) == ("summary", True)
+    assert reply.usage.context_tokens > 0
+    request = request_of([{"role": "user", "content": [summary, {"type": "text", "text": "say again"}]}], tools=[BASH])
+    assert provider.ask(request, ignore).content[0]["text"] == "again"
+    asked, sent = http.get("/standin/requests", params={"last": 2}).json()["data"]
+    if wire == "anthropic":
+        assert asked["compaction"] == {"type": "summarize"}
+        assert sent["messages"][0] == {"role": "assistant", "content": [summary["provider_data"]["anthropic"]["compaction"]]}
+    else:
+        assert "tools" not in asked
+        assert summary["text"] in sent["messages"][0]["content"]
+
+
+def test_another_provider_s_summary_is_sent_as_text(provider: Provider, request_of: RequestOf, http: httpx.Client) -> None:
+    data = {"elsewhere": {"compaction": {"type": "compaction", "content": "They swept.", "signature": "theirs"}}}
+    summary = {"type": "summary", "text": "They swept.", "provider_data": data}
+    provider.ask(request_of([{"role": "user", "content": [summary, {"type": "text", "text": "say again"}]}]), ignore)
+    [sent] = http.get("/standin/requests", params={"last": 1}).json()["data"]
+    assert "They swept." in json.dumps(sent["messages"][0])
+    assert "theirs" not in json.dumps(sent)

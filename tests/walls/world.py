@@ -30,6 +30,7 @@ from models.people.passkey import Passkey
 from models.people.slack_user import SlackUser
 from models.session import sweep_failure
 from models.session.evidence import Evidence
+from models.session.fold import Fold
 from models.session.tool_call import ToolCall
 from models.workspace import toolset
 from models.workspace.api_key import ApiKey
@@ -88,6 +89,7 @@ class World:
         self._votes()
         self._channels()
         self._provider_key()
+        self._fold()
         self._spend_limit()
         self.ids["thread_id"] = self._first(f"/v1/sessions/{self.session_id}/threads")
 
@@ -144,6 +146,14 @@ class World:
         with transaction(self.workspace_id) as db:
             db.insert(ProviderKey(workspace_id=self.workspace_id, created_at=now, **row))
         self.ids["provider_key_id"] = row["id"]
+
+    def _fold(self) -> None:
+        """A summary of old turns."""
+        now = datetime.now(UTC)
+        row = {"session_id": self.resting_id, "kind": "turns", "through": 0, "seq": 0, "turn_id": "turn_1", "model": "m"}
+        summary = {"type": "summary", "text": "They talked."}
+        with transaction(self.workspace_id) as db:
+            db.insert(Fold(workspace_id=self.workspace_id, created_at=now, summary=summary, provider="anthropic", **row))
 
     def _spend_limit(self) -> None:
         """A limit that stops nothing here: of a person without sessions."""

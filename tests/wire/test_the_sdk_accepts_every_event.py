@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 from anthropic import Anthropic
-from rows.stage import Stage, call, say
+from rows.stage import QUOTE, Stage, call, say
 
 from models import flow
+from models.database.rows import Db
+from models.session.session import Session
 from models.session.tool_call import ToolCall
+from models.session.turn import Served, Turn
 
 MODEL = "claude-opus-5-5"
 CUSTOM: Any = {"type": "custom", "name": "look_up", "description": "d", "input_schema": {"type": "object", "properties": {}}}
@@ -143,7 +146,22 @@ def reach_the_limit(stage: Stage, session_id: str) -> None:
                 stage.run_call(held)
 
 
+def compact(stage: Stage, session_id: str) -> None:
+    """A summary before the reply."""
+    turn = stage.claim(session_id)
+    assert turn
+    what = flow.Folding(through=0, seq=0, messages=[])
+
+    def verb(db: Db, session: Session) -> None:
+        served, summary = Served("anthropic", "stand-in"), {"type": "summary", "text": "They met."}
+        flow.fold(db, session, Turn.held(db, turn.id, turn.fence), what, summary=summary, charges=[QUOTE], served=served)
+
+    stage.locked(session_id, verb)
+    finish(stage, session_id)
+
+
 PLAYS: list[Play] = [
+    compact,
     finish,
     think,
     allow,

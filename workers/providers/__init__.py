@@ -31,6 +31,8 @@ class ModelRequest:
     """True if people may be asked before the next turn: the prompt cache then lives 1 h instead of 5 min."""
     effort: Effort | None = None
     """How hard the model works; None: the model's default."""
+    folds: bool = False
+    """True if the reply is to be a summary of the messages: one block `summary`. The messages may then end with a reply."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import anthropic
-import anthropic.resources.messages  # loads for a second, which would else stop running streams
+import anthropic.resources.beta  # loads for a second, which would else stop running streams
+import anthropic.resources.messages
 import httpx2  # the SDK's transport, whose errors in mid-stream the SDK does not wrap
 
 from models.providers import ProviderEntry
@@ -20,15 +21,18 @@ from models.settings import settings
 from workers.providers import ModelError, ModelRequest, Reply, metered
 from workers.providers.anthropic_errors import error_event, status_error
 from workers.providers.anthropic_reply import Draft
-from workers.providers.anthropic_request import params
+from workers.providers.anthropic_request import has_own_summary, params
 from workers.providers.errors import check_stream, connection_error
 from workers.providers.limits import client_options, timeout
+from workers.providers.neutral import summarized
 
 Event = TypeVar("Event")
 
 WAITED_SECONDS = 0.005
 """An event that took longer was not in the buffer."""
 _CLIENTS = 100
+_without_compaction: set[tuple[str, str]] = set()
+"""Providers and models that refused `compaction` in this process, but not the same request without it."""
 
 
 class AnthropicProvider:
@@ -38,13 +42,28 @@ class AnthropicProvider:
         self.entry, self.key = entry, key
 
     def ask(self, request: ModelRequest, on_text: Callable[[int, str], None]) -> Reply:
+        """As in `Provider`. A request that the API refuses with `compaction` is sent once more with summaries as ordinary texts."""
+        if not request.folds and not has_own_summary(request, self.entry.name):
+            return self._ask(request, on_text, compacts=False)
+        place = self.entry.name, request.model
+        try:
+            return self._ask(request, on_text, compacts=place not in _without_compaction)
+        except ModelError as error:
+            if error.kind != "unacceptable" or place in _without_compaction:
+                raise
+            reply = self._ask(request, on_text, compacts=False)
+            if not has_own_summary(request, self.entry.name):  # else the fault may be one session's block
+                _without_compaction.add(place)
+            return reply
+
+    def _ask(self, request: ModelRequest, on_text: Callable[[int, str], None], *, compacts: bool) -> Reply:
         draft = Draft(self.entry.name)
-        with metered(draft), closing(self._events(request)) as events:
+        with metered(draft), closing(self._events(request, compacts=compacts)) as events:
             for event in events:
                 text = draft.add(event)
                 if text:
                     on_text(*text)
-            return draft.reply()
+            return summarized(draft.reply()) if request.folds else draft.reply()
 
     def models(self) -> list[str]:
         try:
@@ -61,11 +80,12 @@ class AnthropicProvider:
             raise ModelError("invalid", f"{missing} is not set: provider {self.entry.name} needs a key")
         return _client(self.entry, self.key)
 
-    def _events(self, request: ModelRequest) -> Generator[dict[str, Any], None, None]:
+    def _events(self, request: ModelRequest, *, compacts: bool) -> Generator[dict[str, Any], None, None]:
         """The reply's events as they arrive, without pings. Errors: ModelError."""
         try:
-            create = self._client().messages.with_streaming_response.create
-            with create(stream=True, **params(request, self.entry.name)) as response:
+            parameters, client = params(request, self.entry.name, compacts=compacts), self._client()
+            messages = client.beta.messages if "betas" in parameters else client.messages
+            with messages.with_streaming_response.create(stream=True, **parameters) as response:
                 check_stream(response.headers, self.entry.name)
                 for sse in _gathered(anthropic.Stream.raw_events(response.http_response)):
                     if sse.event == "error":

@@ -30,6 +30,8 @@ class Draft:
         self._texts = 0
         self._model = ""
         self._usage: dict[str, int] = {}
+        self._compaction: dict[str, int] = {}
+        """What the writing of a summary consumed, beside `_usage`."""
         self._stop: dict[str, Any] = {}
         self._whole = False
 
@@ -70,7 +72,7 @@ class Draft:
             content=[block for block in finished if block],
             stop_reason=stop_reason,
             stop_details=self._stop.get("stop_details"),
-            usage=Usage(**self._usage),
+            usage=self._counted(),
             model=self._model,
         )
 
@@ -87,6 +89,8 @@ class Draft:
             block.signature = delta["signature"]
         elif delta["type"] == "citations_delta":
             block.start["citations"] = [*(block.start.get("citations") or []), delta["citation"]]
+        elif delta["type"] == "compaction_delta":
+            block.start |= {name: value for name, value in delta.items() if name != "type"}
         return None
 
     def _piece(self, block: _Block, piece: str) -> tuple[int, str] | None:
@@ -113,14 +117,15 @@ class Draft:
         counts = self._usage | {"output_tokens": max(self._usage.get("output_tokens", 0), written)}
         return Usage(**counts)
 
+    def _counted(self) -> Usage:
+        return Usage(**{name: self._usage.get(name, 0) + self._compaction.get(name, 0) for name in COUNTS})
+
     def _count(self, usage: dict[str, Any]) -> None:
         """Take over counts. They are totals, so a later count replaces an earlier one."""
-        server_tools = usage.get("server_tool_use") or {}
-        lifetimes = usage.get("cache_creation") or {}
-        known = {**usage, **server_tools, "cache_creation_1h_input_tokens": lifetimes.get("ephemeral_1h_input_tokens")}
-        for name in COUNTS:
-            if known.get(name) is not None:
-                self._usage[name] = int(known[name])
+        self._usage |= _counts(usage)
+        summaries = [_counts(each) for each in usage.get("iterations") or [] if each["type"] == "compaction"]
+        if summaries:  # the API counts them beside its totals
+            self._compaction = {name: sum(each.get(name, 0) for each in summaries) for name in COUNTS}
 
     def _finished(self, index: int, stop_reason: str) -> dict[str, Any] | None:
         """A block for the history. None if the API would refuse it there, or if the block was cut."""
@@ -134,6 +139,10 @@ class Draft:
                 return with_data(thinking, self._provider, signature=block.signature) if block.signature else None
             case "tool_use":
                 return self._call(index, text, stop_reason)
+            case "compaction":
+                whole = block.start | ({"signature": block.signature} if block.signature else {})
+                summary = {"type": "summary", "text": whole.get("content")}
+                return with_data(summary, self._provider, compaction=whole) if whole.get("content") else None
         rest = {name: value for name, value in block.start.items() if name != "type"}
         return with_data({"type": block.start["type"]}, self._provider, **rest)
 
@@ -151,3 +160,9 @@ class Draft:
     def _needs_no_input(self, index: int, stop_reason: str) -> bool:
         """True if a call without input is complete. The last call of a cut reply may have lost its input."""
         return stop_reason == "tool_use" or index < max(self._blocks)
+
+
+def _counts(usage: dict[str, Any]) -> dict[str, int]:
+    server_tools, lifetimes = usage.get("server_tool_use") or {}, usage.get("cache_creation") or {}
+    known = {**usage, **server_tools, "cache_creation_1h_input_tokens": lifetimes.get("ephemeral_1h_input_tokens")}
+    return {name: int(known[name]) for name in COUNTS if known.get(name) is not None}

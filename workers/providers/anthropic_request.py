@@ -2,17 +2,25 @@
 
 from typing import Any
 
+from models.pure import words
 from workers.providers import ModelRequest
-from workers.providers.neutral import Block, blocks_of, call_ids, data_of
+from workers.providers.neutral import Block, asking_for_summary, blocks_of, call_ids, data_of
+
+COMPACTION = "compact-2026-09-04"
+"""The beta of Anthropic's API with `compaction`: a request for a summary, and a block that is sent back in place of old turns."""
 
 
-def params(request: ModelRequest, provider: str) -> dict[str, Any]:
-    """Return the parameters, with cache breakpoints after the system prompt and tools, and at the end."""
+def params(request: ModelRequest, provider: str, *, compacts: bool) -> dict[str, Any]:
+    """Return the parameters, with cache breakpoints after the system prompt and tools, and at the end.
+
+    `compacts`: the API writes and reads summaries in a form of its own. Otherwise they are ordinary texts.
+    """
     lifetime = {"type": "ephemeral", "ttl": "1h" if request.long_wait else "5m"}
+    messages = asking_for_summary(request) if request.folds and not compacts else request.messages
     parameters: dict[str, Any] = {
         "model": request.model,
         "max_tokens": request.max_tokens,
-        "messages": _messages(request.messages, provider),
+        "messages": _messages(messages, provider, compacts=compacts),
         "cache_control": lifetime,
     }
     tools = request.tools
@@ -24,19 +32,41 @@ def params(request: ModelRequest, provider: str) -> dict[str, Any]:
         parameters["tools"] = tools
         if not request.parallel:
             parameters["tool_choice"] = {"type": "auto", "disable_parallel_tool_use": True}
+        if request.folds and not compacts:
+            parameters["tool_choice"] = {"type": "none"}
     if request.effort:
         parameters["output_config"] = {"effort": request.effort}
+    if compacts and (request.folds or has_own_summary(request, provider)):
+        parameters["betas"] = [COMPACTION]
+        parameters |= {"compaction": {"type": "summarize"}} if request.folds else {}
     return parameters
 
 
-def _messages(messages: list[dict[str, Any]], provider: str) -> list[dict[str, Any]]:
+def has_own_summary(request: ModelRequest, provider: str) -> bool:
+    """True if the request holds a summary in the provider's own form."""
+    return bool(request.messages) and any(_own_summary(block, provider) for block in blocks_of(request.messages[0]))
+
+
+def _own_summary(block: Block, provider: str) -> Block | None:
+    return data_of(block, provider).get("compaction") if block["type"] == "summary" else None
+
+
+def _messages(messages: list[dict[str, Any]], provider: str, *, compacts: bool) -> list[dict[str, Any]]:
     ids = call_ids(messages, provider, spelled=str)
     translated = []
+    if compacts and messages and (own := _own_summary(blocks_of(messages[0])[0], provider)):
+        translated.append({"role": "assistant", "content": [own]})  # verbatim, and first
+        messages = [{**messages[0], "content": blocks_of(messages[0])[1:]}, *messages[1:]]
     for message in messages:
-        blocks = [_block(block, provider, ids) for block in blocks_of(message)]
+        blocks = [_block(_as_text(block), provider, ids) for block in blocks_of(message)]
         if kept := [block for block in blocks if block]:
             translated.append({"role": message["role"], "content": kept})
     return translated
+
+
+def _as_text(block: Block) -> Block:
+    """Return a summary as an ordinary text, and any other block as it is."""
+    return {"type": "text", "text": words.summary(block["text"])} if block["type"] == "summary" else block
 
 
 def _block(block: Block, provider: str, ids: dict[str, str]) -> Block | None:

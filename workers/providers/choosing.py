@@ -9,10 +9,13 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from models.database.encryption import Undecryptable
+from models.flow.pricing import window_of
 from models.providers import ProviderEntry, excluded, serving
+from models.pure.folding import longest_reply
 from models.pure.usage import NOTHING
 from models.session.turn import Served, Switch
 from models.settings import settings
@@ -107,7 +110,8 @@ def _ask(
     candidate: Candidate, request: ModelRequest, keys: Mapping[str, ProviderKey], on_text: Callable[[int, str], None]
 ) -> Reply:
     entry = candidate.entry
-    most = entry.limits.max_tokens or request.max_tokens
+    window = window_of(entry, candidate.model, datetime.now(UTC))
+    most = min(entry.limits.max_tokens or request.max_tokens, longest_reply(window))
     effort = request.effort if entry.abilities.effort else None
     changed = replace(request, model=candidate.model, max_tokens=min(most, request.max_tokens), effort=effort)
     return provider_for(entry, key_of(entry, keys)).ask(changed, on_text)

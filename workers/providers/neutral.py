@@ -1,13 +1,17 @@
 """The neutral form of a history, and the parts of it that belong to one provider.
 
-A block is one of the wire: `text`, `thinking`, `tool_use`, `tool_result`, `image`, `document`. The id of a `tool_use` block is
-ours. Whatever else a provider said about a block (its own id of the call, a signature) stands in `provider_data` under the
-provider's name, and is sent to that provider alone.
+A block is one of the wire: `text`, `thinking`, `tool_use`, `tool_result`, `image`, `document`; or `summary`, the first of all,
+whose `text` replaces older turns. The id of a `tool_use` block is ours. Whatever else a provider said about a block (its own id of
+the call, a signature, a summary in its own form) stands in `provider_data` under the provider's name, and is sent to it alone.
 """
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NoReturn
+
+from models.pure import words
+from workers.providers import ModelError, ModelRequest, Reply
 
 Block = dict[str, Any]
 
@@ -55,3 +59,20 @@ def read_input(text: str) -> tuple[dict[str, Any], str | None]:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def asking_for_summary(request: ModelRequest) -> list[dict[str, Any]]:
+    """Return the request's messages, with a last one that asks the model to summarize them."""
+    return [*request.messages, {"role": "user", "content": [{"type": "text", "text": words.summarize()}]}]
+
+
+def summarized(reply: Reply) -> Reply:
+    """Return the reply to a request for a summary with one block `summary`. Errors: ModelError if there is none."""
+    for block in reply.content:
+        if block["type"] == "summary":
+            return replace(reply, content=[block])
+    text = "\n\n".join(block["text"] for block in reply.content if block["type"] == "text").strip()
+    if not text or reply.stop_reason == "refusal":
+        message = f"The model wrote no summary of the conversation ({reply.stop_reason})"
+        raise ModelError("failed", message, usage=reply.usage)
+    return replace(reply, content=[{"type": "summary", "text": text}])

@@ -19,6 +19,7 @@ from models.providers import ProviderEntry
 from workers.providers import ModelError, ModelRequest, Reply, metered
 from workers.providers.errors import check_stream, connection_error
 from workers.providers.limits import client_options, timeout
+from workers.providers.neutral import summarized
 from workers.providers.openai_errors import error_event, refused_parameter, status_error
 from workers.providers.openai_reply import Draft
 from workers.providers.openai_request import OPTIONAL, params
@@ -43,7 +44,7 @@ class OpenAIProvider:
                 text = draft.add(chunk)
                 if text:
                     on_text(*text)
-            return draft.reply()
+            return summarized(draft.reply()) if request.folds else draft.reply()
 
     def models(self) -> list[str]:
         try:

@@ -7,7 +7,7 @@ from typing import Any
 from models.providers import ProviderEntry
 from models.pure import words
 from workers.providers import ModelRequest
-from workers.providers.neutral import Block, blocks_of, call_ids, data_of
+from workers.providers.neutral import Block, asking_for_summary, blocks_of, call_ids, data_of
 
 OPTIONAL = ("parallel_tool_calls", "stream_options", "max_completion_tokens")
 """Parameters that a request can do without, or with an older name. Some providers refuse them."""
@@ -23,7 +23,7 @@ def params(request: ModelRequest, entry: ProviderEntry, refused: frozenset[str])
         "stream_options": {"include_usage": True},
         "max_completion_tokens": request.max_tokens,
     }
-    if request.tools:
+    if request.tools and not request.folds:
         parameters["tools"] = [_tool(tool) for tool in request.tools]
         if not request.parallel and entry.abilities.parallel_tool_calls:
             parameters["parallel_tool_calls"] = False
@@ -44,7 +44,7 @@ def _tool(tool: dict[str, Any]) -> dict[str, Any]:
 def _messages(request: ModelRequest, entry: ProviderEntry) -> list[dict[str, Any]]:
     ids = call_ids(request.messages, entry.name, spelled=short_id)
     messages: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
-    for message in request.messages:
+    for message in asking_for_summary(request) if request.folds else request.messages:
         blocks = blocks_of(message)
         messages += _from_user(blocks, ids, entry) if message["role"] == "user" else _from_assistant(blocks, ids, entry.name)
     return messages
@@ -121,6 +121,8 @@ def _text(block: Block) -> str | None:
     match block["type"], block.get("source"):
         case "text", _:
             return str(block["text"])
+        case "summary", _:
+            return words.summary(block["text"])
         case "document", {"type": "text", "data": data}:
             return "\n".join(filter(None, [block.get("title"), data]))
         case "search_result", source:

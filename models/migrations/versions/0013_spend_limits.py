@@ -6,7 +6,7 @@ from alembic import op
 from models.migrations.rights import give_app
 
 revision = "0013"
-down_revision = "0011"
+down_revision = "0012"
 branch_labels = None
 depends_on = None
 

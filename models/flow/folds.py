@@ -1,0 +1,81 @@
+"""Long histories: before a request would pass its model's window, old results are cut, and then a summary replaces old turns.
+
+A summary is a request of its own, an attempt of the turn that needs it. When it is stored, the turn is queued again, and builds its
+request from it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from models.audit.principal import system
+from models.database.rows import Db
+from models.flow.history import joined
+from models.pure import folding
+from models.pure.charges import Charge
+from models.pure.folding import Messages, Part
+from models.session.fold import RESULTS, TURNS, Fold
+from models.session.session import Session
+from models.session.turn import Served, Turn
+from models.session.turn_usage import TurnUsage
+
+
+@dataclass(frozen=True)
+class Folding:
+    """The turns that a summary shall replace."""
+
+    through: int
+    """The number of the last of them."""
+    seq: int
+    """The last message that they read, by its number among the session's events."""
+    messages: Messages
+    """What the summary is to be of: an earlier summary, if there is one, and these turns."""
+
+
+def fit(
+    db: Db, session: Session, turn: Turn, parts: Sequence[Part], *, tokens: int, window: int
+) -> tuple[Sequence[Part], Folding | None]:
+    """Return the parts for a request of so many tokens, and the folding that must come before it, if it is too long.
+
+    Long results of old turns are cut first, for good. If that makes enough room, nothing is folded.
+    """
+    count = folding.leading(parts, tokens, window) if tokens > folding.limit(window) else 0
+    if count == 0:
+        return parts, None
+    old, last = [folding.cut(part) for part in parts[:count]], parts[count - 1]
+    if any(after is not before for after, before in zip(old, parts, strict=False)):
+        shorter = [*old, *parts[count:]]
+        db.insert(_fold(session, turn, RESULTS, last.number, last.seq))
+        session.context_tokens = 0
+        tokens = tokens * _tokens(shorter) // max(1, _tokens(parts))
+        if tokens <= window // 2:
+            return shorter, None
+        parts = shorter
+    return parts, Folding(last.number, last.seq, joined(old))
+
+
+def fold(
+    db: Db, session: Session, turn: Turn, what: Folding, *, summary: dict[str, Any], charges: Sequence[Charge], served: Served
+) -> None:
+    """Store the summary of old turns, with what it cost, and queue the turn again. Raises Stale if the turn was taken meanwhile."""
+    row = _fold(session, turn, TURNS, what.through, what.seq)
+    row.summary, row.provider, row.model = summary, served.provider, served.model
+    db.insert(row)
+    session.context_tokens = 0
+    TurnUsage.record(db, session, turn, charges)
+    turn.end_span(db, session, charges[-1].usage, is_error=False)
+    session.emit(db, "agent.thread_context_compacted", {})
+    details = {"through": what.through, "provider": served.provider, "model": served.model}
+    session.note(system("turn.run", session.workspace_id), "turn.folded", turn.id, **details)
+    turn.fold(db, session)
+
+
+def _tokens(parts: Sequence[Part]) -> int:
+    return sum(folding.tokens_of(part.messages) for part in parts)
+
+
+def _fold(session: Session, turn: Turn, kind: str, through: int, seq: int) -> Fold:
+    row = Fold(session_id=session.id, kind=kind, through=through, seq=seq, workspace_id=session.workspace_id)
+    row.turn_id, row.created_at = turn.id, session.now
+    row.summary = row.provider = row.model = None
+    return row

@@ -1,0 +1,129 @@
+"""Decides how a request that is too long for its model becomes shorter. No I/O.
+
+Lengths are tokens, and a part is one turn of the history, or the summary of all turns before the others.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from models.pure import words
+from models.pure.json_codec import encode
+from models.pure.usage import estimated_tokens
+
+RESULT_CHARACTERS = 2_000
+"""What is kept of an old result that is cut."""
+MOST_FOLDS = 10
+"""Summaries that one turn may request in a row."""
+_MEDIA_TOKENS = 2_000
+"""An estimate for an image, and the least for a document."""
+_DOCUMENT_CHARACTERS_PER_TOKEN = 40
+"""An estimate for a document in base64."""
+
+Messages = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """The messages of one turn, or the summary of all turns up to it."""
+
+    number: int
+    """The turn's number, or that of the last turn that the summary covers."""
+    seq: int
+    """The last message that these turns read, by its number among the session's events."""
+    messages: Messages
+    is_summary: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """True if it ends with results that no reply has answered yet, or with a message."""
+        return bool(self.messages) and self.messages[-1]["role"] == "user"
+
+
+def limit(window: int) -> int:
+    """Return the longest input for a window: the last quarter is left for the reply, and for errors of the estimate."""
+    return window * 3 // 4
+
+
+def longest_reply(window: int) -> int:
+    """Return the longest reply for a window."""
+    return max(1, window // 4)
+
+
+def tokens_of(content: Any) -> int:
+    """Return an estimate of the tokens in messages, tools or text."""
+    media = list(_media(content))
+    characters = len(encode(content)) - sum(len(data) for _, data in media)
+    return estimated_tokens(characters) + sum(
+        max(_MEDIA_TOKENS, 0 if kind == "image" else len(data) // _DOCUMENT_CHARACTERS_PER_TOKEN) for kind, data in media
+    )
+
+
+def _media(content: Any) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the base64 text of each image and document."""
+    if isinstance(content, list):
+        for each in content:
+            yield from _media(each)
+    elif isinstance(content, dict):
+        source = content.get("source")
+        if content.get("type") in ("image", "document") and isinstance(source, dict) and source.get("type") == "base64":
+            yield content["type"], source["data"]
+        else:
+            yield from _media(content.get("content"))
+
+
+def leading(parts: Sequence[Part], tokens: int, window: int) -> int:
+    """Return how many of the first parts a summary shall replace, for a request of so many tokens. 0: none can be replaced.
+
+    The last part, which is the turn itself, stays, and so does the part before it if its results wait for the reply. Newer parts
+    stay as far as they fit into a quarter of the window. What is replaced must fit into one request.
+    """
+    sizes = scaled(parts, tokens)
+    most = len(parts) - (2 if len(parts) > 1 and parts[-2].waits else 1)
+    least = 2 if parts and parts[0].is_summary else 1
+    if most < least:
+        return 0
+    count, kept = most, sum(sizes[most:])
+    while count > least and kept + sizes[count - 1] <= window // 4:
+        count -= 1
+        kept += sizes[count]
+    while count > least and sum(sizes[:count]) > limit(window):
+        count -= 1
+    return count
+
+
+def scaled(parts: Sequence[Part], tokens: int) -> list[int]:
+    """Return the parts' sizes, in proportion to an estimate from their text, as shares of so many tokens."""
+    sizes = [tokens_of(part.messages) for part in parts]
+    total = sum(sizes) or 1
+    return [size * max(tokens, total) // total for size in sizes]
+
+
+def cut(part: Part) -> Part:
+    """Return the part with its long results cut to their beginnings. The part itself if none is long."""
+    messages = [_cut_message(message) for message in part.messages]
+    changed = any(after is not before for after, before in zip(messages, part.messages, strict=True))
+    return Part(part.number, part.seq, messages, part.is_summary) if changed else part
+
+
+def _cut_message(message: dict[str, Any]) -> dict[str, Any]:
+    content = [_cut_result(block) if block["type"] == "tool_result" else block for block in message["content"]]
+    changed = any(after is not before for after, before in zip(content, message["content"], strict=True))
+    return {**message, "content": content} if changed else message
+
+
+def _cut_result(block: dict[str, Any]) -> dict[str, Any]:
+    if len(encode(block["content"])) <= 2 * RESULT_CHARACTERS:
+        return block
+    content: list[dict[str, Any]] = []
+    left = RESULT_CHARACTERS
+    for part in block["content"]:
+        if part["type"] != "text":
+            content.append({"type": "text", "text": words.left_out_when_old(part["type"])})
+            continue
+        content += [{"type": "text", "text": part["text"][:left]}] if part["text"][:left].strip() else []
+        missing = len(part["text"]) - left
+        if missing > 0:
+            content.append({"type": "text", "text": words.cut_when_old(missing)})
+        left = max(0, left - len(part["text"]))
+    return {**block, "content": content}

@@ -1,0 +1,105 @@
+"""A session whose history would pass its model's window goes on, at each provider and across them. Over HTTP, at the stand-in."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from rows.stage import Stage
+
+from models.database.transactions import transaction
+from models.session.turn import Turn
+from models.settings import settings
+from workers import turn as task
+
+WINDOW = 12_000
+"""Tokens. The tools of the agent take 2,000 of them."""
+PROSE = "the sea was far but its low hum " * 300
+"""2,400 tokens."""
+
+
+@pytest.fixture(autouse=True)
+def registry(standin: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """`claude-1` at Anthropic's wire and `llama-4` at OpenAI's, both with a small window."""
+    claude = {"name": "claude", "kind": "anthropic", "base_url": standin, "models": ["claude-*"]}
+    llama = {"name": "llama", "kind": "openai", "base_url": f"{standin}/v1", "models": ["llama-*"]}
+    more = {"windows": {"*": WINDOW}, "api_key_env": "FIRST_KEY"}
+    path = tmp_path / "providers.json"
+    path.write_text(json.dumps({"providers": [entry | more for entry in (claude, llama)]}))
+    monkeypatch.setenv("ASSENT_PROVIDERS", str(path))
+    monkeypatch.setenv("FIRST_KEY", "the-operator-s")
+    settings.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+def use(stage: Stage, session_id: str, model: str) -> None:
+    """Have the session's agent use this model."""
+    stage.change_agent(session_id, lambda agent: agent.update(model={"id": model}))
+
+
+def ask(stage: Stage, session_id: str, number: int) -> Turn:
+    """Send a long message, and run its turn as its tasks do, until it ends."""
+    stage.message(session_id, f"{PROSE}\nsay Answer {number}.")
+    while (turn := stage.get(Turn, stage.read(session_id).turn_id or "")).status == "queued":
+        task.run(turn.id, session_id, stage.workspace_id)
+    return turn
+
+
+def answers(stage: Stage, session_id: str) -> list[str]:
+    """What the model said, message by message."""
+    return [event.body["content"][0]["text"] for event in stage.events(session_id, "agent.message")]
+
+
+@pytest.mark.parametrize("model", ["claude-1", "llama-4"])
+def test_no_request_passes_the_window_and_every_message_is_answered(stage: Stage, http: httpx.Client, model: str) -> None:
+    http.delete("/standin/requests")
+    session_id = stage.session()
+    use(stage, session_id, model)
+    turns = [ask(stage, session_id, number) for number in range(10)]
+    assert [turn.status for turn in turns] == ["done"] * 10
+    assert answers(stage, session_id) == [f"Answer {number}." for number in range(10)]
+    requests: list[dict[str, Any]] = http.get("/standin/requests").json()["data"]
+    folded = sum(turn.folds for turn in turns)
+    assert (len(requests), len(stage.events(session_id, "agent.thread_context_compacted"))) == (10 + folded, folded)
+    assert 2 <= folded <= 5
+    assert max(len(json.dumps(request)) for request in requests) / 4 < WINDOW
+    usage = stage.read(session_id).usage
+    assert (usage["requests"], usage["estimated_requests"]) == (10 + folded, 0)
+    stage.check(session_id)
+
+
+def test_another_provider_goes_on_from_a_summary(stage: Stage, http: httpx.Client) -> None:
+    session_id = stage.session()
+    use(stage, session_id, "claude-1")
+    assert sum(ask(stage, session_id, number).folds for number in range(5))
+    use(stage, session_id, "llama-4")
+    assert ask(stage, session_id, 5).provider == "llama"
+    [sent] = http.get("/standin/requests", params={"last": 1}).json()["data"]
+    assert (
+        "was replaced by a summary" in sent["messages"][0]["content"]
+        or "was replaced by a summary" in sent["messages"][1]["content"]
+    )
+    assert "signature" not in json.dumps(sent["messages"])
+    assert answers(stage, session_id)[-1] == "Answer 5."
+
+
+def test_a_session_that_stays_too_long_is_not_summarized_for_ever(stage: Stage) -> None:
+    """The run ends with the hosted service's error, and the next message goes on."""
+    session_id = stage.session()
+    use(stage, session_id, "claude-1")
+    for number in range(3):
+        ask(stage, session_id, number)
+    stage.message(session_id, f"{PROSE}\nsay too long")
+    with transaction(stage.workspace_id) as db:
+        db.write("UPDATE turn SET folds = 10 WHERE session_id = %(session)s AND status = 'queued'", session=session_id)
+    turn = stage.get(Turn, stage.read(session_id).turn_id or "")
+    task.run(turn.id, session_id, stage.workspace_id)
+    [error] = stage.events(session_id, "session.error")
+    assert error.body["error"]["type"] == "compaction_limit_reached_error"
+    assert stage.read(session_id).stop_reason == {"type": "retries_exhausted"}
+    assert (ask(stage, session_id, 4).status, answers(stage, session_id)[-1]) == ("done", "Answer 4.")
+    stage.check(session_id)

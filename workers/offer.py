@@ -1,0 +1,88 @@
+"""A turn's next request, as it is read under the session's lock: its messages, what it may cost, and what must be folded before."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from models import flow
+from models.database.rows import Db
+from models.flow.pricing import window_of
+from models.pure import words
+from models.pure.charges import Charge
+from models.pure.folding import Part
+from models.pure.usage import NOTHING
+from models.session.session import Session
+from models.session.turn import Turn
+from models.settings import settings
+from models.workspace.provider_key import ProviderKey
+from models.workspace.toolset import Listed
+from workers import charging
+from workers.judging import Judge
+from workers.providers import ModelError, ModelRequest, choosing
+from workers.providers.choosing import Candidate
+
+
+class Offer:
+    """A session's next request."""
+
+    def __init__(self, db: Db, session: Session) -> None:
+        self._db, self._session = db, session
+        self.agent, self.policies = session.agent(db), flow.policies(db, session)
+        self.messages: list[dict[str, Any]] = []
+        self.charge = Charge("", self.agent["model"]["id"], None, NOTHING, estimated=True)
+        self.folding: flow.Folding | None = None
+        """The turns that must be folded first, so that the request is one for their summary."""
+
+    def quote(self, turn: Turn) -> Charge:
+        """Return what the request may consume. Called once the turn has read its messages."""
+        parts = flow.parts(self._db, self._session.id)
+        self.messages = flow.joined(parts)
+        with suppress(ModelError):  # nobody serves the model: the request says so
+            order = choosing.candidates(self.agent["model"], self.policies.get("model"), turn.kept)
+            self.charge = charging.quoted(self._session, self.agent, self.messages, order) or self.charge
+            self._fit(turn, parts, order[0])
+        return self.charge
+
+    def _fit(self, turn: Turn, parts: Sequence[Part], first: Candidate) -> None:
+        """Shorten the request, or set `folding`, if it would not fit into the window of the model that is tried first."""
+        window = window_of(first.entry, first.model, self._session.now)
+        tokens = self.charge.usage.context_tokens
+        parts, self.folding = flow.fit(self._db, self._session, turn, parts, tokens=tokens, window=window)
+        self.messages = flow.joined(parts)
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A turn, with the rows that were read under the lock."""
+
+    turn: Turn
+    agent: dict[str, Any]
+    policies: dict[str, Any]
+    listed: dict[str, Listed]
+    messages: list[dict[str, Any]]
+    quote: Charge
+    folding: flow.Folding | None = None
+    """The turns that the request is to summarize, instead of going on."""
+    keys: dict[str, ProviderKey] = field(default_factory=dict)
+    """The workspace's own keys by provider."""
+
+    def request(self, judge: Judge) -> ModelRequest:
+        """The request to the model."""
+        parallel = not self.agent.get("disable_parallel_tool_use")
+        return ModelRequest(
+            model=self.agent["model"]["id"],
+            system=self.agent["system"] if parallel else _guided(self.agent["system"]),
+            messages=self.folding.messages if self.folding else self.messages,
+            tools=judge.offered(),
+            max_tokens=settings().max_tokens,
+            folds=self.folding is not None,
+            parallel=parallel,
+            long_wait=judge.asks,
+            effort=(self.agent["model"].get("effort") or {}).get("type"),
+        )
+
+
+def _guided(system: str | None) -> str:
+    """The system prompt of an agent that must call one tool at a time."""
+    return f"{system}\n\n{words.one_at_a_time()}" if system else words.one_at_a_time()
