@@ -173,6 +173,8 @@ TOLD = {
     "failed_silently": [words.failed_silently()],
     "stopped": [words.stopped("it broke")],
     "left_out": [words.left_out("image")],
+    "left_out_when_old": [words.left_out_when_old("image")],
+    "cut_when_old": [words.cut_when_old(5)],
     "broken_twice": [words.broken_twice()],
     "not_run_beside_broken": [words.not_run_beside_broken()],
     # Mistakes of the model's own, which it may mend; nobody was asked.
@@ -181,8 +183,10 @@ TOLD = {
     "broken_input": [words.broken_input("it ends early")],
     # Beforehand.
     "one_at_a_time": [words.one_at_a_time()],
+    "summarize": [words.summarize()],
+    "summary": [words.summary("They talked.")],
 }
-UNTOLD = {"unasked", "expired_note", "replaced", "asks_back", "tool_changed", "leads_to"}
+UNTOLD = {"folded_too_often", "unasked", "expired_note", "replaced", "asks_back", "tool_changed", "leads_to"}
 """For people and runners."""
 
 
