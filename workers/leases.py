@@ -49,6 +49,7 @@ class _Heartbeat:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
+        self.settings = settings()  # for the thread, which must never end by an error
         self.held: dict[tuple[str, int], Lease] = {}
         self.reports: dict[str, Callable[[], None]] = {}
         self.lag = 0.0
@@ -59,8 +60,8 @@ class _Heartbeat:
     def _beat(self) -> None:
         while True:
             self.woke = time.monotonic()
-            time.sleep(settings().watch_seconds)
-            self.lag = time.monotonic() - self.woke - settings().watch_seconds
+            time.sleep(self.settings.watch_seconds)
+            self.lag = time.monotonic() - self.woke - self.settings.watch_seconds
             if self.held:
                 self._tick()
             else:
@@ -69,22 +70,22 @@ class _Heartbeat:
     def _renew(self, at: float) -> None:
         """Record that all leases, of which there may be none, were renewed at `at`."""
         self.renewed = at
-        lease_clock.extend(at + settings().lease_seconds)
+        lease_clock.extend(at + self.settings.lease_seconds)
 
     @property
     def late(self) -> float:
         """Seconds by which the last wake-up was late, or by which the next one is overdue."""
-        return max(self.lag, time.monotonic() - self.woke - settings().watch_seconds)
+        return max(self.lag, time.monotonic() - self.woke - self.settings.watch_seconds)
 
     def _tick(self) -> None:
         held = dict(self.held)
         started = lease_clock.now()  # before the statement, so that no lease ends before the time that this process assumes
-        due = started - self.renewed >= settings().heartbeat_seconds
+        due = started - self.renewed >= self.settings.heartbeat_seconds
         try:
             cancelled = (lease.renew if due else lease.look)(held)
         except Exception as error:  # noqa: BLE001 - the next tick tries again: without this thread all leases end
             log.warning("leases: not renewed (%s)", type(error).__name__)
-            if started - self.renewed > settings().lease_seconds:
+            if started - self.renewed > self.settings.lease_seconds:
                 for one in held.values():
                     one.lose()
             return

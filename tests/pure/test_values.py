@@ -183,11 +183,10 @@ TOLD = {
     "broken_input": [words.broken_input("it ends early")],
     # Beforehand.
     "one_at_a_time": [words.one_at_a_time()],
-    "summarize": [words.summarize()],
     "summary": [words.summary("They talked.")],
 }
-UNTOLD = {"folded_too_often", "unasked", "expired_note", "replaced", "asks_back", "tool_changed", "leads_to"}
-"""For people and runners."""
+UNTOLD = {"folded_too_often", "summarize", "unasked", "expired_note", "replaced", "asks_back", "tool_changed", "leads_to"}
+"""For people and runners; `summarize` asks the model for nothing but a text."""
 
 
 def test_all_that_the_model_can_be_told_is_held_to_this() -> None:

@@ -30,6 +30,7 @@ def use(patch: pytest.MonkeyPatch, public: str, *private: str) -> None:
 def _own_keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     private, public = encryption.new_keys()
     use(monkeypatch, public, private)
+    settings()  # threads of this process read these, whatever a test sets in the environment
     yield
     monkeypatch.undo()
     settings.cache_clear()
