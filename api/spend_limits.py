@@ -55,6 +55,6 @@ def show(db: Db, _principal: Principal, _query: NoQuery, spend_limit_id: str) ->
 @spend_limits.delete("/<spend_limit_id>")
 @writes(Nothing, SCOPE, once=True, answer=answers.SpendLimitDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, spend_limit_id: str) -> answers.SpendLimitDeleted:
-    """Delete a spend limit. Sessions that wait at it go on within a minute."""
+    """Delete a spend limit, and go on within a minute where sessions wait at it."""
     SpendLimit.remove(db, principal, spend_limit_id)
     return answers.SpendLimitDeleted(id=spend_limit_id, type="spend_limit_deleted")

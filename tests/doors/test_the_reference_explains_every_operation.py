@@ -28,8 +28,9 @@ def test_every_operation_has_a_summary_of_one_plain_sentence(document: Json) -> 
         assert summary.count(". ") == 0, label
         assert len(summary) <= 120, label
         assert "`" not in summary, f"{label}: the page does not read a summary as Markdown"
-    summaries = [operation["summary"] for _, operation in operations(document)]
-    assert len(summaries) == len(set(summaries))
+    names = {(label.replace("/organizations/", "/"), operation["summary"]) for label, operation in operations(document)}
+    summaries = [summary for _, summary in names]
+    assert len(summaries) == len(set(summaries)), "but for what is served under the SDK's path as well"
 
 
 def test_every_operation_says_what_the_key_must_be_allowed(document: Json) -> None:
