@@ -20,7 +20,7 @@ from schemathesis.specs.openapi import checks as spec
 
 from api import create_app, pages
 
-EXAMPLES = int(os.environ.get("EXAMPLES", "3"))
+EXAMPLES = int(os.environ.get("EXAMPLES", "2"))
 """Of each route and kind: few, and the same each time. For a long run: EXAMPLES=100 and pytest's --timeout 0."""
 CHECKS: list[Any] = [
     schemathesis.checks.not_a_server_error,
