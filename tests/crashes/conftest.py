@@ -73,10 +73,12 @@ def audit_heads(crash_folder: Path) -> Path:
 
 
 def providers(folder: Path, model_url: str) -> Path:
-    """The registry: the stand-in serves every model, and `small-*` have a window of 12,000 tokens."""
-    entry = {"name": "anthropic", "kind": "anthropic", "base_url": model_url, "api_key_env": "ANTHROPIC_API_KEY", "models": ["*"]}
+    """The registry: the stand-in serves every model, `llama-*` over OpenAI's wire. `small-*` have a window of 12,000 tokens."""
+    key = {"api_key_env": "ANTHROPIC_API_KEY"}
+    llama = key | {"name": "llama", "kind": "openai", "base_url": f"{model_url}/v1", "models": ["llama-*"]}
+    entry = key | {"name": "anthropic", "kind": "anthropic", "base_url": model_url, "models": ["*"]}
     file = folder / "providers.json"
-    file.write_text(json.dumps({"providers": [entry | {"windows": {"small-*": 12_000}}]}))
+    file.write_text(json.dumps({"providers": [llama, entry | {"windows": {"small-*": 12_000}}]}))
     return file
 
 
@@ -112,13 +114,13 @@ def worker_env(
 @pytest.fixture(scope="session")
 def crash_redis(servers: dict[str, str], worker_number: int) -> str:
     """The shared worker's Redis database."""
-    return redis_database(servers, 15 - 2 * (worker_number % 4))
+    return redis_database(servers, 15 - 2 * (worker_number % 5))
 
 
 @pytest.fixture(scope="session")
 def private_redis(servers: dict[str, str], worker_number: int) -> str:
     """The Redis database for tests that start and kill workers of their own."""
-    return redis_database(servers, 14 - 2 * (worker_number % 4))
+    return redis_database(servers, 14 - 2 * (worker_number % 5))
 
 
 def redis_database(servers: dict[str, str], number: int) -> str:

@@ -24,9 +24,10 @@ def test_a_first_turn_survives(journey: Journey, boundary: str) -> None:
 
 
 @pytest.mark.parametrize("boundary", OF_TURNS)
-def test_a_turn_after_a_decision_survives(journey: Journey, boundary: str) -> None:
-    """I1 I7: a resume is the same path as a fresh start."""
-    journey.begin(bash="always_ask").say(EFFECT, "then", "say Done.")
+@pytest.mark.parametrize("model", ["stand-in", "llama-4"])
+def test_a_turn_after_a_decision_survives(journey: Journey, boundary: str, model: str) -> None:
+    """I1 I7: a resume is the same path as a fresh start, over the wires of both kinds of providers."""
+    journey.begin(model=model, bash="always_ask").say(EFFECT, "then", "say Done.")
     approval = journey.until_asked()
     journey.armed.at(boundary)
     journey.stage.decide(approval, result="allow")

@@ -62,7 +62,7 @@ def house(
         env = {
             "ASSENT_PROVIDERS": str(registry(folder, model)),
             "MODEL_KEY": "any-key-will-do",
-            "REDIS_URL": redis_database(servers, 14 - 2 * (worker_number % 4)),
+            "REDIS_URL": redis_database(servers, 14 - 2 * (worker_number % 5)),
             "ASSENT_SHELL": "bare",
             "ASSENT_ENVIRONMENT": "development",
             "ASSENT_WORKDIR_ROOT": str(folder / "workdirs"),
