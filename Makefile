@@ -67,6 +67,6 @@ $(INSTALLED): pyproject.toml requirements-dev.lock
 	  "$$found" -m venv --clear .venv || { echo "$$found cannot make a virtual environment: on Debian, apt-get install python3-venv" >&2; exit 1; }; \
 	fi
 	@echo "Installing into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement requirements-dev.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -45,6 +45,13 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[RUN] = f"{tempfile.mkdtemp(prefix='assent-test-')}:{os.getpid()}"
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip the slow tests, unless they are asked for."""
+    for item in items:
+        if item.get_closest_marker("slow") and "slow" not in config.option.markexpr:
+            item.add_marker(pytest.mark.skip(reason="slow: make test ARGS='-m slow'"))
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the run's servers, if any test needed them."""
     if hasattr(config, "workerinput"):

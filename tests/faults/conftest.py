@@ -39,19 +39,11 @@ CELERY = [
 ]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Name the mark of what takes longer than the suite should."""
-    config.addinivalue_line("markers", "slow: real time-outs of half a minute or more; run by `make test ARGS='-m slow'` only")
-    config.addinivalue_line("markers", "crash: kills real processes")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """All tests here break something; the slow ones only where asked for."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests here break something."""
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.crash)
-            if item.get_closest_marker("slow") and "slow" not in config.option.markexpr:
-                item.add_marker(pytest.mark.skip(reason="slow: make test ARGS='-m slow'"))
 
 
 @pytest.fixture(scope="session")

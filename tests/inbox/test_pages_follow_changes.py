@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import redis
 from crashes.processes import wait_for
 from doors.served import served
@@ -92,6 +93,7 @@ def test_text_shows_while_the_agent_writes_until_the_message_is_stored(admin: Vi
     expect(admin.page.locator("#conversation")).to_contain_text("I look, done.")
 
 
+@pytest.mark.slow
 def test_a_page_outlives_a_restart_of_the_server(visit: Callable[..., Visitor], api: str, stage: Stage, tmp_path: Path) -> None:
     """The first server is a proxy of `api`: if the proxy closes, all connections end and nobody listens, as at a server's end."""
     visitor, first = visit("admin"), Proxy(api)
