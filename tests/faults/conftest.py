@@ -208,6 +208,10 @@ def shift(shift_env: dict[str, str], fault_folder: Path) -> Iterator[dict[str, W
 @pytest.fixture
 def workers(shift: dict[str, Worker]) -> Iterator[dict[str, Worker]]:
     """The shift, awake but for the worker that is to take over."""
+    for worker in shift.values():
+        if worker.process.running.poll() is not None:
+            worker.process.start()  # Celery's worker ends when its Redis becomes a replica, as it does in another test
+            worker.ready()
     shift["all"].sleep()
     yield shift
     for worker in shift.values():
