@@ -142,9 +142,11 @@ class Delivery(Base):
         A 410 disables the endpoint at once, failures without a 2xx for `SUSTAINED` do it then.
         """
         now = clock.now(db)
+        self._record(db, now, status, error, seconds)
+        if error is None and Endpoint.find(db, self.endpoint_id).answered_just_now(now):
+            return  # nothing to write: a lock here would have the endpoint's workers wait for each other
         endpoint = Endpoint.find(db, self.endpoint_id, lock=True)
         by = system("deliver.send", self.workspace_id)
-        self._record(db, now, status, error, seconds)
         if error is None:
             endpoint.succeed(now, seconds)
             return

@@ -23,6 +23,7 @@ MOST_ENDPOINTS = 50
 AT_ONCE = 10
 """Deliveries that one endpoint is sent at a time; one, unless it lately answered with a 2xx."""
 LATELY = timedelta(minutes=1)
+JUST_NOW = timedelta(seconds=1)
 QUICK_SECONDS = 1.0
 LONGEST_PAUSE = timedelta(minutes=5)
 ROTATION = timedelta(hours=24)
@@ -119,6 +120,10 @@ class Endpoint(Base):
         """Return the number of deliveries that may be on their way at a time: one, until the endpoint proves that it answers."""
         answers = self.failing_since is None and self.succeeded_at is not None and now - self.succeeded_at < LATELY
         return AT_ONCE if answers else 1
+
+    def answered_just_now(self, now: datetime) -> bool:
+        """True if a further 2xx changes nothing that is worth a write."""
+        return self.is_quick and self.succeeded_at is not None and now - self.succeeded_at < JUST_NOW
 
     @property
     def is_quick(self) -> bool:
