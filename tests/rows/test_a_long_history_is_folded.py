@@ -49,11 +49,11 @@ def fold(stage: Stage, turn: Turn, what: flow.Folding, charge: Charge = QUOTE) -
     stage.locked(turn.session_id, verb)
 
 
-def talk(stage: Stage, session_id: str, *numbers: int, characters: int = 1_900) -> None:
+def talk(stage: Stage, session_id: str, *numbers: int, characters: int = 1_900, charge: Charge | None = None) -> None:
     """Have turns with a message and a reply, each of about so many characters in all."""
     for number in numbers:
         stage.message(session_id, f"Message {number}: " + "m" * (characters // 2))
-        stage.reply(session_id, say(f"Reply {number}: " + "r" * (characters // 2)), charge=UNREPORTED)
+        stage.reply(session_id, say(f"Reply {number}: " + "r" * (characters // 2)), charge=charge or UNREPORTED)
 
 
 UNREPORTED = Charge("anthropic", "stand-in", None, Usage())
