@@ -1,12 +1,19 @@
 """The SDK's client sets, lists and deletes spend limits, at its own address. `/v1/spend_limits` does the same."""
 
+from decimal import Decimal
 from typing import Any
 
 import anthropic
 import pytest
 from anthropic import Anthropic
+from doors.served import Caller, key
 from rows.stage import Stage
 from rows.test_a_session_stays_within_its_budget import QUOTE
+
+from models.audit.acts import Audit
+from models.database.transactions import transaction
+from models.workspace.api_key import ApiKey
+from models.workspace.spend_limit import SpendLimit
 
 
 def scope(stage: Stage) -> Any:
@@ -40,6 +47,36 @@ def test_a_limit_of_an_agent_stops_its_session(sdk: Anthropic, stage: Stage) -> 
     assert stage.claim(session) is None
     [approval] = stage.approvals(session)
     assert approval.rule == "the agent's monthly limit of $0.99 is reached"
+
+
+def test_the_audit_says_who_set_changed_and_deleted_a_limit(sdk: Anthropic, stage: Stage) -> None:
+    limits = sdk.beta.organization.spend_limits
+    limit_id = limits.set(amount="50000", scope=scope(stage)).id
+    limits.set(amount="50000", scope=scope(stage))
+    limits.set(amount="1050", scope=scope(stage))
+    limits.delete(limit_id)
+    with transaction(stage.workspace_id) as db:
+        acts = db.find(Audit, "WHERE subject_id = %(id)s ORDER BY seq", id=limit_id)
+        [key] = db.find(ApiKey)
+    of = {"scope": "workspace", "scope_id": stage.workspace_id, "period": "monthly"}
+    assert [(act.action, act.principal, act.details) for act in acts] == [
+        ("spend_limit.set", f"api_key:{key.id}", of | {"to": "500"}),
+        ("spend_limit.set", f"api_key:{key.id}", of | {"from": "500", "to": "10.5"}),
+        ("spend_limit.deleted", f"api_key:{key.id}", of | {"from": "10.5"}),
+    ]
+
+
+@pytest.mark.parametrize("prefix", ["/v1/spend_limits", "/v1/organizations/spend_limits"])
+def test_a_key_without_the_scope_is_refused(api: str, stage: Stage, prefix: str) -> None:
+    with transaction(stage.workspace_id) as db:
+        row = SpendLimit.put(db, stage.principal, ("workspace", stage.workspace_id), "monthly", Decimal(5))
+    body = {"amount": "100", "scope": scope(stage)}
+    with Caller(api, key(stage, "agents", "sessions", "approvals", "read")) as caller:
+        paths = {"POST": [prefix], "GET": [prefix, f"{prefix}/{row.id}", f"{prefix}/effective"], "DELETE": [f"{prefix}/{row.id}"]}
+        for method, path in [(method, path) for method, each in paths.items() for path in each]:
+            response = caller.request(method, path, json=body if method == "POST" else None)
+            assert (response.status_code, "admin" in response.json()["error"]["message"]) == (403, True), f"{method} {path}"
+    assert stage.get(SpendLimit, row.id).amount == 5
 
 
 @pytest.mark.parametrize(("change", "field"), [({"amount": "1.5"}, "amount"), ({"scope": {"type": "organization"}}, "scope")])
