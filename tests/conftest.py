@@ -22,6 +22,7 @@ import psycopg
 import pytest
 import redis
 from own_database import Cleaner, Clock, DatabaseUrls, create_database, make_url
+from trusted_certificates import trust_nobody
 
 if TYPE_CHECKING:
     from rows.stage import Stage
@@ -39,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Images often set this variable. Each of the hundreds of processes of a run would then compile all that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    trust_nobody()
     hypothesis.settings.register_profile("assent", deadline=None)  # a busy machine is no fault of the code's
     hypothesis.settings.load_profile("assent")
     if not hasattr(config, "workerinput"):
