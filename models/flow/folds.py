@@ -39,7 +39,8 @@ def fit(
 
     Long results of old turns are cut first, for good. If that makes enough room, nothing is folded.
 
-    A request that the model refused as too long shows that its window is smaller than known: at most these tokens.
+    A request that the model refused as too long shows that its window is smaller than known: at most these tokens. Then old turns
+    are folded in any case, because the turn has no second chance.
     """
     if turn.is_overlong:
         window = min(window, tokens)
@@ -52,7 +53,7 @@ def fit(
         db.insert(_fold(session, turn, RESULTS, last.number, last.seq))
         session.context_tokens = 0
         tokens = tokens * _tokens(shorter) // max(1, _tokens(parts))
-        if tokens <= window // 2:
+        if tokens <= window // 2 and not turn.is_overlong:
             return shorter, None
         parts = shorter
     return parts, Folding(last.number, last.seq, joined(old))

@@ -193,6 +193,29 @@ def test_a_summary_takes_none_of_a_turn_s_attempts(stage: Stage, setting: Callab
     assert stage.get(Turn, turn.id).status == "queued", "one attempt is left"
 
 
+def test_a_refused_request_is_folded_whatever_the_estimate_says_and_costs_no_attempt(
+    stage: Stage, setting: Callable[[str, str], None]
+) -> None:
+    """Even where long results can be cut: nobody knows whether that would be enough."""
+    setting("context_window_tokens", "100000")
+    setting("model_attempts", "2")
+    session_id = stage.session(max_turns=50, bash="always_allow")
+    stage.message(session_id)
+    for output in ("a" * 9_000, "b" * 400):
+        [made_call] = stage.reply(session_id, call(), charge=UNREPORTED)
+        stage.run_call(made_call, output)
+    turn, made = offer(stage, session_id)
+    assert made.folding is None
+    stage.fail(turn, retryable=False, shorten=True)
+    turn, made = offer(stage, session_id)
+    assert made.folding
+    fold(stage, turn, made.folding)
+    turn, made = offer(stage, session_id)
+    assert (made.folding, turn.overlong_after, turn.folds, turn.attempt) == (None, 0, 1, 3)
+    stage.fail(turn)
+    assert stage.get(Turn, turn.id).status == "queued", "one attempt is left"
+
+
 def test_a_worker_that_was_too_late_stores_no_summary(stage: Stage) -> None:
     session_id = stage.session()
     talk(stage, session_id, *range(1, 8))
