@@ -5,11 +5,11 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import environment
 import pytest
 from anthropic import Anthropic
 from doors.served import key
 from rows.stage import Stage
-from trusted_certificates import installer_environment
 
 NPM = Path(__file__).parent / "npm"
 INSTALL_SECONDS = 90
@@ -32,7 +32,9 @@ def npm_sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(NPM, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
     command = [npm, "ci", "--no-audit", "--no-fund", "--prefer-offline", "--ignore-scripts"]
     try:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=INSTALL_SECONDS, env=installer_environment())
+        subprocess.run(
+            command, cwd=folder, check=True, capture_output=True, timeout=INSTALL_SECONDS, env=environment.of_installers()
+        )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         said = (error.stderr or b"").decode()[-500:]
         pytest.skip(f"NOT TESTED: the npm SDK, as the registry does not give it: {said}")

@@ -6,7 +6,7 @@ from alembic import op
 from models.migrations.rights import give_system
 
 revision = "0016"
-down_revision = "0013"
+down_revision = "0015"
 branch_labels = None
 depends_on = None
 
