@@ -14,6 +14,7 @@ from models.database.rows import Db
 from models.errors import Invalid, NotFound
 from models.flow.channels import add_of_workspace, add_own
 from models.outbox.channel import Channel
+from models.outbox.notification import Notification
 from models.people.principal import PersonPrincipal
 
 channels = Blueprint("channels", __name__, url_prefix="/v1/channels")
@@ -59,6 +60,23 @@ def update(db: Db, principal: Principal, body: ChannelUpdate, channel_id: str) -
     row = own(db, principal, channel_id, lock=True)
     row.change(db, principal, body.changes())
     return answers.Channel.of(row)
+
+
+@channels.post("/<channel_id>/test")
+@writes(Nothing, SCOPE, answer=answers.ChannelTest)
+def test(db: Db, principal: Principal, _body: Nothing, channel_id: str) -> answers.ChannelTest:
+    """Send a channel a test message, also in quiet hours."""
+    return answers.ChannelTest.of(Notification.test(db, own(db, principal, channel_id, lock=True)))
+
+
+@channels.get("/<channel_id>/test")
+@reads(NoQuery, SCOPE, answer=answers.ChannelTest)
+def last_test(db: Db, principal: Principal, _query: NoQuery, channel_id: str) -> answers.ChannelTest:
+    """Get the result of a channel's last test."""
+    row = Notification.last_tests(db, [own(db, principal, channel_id).id]).get(channel_id)
+    if row is None:
+        raise NotFound("test of the channel", channel_id)
+    return answers.ChannelTest.of(row)
 
 
 @channels.delete("/<channel_id>")

@@ -10,7 +10,8 @@ from api.requests.base import NoQuery, Nothing
 from api.requests.webhooks import DeliveryList, Redelivery, WebhookCreate, WebhookList, WebhookTest, WebhookUpdate
 from models.audit.principal import Principal
 from models.database.rows import Db
-from models.outbox.delivery import Delivery, endpoint_must_be_enabled
+from models.outbox import endpoint
+from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
 
 webhooks = Blueprint("webhooks", __name__, url_prefix="/v1/webhooks")
@@ -100,7 +101,7 @@ def deliveries(db: Db, _principal: Principal, query: DeliveryList, webhook_id: s
 def redeliver(db: Db, _principal: Principal, _body: Nothing, webhook_id: str, delivery_id: str) -> answers.Delivery:
     """Send one delivery again, under the same webhook-id."""
     delivery = Delivery.of(db, webhook_id, delivery_id, lock=True)
-    endpoint_must_be_enabled(Endpoint.find(db, webhook_id))
+    Endpoint.find(db, webhook_id).get_ready()
     delivery.send_again(db)
     return answers.Delivery.of(delivery)
 
@@ -115,13 +116,13 @@ def redeliver_range(db: Db, _principal: Principal, body: Redelivery, webhook_id:
 
 def send_range_again(db: Db, webhook_id: str, body: Redelivery) -> tuple[int, bool]:
     """Queue up to `AT_ONCE` deliveries again, the oldest first. Returns how many, and whether more are left. Raises Conflict."""
-    endpoint_must_be_enabled(Endpoint.find(db, webhook_id))
+    Endpoint.find(db, webhook_id).get_ready()
     selection = Selection(Delivery).equal(endpoint_id=webhook_id, status=body.status)
     if body.created_after:
         selection = selection.where("created_at >= %(after)s", after=body.created_after)
     if body.created_before:
         selection = selection.where("created_at < %(before)s", before=body.created_before)
     rows = selection.select(db, "ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE", limit=AT_ONCE + 1)
-    for row in rows[:AT_ONCE]:
-        row.send_again(db)
+    for place, row in enumerate(rows[:AT_ONCE]):
+        row.send_again(db, has_hint=place < endpoint.AT_ONCE)
     return len(rows[:AT_ONCE]), len(rows) > AT_ONCE

@@ -1,9 +1,12 @@
 """deliver.send: claim a delivery, send the signed request, record the endpoint's answer, exit."""
 
 import asyncio
+import threading
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import httpx2
 from standardwebhooks import Webhook
@@ -15,6 +18,7 @@ from models.database.transactions import transaction
 from models.outbox import claims
 from models.outbox.claims import Claimed
 from models.outbox.delivery import Delivery
+from models.outbox.endpoint import AT_ONCE, Endpoint
 from models.people.organization import Organization
 from models.settings import settings
 from workers.celery import app
@@ -28,8 +32,13 @@ class Request:
     url: str
     payload: str
     headers: dict[str, str]
+    is_probe: bool
+    """True if the endpoint gets nothing else until it answers."""
 
 
+SLOW_AT_ONCE = 10
+"""Threads that send to endpoints which are new, slow or failing. The others stay free for endpoints that answer soon."""
+_places = threading.BoundedSemaphore(SLOW_AT_ONCE)
 HOLD_SECONDS = 1.0
 """How long a worker goes on with one endpoint's deliveries before it turns to others."""
 
@@ -41,38 +50,56 @@ def send(delivery_id: str, workspace_id: str) -> None:
     A hint that is late, doubled or wrong finds nothing to claim, nor does one for a busy endpoint: that endpoint's worker goes on.
     """
     until = time.monotonic() + HOLD_SECONDS
-    with transaction(workspace_id) as db:
-        work = _work(db, claims.claim(db, delivery_id))
-    while work is not None:
-        delivery, request = work
-        started = time.monotonic()
-        status, error = asyncio.run(_post(request))
-        ended = time.monotonic()
-        try:
-            with transaction(workspace_id) as db:
-                Delivery.held(db, delivery.id, delivery.fence).finish(db, status=status, error=error, seconds=ended - started)
-                work = _work(db, claims.claim_next(db, delivery.endpoint_id)) if ended < until else None
-                if ended >= until:
-                    claims.hint_next(db, delivery.endpoint_id)
-        except Stale:
-            return  # the attempt took longer than its lease: the next one has the delivery
+    with ExitStack() as place:
+        may_send = partial(_take_place, place)
+        with transaction(workspace_id) as db:
+            work = _work(db, claims.claim(db, delivery_id, may_send))
+        while work is not None:
+            delivery, request = work
+            started = time.monotonic()
+            status, error = asyncio.run(_post(request))
+            ended = time.monotonic()
+            place.close()
+            try:
+                with transaction(workspace_id) as db:
+                    Delivery.held(db, delivery.id, delivery.fence).finish(db, status=status, error=error, seconds=ended - started)
+                    work = _work(db, claims.claim_next(db, delivery.endpoint_id, may_send)) if ended < until else None
+                    if request.is_probe and error is None:
+                        claims.hint_next(db, delivery.endpoint_id, AT_ONCE)
+                    elif ended >= until:
+                        claims.hint_next(db, delivery.endpoint_id)
+            except Stale:
+                return  # the attempt took longer than its lease: the next one has the delivery
+
+
+def _take_place(place: ExitStack, endpoint: Endpoint) -> bool:
+    """Return True if this thread may send to the endpoint: if the endpoint is quick, or few threads send to others.
+
+    Closing `place` ends the count of this thread.
+    """
+    if endpoint.is_quick:
+        return True
+    if not _places.acquire(blocking=False):
+        return False
+    place.callback(_places.release)
+    return True
 
 
 def _work(db: Db, claimed: Claimed | None) -> tuple[Delivery, Request] | None:
     """Return a claimed delivery with its request. None if the request cannot be signed: then the attempt has failed."""
     if claimed is None:
         return None
-    delivery, endpoint = claimed
+    delivery, endpoint, is_probe = claimed
     now = clock.now(db)
     try:
         secrets = endpoint.secrets(now)
     except Undecryptable as error:
         delivery.finish(db, status=None, error=f"The signing secret cannot be read. {error}", seconds=0)
         return None
-    return delivery, signed(delivery, endpoint.url, secrets, Organization.id_of(db), now)
+    return delivery, signed(delivery, endpoint.url, secrets, Organization.id_of(db), now, is_probe=is_probe)
 
 
-def signed(delivery: Delivery, url: str, secrets: list[str], organization_id: str, now: datetime) -> Request:
+def signed(delivery: Delivery, url: str, secrets: list[str], organization_id: str, now: datetime, *, is_probe: bool) -> Request:
     """Return the request of an attempt, signed by Standard Webhooks with each of the secrets. `now` is the database's time."""
     payload = delivery.payload(organization_id)
     signatures = [Webhook(secret).sign(delivery.event_id, now, payload) for secret in secrets]
@@ -83,7 +110,7 @@ def signed(delivery: Delivery, url: str, secrets: list[str], organization_id: st
         "webhook-timestamp": str(int(now.timestamp())),
         "webhook-signature": " ".join(signatures),
     }
-    return Request(url, payload, headers)
+    return Request(url, payload, headers, is_probe)
 
 
 async def _post(request: Request) -> tuple[int | None, str | None]:

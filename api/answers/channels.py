@@ -6,7 +6,7 @@ from pydantic import Field
 
 from api.answers.base import Answer, Time
 from api.examples import IDS
-from models.outbox import channel
+from models.outbox import channel, notification
 
 
 class Channel(Answer):
@@ -43,6 +43,25 @@ class Channel(Answer):
     def of(cls, row: channel.Channel) -> Self:
         """Return a channel."""
         return cls.from_row(row, type="channel", person=f"user:{row.person_id}" if row.person_id else None)
+
+
+class ChannelTest(Answer):
+    """A test message to a channel. It is tried once."""
+
+    id: str = Field(examples=["ntfn_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
+    type: Literal["channel_test"]
+    channel_id: str = Field(examples=[IDS["channel_id"]])
+    status: Literal["queued", "running", "done", "failed", "cancelled"]
+    """`done`: the channel took the message. `cancelled`: it was turned off meanwhile, or its Slack user is no longer linked."""
+    error: str = Field(examples=["The Slack conversation is archived."])
+    """Why the test failed; empty unless `status` is `failed`."""
+    created_at: Time
+    ended_at: Time | None
+
+    @classmethod
+    def of(cls, row: notification.Notification) -> Self:
+        """Return a test."""
+        return cls.from_row(row, type="channel_test")
 
 
 class ChannelDeleted(Answer):

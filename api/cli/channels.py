@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from typing import Any
 from urllib.parse import quote
 
@@ -11,6 +12,7 @@ from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
 from models.pure.visible import visible
 
+TEST_SECONDS = 60
 _hours = click.option("--quiet", metavar="FROM-UNTIL", help="Quiet hours, such as 22:00-07:00.")
 _zone = click.option("--time-zone", help="Of the quiet hours, such as Europe/Berlin.")
 _name = click.option("--name", help="A name for people.")
@@ -74,6 +76,27 @@ def channels_change(inbox: Inbox, channel_id: str, enabled: bool | None, **setti
     if not changes:
         raise click.UsageError("name a change, such as --disable.")
     click.echo(_line(inbox.call("POST", f"/v1/channels/{quote(channel_id)}", json=changes)))
+
+
+@channels.command("test")
+@click.argument("channel_id")
+@with_inbox
+def channels_test(inbox: Inbox, channel_id: str) -> None:
+    """Send a channel a test message, and wait for the result, up to a minute. Exits with 1 if the channel does not take it."""
+    path = f"/v1/channels/{quote(channel_id)}/test"
+    row, until = inbox.call("POST", path, json={}), time.monotonic() + TEST_SECONDS
+    while row["ended_at"] is None and time.monotonic() < until:
+        time.sleep(0.2)
+        row = inbox.call("GET", path)
+    match row["status"]:
+        case "done":
+            click.echo("The channel took the test message.")
+        case "failed":
+            raise click.ClickException(f"The channel did not take the test message. {visible(row['error'])}")
+        case "cancelled":
+            raise click.ClickException("The test message was not sent: the channel is off, or its Slack user is no longer linked.")
+        case _:
+            raise click.ClickException("The test message still waits. Does the process deliver run?")
 
 
 @channels.command("remove")

@@ -14,6 +14,7 @@ from models.database.rows import Db
 from models.errors import Refusal
 from models.flow.channels import add_of_workspace, add_own
 from models.outbox.channel import Channel
+from models.outbox.notification import Notification
 from models.people.principal import PersonPrincipal
 from models.people.slack_user import SlackUser
 from models.pure.services import SERVICES
@@ -32,7 +33,7 @@ def mine(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_pat
     kinds["apprise"] = "Another service"
     rows = db.find(Channel, "WHERE person_id = %(person)s ORDER BY id DESC", person=person.person_id)
     default = db.first(Channel, "WHERE for_everyone AND state = 'enabled'") if not rows else None
-    return _drawn("my_channels.html", rows, kinds, refusal, default=default, decides="approvals" in person.scopes)
+    return _drawn(db, "my_channels.html", rows, kinds, refusal, default=default, decides="approvals" in person.scopes)
 
 
 def of_workspace(db: Db, _person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
@@ -40,13 +41,23 @@ def of_workspace(db: Db, _person: PersonPrincipal, refusal: Refusal | None = Non
     kinds = {"mail": "Mail"} if settings().mail_from else {}
     kinds |= {"slack": "Slack", "apprise": "Another service", "operator": "A URL of the operator"}
     rows = db.find(Channel, "WHERE person_id IS NULL ORDER BY id DESC")
-    return _drawn("channels.html", rows, kinds, refusal, has_default=any(row.for_everyone for row in rows))
+    return _drawn(db, "channels.html", rows, kinds, refusal, has_default=any(row.for_everyone for row in rows))
 
 
-def _drawn(template: str, rows: list[Channel], kinds: dict[str, str], refusal: Refusal | None, **values: Any) -> Page:
+def _drawn(db: Db, template: str, rows: list[Channel], kinds: dict[str, str], refusal: Refusal | None, **values: Any) -> Page:
     examples = [(service.name, service.example) for service in SERVICES.values()]
+    tests = Notification.last_tests(db, [row.id for row in rows])
     return shows(
-        template, rows=rows, kinds=kinds, services=examples, zones=_ZONES, refusal=str(refusal or ""), form=request.form, **values
+        template,
+        rows=rows,
+        kinds=kinds,
+        services=examples,
+        zones=_ZONES,
+        refusal=str(refusal or ""),
+        form=request.form,
+        tests=tests,
+        is_testing=any(test.ended_at is None for test in tests.values()),
+        **values,
     )
 
 
@@ -87,7 +98,7 @@ def add_workspace_s(db: Db, person: PersonPrincipal) -> str:
 @inbox.post("/inbox/channels/<channel_id>")
 @action("own", section="channels", again=mine)
 def change_mine(db: Db, person: PersonPrincipal, channel_id: str) -> str:
-    """Change, enable, disable or remove one of the person's own channels."""
+    """Change, enable, disable, test or remove one of the person's own channels."""
     _change(db, person, channel_id)
     return "/inbox/channels"
 
@@ -95,7 +106,7 @@ def change_mine(db: Db, person: PersonPrincipal, channel_id: str) -> str:
 @inbox.post("/inbox/workspace/channels/<channel_id>")
 @action("admin", section="workspace_channels", again=of_workspace)
 def change_workspace_s(db: Db, person: PersonPrincipal, channel_id: str) -> str:
-    """Change, enable, disable or remove one of the workspace's channels."""
+    """Change, enable, disable, test or remove one of the workspace's channels."""
     _change(db, person, channel_id)
     return "/inbox/workspace/channels"
 
@@ -104,6 +115,8 @@ def _change(db: Db, person: PersonPrincipal, channel_id: str) -> None:
     row = own(db, person, channel_id, lock=True)
     if request.form.get("remove"):
         row.delete(db, person)
+    elif request.form.get("test"):
+        Notification.test(db, row)
     else:
         row.change(db, person, validated(ChannelUpdate, _fields("state")).changes())
 

@@ -13,7 +13,7 @@ from api.requests.webhooks import Redelivery, WebhookCreate, WebhookTest, Webhoo
 from api.webhooks import NEWEST_DELIVERY, send_range_again
 from models.database.rows import Db
 from models.errors import Invalid, Refusal
-from models.outbox.delivery import Delivery, endpoint_must_be_enabled
+from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
 from models.people.principal import PersonPrincipal
 from models.pure.states import DELIVERY
@@ -137,7 +137,7 @@ def redeliver_webhooks(db: Db, person: PersonPrincipal, webhook_id: str) -> Page
 def redeliver_webhook(db: Db, _person: PersonPrincipal, webhook_id: str, delivery_id: str) -> str:
     """Send one delivery again."""
     delivery = Delivery.of(db, webhook_id, delivery_id, lock=True)
-    endpoint_must_be_enabled(Endpoint.find(db, webhook_id))
+    Endpoint.find(db, webhook_id).get_ready()
     delivery.send_again(db)
     return f"{_address(webhook_id)}#{delivery_id}"
 

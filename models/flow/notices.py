@@ -52,6 +52,12 @@ def notice(db: Db, row: Notification, channel: Channel, approval: Approval | Non
     )
 
 
+def test_notice(row: Notification) -> Notice:
+    """Return what a channel gets as a test."""
+    sentence = "This is a test: messages about approvals arrive here"
+    return Notice(row.approval_id, row.workspace_id, "test", "Test message", sentence, url=f"{_public_url()}/inbox")
+
+
 def page_of(approval_id: str) -> str:
     """Return the address of an approval's card in the inbox, which asks for a sign-in."""
     return f"{_public_url()}/inbox/approvals/{approval_id}"

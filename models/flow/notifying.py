@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import outbox
-from models.flow.notices import notice
+from models.flow.notices import notice, test_notice
 from models.outbox.approval_change import ApprovalChange
 from models.outbox.channel import SETTINGS, Channel
 from models.outbox.notification import Notification, Receipt
@@ -68,6 +68,8 @@ def prepare(db: Db, notification_id: str) -> Message | None:
     if queued is None:
         return None
     row, channel, now = queued
+    if row.stage == "test":
+        return _prepare_test(db, row, channel, now)
     approval = db.get(Approval, row.approval_id)
     stage = cast("Stage", row.stage if approval is not None and approval.status == "pending" else "decided")
     if _is_needless(db, row, channel, approval, stage, now):
@@ -80,6 +82,15 @@ def prepare(db: Db, notification_id: str) -> Message | None:
         return None
     row.claim(db, now)
     return Message(row, channel, notice(db, row, channel, approval, stage), row.seq, row.receipt)
+
+
+def _prepare_test(db: Db, row: Notification, channel: Channel, now: datetime) -> Message | None:
+    """Claim a test, also in quiet hours: somebody waits for it. None, and cancelled, if the channel was turned off meanwhile."""
+    if channel.state != "enabled" or _is_unlinked(db, channel):
+        row.cancel(db, now)
+        return None
+    row.claim(db, now)
+    return Message(row, channel, test_notice(row), row.seq, None)
 
 
 def may_be_told(db: Db, approval: Approval, people: Iterable[str], now: datetime) -> dict[str, list[Right]]:
@@ -168,13 +179,18 @@ def _is_needless(db: Db, row: Notification, channel: Channel, approval: Approval
         return True  # the sweep is about to expire or to escalate it, which is another change
     if channel.person_id is None:
         return False
-    if channel.kind == "slack":
-        linked = {row.slack_id for row in SlackUser.of_person(db, channel.person_id)}
-        if channel.address.rpartition("/")[2] not in linked:
-            return True
+    if _is_unlinked(db, channel):
+        return True
     people = [channel.person_id]
     eligible = may_be_told(db, approval, people, now) if approval else rights_of_each(db, people, now, lock=False)
     return not eligible or (approval is not None and stage != "decided" and channel.person_id in _voters(db, approval))
+
+
+def _is_unlinked(db: Db, channel: Channel) -> bool:
+    """True if the channel leads to a Slack user who is no longer its person's."""
+    if channel.kind != "slack" or channel.person_id is None:
+        return False
+    return channel.address.rpartition("/")[2] not in {row.slack_id for row in SlackUser.of_person(db, channel.person_id)}
 
 
 def finish(db: Db, message: Message, receipt: Receipt) -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from models.database.clock import STARTED
 from models.database.transactions import Hint, transaction
 from models.flow.due import BATCH, HALTED
-from models.outbox.claims import AT_ONCE
+from models.outbox.endpoint import AT_ONCE
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.settings import settings
@@ -70,7 +70,10 @@ _HINT_CALLS = f"""
 
 
 def delivery_hints(limit: int = BATCH) -> list[Hint]:
-    """Do the same for deliveries, of each endpoint as many as it is sent at a time: a long queue for one holds up no other."""
+    """Do the same for deliveries, of each endpoint as many as it is sent at a time: a long queue for one holds up no other.
+
+    A failing endpoint gets one hint, and none during its pause.
+    """
     values = {"limit": limit, "each": AT_ONCE, "rehint": timedelta(seconds=settings().rehint_seconds)}
     with transaction(role="system") as db:
         return [Hint("deliver.send", row) for row in db.rows(_HINT_DELIVERIES, **values)]
@@ -86,9 +89,11 @@ _HINT_DELIVERIES = f"""
         ) FROM step WHERE step.endpoint_id IS NOT NULL
     )
     UPDATE delivery SET hinted_at = {STARTED} WHERE id IN (
-        SELECT next.id FROM step CROSS JOIN LATERAL (
+        SELECT next.id FROM step JOIN endpoint ON endpoint.id = step.endpoint_id
+            AND (endpoint.paused_until IS NULL OR endpoint.paused_until <= {STARTED})
+        CROSS JOIN LATERAL (
             SELECT id, due_at FROM delivery WHERE status = 'queued' AND endpoint_id = step.endpoint_id AND {_SILENT}
-            ORDER BY due_at LIMIT %(each)s FOR UPDATE SKIP LOCKED
+            ORDER BY due_at, id LIMIT CASE WHEN endpoint.failing_since IS NULL THEN %(each)s ELSE 1 END FOR UPDATE SKIP LOCKED
         ) AS next ORDER BY next.due_at LIMIT %(limit)s
     ) RETURNING id, workspace_id
 """  # noqa: S608

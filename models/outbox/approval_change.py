@@ -39,7 +39,7 @@ class ApprovalChange(Base):
     session_id: Mapped[str]
     approval_id: Mapped[str]
     stage: Mapped[str]
-    """One of `models.pure.notice.STAGES`."""
+    """One of `models.pure.notice.Stage`."""
     seq: Mapped[int] = mapped_column(sa.BigInteger)
     """The event's number in its session: of two changes the one with the higher number is the later."""
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))

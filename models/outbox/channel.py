@@ -193,6 +193,13 @@ class Channel(Base):
             self._pass_on(db)
         acts.record(db, by, "channel.updated", self.id, {n: Text(v) if isinstance(v, str) else v for n, v in changed.items()})
 
+    def must_take_messages(self) -> None:
+        """Raise Conflict for a channel to which nothing is sent."""
+        if self.for_everyone:
+            raise Conflict("Nothing is sent to the default itself: test a channel of a person who follows it.")
+        if self.state != "enabled":
+            raise Conflict(f"The channel {self.id} is off: enable it first.")
+
     def disable(self, db: Db, by: Principal, reason: str) -> None:
         """Send nothing more, for a reason that the channel's owner reads. Idempotent."""
         if self.state == "enabled":

@@ -1,6 +1,7 @@
 """Claims: which delivery a worker sends next, so that no endpoint holds up another."""
 
-from datetime import datetime
+from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from models.database import clock
@@ -10,9 +11,8 @@ from models.database.rows import Db
 from models.database.transactions import outbox
 from models.outbox.delivery import LEASE, Delivery
 from models.outbox.endpoint import Endpoint
+from models.settings import settings
 
-AT_ONCE = 10
-"""Deliveries that one endpoint is sent at a time. A failing endpoint is sent one."""
 CANCELLED_AT_ONCE = 200
 """Deliveries of a disabled endpoint that one transaction cancels."""
 
@@ -22,45 +22,55 @@ class Claimed(NamedTuple):
 
     delivery: Delivery
     endpoint: Endpoint
+    is_probe: bool
+    """True if the endpoint gets nothing else until this attempt shows that it answers."""
 
 
-def claim(db: Db, delivery_id: str) -> Claimed | None:
+MaySend = Callable[[Endpoint], bool]
+"""Says whether the process has room for a request to this endpoint. Called once per claim, before the lease is taken."""
+
+
+def claim(db: Db, delivery_id: str, may_send: MaySend = lambda _endpoint: True) -> Claimed | None:
     """Take the lease on a due delivery. None if there is nothing to send, or its endpoint is busy: `claim_next` comes to it."""
     row = db.first(Delivery, "WHERE id = %(id)s AND status = 'queued' FOR NO KEY UPDATE SKIP LOCKED", id=delivery_id)
-    return _take(db, row) if row is not None else None
+    return _take(db, row, may_send) if row is not None else None
 
 
-def claim_next(db: Db, endpoint_id: str) -> Claimed | None:
+def claim_next(db: Db, endpoint_id: str, may_send: MaySend) -> Claimed | None:
     """Take the lease on the delivery of this endpoint that is due for the longest time. None as for `claim`."""
-    row = _next_due(db, endpoint_id)
-    return _take(db, row) if row is not None else None
+    rows = _next_due(db, endpoint_id, 1)
+    return _take(db, rows[0], may_send) if rows else None
 
 
-def hint_next(db: Db, endpoint_id: str) -> None:
-    """Send a hint for the delivery of this endpoint that is due for the longest time."""
-    row = _next_due(db, endpoint_id)
-    if row is not None:
+def hint_next(db: Db, endpoint_id: str, count: int = 1) -> None:
+    """Send hints for the deliveries of this endpoint that are due for the longest time."""
+    for row in _next_due(db, endpoint_id, count):
         row.hinted_at = clock.now(db)
         outbox(db).hints.append(row.hint)
 
 
-def _next_due(db: Db, endpoint_id: str) -> Delivery | None:
-    where = "WHERE endpoint_id = %(id)s AND status = 'queued' AND due_at <= assent_now() ORDER BY due_at, id LIMIT 1"
-    return db.first(Delivery, f"{where} FOR NO KEY UPDATE SKIP LOCKED", id=endpoint_id)
+def _next_due(db: Db, endpoint_id: str, count: int) -> list[Delivery]:
+    where = "WHERE endpoint_id = %(id)s AND status = 'queued' AND due_at <= assent_now() ORDER BY due_at, id LIMIT %(count)s"
+    return db.find(Delivery, f"{where} FOR NO KEY UPDATE SKIP LOCKED", id=endpoint_id, count=count)
 
 
-def _take(db: Db, row: Delivery) -> Claimed | None:
+def _take(db: Db, row: Delivery, may_send: MaySend) -> Claimed | None:
     """Take the lease on a queued, locked row. The endpoint's lock makes the count of running deliveries exact."""
     locked = select(Endpoint, "WHERE id = %(id)s FOR NO KEY UPDATE", id=row.endpoint_id)
-    running = "SELECT COUNT(*) FROM delivery WHERE endpoint_id = %(id)s AND status = 'running'"
-    [endpoint], [(now,)], [(count,)] = db.read(locked, clock.NOW, Statement(running, {"id": row.endpoint_id}))
+    # An attempt that began longer ago is that of a dead worker.
+    began = {"left": LEASE - timedelta(seconds=settings().webhook_seconds + 5)}
+    running = (
+        "SELECT COUNT(*) FROM delivery WHERE endpoint_id = %(id)s AND status = 'running' AND lease_until > assent_now() + %(left)s"
+    )
+    [endpoint], [(now,)], [(count,)] = db.read(locked, clock.NOW, Statement(running, {"id": row.endpoint_id} | began))
     if endpoint.state != "enabled":
         _cancel(db, endpoint.id, now)
         return None
-    if row.due_at > now or count >= (1 if endpoint.failing_since else AT_ONCE):
+    most, is_paused = endpoint.most_at_once(now), endpoint.paused_until is not None and endpoint.paused_until > now
+    if row.due_at > now or is_paused or count >= most or not may_send(endpoint):
         return None
     db.move(row, "running", fence=row.fence + 1, attempt=row.attempt + 1, lease_until=now + LEASE)
-    return Claimed(row, endpoint)
+    return Claimed(row, endpoint, is_probe=most == 1)
 
 
 def _cancel(db: Db, endpoint_id: str, now: datetime) -> None:

@@ -16,8 +16,8 @@ from models.database.exchange import Rows, Statement
 from models.database.rows import Db, Stale
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
-from models.errors import Conflict, Invalid, NotFound
-from models.outbox.endpoint import Endpoint
+from models.errors import Invalid, NotFound
+from models.outbox.endpoint import AT_ONCE, Endpoint
 from models.pure.backoff import jitter
 from models.pure.json_codec import encode
 from models.pure.webhook_events import OWN_EVENTS
@@ -72,7 +72,7 @@ class Delivery(Base):
 
     __table_args__ = (
         sa.Index("delivery_of_endpoint", "endpoint_id", "id"),
-        sa.Index("delivery_waiting", "endpoint_id", "due_at", postgresql_where=sa.text("status = 'queued'")),
+        sa.Index("delivery_waiting", "endpoint_id", "due_at", "id", postgresql_where=sa.text("status = 'queued'")),
         sa.Index("delivery_ended", "ended_at", postgresql_where=sa.text("ended_at IS NOT NULL")),
         sa.Index("delivery_running", "endpoint_id", "lease_until", postgresql_where=sa.text("status = 'running'")),
     )
@@ -81,7 +81,8 @@ class Delivery(Base):
     def cause(db: Db, *events: Caused) -> None:
         """Queue events for every enabled endpoint of the workspace that names their types; hints leave after the commit.
 
-        A failing endpoint gets no hint: its deliveries follow each other, and the dispatch sweep begins.
+        There are hints for as many deliveries as an endpoint is sent at a time: their workers go on with the others. A failing
+        endpoint gets none: the dispatch sweep begins.
         """
         if not events:
             return
@@ -90,12 +91,12 @@ class Delivery(Base):
         def hint(inserted: Rows) -> None:
             outbox(db).hints += [_hint(delivery_id, db.workspace_id) for delivery_id, hinted_at in inserted if hinted_at]
 
-        db.queue(Statement(_CAUSE, {"events": encode(rows)}, hint))
+        db.queue(Statement(_CAUSE, {"events": encode(rows), "most": AT_ONCE}, hint))
 
     @classmethod
     def test(cls, db: Db, endpoint: Endpoint, event_type: str) -> "Delivery":
         """Queue an event that is about no session of the workspace, for this endpoint alone. Raises Conflict if it is disabled."""
-        endpoint_must_be_enabled(endpoint)
+        endpoint.get_ready()
         now = clock.now(db)
         row = cls(
             id=ids.new("whdl"),
@@ -141,16 +142,18 @@ class Delivery(Base):
         A 410 disables the endpoint at once, failures without a 2xx for `SUSTAINED` do it then.
         """
         now = clock.now(db)
+        self._record(db, now, status, error, seconds)
+        if error is None and Endpoint.find(db, self.endpoint_id).answered_just_now(now):
+            return  # nothing to write: a lock here would have the endpoint's workers wait for each other
         endpoint = Endpoint.find(db, self.endpoint_id, lock=True)
         by = system("deliver.send", self.workspace_id)
-        self._record(db, now, status, error, seconds)
         if error is None:
-            endpoint.succeeded_at, endpoint.failing_since = now, None
+            endpoint.succeed(now, seconds)
             return
-        endpoint.failing_since = endpoint.failing_since or now
+        endpoint.fail(now)
         if status == 410:
             endpoint.disable(db, by, "It answered 410 Gone.")
-        elif now - endpoint.failing_since >= SUSTAINED:
+        elif endpoint.failing_since and now - endpoint.failing_since >= SUSTAINED:
             endpoint.disable(db, by, f"No delivery succeeded for three days; the last attempt: {error}")
 
     def lose(self, db: Db) -> None:
@@ -169,16 +172,16 @@ class Delivery(Base):
         else:
             db.move(self, "queued", due_at=now + jitter(PAUSES[self.attempt - 1]), hinted_at=None, **after)
 
-    def send_again(self, db: Db) -> None:
+    def send_again(self, db: Db, *, has_hint: bool = True) -> None:
         """Queue a delivery that has ended, with all attempts anew and under the same `webhook-id`. Raises Invalid.
 
-        The caller has made sure that the endpoint is enabled.
+        The caller got the endpoint ready. Without a hint, a worker comes to it after others of its endpoint.
         """
         if self.status in {"queued", "running"}:
             raise Invalid("delivery_id", f"this delivery is {self.status}: it will be sent without being asked again.")
         now = clock.now(db)
-        db.move(self, "queued", attempt=0, due_at=now, hinted_at=now, ended_at=None)
-        outbox(db).hints.append(self.hint)
+        db.move(self, "queued", attempt=0, due_at=now, hinted_at=now if has_hint else None, ended_at=None)
+        outbox(db).hints += [self.hint] * has_hint
 
     def payload(self, organization_id: str) -> str:
         """Return the request's body, the same for each attempt: what the SDK's `client.beta.webhooks.unwrap` takes."""
@@ -198,12 +201,6 @@ def _hint(delivery_id: str, workspace_id: str) -> Hint:
     return Hint("deliver.send", (delivery_id, workspace_id))
 
 
-def endpoint_must_be_enabled(endpoint: Endpoint) -> None:
-    """Raise Conflict for a disabled endpoint, whose deliveries would be cancelled."""
-    if endpoint.state != "enabled":
-        raise Conflict(f"The webhook endpoint {endpoint.id} is disabled: enable it first.")
-
-
 _CAUSE = """
     INSERT INTO delivery (
         id, workspace_id, endpoint_id, event_id, event_type, subject_id, session_id,
@@ -211,11 +208,15 @@ _CAUSE = """
     )
     SELECT 'whdl_' || substr(caused.id, 6, 10) || upper(encode(substring(uuid_send(gen_random_uuid()) FOR 8), 'hex')),
         endpoint.workspace_id, endpoint.id, caused.id, caused.type, caused.subject_id, caused.session_id,
-        'queued', 0, 0, '[]', now, CASE WHEN endpoint.failing_since IS NULL THEN now END, now
+        'queued', 0, 0, '[]', now, CASE WHEN endpoint.failing_since IS NULL AND waiting.count < %(most)s
+            AND row_number() OVER (PARTITION BY endpoint.id) <= %(most)s THEN now END, now
     FROM jsonb_to_recordset(CAST(%(events)s AS jsonb)) AS caused (id text, type text, subject_id text, session_id text)
     JOIN endpoint ON endpoint.workspace_id = current_setting('assent.workspace') AND endpoint.state = 'enabled'
         AND caused.type = ANY (endpoint.enabled_events),
-    LATERAL (SELECT assent_now() AS now) AS clock
+    LATERAL (SELECT assent_now() AS now) AS clock,
+    LATERAL (SELECT COUNT(*) FROM (
+        SELECT FROM delivery WHERE endpoint_id = endpoint.id AND status = 'queued' AND due_at <= clock.now LIMIT %(most)s
+    ) AS first) AS waiting
     RETURNING id, hinted_at
 """
 """An id of a delivery begins with its event's time, like a ULID, and ends with 64 random bits."""

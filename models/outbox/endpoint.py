@@ -20,6 +20,12 @@ from models.errors import Conflict, NotFound
 
 MOST_ENDPOINTS = 50
 """Endpoints of one workspace."""
+AT_ONCE = 10
+"""Deliveries that one endpoint is sent at a time; one, unless it lately answered with a 2xx."""
+LATELY = timedelta(minutes=1)
+JUST_NOW = timedelta(seconds=1)
+QUICK_SECONDS = 1.0
+LONGEST_PAUSE = timedelta(minutes=5)
 ROTATION = timedelta(hours=24)
 """How long deliveries are signed with the previous secret as well."""
 
@@ -48,6 +54,10 @@ class Endpoint(Base):
     """The last 2xx."""
     failing_since: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """The first attempt that failed after the last 2xx; None if the last attempt did not fail."""
+    paused_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
+    """Nothing is sent before this time. None unless two attempts failed in a row."""
+    last_seconds: Mapped[float | None]
+    """How long the last 2xx took."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
@@ -90,7 +100,7 @@ class Endpoint(Base):
         if "state" in changed:
             self.disabled_reason = ""
         if changed.keys() & {"state", "url"}:
-            self.failing_since = None
+            self.failing_since = self.paused_until = None
         for name, value in changed.items():
             setattr(self, name, value)
         if changed:
@@ -105,6 +115,38 @@ class Endpoint(Base):
         self.secret, self.updated_at = encryption.encrypt("deliver", secret, self.id), now
         acts.record(db, by, "webhook.secret_regenerated", self.id, {})
         return secret
+
+    def most_at_once(self, now: datetime) -> int:
+        """Return the number of deliveries that may be on their way at a time: one, until the endpoint proves that it answers."""
+        answers = self.failing_since is None and self.succeeded_at is not None and now - self.succeeded_at < LATELY
+        return AT_ONCE if answers else 1
+
+    def answered_just_now(self, now: datetime) -> bool:
+        """True if a further 2xx changes nothing that is worth a write."""
+        return self.is_quick and self.succeeded_at is not None and now - self.succeeded_at < JUST_NOW
+
+    @property
+    def is_quick(self) -> bool:
+        """True if the last answer was a 2xx within `QUICK_SECONDS`: the thread that sends will soon be free again."""
+        return self.failing_since is None and self.last_seconds is not None and self.last_seconds < QUICK_SECONDS
+
+    def succeed(self, now: datetime, seconds: float) -> None:
+        """Record a 2xx that took so long."""
+        self.succeeded_at, self.last_seconds = now, seconds
+        self.failing_since = self.paused_until = None
+
+    def fail(self, now: datetime) -> None:
+        """Record a failed attempt. From the second one on, the endpoint pauses for half as long as it has been failing."""
+        if self.failing_since is None:
+            self.failing_since = now
+        else:
+            self.paused_until = now + min((now - self.failing_since) / 2, LONGEST_PAUSE)
+
+    def get_ready(self) -> None:
+        """End the pause, for a delivery that a person sends. Raises Conflict if the endpoint is disabled: nothing would be sent."""
+        if self.state != "enabled":
+            raise Conflict(f"The webhook endpoint {self.id} is disabled: enable it first.")
+        self.paused_until = None
 
     def disable(self, db: Db, by: Principal, reason: str) -> None:
         """Stop all deliveries for a reason that the endpoint's owner reads. Idempotent."""

@@ -12,6 +12,7 @@ from models.database import clock, ids
 from models.database.rows import Db, Stale
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
+from models.errors import Conflict
 from models.outbox.channel import Channel
 from models.pure.backoff import backoff
 
@@ -21,6 +22,8 @@ FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 3600.0
 LEASE = timedelta(seconds=90)
 """Longer than an attempt can take, so nothing renews it."""
+
+_TEST_WAITS = "SELECT EXISTS (SELECT FROM notification WHERE channel_id = %(channel)s AND stage = 'test' AND ended_at IS NULL)"
 
 Receipt = dict[str, str]
 """What a notifier returned for a message, for the edit or the follow-up: Slack's channel and ts, a mail's Message-ID."""
@@ -39,7 +42,7 @@ class Notification(Base):
     """No foreign key: a message outlives its approval, and then says that the approval was withdrawn."""
     channel_id: Mapped[str] = mapped_column(sa.ForeignKey("channel.id"))
     stage: Mapped[str]
-    """What it has to tell: one of `models.pure.notice.STAGES`."""
+    """What it has to tell: one of `models.pure.notice.Stage`."""
     seq: Mapped[int] = mapped_column(sa.BigInteger)
     """The number, in the session, of the event that it has to tell."""
     sent_stage: Mapped[str | None]
@@ -101,6 +104,35 @@ class Notification(Base):
             "hinted_at": now.isoformat(),
             "created_at": now.isoformat(),
         }
+
+    @classmethod
+    def test(cls, db: Db, channel: Channel) -> "Notification":
+        """Queue a test message, which is tried once. Raises Conflict if the channel is off, a default, or has a test that waits."""
+        channel.must_take_messages()
+        if db.value(_TEST_WAITS, channel=channel.id):
+            raise Conflict(f"A test of the channel {channel.id} is on its way: wait for its result.")
+        now = clock.now(db)
+        row = cls(
+            id=ids.new("ntfn"),
+            workspace_id=channel.workspace_id,
+            session_id="",
+            approval_id=ids.new("test"),
+            channel_id=channel.id,
+            stage="test",
+            seq=0,
+            due_at=now,
+            hinted_at=now,
+            created_at=now,
+        )
+        db.insert(row)
+        outbox(db).hints.append(cls.hint_of(row.id, row.workspace_id))
+        return row
+
+    @classmethod
+    def last_tests(cls, db: Db, channel_ids: list[str]) -> "dict[str, Notification]":
+        """Return the last test of each of these channels that was tested, by the channel's id."""
+        rows = db.find(cls, "WHERE channel_id = ANY(%(ids)s) AND stage = 'test' ORDER BY created_at, id", ids=channel_ids)
+        return {row.channel_id: row for row in rows}
 
     @staticmethod
     def hint_of(notification_id: str, workspace_id: str) -> Hint:
@@ -178,7 +210,7 @@ class Notification(Base):
         now = clock.now(db)
         channel = Channel.find(db, self.channel_id, lock=True)
         channel.error = error[:300]
-        if self.attempt >= ATTEMPTS:
+        if self.attempt >= ATTEMPTS or self.stage == "test":
             db.move(self, "failed", error=error[:300], lease_until=None, ended_at=now)
             return
         pause = timedelta(seconds=backoff(self.attempt, FIRST_PAUSE, LONGEST_PAUSE, retry_after))

@@ -4,10 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-Stage = Literal["requested", "reminded", "escalated", "decided"]
-"""What happened to the approval last. `decided` includes approvals that expired or were withdrawn."""
-
-STAGES: tuple[Stage, ...] = ("requested", "reminded", "escalated", "decided")
+Stage = Literal["requested", "reminded", "escalated", "decided", "test"]
+"""What happened to the approval last. `decided` includes approvals that expired or were withdrawn. `test`: there is no approval."""
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ REQUESTS: dict[str, Callable[[Stage], Asked]] = {
 }
 
 SAME_DOOR = {
-    *("channels.update", "channels.delete"),
+    *("channels.update", "channels.delete", "channels.test"),
     *("provider_keys.create", "provider_keys.delete"),
     *("spend_limits.create", "spend_limits.delete", "organization_spend_limits.create", "organization_spend_limits.delete"),
     *("webhooks.update", "webhooks.delete", "webhooks.test", "webhooks.redeliver_range"),

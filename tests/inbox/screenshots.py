@@ -9,13 +9,21 @@ from pathlib import Path
 import people
 import pytest
 from inbox.visitor import Visitor
+from inbox.waiting import delivered
+from outbox.notified import channel, mail_channel
 from playwright.sync_api import Browser
 from rows.stage import Stage, call, say
+from rows.test_a_session_stays_within_its_budget import COSTS_10, QUOTE
+from rows.test_sessions_stay_within_shared_limits import MODEL, limit
 
+from models.database import clock
 from models.database.transactions import transaction
+from models.outbox.channel import Channel
+from models.outbox.notification import Notification
 from models.pure.line_diff import hunks
 from models.session.evidence import Evidence
 from models.session.session import Session
+from models.workspace.agent import Agent
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 BEFORE = "def total(rows):\n    result = 0\n    for row in rows:\n        result += row.amount\n    return result\n"
@@ -49,13 +57,72 @@ def _name(session: Session, title: str) -> None:
     session.title = title
 
 
+@pytest.fixture
+def anna(stage: Stage) -> people.Somebody:
+    """An admin."""
+    return people.member(stage, "admin", email="anna@example.com")
+
+
+@pytest.fixture
+def pages(stage: Stage, anna: people.Somebody) -> dict[str, str]:
+    """Pages of endpoints, channels and costs, with something on each."""
+    quiet = {"quiet_from": "22:00", "quiet_until": "07:00", "time_zone": "Europe/Berlin"}
+    mail_channel(stage, anna, name="Work", timing="reminders", **quiet)
+    telegram = channel(stage, anna, kind="apprise", address="Telegram", name="My phone")
+    room = channel(stage, kind="slack", address="C012AB3CD", name="#approvals")
+    archived = channel(stage, kind="slack", address="C045EF6GH", name="#releases")
+    with transaction(stage.workspace_id) as db:
+        for row in (telegram, room):
+            test = Notification.test(db, Channel.find(db, row.id))
+            test.claim(db, clock.now(db))
+            test.succeed(db, "test", 0, {})
+        Channel.find(db, archived.id).disable(db, stage.principal, "The Slack conversation is archived.")
+    stage.quote = QUOTE
+    for name in ("Support", "Release manager"):
+        session_id = stage.session(model=MODEL)
+        with transaction(stage.workspace_id) as db:
+            Agent.find(db, stage.read(session_id).agent_id).update(db, stage.principal, {"name": name})
+        stage.message(session_id)
+        stage.reply(session_id, say("Done."), charge=COSTS_10)
+        limit(stage, "25", ("agent", stage.read(session_id).agent_id), "weekly")
+    limit(stage, "500")
+    endpoint_id = delivered(stage, name="Deployments", description="Tells the deployment board what waits.")
+    return {
+        "webhooks": "/inbox/webhooks",
+        "webhook": f"/inbox/webhooks/{endpoint_id}",
+        "channels": "/inbox/channels",
+        "workspace-channels": "/inbox/workspace/channels",
+        "usage": "/inbox/usage",
+    }
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("device", ["desk", "phone"])
-def test_pictures(browser: Browser, visit: Callable[..., Visitor], stage: Stage, waiting: str, theme: str, device: str) -> None:
+def test_pictures_of_decisions(
+    browser: Browser, visit: Callable[..., Visitor], anna: people.Somebody, waiting: str, theme: str, device: str
+) -> None:
+    _picture(visit, anna, {"inbox": "/inbox", "card": f"/inbox/approvals/{waiting}"}, theme, device)
+
+
+@pytest.mark.parametrize(("name", "theme", "device"), [("webhook", "light", "desk"), ("channels", "dark", "phone")])
+def test_pictures_of_settings(
+    browser: Browser,
+    visit: Callable[..., Visitor],
+    anna: people.Somebody,
+    pages: dict[str, str],
+    name: str,
+    theme: str,
+    device: str,
+) -> None:
+    _picture(visit, anna, {name: pages[name]}, theme, device, height=920)
+
+
+def _picture(
+    visit: Callable[..., Visitor], anna: people.Somebody, paths: dict[str, str], theme: str, device: str, height: int = 640
+) -> None:
     IMAGES.mkdir(exist_ok=True)
-    anna = people.member(stage, "admin", email="anna@example.com")
-    size = {} if device == "phone" else {"viewport": {"width": 1100, "height": 640}}
+    size = {} if device == "phone" else {"viewport": {"width": 1100, "height": height}}
     visitor = visit("admin", somebody=anna, phone=device == "phone", color_scheme=theme, **size)
-    for name, path in {"inbox": "/inbox", "card": f"/inbox/approvals/{waiting}"}.items():
+    for name, path in paths.items():
         visitor.open(path)
         visitor.page.screenshot(path=IMAGES / f"{name}-{device}-{theme}.png")

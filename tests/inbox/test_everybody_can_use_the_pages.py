@@ -8,9 +8,13 @@ from inbox.accessibility import check, check_width
 from inbox.visitor import Visitor
 from inbox.waiting import asked, asks_back, delivered, status
 from inbox.windows import PHONE, Windows
+from outbox.notified import channel
 from playwright.sync_api import ViewportSize, expect
 from rows.stage import Stage, call
 
+from models.database.transactions import transaction
+from models.outbox.channel import Channel
+from models.outbox.notification import Notification
 from models.session.approval import Approval
 from models.session.approval_deadline import extend
 
@@ -19,7 +23,13 @@ DESK: ViewportSize = {"width": 1280, "height": 720}
 
 
 @pytest.fixture
-def paths(stage: Stage) -> list[str]:
+def anna(stage: Stage) -> people.Somebody:
+    """An admin."""
+    return people.member(stage, "admin")
+
+
+@pytest.fixture
+def paths(stage: Stage, anna: people.Somebody) -> list[str]:
     """Every page, with something on it."""
     bash, edit, _read = asked(
         stage,
@@ -32,6 +42,10 @@ def paths(stage: Stage) -> list[str]:
     )
     question = asks_back(stage, {"who": {"message": "For whom?", "schema": FORM}})
     stage.decide(bash, result="allow", scope="always", match="tool")
+    for who in (None, anna):
+        row = channel(stage, who, name="Work", quiet_from="22:00", quiet_until="07:00")
+        with transaction(stage.workspace_id) as db:
+            Notification.test(db, db.get_one(Channel, row.id))
     cards = [f"/approvals/{row.id}" for row in (bash, edit, question)]
     pages = ["", "?show=all", "?show=decided", *cards, f"{cards[1]}/edit", f"{cards[1]}/edit?as=json", f"{cards[1]}/always"]
     pages += [
@@ -42,6 +56,8 @@ def paths(stage: Stage) -> list[str]:
         "/keys",
         "/provider-keys",
         "/usage",
+        "/channels",
+        "/workspace/channels",
         "/webhooks",
         f"/webhooks/{delivered(stage)}",
         "/audit",
@@ -52,8 +68,10 @@ def paths(stage: Stage) -> list[str]:
     return [f"/inbox{page}" for page in pages]
 
 
-def test_axe_finds_nothing_on_any_page_and_none_is_wider_than_a_phone(visit: Callable[..., Visitor], paths: list[str]) -> None:
-    admin = visit("admin", viewport=DESK)
+def test_axe_finds_nothing_on_any_page_and_none_is_wider_than_a_phone(
+    visit: Callable[..., Visitor], anna: people.Somebody, paths: list[str]
+) -> None:
+    admin = visit("admin", somebody=anna, viewport=DESK)
     for path in paths:
         admin.page.set_viewport_size(DESK)
         admin.open(path)

@@ -1,13 +1,15 @@
 """`assent channels` against the API as it is served, and `assent secrets` against the database."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from doors.served import key
 from outbox.conftest import secret_of
+from outbox.notified import notify
+from outbox.receiver import Receiver, receiving
 from rows.stage import Stage
 
 from api.cli.main import main
@@ -35,6 +37,16 @@ def assent(api: str, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Assent:
     return run
 
 
+@pytest.fixture
+def ops(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    """A receiver behind the operator's URL `ops`."""
+    with receiving() as receiver:
+        monkeypatch.setenv("ASSENT_NOTIFICATION_URLS", json.dumps({"ops": receiver.url.replace("http://", "json://")}))
+        settings.cache_clear()
+        yield receiver
+    settings.cache_clear()
+
+
 def test_channels_are_added_changed_listed_and_removed(assent: Assent, stage: Stage) -> None:
     line = assent("channels", "add", "slack", "C012AB3CD", "--name", "approvals", "--quiet", "22:00-07:00", "--time-zone", "UTC")
     channel_id = line.split()[0]
@@ -47,6 +59,21 @@ def test_channels_are_added_changed_listed_and_removed(assent: Assent, stage: St
     assert len(json.loads(assent("channels", "list", "--json"))) == 3
     assert assent("channels", "remove", channel_id) == f"{channel_id} is deleted.\n"
     assert channel_id not in assent("channels", "list")
+
+
+def test_a_channel_is_tested_and_the_command_waits_for_the_result(
+    assent: Assent, stage: Stage, ops: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel_id = assent("channels", "add", "operator", "ops").split()[0]
+    # In the place of the process `deliver`: whoever waits has it work.
+    monkeypatch.setattr("api.cli.channels.time.sleep", lambda _seconds: notify(stage))
+    assert assent("channels", "test", channel_id) == "The channel took the test message.\n"
+    ops.status = 500
+    assert assent("channels", "test", channel_id, code=1) == (
+        "Error: The channel did not take the test message. ops did not take the message.\n"
+    )
+    monkeypatch.setattr("api.cli.channels.TEST_SECONDS", 0)
+    assert "Does the process deliver run?" in assent("channels", "test", channel_id, code=1)
 
 
 def test_what_cannot_be_is_refused(assent: Assent) -> None:

@@ -9,7 +9,7 @@ from outbox.mailbox import Mailbox, serving
 from outbox.receiver import Receiver, receiving
 from rows.stage import Stage
 
-from models.database import encryption
+from models.database import clock, encryption
 from models.database.transactions import transaction
 from models.outbox.delivery import Delivery
 from models.outbox.endpoint import Endpoint
@@ -75,6 +75,13 @@ def endpoint_now(stage: Stage, endpoint: Endpoint) -> Endpoint:
     """The endpoint as it is now."""
     with transaction(stage.workspace_id) as db:
         return db.get_one(Endpoint, endpoint.id)
+
+
+def answers(stage: Stage, endpoint: Endpoint) -> Endpoint:
+    """The endpoint, after a quick 2xx."""
+    with transaction(stage.workspace_id) as db:
+        db.get_one(Endpoint, endpoint.id, lock=True).succeed(clock.now(db), 0.01)
+    return endpoint
 
 
 @pytest.fixture

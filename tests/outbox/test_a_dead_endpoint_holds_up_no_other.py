@@ -5,19 +5,21 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from crashes.processes import wait_for
-from outbox.conftest import NewEndpoint, deliveries, endpoint_now
+from outbox.conftest import NewEndpoint, answers, deliveries, endpoint_now
 from outbox.receiver import Receiver, receiving
 from own_database import Clock
 from rows.stage import Stage
 
+from models.database import clock as database_clock
 from models.database import transactions
 from models.database.transactions import Hint, transaction
 from models.flow import due, queued
 from models.outbox import claims
-from models.outbox.claims import AT_ONCE
-from models.outbox.delivery import Delivery
-from models.outbox.endpoint import Endpoint
+from models.outbox.delivery import Caused, Delivery
+from models.outbox.endpoint import AT_ONCE, LONGEST_PAUSE, Endpoint
+from models.settings import settings
 from workers import deliver, enqueue, sweeps
+from workers.deliver import SLOW_AT_ONCE
 
 MANY = 200
 
@@ -41,7 +43,8 @@ def living() -> Iterator[Receiver]:
 def new_deliveries(stage: Stage, endpoint: Endpoint, count: int) -> list[str]:
     """The ids of new deliveries for this endpoint."""
     with transaction(stage.workspace_id) as db:
-        return [Delivery.test(db, endpoint, "session.created").id for _ in range(count)]
+        row = db.get_one(Endpoint, endpoint.id)
+        return [Delivery.test(db, row, "session.created").id for _ in range(count)]
 
 
 def fail(stage: Stage, endpoint: Endpoint) -> None:
@@ -57,15 +60,97 @@ def test_the_living_one_is_sent_all_before_the_dead_one_s_first_attempt_ends(
     stage: Stage, receiver: Receiver, living: Receiver, new_endpoint: NewEndpoint
 ) -> None:
     receiver.may_answer.clear()
-    work = new_deliveries(stage, new_endpoint(receiver.url), MANY) + new_deliveries(stage, new_endpoint(living.url), MANY // 4)
+    dead, alive = (answers(stage, new_endpoint(url)) for url in (receiver.url, living.url))
+    work = new_deliveries(stage, dead, MANY) + new_deliveries(stage, alive, MANY // 4)
     with ThreadPoolExecutor(2 * AT_ONCE) as pool:  # as the process `deliver` has
         sent = [pool.submit(deliver.send, delivery_id, stage.workspace_id) for delivery_id in work]
         wait_for("the living one has all", lambda: len(living.requests) == MANY // 4, 60)
-        assert len(receiver.requests) == AT_ONCE, "never more at a time"
+        wait_for("the dead one has as many as it is sent at a time", lambda: len(receiver.requests) == AT_ONCE, 60)
         receiver.status = 500
         receiver.may_answer.set()
         for one in sent:
             one.result(60)
+
+
+def test_many_new_endpoints_that_do_not_answer_leave_threads_for_one_that_does(
+    stage: Stage, receiver: Receiver, living: Receiver, new_endpoint: NewEndpoint
+) -> None:
+    receiver.may_answer.clear()
+    dead = [new_deliveries(stage, new_endpoint(receiver.url), 1)[0] for _ in range(SLOW_AT_ONCE + 3)]
+    [late] = new_deliveries(stage, answers(stage, new_endpoint(living.url)), 1)
+    with ThreadPoolExecutor(SLOW_AT_ONCE + 1) as pool:
+        sent = [pool.submit(deliver.send, delivery_id, stage.workspace_id) for delivery_id in [*dead, late]]
+        wait_for("the living one has its event", lambda: len(living.requests) == 1, 60)
+        wait_for("each place is taken", lambda: len(receiver.requests) == SLOW_AT_ONCE, 60)
+        wait_for("the others are left to the sweep", lambda: sum(one.done() for one in sent) == 4, 60)
+        receiver.may_answer.set()
+        for one in sent:
+            one.result(60)
+    assert len(receiver.requests) == SLOW_AT_ONCE
+    assert [delivery.status for delivery in deliveries(stage)].count("queued") == 3
+    deliver.send(dead[-1], stage.workspace_id)
+    assert len(receiver.requests) == SLOW_AT_ONCE + 1, "the places are free again"
+
+
+def test_a_new_endpoint_is_sent_one_event_and_the_others_as_soon_as_it_answers(
+    stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, hints: list[Hint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliver, "HOLD_SECONDS", 0)
+    first, *others = new_deliveries(stage, new_endpoint(receiver.url), AT_ONCE + 5)
+    with transaction(stage.workspace_id) as db:
+        assert claims.claim(db, first)
+        assert not claims.claim(db, others[0])
+        db.roll_back()
+    hints.clear()
+    deliver.send(first, stage.workspace_id)
+    assert [hint.args[0] for hint in hints] == others[:AT_ONCE]
+
+
+def test_an_endpoint_gets_no_more_hints_than_it_is_sent_at_a_time(
+    stage: Stage, new_endpoint: NewEndpoint, hints: list[Hint]
+) -> None:
+    new_endpoint("https://example.com/hook", "session.created")
+    other = new_endpoint("https://example.com/other", "session.archived")
+    for kind in ("session.created", "session.created", "session.archived"):
+        with transaction(stage.workspace_id) as db:
+            Delivery.cause(db, *[Caused(kind, "sesn_1")] * (AT_ONCE + 5))
+    hinted = {hint.args[0] for hint in hints}
+    assert [row.endpoint_id == other.id for row in deliveries(stage) if row.id in hinted].count(True) == AT_ONCE
+    assert len(hinted) == 2 * AT_ONCE, "none for those that wait behind others"
+
+
+def test_a_failing_endpoint_pauses_as_a_whole_until_a_person_sends_something(
+    stage: Stage, new_endpoint: NewEndpoint, clock: Clock
+) -> None:
+    endpoint = new_endpoint("https://example.com/hook")
+    fail(stage, endpoint)
+    first, *_others = new_deliveries(stage, endpoint, 20)
+    clock.advance(100)
+    with transaction(stage.workspace_id) as db:
+        db.get_one(Endpoint, endpoint.id, lock=True).fail(database_clock.now(db))
+    with transaction(stage.workspace_id) as db:
+        assert not claims.claim(db, first)
+    assert queued.delivery_hints() == [], "for half as long as it has been failing"
+    clock.advance(51)
+    assert len(queued.delivery_hints()) == 1, "a failing endpoint is sent one"
+    clock.advance(3600)
+    with transaction(stage.workspace_id) as db:
+        db.get_one(Endpoint, endpoint.id, lock=True).fail(database_clock.now(db))
+    clock.advance(LONGEST_PAUSE.total_seconds() - 1)
+    assert queued.delivery_hints() == []
+    [test] = new_deliveries(stage, endpoint, 1)
+    with transaction(stage.workspace_id) as db:
+        assert claims.claim(db, test)
+
+
+def test_a_dead_worker_s_attempt_keeps_no_other_back(stage: Stage, new_endpoint: NewEndpoint, clock: Clock) -> None:
+    first, second = new_deliveries(stage, new_endpoint("https://example.com/hook"), 2)
+    with transaction(stage.workspace_id) as db:
+        assert claims.claim(db, first)
+        assert not claims.claim(db, second)
+    clock.advance(settings().webhook_seconds + 6)
+    with transaction(stage.workspace_id) as db:
+        assert claims.claim(db, second)
 
 
 def test_the_sweep_comes_to_every_endpoint(stage: Stage, new_endpoint: NewEndpoint, clock: Clock) -> None:
@@ -119,7 +204,7 @@ def test_a_worker_turns_to_others_after_a_while(
     stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint, hints: list[Hint], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deliver, "HOLD_SECONDS", 0)
-    first, second, _third = new_deliveries(stage, new_endpoint(receiver.url), 3)
+    first, second, _third = new_deliveries(stage, answers(stage, new_endpoint(receiver.url)), 3)
     hints.clear()
     deliver.send(first, stage.workspace_id)
     assert [hint.args for hint in hints] == [(second, stage.workspace_id)]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from anthropic import Anthropic
 from anthropic.types.beta import BetaWebhookEvent
-from outbox.conftest import NewEndpoint, deliveries, endpoint_now, secret_of, send_due
+from outbox.conftest import NewEndpoint, answers, deliveries, endpoint_now, secret_of, send_due
 from outbox.receiver import Receiver
 from own_database import Clock
 from pydantic import TypeAdapter
@@ -17,9 +17,8 @@ from standardwebhooks import Webhook
 from models.database.transactions import transaction
 from models.flow import queued
 from models.outbox import claims
-from models.outbox.claims import AT_ONCE
 from models.outbox.delivery import PAUSES, Delivery
-from models.outbox.endpoint import ROTATION, Endpoint
+from models.outbox.endpoint import AT_ONCE, ROTATION, Endpoint
 from models.pure.webhook_events import OWN_EVENTS, SDK_EVENTS
 from models.settings import settings
 from models.workspace.halt import Halt
@@ -177,7 +176,7 @@ def test_a_doubled_hint_sends_nothing_twice(stage: Stage, receiver: Receiver, ne
 
 
 def test_a_slow_endpoint_leaves_workers_for_the_others(stage: Stage, receiver: Receiver, new_endpoint: NewEndpoint) -> None:
-    new_endpoint(receiver.url, "session.created")
+    answers(stage, new_endpoint(receiver.url, "session.created"))
     for _ in range(AT_ONCE + 1):
         stage.session()
     rows = deliveries(stage)

@@ -2,8 +2,10 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
+from outbox.conftest import NewEndpoint
 from outbox.notified import changes, channel, fan_out, notifications, notify
 from outbox.receiver import Receiver
 from people import member
@@ -13,6 +15,8 @@ from rows.test_several_people_must_agree import ask, vote
 from models.database.exchange import Connection
 from models.database.transactions import transaction
 from models.flow import notifying as verbs
+from models.outbox import claims
+from models.outbox.delivery import Delivery
 from models.session.approval import Approval
 from workers import notifying
 
@@ -55,6 +59,45 @@ def test_a_question_and_a_decision_cost_one_statement_each(stage: Stage, monkeyp
     sent.clear()
     stage.decide(stage.approvals(session)[0], result="deny")
     assert sum("approval_change" in statement for statement in sent) == 1
+
+
+def test_a_decision_sends_the_same_statements_whoever_listens(
+    stage: Stage, new_endpoint: NewEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the time of a decision does not depend on notifying, but for the rows that one statement inserts."""
+    round_trips: list[list[str]] = []
+    exchange = Connection.exchange
+
+    def counting(self: Connection, statements: Any) -> Any:
+        round_trips.append([statement.sql for statement in statements])
+        return exchange(self, statements)
+
+    monkeypatch.setattr(Connection, "exchange", counting)
+
+    def of_a_decision() -> list[list[str]]:
+        approval = ask(stage, stage.session())
+        round_trips.clear()
+        stage.decide(approval, result="deny")
+        return list(round_trips)
+
+    alone = of_a_decision()
+    for _ in range(10):
+        new_endpoint()
+        channel(stage)
+    assert of_a_decision() == alone
+    with transaction(stage.workspace_id) as db:
+        assert db.value("SELECT COUNT(*) FROM delivery WHERE event_type = 'approval.decided'") == 10
+
+
+def test_a_decision_waits_for_no_worker_that_holds_an_endpoint(stage: Stage, new_endpoint: NewEndpoint) -> None:
+    endpoint = new_endpoint()
+    approval = ask(stage, stage.session())
+    with transaction(stage.workspace_id) as db:
+        [row, *_others] = db.find(Delivery, "WHERE endpoint_id = %(id)s ORDER BY id", id=endpoint.id)
+        assert claims.claim(db, row.id)
+        db.value("SELECT 1")  # sends what is queued: the locks are held now
+        stage.decide(approval, result="deny")
+    assert stage.get(Approval, approval.id).status == "denied"
 
 
 def test_a_slow_channel_takes_a_part_of_the_threads_and_is_caught_up_on(

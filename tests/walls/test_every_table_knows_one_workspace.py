@@ -20,6 +20,7 @@ NOT_CONTENT = {
     "approval_grant": {"agent_id", "tool", "created_at", "revoked_at", "swept_to", "swept_at"},
     "answer": {"expires_at"},
     "delivery": {"endpoint_id", "due_at", "hinted_at", "lease_until", "ended_at"},
+    "endpoint": {"failing_since", "paused_until"},
     "notification": {"due_at", "hinted_at", "lease_until", "ended_at"},
     "approval_change": {"due_at", "hinted_at"},
     "halt": {"ended_at", "settled_at"},

@@ -136,6 +136,7 @@ class World:
                 now=now,
             )
             db.insert_many(Notification, [row])
+            Notification.test(db, channel)
         session_id = self.stage.session()
         self.stage.message(session_id)
         self.stage.reply(session_id, call())

@@ -60,8 +60,4 @@ def notifier_for(kind: str) -> Notifier:
             from workers.notifiers.apprise import AppriseService, OperatorUrl
 
             return AppriseService() if kind == "apprise" else OperatorUrl()
-        case "slack":
-            from workers.notifiers.slack import SlackNotifier
-
-            return SlackNotifier()
     raise Gone(f"Assent has no notifier for channels of the kind {kind}.")

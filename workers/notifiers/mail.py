@@ -94,6 +94,8 @@ def _html(notice: Notice, unsubscribe: str) -> str:
     paragraphs = [f"<p><b>{html.escape(notice.sentence)}</b></p>"]
     if notice.stage == "decided":
         paragraphs += [f"<p>{html.escape(notice.outcome)}.</p>", f"<p>{link}Open the approval</a></p>"]
+    elif notice.stage == "test":
+        paragraphs.append(f"<p>{link}Open Assent</a></p>")
     else:
         if notice.evidence:
             style = "background:#f4f4f4;padding:12px;white-space:pre-wrap;overflow-wrap:anywhere"

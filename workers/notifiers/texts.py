@@ -2,7 +2,7 @@
 
 from models.pure.notice import Notice
 
-_BEGINNINGS = {"requested": "", "reminded": "Still waiting: ", "escalated": "Nobody has decided yet: "}
+_BEGINNINGS = {"requested": "", "test": "", "reminded": "Still waiting: ", "escalated": "Nobody has decided yet: "}
 
 
 def subject(notice: Notice) -> str:
@@ -16,6 +16,8 @@ def body(notice: Notice, most_evidence: int = 3000) -> str:
     """Return the notice as text of several lines, with its link and its code. Longer evidence is cut."""
     if notice.stage == "decided":
         return f"{notice.sentence}\n\n{notice.outcome}.\n\n{notice.url}"
+    if notice.stage == "test":
+        return f"{notice.sentence}.\n\n{notice.url}"
     evidence = notice.evidence
     if len(evidence) > most_evidence:
         evidence = f"{evidence[:most_evidence]}… ({len(evidence) - most_evidence} more characters)"
