@@ -5,7 +5,6 @@ from functools import cache
 from pathlib import Path
 
 import redis
-from alembic.script import ScriptDirectory
 from flask import Blueprint, Response
 
 import models
@@ -61,15 +60,15 @@ def _database() -> str:
             revisions = {version for (version,) in db.rows("SELECT version_num FROM alembic_version")}
     except ERRORS:
         return "unreachable, or without a schema: run `assent migrate`"
-    known, heads = _revisions()
+    known = _revisions()
     # A newer schema is accepted: during a deployment the previous release still runs.
-    return "ok" if revisions and (revisions == heads or not revisions <= known) else "schema too old: run `assent migrate`"
+    return "ok" if revisions and (revisions == {max(known)} or not revisions <= known) else "schema too old: run `assent migrate`"
 
 
 @cache
-def _revisions() -> tuple[frozenset[str], frozenset[str]]:
-    scripts = ScriptDirectory(str(Path(models.__file__).with_name("migrations")))
-    return frozenset(s.revision for s in scripts.walk_revisions()), frozenset(scripts.get_heads())
+def _revisions() -> frozenset[str]:
+    """Return this release's migrations: their files are named by them. Alembic would take 0.3 s of each start."""
+    return frozenset(file.name[:4] for file in Path(models.__file__).with_name("migrations").glob("versions/[0-9]*.py"))
 
 
 def _held_back(workspace_id: str) -> list[str]:

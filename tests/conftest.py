@@ -21,9 +21,11 @@ import psutil
 import psycopg
 import pytest
 import redis
+from environment import isolate
 from own_database import Cleaner, Clock, DatabaseUrls, create_database, make_url
 
 if TYPE_CHECKING:
+    from flask import Flask
     from rows.stage import Stage
 
 RUN = "ASSENT_TEST_RUN"
@@ -39,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Images often set this variable. Each of the hundreds of processes of a run would then compile all that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    isolate()
     hypothesis.settings.register_profile("assent", deadline=None)  # a busy machine is no fault of the code's
     hypothesis.settings.load_profile("assent")
     if not hasattr(config, "workerinput"):
@@ -160,6 +163,14 @@ def api(private_key: str, database_urls: DatabaseUrls, redis_url: str, tmp_path_
 
 
 @pytest.fixture(scope="session")
+def flask_app(database_urls: DatabaseUrls, redis_url: str) -> "Flask":
+    """The API in this process."""
+    from api import create_app
+
+    return create_app()
+
+
+@pytest.fixture(scope="session")
 def worker_number() -> int:
     """Which of pytest-xdist's workers this is, from 0."""
     return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -208,13 +219,19 @@ def cleaner(database_urls: DatabaseUrls) -> Iterator[Cleaner]:
         yield Cleaner(db)
 
 
-@pytest.fixture
-def clock(database_urls: DatabaseUrls) -> Iterator[Clock]:
-    """Moves the database's time; real time again after the test."""
+@pytest.fixture(scope="session")
+def owner_connection(database_urls: DatabaseUrls) -> Iterator["psycopg.Connection[tuple[object, ...]]"]:
+    """A connection of the schema's owner."""
     with psycopg.connect(database_urls.owner, autocommit=True) as db:
-        moved = Clock(db)
-        yield moved
-        moved.reset()
+        yield db
+
+
+@pytest.fixture
+def clock(owner_connection: "psycopg.Connection[tuple[object, ...]]") -> Iterator[Clock]:
+    """Moves the database's time; real time again after the test."""
+    moved = Clock(owner_connection)
+    yield moved
+    moved.reset()
 
 
 def _forget_settings() -> None:

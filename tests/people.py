@@ -49,7 +49,7 @@ class Somebody:
     def client(self, url: str, **more: Any) -> httpx.Client:
         """An HTTP client of this person, whose requests are those of a page of ours."""
         headers = {"origin": url, "sec-fetch-site": "same-origin", TOKEN_HEADER: token_of(self.secret)}
-        return httpx.Client(base_url=url, headers=headers, cookies=self.cookie(url), trust_env=False, timeout=20, **more)
+        return httpx.Client(base_url=url, headers=headers, cookies=self.cookie(url), timeout=20, **more)
 
     def enter(self, context: Any, url: str) -> None:
         """Sign in a Playwright context."""
@@ -62,7 +62,7 @@ class Visitor(httpx.Client):
 
     def __init__(self, url: str, **more: Any) -> None:
         headers = {"origin": url, "sec-fetch-site": "same-origin"} | more.pop("headers", {})
-        super().__init__(base_url=url, headers=headers, trust_env=False, timeout=20, **more)
+        super().__init__(base_url=url, headers=headers, timeout=20, **more)
 
     def submit(self, page: str, to: str = "", **fields: str) -> httpx.Response:
         """Load a page, and send its form to `to`, or to the page's own address."""

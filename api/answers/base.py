@@ -47,7 +47,7 @@ def _required(answer: type[BaseModel]) -> tuple[str, ...]:
 class Answer(BaseModel):
     """A JSON object in an answer. A field that is not set is left out."""
 
-    model_config = ConfigDict(strict=True, frozen=True)
+    model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
 
     @classmethod
     def from_row(cls, row: object, **values: Any) -> Self:

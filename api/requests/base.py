@@ -35,7 +35,7 @@ def examples(*bodies: dict[str, Any]) -> ConfigDict:
 class Body(BaseModel):
     """A JSON object. Types are strict: `"1"` is not an integer, `1` is not a boolean."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class Nothing(Body):
@@ -45,7 +45,7 @@ class Nothing(Body):
 class Query(BaseModel):
     """A query string. Its values are text, so numbers, booleans and dates are read from text."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False, defer_build=True)
 
 
 class NoQuery(Query):

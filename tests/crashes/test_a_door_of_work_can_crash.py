@@ -11,7 +11,6 @@ from flask import Flask
 from rows.stage import say
 from werkzeug.test import TestResponse
 
-from api import create_app
 from models.database.transactions import transaction
 from models.session.work import Work
 
@@ -78,9 +77,9 @@ class Worker:
 
 
 @pytest.fixture
-def worker(journey: Journey) -> Worker:
+def worker(journey: Journey, flask_app: Flask) -> Worker:
     """One who has not asked for anything yet."""
-    return Worker(journey, create_app())
+    return Worker(journey, flask_app)
 
 
 def before(act: str) -> list[str]:

@@ -56,7 +56,7 @@ def _wait_for(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
         assert process.poll() is None, log.read_text()
         assert time.monotonic() < deadline, log.read_text()
         try:
-            httpx.get(f"{url}/healthz", trust_env=False)
+            httpx.get(f"{url}/healthz")
         except httpx.HTTPError:
             time.sleep(0.05)
         else:
@@ -75,7 +75,7 @@ class Caller(httpx.Client):
 
     def __init__(self, url: str, secret: str, **headers: str) -> None:
         hooks: dict[str, list[Any]] = {"response": [partial(described.check, url)]}
-        super().__init__(base_url=url, headers={"x-api-key": secret} | headers, trust_env=False, timeout=20, event_hooks=hooks)
+        super().__init__(base_url=url, headers={"x-api-key": secret} | headers, timeout=20, event_hooks=hooks)
 
     def agent(self, **more: Any) -> dict[str, Any]:
         """A new agent."""

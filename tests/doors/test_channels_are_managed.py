@@ -27,7 +27,7 @@ def mailing(database_urls: object, redis_url: str, tmp_path_factory: pytest.Temp
 @pytest.fixture
 def admin(stage: Stage, mailing: str) -> Iterator[httpx.Client]:
     """An API key that manages the workspace."""
-    with httpx.Client(base_url=mailing, headers={"x-api-key": key(stage)}, trust_env=False, timeout=20) as client:
+    with httpx.Client(base_url=mailing, headers={"x-api-key": key(stage)}, timeout=20) as client:
         yield client
 
 

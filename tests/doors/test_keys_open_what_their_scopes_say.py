@@ -42,14 +42,14 @@ def with_scopes(api: str, stage: Stage) -> Iterator[Callable[..., Caller]]:
     ],
 )
 def test_who_is_not_known_gets_401(api: str, headers: dict[str, str], stage: Stage) -> None:
-    answer = httpx.get(f"{api}/v1/agents", headers=headers, trust_env=False)
+    answer = httpx.get(f"{api}/v1/agents", headers=headers)
     assert bad(answer, 401, "API key")["type"] == "authentication_error"
 
 
 def test_a_key_may_come_as_bearer_or_as_x_api_key(api: str, stage: Stage) -> None:
     secret = key(stage)
     for headers in ({"x-api-key": secret}, {"authorization": f"Bearer {secret}"}, {"authorization": f"bearer  {secret}"}):
-        good(httpx.get(f"{api}/v1/agents?beta=true", headers=headers | {"anthropic-version": "2023-06-01"}, trust_env=False))
+        good(httpx.get(f"{api}/v1/agents?beta=true", headers=headers | {"anthropic-version": "2023-06-01"}))
 
 
 def test_a_typo_is_known_by_the_checksum() -> None:

@@ -41,7 +41,6 @@ def test_others_are_answered_meanwhile(caller: Caller, body: Any) -> None:
             f"{caller.base_url}/v1/agents",
             content=raw,
             headers={"x-api-key": caller.headers["x-api-key"], "content-type": "application/json"},
-            trust_env=False,
             timeout=60,
         )
 
@@ -49,7 +48,7 @@ def test_others_are_answered_meanwhile(caller: Caller, body: Any) -> None:
     posting.start()
     time.sleep(0.2)
     began = time.monotonic()
-    httpx.get(f"{caller.base_url}/healthz", trust_env=False, timeout=60)
+    httpx.get(f"{caller.base_url}/healthz", timeout=60)
     waited = time.monotonic() - began
     posting.join()
 

@@ -62,4 +62,4 @@ def test_an_audit_that_the_sealer_refuses_to_sign_raises_an_alarm(api: str, stag
 def test_nobody_reads_them_without_an_administrators_key(api: str, stage: Stage) -> None:
     with Caller(api, key(stage, "read", "agents", "sessions", "approvals")) as other:
         bad(other.get("/metrics"), 403, "admin")
-    assert httpx.get(f"{api}/metrics", trust_env=False).status_code == 401
+    assert httpx.get(f"{api}/metrics").status_code == 401

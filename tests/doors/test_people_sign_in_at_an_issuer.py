@@ -48,7 +48,7 @@ def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(url, trust_env=False).is_success
+        return httpx.get(url).is_success
     except httpx.HTTPError:
         return False
 
@@ -76,7 +76,7 @@ def _new(usual: Any) -> Any:
 def account(provider: str, subject: str = "anna-1", **claims: Any) -> None:
     """What the provider knows of somebody."""
     known = {"email": "anna@example.com", "email_verified": True, "name": "Anna Lang", "groups": []} | claims
-    httpx.put(f"{provider}/users/{subject}", json=known, trust_env=False).raise_for_status()
+    httpx.put(f"{provider}/users/{subject}", json=known).raise_for_status()
 
 
 def begin(browser: Visitor) -> str:
@@ -88,7 +88,7 @@ def begin(browser: Visitor) -> str:
 
 def vouch(at: str, subject: str = "anna-1") -> str:
     """Sign in at the provider; where it sends the browser back to."""
-    answer = httpx.post(at, data={"sub": subject}, trust_env=False)
+    answer = httpx.post(at, data={"sub": subject})
     assert answer.status_code == 302, answer.text
     return answer.headers["location"]
 

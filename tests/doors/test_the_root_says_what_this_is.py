@@ -24,6 +24,6 @@ def test_a_browser_is_sent_to_the_inbox(api: str, accept: str) -> None:
         sent = nobody.get("/", headers={"accept": accept})
         assert sent.status_code == 303
         assert sent.headers["vary"] == "accept"
-        page = httpx.get(httpx.URL(f"{api}/").join(sent.headers["location"]), trust_env=False)
+        page = httpx.get(httpx.URL(f"{api}/").join(sent.headers["location"]))
     assert page.url.path == "/inbox"
     assert page.headers["content-type"] == "text/html; charset=utf-8"

@@ -16,6 +16,8 @@ from rows.stage import Stage, call, say
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "8"))
 """Bodies per route; always the same. For a long run: EXAMPLES=300 and pytest's --timeout 0."""
+EVERY = int(os.environ.get("EVERY", "4"))
+"""Each query parameter of a route is sent every fourth value. For a long run: EVERY=1."""
 DATES = [
     "0001-01-01T00:00:00Z",
     "0001-01-01T00:00:00+23:59",
@@ -89,10 +91,12 @@ def test_no_query_is_a_5xx(api: str, caller: Caller, ids: dict[str, str]) -> Non
     faults = []
     for path, said in routes(api, "get"):
         for name in parameters(said, "query"):
-            for value in DATES if name.endswith("]") else QUERY:
-                faults.append(fault(caller.get(filled(path, ids), params={name: value})))
-                asked += 1
-    assert asked > 500
+            values = DATES if name.endswith("]") else QUERY
+            # Many routes share a parameter, so each of them sends some of the values, and the next one sends others.
+            chosen = values[asked % EVERY :: EVERY]
+            faults += [fault(caller.get(filled(path, ids), params={name: value})) for value in chosen]
+            asked += 1
+    assert asked > 100
     assert not [each for each in faults if each], "\n".join(each for each in faults if each)[:6000]
 
 

@@ -176,7 +176,7 @@ def plant(whole_plant: Plant, clean_database: DatabaseUrls) -> Iterator[Plant]:
 @pytest.fixture
 def crowd(plant: Plant, stage: Stage) -> Iterator[Crowd]:
     """Sessions over HTTP."""
-    with httpx.Client(base_url=plant.url, headers={"x-api-key": key(stage)}, trust_env=False, timeout=20) as caller:
+    with httpx.Client(base_url=plant.url, headers={"x-api-key": key(stage)}, timeout=20) as caller:
         yield Crowd(plant, stage, caller)
 
 

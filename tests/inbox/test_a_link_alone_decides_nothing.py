@@ -122,7 +122,7 @@ def test_a_browser_without_sec_fetch_headers_hides_the_origin_and_decides(
     api: str, stage: Stage, approval: Approval, sent: Message
 ) -> None:
     """By the policy `no-referrer` such a browser sends the origin `null`."""
-    with httpx.Client(base_url=api, trust_env=False) as browser:
+    with httpx.Client(base_url=api) as browser:
         values = fields(browser.get(sent.path), code=sent.code, do="allow")
         assert browser.post(sent.path, data=values).status_code == 403, "no origin at all"
         assert browser.post(sent.path, data=values, headers={"origin": "null"}).status_code == 200

@@ -130,9 +130,9 @@ def test_each_page_has_the_strict_policy_and_loads_nothing_from_elsewhere(asks: 
 
 def test_whoever_is_not_signed_in_is_sent_to_the_sign_in_page_and_back(api: str) -> None:
     for path in PAGES[:-1]:
-        answer = httpx.get(f"{api}{path}?show=all", trust_env=False)
+        answer = httpx.get(f"{api}{path}?show=all")
         assert (answer.status_code, answer.headers["location"]) == (303, f"/sign-in?next={path.replace('/', '%2F')}%3Fshow%3Dall")
-    assert httpx.post(f"{api}/inbox/approvals/appr_1/decision", trust_env=False).status_code == 401
+    assert httpx.post(f"{api}/inbox/approvals/appr_1/decision").status_code == 401
 
 
 @pytest.mark.parametrize("role", ["developer", "approver", "viewer"])

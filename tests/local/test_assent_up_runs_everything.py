@@ -252,8 +252,8 @@ def test_what_was_decided_and_what_waits_survives_kill_9_of_everything(up: Up, c
         assert browser.submit(again["sign_in_url"], name="Anna").status_code == 303
         assert "admin@localhost, admin in default" in browser.get("/inbox/account").text
     flower = (again["flower_user"], again["flower_password"])
-    assert httpx.get(again["flower_url"], auth=flower, trust_env=False).status_code == 200
-    assert httpx.get(again["flower_url"], trust_env=False).status_code == 401
+    assert httpx.get(again["flower_url"], auth=flower).status_code == 200
+    assert httpx.get(again["flower_url"]).status_code == 401
 
     web = again["processes"]["web"]
     os.kill(web, signal.SIGKILL)
@@ -270,6 +270,6 @@ def test_what_was_decided_and_what_waits_survives_kill_9_of_everything(up: Up, c
 def answers(url: str) -> bool:
     """Whether a GET succeeds."""
     try:
-        return httpx.get(url, trust_env=False).is_success
+        return httpx.get(url).is_success
     except httpx.HTTPError:
         return False

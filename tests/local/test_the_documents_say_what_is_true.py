@@ -47,8 +47,8 @@ def test_the_receiver_of_webhooks_reads_what_is_delivered_and_takes_nothing_else
             wait_for("it listens", lambda: is_open(port), 60)
             url = f"http://127.0.0.1:{port}/"
             with pytest.raises(httpx.RemoteProtocolError):
-                httpx.post(url, content=payload, headers=headers | {"webhook-id": "whev_2"}, trust_env=False)
-            assert httpx.post(url, content=payload, headers=headers, trust_env=False).status_code == 204
+                httpx.post(url, content=payload, headers=headers | {"webhook-id": "whev_2"})
+            assert httpx.post(url, content=payload, headers=headers).status_code == 204
         finally:
             receiver.terminate()
         assert receiver.communicate()[0] == "session.idled sesn_1\n"

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import environment
 import psutil
 import pytest
 from mcp_servers.lying import Liar
@@ -196,7 +197,9 @@ def npm_servers() -> Path:
     def install(folder: Path) -> None:
         shutil.copytree(NPM, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
         command = [npm, "ci", "--no-audit", "--no-fund", "--prefer-offline", "--ignore-scripts"]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=INSTALL_SECONDS)
+        subprocess.run(
+            command, cwd=folder, check=True, capture_output=True, timeout=INSTALL_SECONDS, env=environment.of_installers()
+        )
 
     return _installed("npm", lock.read_bytes(), install) / "node_modules" / ".bin"
 
@@ -218,7 +221,7 @@ def _from_pypi(packages: tuple[str, ...]) -> Path:
         uv = [sys.executable, "-m", "uv"]
         install_packages = ["pip", "install", "--quiet", "--python", str(folder / "bin" / "python"), *packages]
         for words in (["venv", "--quiet", "--allow-existing", "--python", sys.executable, str(folder)], install_packages):
-            subprocess.run([*uv, *words], check=True, capture_output=True, timeout=INSTALL_SECONDS)
+            subprocess.run([*uv, *words], check=True, capture_output=True, timeout=INSTALL_SECONDS, env=environment.of_installers())
 
     return _installed("pypi", json.dumps([packages, sys.version]).encode(), install) / "bin"
 

@@ -220,7 +220,7 @@ def post(url: str, payload: Json, *, age: float = 0, secret: str = SECRET, heade
     """Post an interaction as Slack does. `age`: seconds since the signature."""
     body = urlencode({"payload": json.dumps(payload)})
     signed = signed_headers(body, age=age, secret=secret) | (headers or {})
-    return httpx.post(f"{url}/v1/slack/interactions", content=body, headers=signed, trust_env=False, timeout=20)
+    return httpx.post(f"{url}/v1/slack/interactions", content=body, headers=signed, timeout=20)
 
 
 def signed_headers(body: str, *, age: float = 0, secret: str = SECRET) -> dict[str, str]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from doors.served import key
+from flask import Flask
 from rows.stage import Stage
 
-from api import create_app
 from models.audit.acts import Audit
 from models.database.encryption import new_keys
 from models.database.transactions import transaction
@@ -89,8 +89,8 @@ def test_one_that_cannot_be_decrypted_ends_the_run_and_the_operator_s_is_not_use
     assert error.body["error"]["message"].startswith("The workspace's key for provider local cannot be used: ASSENT_TURNS_PRIVATE")
 
 
-def test_admins_store_list_and_delete_keys_and_nobody_sees_them(stage: Stage, sent: list[dict[str, Any]]) -> None:
-    client, admin = create_app().test_client(), {"x-api-key": key(stage)}
+def test_admins_store_list_and_delete_keys_and_nobody_sees_them(flask_app: Flask, stage: Stage, sent: list[dict[str, Any]]) -> None:
+    client, admin = flask_app.test_client(), {"x-api-key": key(stage)}
     stored = client.post("/v1/provider_keys", json={"provider": "local", "key": "sk-workspace-0123456789"}, headers=admin)
     assert stored.status_code == 200, stored.text
     listed = client.get("/v1/provider_keys", headers=admin)
@@ -115,21 +115,23 @@ def test_admins_store_list_and_delete_keys_and_nobody_sees_them(stage: Stage, se
     ],
 )
 def test_a_key_that_cannot_be_used_is_refused(
-    stage: Stage, sent: list[dict[str, Any]], body: dict[str, str], status: int, message: str
+    flask_app: Flask, stage: Stage, sent: list[dict[str, Any]], body: dict[str, str], status: int, message: str
 ) -> None:
-    answer = create_app().test_client().post("/v1/provider_keys", json=body, headers={"x-api-key": key(stage)})
+    answer = flask_app.test_client().post("/v1/provider_keys", json=body, headers={"x-api-key": key(stage)})
     assert (answer.status_code, answer.get_json()["error"]["message"].startswith(message)) == (status, True), answer.text
 
 
-def test_without_a_public_key_none_is_stored(stage: Stage, sent: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_public_key_none_is_stored(
+    flask_app: Flask, stage: Stage, sent: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("ASSENT_TURNS_PUBLIC_KEY")
     settings.cache_clear()
     body = {"provider": "local", "key": "sk-workspace"}
-    answer = create_app().test_client().post("/v1/provider_keys", json=body, headers={"x-api-key": key(stage)})
+    answer = flask_app.test_client().post("/v1/provider_keys", json=body, headers={"x-api-key": key(stage)})
     assert (answer.status_code, "ASSENT_TURNS_PUBLIC_KEY is not set" in answer.text) == (409, True)
 
 
-def test_only_admins_may(stage: Stage, sent: list[dict[str, Any]]) -> None:
-    client, plain = create_app().test_client(), {"x-api-key": key(stage, "agents", "sessions", "read")}
+def test_only_admins_may(flask_app: Flask, stage: Stage, sent: list[dict[str, Any]]) -> None:
+    client, plain = flask_app.test_client(), {"x-api-key": key(stage, "agents", "sessions", "read")}
     assert client.post("/v1/provider_keys", json={"provider": "local", "key": "k"}, headers=plain).status_code == 403
     assert client.get("/v1/provider_keys", headers=plain).status_code == 403

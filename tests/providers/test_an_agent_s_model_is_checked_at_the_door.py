@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from anthropic.types.beta import BetaManagedAgentsAgent
 from doors.served import key
+from flask import Flask
 from flask.testing import FlaskClient
 from rows.stage import Stage
 
-from api import create_app
 from models.settings import settings
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
@@ -22,7 +22,7 @@ HELLO = {"type": "text", "text": "Hello"}
 
 
 @pytest.fixture
-def client(stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FlaskClient]:
+def client(flask_app: Flask, stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FlaskClient]:
     """The API with three providers: one that can do everything, one that sees no images, one that cannot set the effort."""
     entries = [
         {"name": "claude", "kind": "anthropic", "models": ["claude-*"], "api_key_env": "CLAUDE_KEY"},
@@ -33,7 +33,7 @@ def client(stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ite
     path.write_text(json.dumps({"providers": entries}))
     monkeypatch.setenv("ASSENT_PROVIDERS", str(path))
     settings.cache_clear()
-    client = create_app().test_client()
+    client = flask_app.test_client()
     client.environ_base["HTTP_X_API_KEY"] = key(stage)
     yield client
     monkeypatch.undo()

@@ -25,7 +25,7 @@ def bodies(world: World) -> dict[str, Any]:
         "POST /v1/sessions/<session_id>": {"title": "Renamed"},
         "POST /v1/sessions/<session_id>/events": {"events": [message(), confirmation(world.ids["tool_use_id"])]},
         "POST /v1/chat/completions": {
-            "model": f"assent/{world.stage.read(world.session_id).agent_id}",
+            "model": f"assent/{world.agent_id}",
             "messages": [{"role": "user", "content": "Go on."}],
             "metadata": {"session_id": world.session_id},
         },
@@ -105,13 +105,22 @@ def test_another_workspace_s_ids_are_unknown_and_its_rows_stay(
 
 
 def test_the_same_requests_find_their_own(app: Flask, theirs: World) -> None:
-    """So that the other test fails for the right reason: each request is good, and its ids are known to whom they belong."""
+    """So that the other test fails for the right reason: each request is good, and its ids are known to whom they belong.
+
+    What one request archives or deletes, a later one may need: that one is sent again in a new world.
+    """
+    world = theirs
     for method, rule in requests(app):
-        name = f"{method} {rule.rule}"
-        world = World(app) if method != "GET" else theirs
-        answer = world.ask(method, path(rule, world), bodies(world).get(name, {}) if method == "POST" else None)
-        assert answer.status_code in {200, 409, 412}, f"{name}: give it a good body here: {answer.status_code} {answer.text}"
-        answer.close()
+        if not _is_good(method, rule, world):
+            world = World(app)
+            assert _is_good(method, rule, world), f"give {method} {rule.rule} a good body here"
+
+
+def _is_good(method: str, rule: Rule, world: World) -> bool:
+    body = bodies(world).get(f"{method} {rule.rule}", {}) if method == "POST" else None
+    response = world.ask(method, path(rule, world), body)
+    response.close()
+    return response.status_code in {200, 409, 412}
 
 
 def allow(approval_id: str) -> dict[str, Any]:

@@ -52,6 +52,7 @@ class World:
         self.client: FlaskClient = app.test_client()
         self.key = key(self.stage)
         self.session_id = self.stage.session(bash="always_ask", read="always_allow")
+        self.agent_id = self.stage.read(self.session_id).agent_id
         self.stage.message(self.session_id)
         asked, allowed = self.stage.reply(self.session_id, call(), call("read", file_path="x"))
         held = self.stage.claim_call(allowed)
@@ -195,18 +196,17 @@ class World:
         return self.stage.get(ToolCall, self.ids["tool_use_id"])
 
     def rows(self, admin: str) -> dict[str, list[str]]:
-        """All of its rows, by table, as they are."""
+        """All of its rows, by table, as they are. One statement, so that a test can compare after each of its requests."""
+        parts = [
+            sql.SQL("SELECT {}, t::text FROM {} t WHERE workspace_id = %(workspace)s").format(table, sql.Identifier(table))
+            for table in TABLES
+        ]
+        statement = sql.SQL(" UNION ALL ").join(parts) + sql.SQL(" ORDER BY 1, 2")
+        rows: dict[str, list[str]] = {table: [] for table in TABLES}
         with psycopg.connect(admin) as db:
-            return {
-                table: [
-                    str(row[0])
-                    for row in db.execute(
-                        sql.SQL("SELECT t::text FROM {} t WHERE workspace_id = %s ORDER BY 1").format(sql.Identifier(table)),
-                        [self.workspace_id],
-                    )
-                ]
-                for table in TABLES
-            }
+            for table, row in db.execute(statement, {"workspace": self.workspace_id}):
+                rows[table].append(row)
+        return rows
 
 
 __all__ = ["ORGANIZATION", "TABLES", "World", "message"]

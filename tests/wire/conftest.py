@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import environment
 import pytest
 from anthropic import Anthropic
 from doors.served import key
@@ -31,7 +32,9 @@ def npm_sdk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(NPM, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules"))
     command = [npm, "ci", "--no-audit", "--no-fund", "--prefer-offline", "--ignore-scripts"]
     try:
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=INSTALL_SECONDS)
+        subprocess.run(
+            command, cwd=folder, check=True, capture_output=True, timeout=INSTALL_SECONDS, env=environment.of_installers()
+        )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         said = (error.stderr or b"").decode()[-500:]
         pytest.skip(f"NOT TESTED: the npm SDK, as the registry does not give it: {said}")

@@ -80,7 +80,7 @@ class Talk:
 @contextmanager
 def talking(url: str, stage: Stage, **client: Any) -> Iterator[Talk]:
     """A strict SDK client of the server at `url`."""
-    http = DefaultHttpxClient(trust_env=False)
+    http = DefaultHttpxClient()
     options = {"max_retries": 0, "timeout": SECONDS, "_strict_response_validation": True, "http_client": http} | client
     secret = key(stage)
     with (

@@ -182,9 +182,9 @@ def test_a_key_needs_both_scopes(api: str, stage: Stage, scopes: list[str], lack
 
 def test_a_key_that_is_not_and_a_method_that_is_not(api: str, stage: Stage) -> None:
     headers = {"authorization": "Bearer sk-none"}
-    answer = httpx.post(f"{api}/v1/chat/completions", json={}, headers=headers, trust_env=False)
+    answer = httpx.post(f"{api}/v1/chat/completions", json={}, headers=headers)
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
-    answer = httpx.get(f"{api}/v1/chat/completions", headers=headers, trust_env=False)
+    answer = httpx.get(f"{api}/v1/chat/completions", headers=headers)
     assert (answer.status_code, answer.json()["error"]["type"]) == (405, "invalid_request_error")
 
 
