@@ -1,11 +1,12 @@
 """Writes are collected and leave in one message; nobody who reads, fails or commits can tell the difference."""
 
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pytest
 import sqlalchemy as sa
-from rows.stage import Stage, call
+from rows.stage import Stage, call, say
 
 from models import flow
 from models.database.rows import Db, Stale
@@ -115,6 +116,30 @@ def test_what_was_set_on_a_row_is_written_with_its_move(stage: Stage, turn: Turn
         db.move(held, "cancelled")
         assert updates(db, "turn") == before + 1
     assert (stage.get(Turn, turn.id).worker, stage.get(Turn, turn.id).status) == ("somebody", "cancelled")
+
+
+def test_each_transaction_of_a_cycle_updates_its_session_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    locked = stage.locked
+
+    def counted(session_id: str, verb: Callable[[Db, Session], Any]) -> Any:
+        def run(db: Db, session: Session) -> Any:
+            before, result = updates(db, "session"), verb(db, session)
+            counts.append(updates(db, "session") - before)
+            return result
+
+        return locked(session_id, run)
+
+    monkeypatch.setattr(stage, "locked", counted)
+    session_id = stage.session()
+    stage.message(session_id)
+    [asked] = stage.reply(session_id, call())
+    stage.confirm(session_id, asked.id)
+    held = stage.claim_call(asked)
+    assert held
+    stage.finish_call(held)
+    stage.reply(session_id, say("Done."))
+    assert counts == [1] * 8
 
 
 def test_a_row_that_was_moved_meanwhile_stops_the_whole_transaction(stage: Stage, turn: Turn) -> None:
