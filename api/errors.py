@@ -40,6 +40,12 @@ _WORDS = {
     415: "Send the body as JSON, with `content-type: application/json` and without `content-encoding`.",
 }
 
+_UNSUPPORTED = {
+    "/v1/organizations/spend_limit_increase_requests": "spend_limit_increase_requests are not supported: at a limit, an approval of"
+    " the kind `budget` waits for people. Decide it at /v1/approvals, or set a higher limit at /v1/spend_limits.",
+}
+"""What the SDK has and this server does not, by the beginning of the path, with the remedy."""
+
 
 class Denied(Refusal):
     """The caller is unknown (401), or lacks a right (403)."""
@@ -146,13 +152,15 @@ def _database(error: Exception) -> Response:
 
 def _http(error: HTTPException) -> Response:
     status = error.code or 500
-    response = answer(status, _words(status) or error.description or error.name)
+    response = answer(status, _words(status, request.path) or error.description or error.name)
     if allowed := getattr(error, "valid_methods", None):
         response.headers["allow"] = ", ".join(sorted(allowed))
     return response
 
 
-def _words(status: int) -> str | None:
+def _words(status: int, path: str) -> str | None:
+    if status == 404 and (words := next((text for prefix, text in _UNSUPPORTED.items() if path.startswith(prefix)), None)):
+        return words
     if status == 408:
         return f"The body did not arrive within {settings().body_seconds:g} s, the longest that this server waits."
     if status == 413:

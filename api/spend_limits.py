@@ -7,11 +7,14 @@ from api.answers.base import Page
 from api.door import reads, writes
 from api.paging import Order, Selection, page
 from api.requests.base import NoQuery, Nothing
-from api.requests.spend_limits import SpendLimitList, SpendLimitSet
+from api.requests.spend_limits import EffectiveList, SpendLimitList, SpendLimitSet
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.flow import limits
-from models.workspace.spend_limit import SpendLimit
+from models.people.member import Member
+from models.people.person import Person
+from models.session import effective_limit
+from models.workspace.spend_limit import PERIODS, SpendLimit
 
 spend_limits = Blueprint("spend_limits", __name__)
 
@@ -19,6 +22,7 @@ PREFIXES = {"spend_limits": "/v1/spend_limits", "organization_spend_limits": "/v
 """Where the routes are, by the name of the blueprint there. The SDK uses the second."""
 SCOPE = "admin"
 NEWEST: Order[SpendLimit] = Order("spend_limits", (SpendLimit.id,), lambda limit: (limit.id,))
+BY_PERSON: Order[Member] = Order("effective_limits", (Member.person_id,), lambda member: (member.person_id,))
 
 
 @spend_limits.post("")
@@ -43,6 +47,24 @@ def index(db: Db, _principal: Principal, query: SpendLimitList) -> Page[answers.
         selection = selection.where("scope_type = 'workspace' AND scope_id = %(scope_id)s", scope_id=query.workspace_id)
     rows, after = page(db, selection, NEWEST, query.limit, query.page)
     return Page[answers.SpendLimit](data=[answers.SpendLimit.of(row) for row in rows], next_page=after)
+
+
+@spend_limits.get("/effective")
+@reads(EffectiveList, SCOPE, answer=Page[answers.SpendSummary])
+def effective(db: Db, _principal: Principal, query: EffectiveList) -> Page[answers.SpendSummary]:
+    """List the limit that holds for each person in each period, and what the person spent.
+
+    It is the lowest of the person's own limit and the workspace's. Limits of agents are not in it.
+    """
+    periods = query.period or PERIODS
+    selection = Selection(Member).where("deactivated_at IS NULL").where(effective_limit.HAS_ONE, periods=list(periods))
+    if query.user_ids:
+        selection = selection.where("person_id = ANY(%(only)s)", only=query.user_ids)
+    members, after = page(db, selection, BY_PERSON, query.limit, query.page)
+    ids = [member.person_id for member in members]
+    people = {row.id: row for row in db.find(Person, "WHERE id = ANY(%(ids)s)", ids=ids)}
+    rows = effective_limit.of_people(db, ids, periods)
+    return Page[answers.SpendSummary](data=[answers.SpendSummary.of(row, people[row.person_id]) for row in rows], next_page=after)
 
 
 @spend_limits.get("/<spend_limit_id>")

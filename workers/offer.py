@@ -10,7 +10,7 @@ from models.database.rows import Db
 from models.flow.pricing import window_of
 from models.pure import words
 from models.pure.charges import Charge
-from models.pure.folding import Part
+from models.pure.folding import Part, tokens_of
 from models.pure.usage import NOTHING
 from models.session.session import Session
 from models.session.turn import Turn
@@ -33,6 +33,8 @@ class Offer:
         self.charge = Charge("", self.agent["model"]["id"], None, NOTHING, estimated=True)
         self.folding: flow.Folding | None = None
         """The turns that must be folded first, so that the request is one for their summary."""
+        self.tokens = 0
+        """An estimate of the request's input."""
 
     def quote(self, turn: Turn) -> Charge:
         """Return what the request may consume. Called once the turn has read its messages."""
@@ -48,8 +50,12 @@ class Offer:
         """Shorten the request, or set `folding`, if it would not fit into the window of the model that is tried first."""
         window = window_of(first.entry, first.model, self._session.now)
         tokens = self.charge.usage.context_tokens
-        parts, self.folding = flow.fit(self._db, self._session, turn, parts, tokens=tokens, window=window)
-        self.messages = flow.joined(parts)
+        fitting, self.folding = flow.fit(self._db, self._session, turn, parts, tokens=tokens, window=window)
+        self.tokens = tokens
+        if fitting is not parts or self.folding:
+            whole, self.messages = self.messages, flow.joined(fitting)
+            sent = self.folding.messages if self.folding else self.messages
+            self.tokens = tokens * tokens_of(sent) // max(1, tokens_of(whole))
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,8 @@ class Claimed:
     quote: Charge
     folding: flow.Folding | None = None
     """The turns that the request is to summarize, instead of going on."""
+    tokens: int = 0
+    """An estimate of the request's input."""
     keys: dict[str, ProviderKey] = field(default_factory=dict)
     """The workspace's own keys by provider."""
 
@@ -77,6 +85,7 @@ class Claimed:
             tools=judge.offered(),
             max_tokens=settings().max_tokens,
             folds=self.folding is not None,
+            tokens=self.tokens,
             parallel=parallel,
             long_wait=judge.asks,
             effort=(self.agent["model"].get("effort") or {}).get("type"),

@@ -42,6 +42,7 @@ _ERROR_TYPES = {
     "billing": "billing_error",
     "invalid": "model_request_failed_error",
     "unacceptable": "model_request_failed_error",
+    "too_long": "compaction_limit_reached_error",
 }
 
 
@@ -76,7 +77,7 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> None:
         except Unanswered as unanswered:
             charges = charging.spent(claimed.quote, unanswered.spent, began)
             served = None if claimed.folding else unanswered.served
-            _fail_by_model(turn, lease, unanswered.error, charges, served, leave_out=claimed.folding is None)
+            _fail_by_model(turn, lease, unanswered.error, charges, served, folding=claimed.folding is not None)
         else:
             charges = charging.charged(claimed.quote, answer, began)
             if claimed.folding:
@@ -105,6 +106,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
             messages=offer.messages,
             quote=offer.charge,
             folding=offer.folding,
+            tokens=offer.tokens,
             keys={row.provider: row for row in db.read(provider_keys())[0]},
         )
 
@@ -173,13 +175,16 @@ def _fold(turn: Turn, lease: Lease, what: flow.Folding, answer: Answer, charges:
 
 
 def _fail_by_model(
-    turn: Turn, lease: Lease, error: ModelError, charges: list[Charge], served: Served | None = None, *, leave_out: bool = True
+    turn: Turn, lease: Lease, error: ModelError, charges: list[Charge], served: Served | None = None, *, folding: bool = False
 ) -> None:
-    """`leave_out`: the request held the prompt, so the prompt may be at fault."""
-    out = leave_out and error.kind == "unacceptable"
-    kind = _ERROR_TYPES[error.kind]
-    more = {"retry_after": error.retry_after, "leave_out": out, "charges": charges, "served": served}
-    if not _fail(turn, lease, kind, str(error), retryable=error.retryable, **more):
+    """`folding`: the request was one for a summary, without the prompt, so the prompt is not at fault."""
+    out = not folding and error.kind in ("unacceptable", "too_long")
+    kind, message, shorten = _ERROR_TYPES[error.kind], str(error), False
+    if error.kind == "too_long":
+        shorten = not folding and turn.overlong_after is None
+        message = message if shorten else words.too_long(message)
+    more = {"retry_after": error.retry_after, "leave_out": out, "charges": charges, "served": served, "shorten": shorten}
+    if not _fail(turn, lease, kind, message, retryable=error.retryable, **more):
         _correct(turn, charges)
 
 

@@ -143,6 +143,12 @@ class ModelAt(Answer):
     model: str
 
 
+class SkippedModel(ModelAt):
+    """An alternative that was not tried."""
+
+    message: str
+
+
 class ModelFallback(Fact):
     """A turn went on with another model. Like all events `model.*`, only sent with `include=approvals`."""
 
@@ -151,6 +157,8 @@ class ModelFallback(Fact):
     to: ModelAt
     reason: Literal["overloaded", "rate_limited", "timed_out", "gone", "circuit_open"]
     message: str
+    skipped: list[SkippedModel] = Field(default_factory=list)
+    """The alternatives between the two, with the reason why each was not tried: its window is too small, or it failed often."""
 
 
 class SessionUsage(Fact):

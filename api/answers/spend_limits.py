@@ -5,7 +5,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from api.answers.base import AgentId, Answer, SpendLimitId, Time, UserId, WorkspaceId
-from models.pure.prices import CURRENCY, cents
+from models.people.person import Person
+from models.pure.prices import CURRENCY, cents, exact
+from models.session.effective_limit import EffectiveLimit
 from models.workspace import spend_limit
 
 
@@ -62,6 +64,47 @@ class SpendLimit(Answer):
                 "created_at": row.created_at,
                 "updated_at": row.updated_at,
             }
+        )
+
+
+class UserActor(Answer):
+    """A person of the workspace."""
+
+    type: Literal["user_actor"]
+    user_id: UserId
+    name: str = Field(examples=["Anna"])
+    email_address: str = Field(examples=["anna@example.com"])
+    deleted: Literal[False]
+
+
+class SpendSummary(Answer):
+    """The limit that holds for a person in a period: the lowest of the person's own and the workspace's."""
+
+    actor: UserActor
+    amount: str | None = Field(examples=["50000"])
+    """Cents. Null: no limit."""
+    currency: Literal["USD"]
+    period: Literal["daily", "weekly", "monthly"]
+    period_to_date_spend: str = Field(examples=["12050.5"])
+    """Cents that the person spent in the present period, with up to three decimals."""
+    scope: UserScope
+    source: Scope
+    """The scope of the limit that holds."""
+    spend_limit_id: SpendLimitId
+
+    @classmethod
+    def of(cls, row: EffectiveLimit, person: Person) -> Self:
+        """Return a person's limit."""
+        limit = SpendLimit.of(row.limit)
+        return cls(
+            actor=UserActor(type="user_actor", user_id=person.id, name=person.name, email_address=person.email, deleted=False),
+            amount=limit.amount,
+            currency=limit.currency,
+            period=limit.period,
+            period_to_date_spend=exact(round(row.spent * 100, 3)),
+            scope=UserScope(type="user", user_id=person.id),
+            source=limit.scope,
+            spend_limit_id=limit.id,
         )
 
 

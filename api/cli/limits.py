@@ -1,7 +1,7 @@
 """`assent limits`: the most that a workspace, an agent or a person may spend in a day, a week or a month."""
 
 import json
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
@@ -9,6 +9,7 @@ import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json
+from models.pure.prices import cents_in
 
 PATH = "/v1/spend_limits"
 CENTS = Decimal(100)
@@ -61,12 +62,9 @@ def limits_delete(inbox: Inbox, limit_id: str) -> None:
 def _cents(dollars: str) -> str:
     """Return an amount in whole cents. Raises UsageError."""
     try:
-        amount = Decimal(dollars) * CENTS
-    except InvalidOperation:
-        amount = Decimal("NaN")
-    if not amount.is_finite() or amount < 0 or amount != amount.to_integral_value():
-        raise click.UsageError("DOLLARS: must be US dollars with at most two decimals, such as 250 or 12.50.")
-    return f"{amount.to_integral_value():f}"
+        return cents_in(dollars)
+    except ValueError as error:
+        raise click.UsageError(f"DOLLARS: {error}") from None
 
 
 def _line(row: dict[str, Any]) -> str:

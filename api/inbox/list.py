@@ -109,7 +109,7 @@ def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: dateti
             agent=agent_name(db, sessions[row.session_id]),
             session=sessions[row.session_id].title or "",
             outcome="" if row.status == "pending" else sentences.outcome(row, names[row.decided_by], now),
-            may_decide=row.kind == "tool_call" and row.id in may,
+            may_decide=row.kind in ("tool_call", "budget") and row.id in may,
             votes=sentences.votes(row, votes[row.id]),
         )
         for row in rows

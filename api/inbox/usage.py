@@ -1,28 +1,39 @@
-"""Usage per day and agent, with its cost and savings, and the spend limits."""
+"""Usage per day and agent, with its cost and savings, and the spend limits, which admins set and delete here."""
 
 from decimal import Decimal
 from typing import Any
 
+from flask import request
+
 from api.inbox.blueprint import inbox
-from api.inbox.door import Page, page, shows
+from api.inbox.door import Page, action, page, shows
+from api.parsing import validated
+from api.requests.spend_limits import SpendLimitSet
 from models.database import clock
 from models.database.rows import Db
+from models.errors import Invalid, Refusal
+from models.flow import limits
 from models.people.principal import PersonPrincipal
+from models.pure.prices import cents_in
 from models.session import spend_standing
 from models.session.usage_report import Line, Report, lines
+from models.workspace.spend_limit import SpendLimit
 
 _MOST = 500
-_NAMES = """
-    SELECT id, email FROM person WHERE id = ANY(%(ids)s)
-    UNION ALL SELECT id, body->>'name' FROM agent JOIN agent_version ON agent_id = id AND agent_version.version = agent.version
-    WHERE id = ANY(%(ids)s)
+_CHOICES = 200
+_AGENTS = """
+    SELECT id, body->>'name' AS name FROM agent JOIN agent_version ON agent_id = id AND agent_version.version = agent.version
+"""
+_NAMES = f"SELECT id, email FROM person WHERE id = ANY(%(ids)s) UNION ALL {_AGENTS} WHERE id = ANY(%(ids)s)"  # noqa: S608 - text of our own
+_NEWEST_AGENTS = f"{_AGENTS} WHERE archived_at IS NULL ORDER BY id DESC LIMIT %(most)s"
+_PEOPLE = """
+    SELECT id, email FROM person JOIN member ON person_id = id WHERE workspace_id = %(workspace)s AND deactivated_at IS NULL
+    ORDER BY email LIMIT %(most)s
 """
 
 
-@inbox.get("/inbox/usage")
-@page("usage", "admin")
-def usage(db: Db, _person: PersonPrincipal) -> Page:
-    """The last 30 days, the newest first."""
+def drawn(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
+    """The spend limits, and the last 30 days, the newest first."""
     report = Report.of(clock.now(db), None, None, "1d", ["agent_id"], {})
     rows = lines(db, report, _MOST + 1)
     standings = spend_standing.of_workspace(db)
@@ -33,7 +44,51 @@ def usage(db: Db, _person: PersonPrincipal) -> Page:
         rows=[_shown(row, names) for row in reversed(rows[:_MOST])],
         is_cut=len(rows) > _MOST,
         limits=[(one, names.get(one.limit.scope_id, "All sessions")) for one in standings],
+        scopes=_scopes(db, person),
+        refusal=str(refusal or ""),
+        form=request.form,
     )
+
+
+def _scopes(db: Db, person: PersonPrincipal) -> dict[str, list[tuple[str, str]]]:
+    """What a limit can be of, by the heading of the choice: values of the form's field `scope`, and names."""
+    agents = db.rows(_NEWEST_AGENTS, most=_CHOICES)
+    people = db.rows(_PEOPLE, workspace=person.workspace_id, most=_CHOICES)
+    return {
+        "Workspace": [(f"workspace {person.workspace_id}", "All sessions")],
+        "Agents": [(f"agent {agent_id}", name) for agent_id, name in agents],
+        "People": [(f"user {person_id}", email) for person_id, email in people],
+    }
+
+
+@inbox.get("/inbox/usage")
+@page("usage", "admin")
+def usage(db: Db, person: PersonPrincipal) -> Page:
+    """What was spent, and the limits."""
+    return drawn(db, person)
+
+
+@inbox.post("/inbox/usage/limits")
+@action("admin", section="usage", again=drawn)
+def set_limit(db: Db, person: PersonPrincipal) -> str:
+    """Set the limit of a scope in a period, in the place of the former one."""
+    kind, _, scope_id = request.form.get("scope", "").partition(" ")
+    try:
+        amount = cents_in(request.form.get("amount", ""))
+    except ValueError as error:
+        raise Invalid("amount", str(error)) from None
+    scope = {"type": kind, f"{kind}_id": scope_id}
+    body = validated(SpendLimitSet, {"amount": amount, "scope": scope, "period": request.form.get("period", "")})
+    limits.set_limit(db, person, (body.scope.type, body.scope.id), body.period, body.dollars)
+    return "/inbox/usage"
+
+
+@inbox.post("/inbox/usage/limits/<spend_limit_id>/delete")
+@action("admin", section="usage", again=drawn)
+def delete_limit(db: Db, person: PersonPrincipal, spend_limit_id: str) -> str:
+    """Delete a limit: sessions that wait at it go on within a minute."""
+    SpendLimit.remove(db, person, spend_limit_id)
+    return "/inbox/usage"
 
 
 def _shown(line: Line, names: dict[str, str]) -> dict[str, Any]:

@@ -69,6 +69,15 @@ class SpendLimitSet(Body):
         return None if self.amount is None else dollars_of(self.amount)
 
 
+class EffectiveList(Paged):
+    """GET /v1/spend_limits/effective: by person, the last added first. `limit` counts people."""
+
+    period: list[Period] = Field(default_factory=list, max_length=3)
+    """Only these periods. Left out: all."""
+    user_ids: list[Id] = Field(default_factory=list, max_length=100)
+    """Only these people. Left out: all with a limit."""
+
+
 class SpendLimitList(Paged):
     """GET /v1/spend_limits: newest first."""
 

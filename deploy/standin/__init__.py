@@ -37,6 +37,7 @@ refused call by itself.
 
 A request with `compaction`, or whose last text asks to "Write a summary of the conversation", gets a summary that counts the
 messages. The block of `compaction` is signed: a later request must send it first and unchanged. Models `old-*` refuse it.
+Models `...-window-N` refuse a request of more than N tokens as too long.
 
 Usage counts four characters as a token. Prompt caching works on prefixes of any length, by `cache_control`, for 5 min
 or 1 h.

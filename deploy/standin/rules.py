@@ -36,11 +36,11 @@ ROLES = {
 
 
 class RefusedError(Exception):
-    """The request is answered with an error. `retry_after`, in seconds, becomes a header."""
+    """The request is answered with an error. `retry_after`, in seconds, becomes a header; Chat Completions have a `code`."""
 
-    def __init__(self, message: str, status: int = 400, retry_after: int | None = None) -> None:
+    def __init__(self, message: str, status: int = 400, retry_after: int | None = None, code: str | None = None) -> None:
         super().__init__(message)
-        self.status, self.retry_after = status, retry_after
+        self.status, self.retry_after, self.code = status, retry_after, code
 
 
 def check(body: Any) -> None:

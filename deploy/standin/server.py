@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import parse_qs
 
-from deploy.standin import answer, chat, chat_writing, compaction, writing
+from deploy.standin import answer, chat, chat_writing, compaction, window, writing
 from deploy.standin.pairing import check_pairs
 from deploy.standin.rules import RefusedError, check
 from deploy.standin.script import Fault, Reply, UnreadableError
@@ -69,7 +69,7 @@ class StandIn:
             error = {"type": _error_type(refusal.status), "message": str(refusal)}
             payload: dict[str, Any] = {"type": "error", "error": error, "request_id": request_id}
             if environ["PATH_INFO"] == CHAT:
-                payload = {"error": error | {"param": None, "code": None}}
+                payload = {"error": error | {"param": None, "code": refusal.code}}
             return _json(start, payload, request_id, refusal.status, refusal.retry_after)
 
     def health(self, _: Environ, start: StartResponse, request_id: str) -> Iterable[bytes]:
@@ -99,6 +99,7 @@ class StandIn:
         check(body)
         compaction.check(body, environ.get("HTTP_ANTHROPIC_BETA", ""))
         check_pairs(body["messages"])
+        window.check(body, is_chat=False)
         page, fault = self._page(body, body)
         usage = self._prefixes.usage(body)
         if body.get("stream"):
@@ -112,6 +113,7 @@ class StandIn:
         _need_key(environ)
         body = self._read(environ)
         request = chat.translated(body)
+        window.check(request, is_chat=True)
         page, fault = self._page(request, body)
         usage = self._prefixes.usage(request | {"cache_control": {"type": "ephemeral"}})
         if body.get("stream"):

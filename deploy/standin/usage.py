@@ -57,6 +57,11 @@ class PrefixMemory:
             self._expiry.popitem(last=False)
 
 
+def tokens_of(body: dict[str, Any]) -> int:
+    """Return the tokens of a request's input."""
+    return sum(max(1, len(text) // 4) for text, _ in _blocks(body))
+
+
 def _blocks(body: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
     """Yield text and cache lifetime of every block, in the order of the cache: tools, system, messages."""
     parts: list[tuple[str, Any]] = [("tool", tool) for tool in body.get("tools") or []]

@@ -38,7 +38,12 @@ def fit(
     """Return the parts for a request of so many tokens, and the folding that must come before it, if it is too long.
 
     Long results of old turns are cut first, for good. If that makes enough room, nothing is folded.
+
+    A request that the model refused as too long shows that its window is smaller than known: at most these tokens. Then old turns
+    are folded in any case, because the turn has no second chance.
     """
+    if turn.is_overlong:
+        window = min(window, tokens)
     count = folding.leading(parts, tokens, window) if tokens > folding.limit(window) else 0
     if count == 0:
         return parts, None
@@ -48,7 +53,7 @@ def fit(
         db.insert(_fold(session, turn, RESULTS, last.number, last.seq))
         session.context_tokens = 0
         tokens = tokens * _tokens(shorter) // max(1, _tokens(parts))
-        if tokens <= window // 2:
+        if tokens <= window // 2 and not turn.is_overlong:
             return shorter, None
         parts = shorter
     return parts, Folding(last.number, last.seq, joined(old))
@@ -65,8 +70,10 @@ def fold(
     TurnUsage.record(db, session, turn, charges)
     turn.end_span(db, session, charges[-1].usage, is_error=False)
     session.emit(db, "agent.thread_context_compacted", {})
+    actor = system("turn.run", session.workspace_id)
+    turn.note_switches(session, db, served, actor)
     details = {"through": what.through, "provider": served.provider, "model": served.model}
-    session.note(system("turn.run", session.workspace_id), "turn.folded", turn.id, **details)
+    session.note(actor, "turn.folded", turn.id, **details)
     turn.fold(db, session)
 
 

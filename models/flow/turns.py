@@ -112,24 +112,30 @@ def fail_turn(
     server: str | None = None,
     charges: Sequence[Charge] = (),
     served: Served | None = None,
+    shorten: bool = False,
 ) -> None:
     """Retry the turn after an error of the model, or end the run if a retry is useless or too many failed.
 
     `charges`: what the attempt's requests consumed; none if no model began to answer.
     `retry_after`: seconds that the model asked to wait. `leave_out`: the prompt is at fault, so later turns leave it out. `server`:
-    the MCP server that failed, if the model did not. `served`: who had begun to answer.
+    the MCP server that failed, if the model did not. `served`: who had begun to answer. `shorten`: the request was too long for the
+    model, so it is made again once older turns are folded.
     """
     if served:
         turn.serve(session, db, served, _actor(session))
     TurnUsage.record(db, session, turn, charges)
     turn.end_span(db, session, charges[-1].usage if charges else NOTHING, is_error=True)
-    again = retryable and turn.attempt - turn.folds < settings().model_attempts
+    refusals = int(turn.overlong_after is not None)
+    again = shorten or (retryable and turn.attempt - turn.folds - refusals < settings().model_attempts)
     status = "retrying" if again else "exhausted" if retryable else "terminal"
     error = {"type": kind, "message": message, "retry_status": {"type": status}}
     session.emit(db, "session.error", {"error": error | ({"mcp_server_name": server} if server else {})})
     session.note(_actor(session), "turn.failed", turn.id, attempt=turn.attempt, error=kind, retry=again)
     if again:
-        turn.retry(db, session, retry_after=retry_after)
+        if shorten:
+            turn.shorten(db, session)
+        else:
+            turn.retry(db, session, retry_after=retry_after)
         session.become("rescheduling")
         session.emit(db, "session.status_rescheduled", {})
         return

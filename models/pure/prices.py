@@ -171,6 +171,17 @@ def dollars_of(cents_: str) -> Decimal:
     return Decimal(cents_) / 100
 
 
+def cents_in(dollars: str) -> str:
+    """Return whole cents, as the wire has them, from a text such as `250`, `12.50` or `$12.50`. Raises ValueError."""
+    try:
+        amount = Decimal(dollars.strip().removeprefix("$")) * 100
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or amount < 0 or amount != amount.to_integral_value():
+        raise ValueError("must be US dollars with at most two decimals, such as 250 or 12.50.")
+    return f"{amount.to_integral_value():f}"
+
+
 def exact(dollars: Decimal) -> str:
     """Return an amount of dollars as text without an exponent or trailing zeros."""
     text = f"{dollars:f}"

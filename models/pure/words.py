@@ -199,6 +199,13 @@ def folded_too_often(times: int) -> str:
     return f"The conversation was summarized {times} times in a row and is still too long for the model's context window."
 
 
+def too_long(error: str) -> str:
+    """The model refused a request as too long, also after older turns were folded, or refused the request for their summary."""
+    return (
+        f"{error}. Older turns could not make it short enough. Send less at once, or set the model's `windows` in ASSENT_PROVIDERS."
+    )
+
+
 def broken_input(fault: str) -> str:
     """The input of a call was not JSON."""
     return (

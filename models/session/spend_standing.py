@@ -40,19 +40,19 @@ def locked(db: Db, session: Session, turn: Turn) -> list[Standing]:
     """
     scope = {"agent": session.agent_id, "person": session.spender or ""}
     limits = select(SpendLimit, f"WHERE {_APPLIES} ORDER BY id FOR NO KEY UPDATE", **scope)
-    sums = Statement(_LOCKED_SUMS, {**scope, **_starts(session.now), "turn": turn.id})
+    sums = Statement(_LOCKED_SUMS, {**scope, **starts(session.now), "turn": turn.id})
     return _standings(*db.read(limits, sums))
 
 
 def of_workspace(db: Db) -> list[Standing]:
     """Return all limits of the workspace, without requests under way."""
     limits = select(SpendLimit, "ORDER BY scope_type DESC, scope_id, period")
-    return _standings(*db.read(limits, Statement(_ALL_SUMS, _starts(clock.now(db)))))
+    return _standings(*db.read(limits, Statement(_ALL_SUMS, starts(clock.now(db)))))
 
 
 def with_room(db: Db, tool: str) -> list[str]:
     """Return the sessions with a pending approval of `tool` whose limits have room again for the input of the next request."""
-    return [session_id for (session_id,) in db.rows(_WITH_ROOM, tool=tool, **_starts(clock.now(db)))]
+    return [session_id for (session_id,) in db.rows(_WITH_ROOM, tool=tool, **starts(clock.now(db)))]
 
 
 def _standings(limits: Sequence[SpendLimit], sums: Sequence[Sequence[Any]]) -> list[Standing]:
@@ -60,7 +60,7 @@ def _standings(limits: Sequence[SpendLimit], sums: Sequence[Sequence[Any]]) -> l
     return [Standing(limit, *amounts[limit.id]) for limit in limits if limit.id in amounts]
 
 
-def _starts(now: datetime) -> dict[str, Any]:
+def starts(now: datetime) -> dict[str, Any]:
     """Return the first day of each present period."""
     day = now.astimezone(UTC).date()
     return {"daily": day, "weekly": day - timedelta(days=day.weekday()), "monthly": day.replace(day=1)}

@@ -28,6 +28,14 @@ from models.settings import settings
 
 
 @dataclass(frozen=True)
+class Skip:
+    """An alternative that was not tried, named by provider and model."""
+
+    place: tuple[str, str]
+    message: str
+
+
+@dataclass(frozen=True)
 class Switch:
     """A turn goes on with another model, each named by provider and model, because the first one failed."""
 
@@ -36,13 +44,27 @@ class Switch:
     reason: str
     """The kind of the error, or `circuit_open`."""
     message: str
+    skipped: tuple[Skip, ...] = ()
+    """The alternatives between the two."""
 
     @property
     def body(self) -> dict[str, Any]:
         """The event's body."""
-        places = {"from": self.source, "to": self.target}
-        named = {name: {"provider": provider, "model": model} for name, (provider, model) in places.items()}
-        return {**named, "reason": self.reason, "message": self.message}
+        skipped = [_named(skip.place) | {"message": skip.message} for skip in self.skipped]
+        places = {"from": _named(self.source), "to": _named(self.target)}
+        return {**places, "reason": self.reason, "message": self.message, "skipped": skipped}
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The details of the act in the audit."""
+        skipped = {"skipped": [{"model": "/".join(skip.place), "why": skip.message} for skip in self.skipped]}
+        places = {"source": "/".join(self.source), "target": "/".join(self.target)}
+        return {"reason": self.reason, **places, **(skipped if self.skipped else {})}
+
+
+def _named(place: tuple[str, str]) -> dict[str, str]:
+    provider, model = place
+    return {"provider": provider, "model": model}
 
 
 @dataclass(frozen=True)
@@ -73,6 +95,8 @@ class Turn(Leased, Base):
     """Attempts whose worker died."""
     folds: Mapped[int] = mapped_column(default=0, server_default="0")
     """Attempts that requested a summary of older turns instead of a reply."""
+    overlong_after: Mapped[int | None]
+    """The number of `folds` when the model refused the turn's request as too long. None: it did not."""
     lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     worker: Mapped[str | None]
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
@@ -164,11 +188,13 @@ class Turn(Leased, Base):
     def serve(self, session: Session, db: Db, served: Served, actor: Principal) -> None:
         """Record who answers, with an event and an act for each switch to another model."""
         self.provider, self.model = served.provider, served.model
+        self.note_switches(session, db, served, actor)
+
+    def note_switches(self, session: Session, db: Db, served: Served, actor: Principal) -> None:
+        """Emit an event and record an act for each switch to another model."""
         for switch in served.switches:
             session.emit(db, "model.fallback", switch.body)
-            (source, of), (target, model) = switch.source, switch.target
-            places = {"source": f"{source}/{of}", "target": f"{target}/{model}"}
-            session.note(actor, "turn.fell_back", self.id, reason=switch.reason, **places)
+            session.note(actor, "turn.fell_back", self.id, **switch.details)
 
     def checkpoint(self, db: Db, session: Session, reply: list[dict[str, Any]], stop_reason: str) -> None:
         """Keep the reply: the turn is done."""
@@ -189,6 +215,16 @@ class Turn(Leased, Base):
         )
         if lost:
             outbox(db).hints.append(self.hint)
+
+    @property
+    def is_overlong(self) -> bool:
+        """True if older turns must be folded first, whatever the estimate says, because the model refused the last request."""
+        return self.overlong_after == self.folds
+
+    def shorten(self, db: Db, session: Session) -> None:
+        """Back into the queue, at once: the model refused the request as too long. Happens once."""
+        db.move(self, "queued", due_at=session.now, hinted_at=session.now, overlong_after=self.folds, lease_until=None)
+        outbox(db).hints.append(self.hint)
 
     def fold(self, db: Db, session: Session) -> None:
         """Back into the queue, at once: the attempt gave a summary of older turns."""

@@ -16,6 +16,8 @@ from models.database.rows import Db
 from models.database.tables import Base
 from models.errors import NotFound
 
+PERIODS = ("daily", "weekly", "monthly")
+
 
 class SpendLimit(Base):
     """The limit of one scope in one period."""

@@ -144,6 +144,19 @@ def test_a_summary_of_old_turns_is_kept_once(journey: Journey, boundary: str) ->
     assert (seen.messages[0]["content"][0]["type"], seen.turns[-1].folds) == ("summary", 1)
 
 
+@pytest.mark.parametrize("boundary", of("fail_turn"))
+def test_a_request_that_was_too_long_is_shortened_once(journey: Journey, boundary: str) -> None:
+    """R44: the worker that was told so dies with the news; the turn goes on, from one summary."""
+    journey.begin(model="small-window-5200").say("the sea was far " * 800, "say First.")
+    journey.until_idle()
+    journey.armed.at(boundary)
+    journey.say("the sea was far " * 800, "say Done.")
+    journey.until_crashed()
+    seen = journey.until_idle()
+    assert [event.body["content"][0]["text"] for event in seen.of("agent.message")] == ["First.", "Done."]
+    assert (seen.turns[-1].overlong_after, seen.turns[-1].folds, len(seen.of("agent.thread_context_compacted"))) == (0, 1, 1)
+
+
 @pytest.mark.parametrize("boundary", of("correct_usage"))
 def test_an_attempt_that_was_ended_is_counted_once(journey: Journey, boundary: str) -> None:
     """R32: a person ends the run while the model answers, and the worker dies while it replaces the estimate of the cost."""

@@ -1,11 +1,15 @@
-"""Fault 20: the model's stream ends inside a tool call. No part of the call is kept, asked or run; then the whole call comes."""
+"""Fault 20: the model's stream ends inside a tool call. No part of the call is kept, asked or run; then the whole call comes.
 
+Over both wires.
+"""
+
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from crashes.journey import Journey, spell
-from faults.cut_streams import PLACES, WAYS, CutModel, cut_model
+from faults.cut_streams import MODELS, PLACES, WAYS, CutModel, cut_model
 from faults.shifts import Worker
 
 COMMAND = 'echo effect >> effects; echo "}{" and so on, at some length, so that there is a middle'
@@ -21,7 +25,12 @@ def served() -> Iterator[CutModel]:
 @pytest.fixture(scope="module")
 def asking(served: CutModel, shift_env: dict[str, str], fault_folder: Path) -> Iterator[None]:
     """A worker for turns that asks the model."""
-    worker = Worker.start("turns-cut", shift_env | {"ANTHROPIC_BASE_URL": served.url}, fault_folder)
+    key = {"api_key_env": "ANTHROPIC_API_KEY"}
+    openai = key | {"name": "openai", "kind": "openai", "base_url": f"{served.url}/v1", "models": ["llama-*"]}
+    anthropic = key | {"name": "anthropic", "kind": "anthropic", "base_url": served.url, "models": ["*"]}
+    registry = fault_folder / "cutting.json"
+    registry.write_text(json.dumps({"providers": [openai, anthropic]}))
+    worker = Worker.start("turns-cut", shift_env | {"ASSENT_PROVIDERS": str(registry)}, fault_folder)
     worker.ready()
     yield
     worker.process.stop()
@@ -41,8 +50,9 @@ def model(served: CutModel, asking: None, workers: dict[str, Worker]) -> CutMode
 def test_no_part_of_a_call_is_taken_for_a_call(journeys: Callable[[], Journey], model: CutModel, place: str) -> None:
     """I5 I7: whatever cut it, the turn is tried again, and one whole call is asked about and run, once."""
     model.place = place
-    crowd = {way: journeys().begin(bash="always_ask") for way in WAYS}
-    for way, journey in crowd.items():
+    ways = [(wire, way) for wire in PLACES[place] for way in WAYS]
+    crowd = {(wire, way): journeys().begin(model=MODELS[wire], bash="always_ask") for wire, way in ways}
+    for (_wire, way), journey in crowd.items():
         journey.say(way)
     for way, journey in crowd.items():
         seen = journey.until(lambda seen, way=way: model.tries.get(way) == 2 and seen.turns[0].status == "running")

@@ -7,11 +7,12 @@ import pytest
 from inbox.visitor import Visitor
 from playwright.sync_api import expect
 from rows.stage import Stage
-from rows.test_a_session_stays_within_its_budget import QUOTE
+from rows.test_a_session_stays_within_its_budget import QUOTE, spent
 from rows.test_sessions_stay_within_shared_limits import begin, limit, spend_10
 
 from models.database.transactions import transaction
 from models.workspace.provider_key import ProviderKey
+from models.workspace.spend_limit import SpendLimit
 
 
 @pytest.fixture
@@ -30,6 +31,53 @@ def test_usage_and_limits_are_shown(plain: Visitor, stage: Stage) -> None:
     expect(plain.rows.nth(0)).to_contain_text("$10.00 spent this month of $10.00")
     expect(plain.rows.nth(1)).to_contain_text("$10.00 spent this week of $500.00")
     expect(plain.page.locator(".sums tbody tr")).to_contain_text("$10.00")
+
+
+def limits(stage: Stage) -> list[tuple[str, str, Decimal | None]]:
+    """The limits of the workspace."""
+    with transaction(stage.workspace_id) as db:
+        return [(row.scope_type, row.period, row.amount) for row in db.find(SpendLimit, "ORDER BY id")]
+
+
+def test_a_limit_is_set_changed_and_deleted(plain: Visitor, stage: Stage) -> None:
+    """What is wrong is said, and what was typed stays in the form."""
+    session = stage.session()
+    plain.open("/inbox/usage")
+    plain.unfold("New limit…")
+    plain.page.get_by_label("Limit of").select_option(f"agent {stage.read(session).agent_id}")
+    plain.page.get_by_label("Period").select_option("weekly")
+    plain.page.get_by_label("US dollars").fill("12,50")
+    plain.button("Set the limit").click()
+    expect(plain.page.get_by_role("alert")).to_contain_text("amount: must be US dollars with at most two decimals")
+    assert plain.page.get_by_label("Period").input_value() == "weekly"
+    plain.page.get_by_label("US dollars").fill("12.50")
+    plain.button("Set the limit").click()
+    expect(plain.rows).to_contain_text("$0.00 spent this week of $12.50")
+    assert limits(stage) == [("agent", "weekly", Decimal("12.5"))]
+    plain.page.get_by_text("Change…").click()
+    plain.page.get_by_label("US dollars each week").fill("7")
+    plain.button("Change the limit").click()
+    assert limits(stage) == [("agent", "weekly", Decimal(7))]
+    plain.button("Delete").click()
+    expect(plain.page.get_by_text("There is no spend limit.")).to_be_visible()
+    assert limits(stage) == []
+
+
+@pytest.mark.parametrize("cap", ["budget", "limit"])
+def test_a_cap_is_raised_in_the_list(plain: Visitor, stage: Stage, cap: str) -> None:
+    stage.quote = QUOTE
+    if cap == "budget":
+        session = spent(stage)
+    else:
+        limit(stage, "0.5")
+        session = begin(stage)
+        assert stage.claim(session) is None
+    plain.open()
+    expect(plain.rows).to_contain_text("by $10.00?" if cap == "budget" else "$11.00 more?")
+    plain.button("Raise the budget" if cap == "budget" else "Let it spend more").click()
+    expect(plain.page.get_by_text("Nothing waits.")).to_be_visible()
+    row = stage.read(session)
+    assert (row.status, row.max_list_cost, row.spend_limits_from) == ("running", *((20, None) if cap == "budget" else (None, 11)))
 
 
 def test_a_provider_key_is_stored_and_deleted(plain: Visitor, stage: Stage) -> None:

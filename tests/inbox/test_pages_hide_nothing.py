@@ -9,12 +9,15 @@ from inbox.visitor import Visitor
 from inbox.waiting import asked, asks_back
 from playwright.sync_api import expect
 from rows.stage import Stage, call
+from rows.test_sessions_stay_within_shared_limits import limit
 
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.people.passkey import Passkey
+from models.people.roles import Role
 from models.workspace.api_key import ApiKey
 from models.workspace.halt import Halt
+from models.workspace.spend_limit import SpendLimit
 
 NASTY = "<img src=x onerror=alert(1)><script>alert(2)</script> \u202egpj.exe\u00a0\u3164"
 SHOWN = NASTY.replace("\u202e", "<U+202E>").replace("\u00a0", "<U+00A0>").replace("\u3164", "<U+3164>")
@@ -149,6 +152,16 @@ def test_a_form_of_another_site_decides_nothing(api: str, stage: Stage) -> None:
         assert client.post(path, data=form, headers={"x-csrf-token": "forged"}).status_code == 403
         assert client.post(path, data=form | {"sha256": "0" * 64}).status_code == 409
     assert stage.approvals(approval.session_id)[0].status == "pending"
+
+
+@pytest.mark.parametrize(("role", "headers"), [("developer", {}), ("admin", {"x-csrf-token": "forged"})])
+def test_a_spend_limit_is_changed_by_admins_on_the_page_alone(api: str, stage: Stage, role: Role, headers: dict[str, str]) -> None:
+    row = limit(stage, "10")
+    with people.member(stage, role).client(api) as client:
+        form = {"scope": f"workspace {stage.workspace_id}", "period": "monthly", "amount": "1000"}
+        assert client.post("/inbox/usage/limits", data=form, headers=headers).status_code == 403
+        assert client.post(f"/inbox/usage/limits/{row.id}/delete", headers=headers).status_code == 403
+    assert stage.get(SpendLimit, row.id).amount == 10
 
 
 def test_a_viewer_sees_why_the_buttons_are_off(visit: Callable[..., Visitor], stage: Stage) -> None:

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from rows.stage import Stage
 
+from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.session.turn import Turn
 from models.settings import settings
@@ -22,12 +23,13 @@ PROSE = "the sea was far but its low hum " * 300
 
 @pytest.fixture(autouse=True)
 def registry(standin: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """`claude-1` at Anthropic's wire and `llama-4` at OpenAI's, both with a small window."""
+    """`claude-*` at Anthropic's wire and `llama-*` at OpenAI's, all with a small window. Nobody serves `gone-*`."""
     claude = {"name": "claude", "kind": "anthropic", "base_url": standin, "models": ["claude-*"]}
     llama = {"name": "llama", "kind": "openai", "base_url": f"{standin}/v1", "models": ["llama-*"]}
+    gone = {"name": "gone", "kind": "openai", "base_url": "http://127.0.0.1:9", "models": ["gone-*"]}
     more = {"windows": {"*": WINDOW}, "api_key_env": "FIRST_KEY"}
     path = tmp_path / "providers.json"
-    path.write_text(json.dumps({"providers": [entry | more for entry in (claude, llama)]}))
+    path.write_text(json.dumps({"providers": [entry | more for entry in (claude, llama, gone)]}))
     monkeypatch.setenv("ASSENT_PROVIDERS", str(path))
     monkeypatch.setenv("FIRST_KEY", "the-operator-s")
     settings.cache_clear()
@@ -36,14 +38,19 @@ def registry(standin: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> I
     settings.cache_clear()
 
 
-def use(stage: Stage, session_id: str, model: str) -> None:
+def use(stage: Stage, session_id: str, model: str, *fallbacks: str) -> None:
     """Have the session's agent use this model."""
-    stage.change_agent(session_id, lambda agent: agent.update(model={"id": model}))
+    stage.change_agent(session_id, lambda agent: agent.update(model={"id": model, "fallbacks": list(fallbacks)}))
 
 
 def ask(stage: Stage, session_id: str, number: int) -> Turn:
-    """Send a long message, and run its turn as its tasks do, until it ends."""
+    """Send a long message, and run its turn."""
     stage.message(session_id, f"{PROSE}\nsay Answer {number}.")
+    return run(stage, session_id)
+
+
+def run(stage: Stage, session_id: str) -> Turn:
+    """Run the session's turn as its tasks do, until it ends."""
     while (turn := stage.get(Turn, stage.read(session_id).turn_id or "")).status == "queued":
         task.run(turn.id, session_id, stage.workspace_id)
     return turn
@@ -103,3 +110,52 @@ def test_a_session_that_stays_too_long_is_not_summarized_for_ever(stage: Stage) 
     assert stage.read(session_id).stop_reason == {"type": "retries_exhausted"}
     assert (ask(stage, session_id, 4).status, answers(stage, session_id)[-1]) == ("done", "Answer 4.")
     stage.check(session_id)
+
+
+@pytest.mark.parametrize("wire", ["claude", "llama"])
+def test_a_request_that_the_model_refuses_as_too_long_is_shortened_once_and_sent_again(stage: Stage, wire: str) -> None:
+    """The estimate of the window is wrong: the model reads less."""
+    session_id = stage.session()
+    use(stage, session_id, f"{wire}-window-6500")
+    turns = [ask(stage, session_id, number) for number in range(3)]
+    assert [(turn.status, turn.folds, turn.overlong_after) for turn in turns] == [("done", 0, None)] * 2 + [("done", 1, 0)]
+    assert answers(stage, session_id) == ["Answer 0.", "Answer 1.", "Answer 2."]
+    [error] = stage.events(session_id, "session.error")
+    assert error.body["error"]["retry_status"] == {"type": "retrying"}
+    assert "tokens" in error.body["error"]["message"]
+    assert len(stage.events(session_id, "agent.thread_context_compacted")) == 1
+    stage.check(session_id)
+
+
+@pytest.mark.parametrize("wire", ["claude", "llama"])
+def test_a_message_that_no_summary_makes_short_enough_ends_the_run_with_a_named_reason(stage: Stage, wire: str) -> None:
+    """The next message goes on without it."""
+    session_id = stage.session()
+    use(stage, session_id, f"{wire}-window-4300")
+    stage.message(session_id, f"{PROSE * 2}\nsay too long")
+    turn = run(stage, session_id)
+    assert (turn.status, turn.stop_reason, turn.attempt) == ("failed", "unacceptable", 2)
+    *_, error = stage.events(session_id, "session.error")
+    assert error.body["error"]["type"] == "compaction_limit_reached_error"
+    assert error.body["error"]["retry_status"] == {"type": "terminal"}
+    assert "Send less at once, or set the model's `windows`" in error.body["error"]["message"]
+    assert stage.read(session_id).stop_reason == {"type": "retries_exhausted"}
+    stage.check(session_id)
+    assert (ask(stage, session_id, 1).status, answers(stage, session_id)) == ("done", ["Answer 1."])
+
+
+def test_a_summary_by_an_alternative_says_so_like_a_reply(stage: Stage) -> None:
+    session_id = stage.session()
+    use(stage, session_id, "claude-1")
+    for number in range(3):
+        ask(stage, session_id, number)
+    use(stage, session_id, "gone-1", "llama-4")
+    turn = ask(stage, session_id, 3)
+    assert (turn.status, turn.folds, turn.model) == ("done", 1, "llama-4")
+    for_summary, for_reply = stage.events(session_id, "model.fallback")
+    assert for_summary.body["to"] == for_reply.body["to"] == {"provider": "llama", "model": "llama-4"}
+    [compacted] = stage.events(session_id, "agent.thread_context_compacted")
+    assert for_summary.seq - 1 == compacted.seq < for_reply.seq
+    with transaction(stage.workspace_id) as db:
+        acts = db.find(Audit, "WHERE chain = %(chain)s AND action LIKE 'turn.f%%' ORDER BY seq", chain=session_id)
+    assert [act.action for act in acts] == ["turn.fell_back", "turn.folded", "turn.fell_back"]

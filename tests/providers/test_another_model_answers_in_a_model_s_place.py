@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from rows.stage import Stage
 
@@ -104,6 +105,36 @@ def test_alternatives_are_tried_in_order_and_each_step_is_told(stage: Stage, reg
     session_id = begin(stage, "say hello", fallbacks=["llama-4", "qwen-3"])
     assert run(stage, session_id).model == "qwen-3"
     assert fallbacks(stage, session_id) == [("claude-1", "llama-4", "timed_out"), ("llama-4", "qwen-3", "timed_out")]
+
+
+def long_message() -> str:
+    """2,400 tokens, without a directive."""
+    return "the sea was far but its low hum " * 300
+
+
+def test_an_alternative_whose_window_is_too_small_is_not_tried(stage: Stage, registry: Any, http: httpx.Client) -> None:
+    registry(first=DEAD, second={"windows": {"*": 3_000}})
+    http.delete("/standin/requests")
+    session_id = begin(stage, long_message(), "say hello", fallbacks=["llama-4", "qwen-3"])
+    assert run(stage, session_id).model == "qwen-3"
+    assert [request["model"] for request in http.get("/standin/requests").json()["data"]] == ["qwen-3"]
+    [event] = stage.events(session_id, "model.fallback")
+    assert (event.body["from"]["model"], event.body["to"]["model"], event.body["reason"]) == ("claude-1", "qwen-3", "timed_out")
+    [skipped] = event.body["skipped"]
+    assert (skipped["provider"], skipped["model"]) == ("second", "llama-4")
+    assert "with 3000 tokens the model's window is too small" in skipped["message"]
+    with transaction(stage.workspace_id) as db:
+        [act] = db.find(Audit, "WHERE chain = %(chain)s AND action = 'turn.fell_back'", chain=session_id)
+    assert act.details["skipped"] == [{"model": "second/llama-4", "why": skipped["message"]}]
+    stage.check(session_id)
+
+
+def test_if_every_alternative_is_too_small_the_error_names_them(stage: Stage, registry: Any) -> None:
+    registry(first=DEAD, second={"windows": {"*": 3_000}})
+    session_id = begin(stage, long_message(), "say hello", fallbacks=["llama-4"])
+    assert run(stage, session_id).status == "queued", "the agent's own model is tried again"
+    [error] = stage.events(session_id, "session.error")
+    assert "Not tried: second/llama-4: The request has about" in error.body["error"]["message"]
 
 
 def test_a_wrong_key_is_no_reason_to_ask_another_model(stage: Stage, registry: Any) -> None:

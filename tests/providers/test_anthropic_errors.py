@@ -71,6 +71,18 @@ def test_a_lack_of_money_is_told_apart(
     assert failure(use_model_at(address), request_of("hi")).kind == "billing"
 
 
+@pytest.mark.parametrize(
+    "message",
+    ["prompt is too long: 208310 tokens > 200000 maximum", "input length and `max_tokens` exceed context limit: 9 + 1 > 9"],
+)
+def test_a_request_that_is_too_long_is_told_apart(
+    use_model_at: UseModelAt, answering: Answering, request_of: RequestOf, message: str
+) -> None:
+    body = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": message}}).encode()
+    address = answering(body, 400, content_type="application/json")
+    assert failure(use_model_at(address), request_of("hi")).kind == "too_long"
+
+
 @pytest.mark.parametrize("key", [None, ""])
 def test_without_a_key_nothing_else_is_tried(
     monkeypatch: pytest.MonkeyPatch, provider: Provider, request_of: RequestOf, key: str | None

@@ -84,6 +84,15 @@ FAULTS: dict[str, tuple[Any, str]] = {
         {**LOCAL, "prices": {"*": {"input": "1", "output": "1", "tea": "1"}}},
         "(local): prices: *.tea: is no price",
     ),
+    "a price that is no text": ({**LOCAL, "prices": {"*": {"input": 0.2, "output": "1"}}}, "(local): prices: *.input: must be"),
+    "a price that is true": ({**LOCAL, "prices": {"*": {"input": True, "output": "1"}}}, "(local): prices: *.input: must be"),
+    "a price of everything": ({**LOCAL, "prices": {"*": {"input": "1e400", "output": "1"}}}, "(local): prices: *.input: must be"),
+    "a price without a number": ({**LOCAL, "prices": {"*": {"input": "NaN", "output": "1"}}}, "(local): prices: *.input: must be"),
+    "a price for all tokens": ({**LOCAL, "prices": {"*": "0.2"}}, "(local): prices.*: Input should be a valid dictionary"),
+    "prices in a list": ({**LOCAL, "prices": ["0.2"]}, "(local): prices: Input should be a valid dictionary"),
+    "prices of no model": ({**LOCAL, "prices": {"": {"input": "1", "output": "1"}}}, "(local): prices."),
+    "a window that is no number": ({**LOCAL, "windows": {"*": "big"}}, "(local): windows.*: Input should be a valid integer"),
+    "a window of nothing": ({**LOCAL, "windows": {"*": 0}}, "(local): windows.*: Input should be greater than or equal to 1000"),
     "a limit of none": ({**LOCAL, "limits": {"seconds": 0}}, "(local): limits.seconds: Input should be greater than 0"),
 }
 

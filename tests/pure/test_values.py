@@ -185,7 +185,17 @@ TOLD = {
     "one_at_a_time": [words.one_at_a_time()],
     "summary": [words.summary("They talked.")],
 }
-UNTOLD = {"folded_too_often", "summarize", "unasked", "expired_note", "replaced", "asks_back", "tool_changed", "leads_to"}
+UNTOLD = {
+    "folded_too_often",
+    "too_long",
+    "summarize",
+    "unasked",
+    "expired_note",
+    "replaced",
+    "asks_back",
+    "tool_changed",
+    "leads_to",
+}
 """For people and runners; `summarize` asks the model for nothing but a text."""
 
 

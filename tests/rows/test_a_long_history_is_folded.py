@@ -49,11 +49,11 @@ def fold(stage: Stage, turn: Turn, what: flow.Folding, charge: Charge = QUOTE) -
     stage.locked(turn.session_id, verb)
 
 
-def talk(stage: Stage, session_id: str, *numbers: int, characters: int = 1_900) -> None:
+def talk(stage: Stage, session_id: str, *numbers: int, characters: int = 1_900, charge: Charge | None = None) -> None:
     """Have turns with a message and a reply, each of about so many characters in all."""
     for number in numbers:
         stage.message(session_id, f"Message {number}: " + "m" * (characters // 2))
-        stage.reply(session_id, say(f"Reply {number}: " + "r" * (characters // 2)), charge=UNREPORTED)
+        stage.reply(session_id, say(f"Reply {number}: " + "r" * (characters // 2)), charge=charge or UNREPORTED)
 
 
 UNREPORTED = Charge("anthropic", "stand-in", None, Usage())
@@ -190,6 +190,29 @@ def test_a_summary_takes_none_of_a_turn_s_attempts(stage: Stage, setting: Callab
     fold(stage, turn, made.folding)
     again, _ = offer(stage, session_id)
     stage.fail(again)
+    assert stage.get(Turn, turn.id).status == "queued", "one attempt is left"
+
+
+def test_a_refused_request_is_folded_whatever_the_estimate_says_and_costs_no_attempt(
+    stage: Stage, setting: Callable[[str, str], None]
+) -> None:
+    """Even where long results can be cut: nobody knows whether that would be enough."""
+    setting("context_window_tokens", "100000")
+    setting("model_attempts", "2")
+    session_id = stage.session(max_turns=50, bash="always_allow")
+    stage.message(session_id)
+    for output in ("a" * 9_000, "b" * 400):
+        [made_call] = stage.reply(session_id, call(), charge=UNREPORTED)
+        stage.run_call(made_call, output)
+    turn, made = offer(stage, session_id)
+    assert made.folding is None
+    stage.fail(turn, retryable=False, shorten=True)
+    turn, made = offer(stage, session_id)
+    assert made.folding
+    fold(stage, turn, made.folding)
+    turn, made = offer(stage, session_id)
+    assert (made.folding, turn.overlong_after, turn.folds, turn.attempt) == (None, 0, 1, 3)
+    stage.fail(turn)
     assert stage.get(Turn, turn.id).status == "queued", "one attempt is left"
 
 

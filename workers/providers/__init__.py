@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 from models.providers import Effort, ProviderEntry
 from models.pure.usage import Usage
 
-ErrorKind = Literal["overloaded", "rate_limited", "timed_out", "failed", "gone", "billing", "invalid", "unacceptable"]
+ErrorKind = Literal["overloaded", "rate_limited", "timed_out", "failed", "gone", "billing", "invalid", "unacceptable", "too_long"]
 RETRYABLE = frozenset({"overloaded", "rate_limited", "timed_out", "failed"})
 FALLING_BACK = frozenset({"overloaded", "rate_limited", "timed_out", "gone"})
 
@@ -33,6 +33,8 @@ class ModelRequest:
     """How hard the model works; None: the model's default."""
     folds: bool = False
     """True if the reply is to be a summary of the messages: one block `summary`. The messages may then end with a reply."""
+    tokens: int = 0
+    """An estimate of its input. Alternatives with a window that is too small for it are not tried."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class ModelError(Exception):
     gone: the provider does not have the model.
     billing, invalid: not transient.
     unacceptable: the request is at fault, so a request with more messages behind it would fail as well.
+    too_long: the request is longer than the model reads, although the estimate says that it fits.
 
     `usage`: None if the provider refused the request, which costs nothing. Else what was known when it failed: counts of 0 if
     nothing was. Then the turn counts an estimate.

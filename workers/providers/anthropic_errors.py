@@ -5,7 +5,7 @@ from typing import Any
 import anthropic
 
 from workers.providers import ErrorKind, ModelError
-from workers.providers.errors import described, hint, retry_after
+from workers.providers.errors import described, hint, is_too_long, retry_after
 
 OUT_OF_MONEY = frozenset(
     {
@@ -25,14 +25,14 @@ BY_TYPE: dict[str, ErrorKind] = {
     "api_error": "failed",
     "timeout_error": "timed_out",
     "invalid_request_error": "unacceptable",
-    "request_too_large": "unacceptable",
+    "request_too_large": "too_long",
     "authentication_error": "invalid",
     "permission_error": "invalid",
     "not_found_error": "gone",
 }
 BY_STATUS: dict[int, ErrorKind] = {
     400: "unacceptable",
-    413: "unacceptable",
+    413: "too_long",
     402: "billing",
     408: "timed_out",
     409: "failed",
@@ -54,6 +54,8 @@ def status_error(error: anthropic.APIStatusError, model: str, key: str | None) -
         kind = "overloaded"
     elif error.type == "not_found_error" and model in message:
         kind = "gone"
+    elif kind == "unacceptable" and is_too_long(f"{error.type} {message}"):
+        kind = "too_long"
     text = described(f"The model's API answered {status}", error.type, message or hint(status), key)
     return ModelError(kind, text, retry_after(error.response.headers))
 
@@ -63,5 +65,8 @@ def error_event(event: Any, key: str | None) -> ModelError:
     error = event.get("error") if isinstance(event, dict) else None
     error = error if isinstance(error, dict) else {}
     error_type = str(error.get("type", "error"))
-    text = described("The model's API broke off its reply", error_type, str(error.get("message", "")), key)
-    return ModelError(BY_TYPE.get(error_type, "failed"), text)
+    message = str(error.get("message", ""))
+    kind = BY_TYPE.get(error_type, "failed")
+    if kind == "unacceptable" and is_too_long(message):
+        kind = "too_long"
+    return ModelError(kind, described("The model's API broke off its reply", error_type, message, key))

@@ -2,7 +2,7 @@
 
 An alternative is tried when a provider is overloaded, limits the rate, takes too long or no longer has the model, and only before
 the first visible byte. A circuit breaker for each provider and model, kept in this process, spares a model that failed several
-times in a row: its alternatives are tried first.
+times in a row: its alternatives are tried first. An alternative whose window is too small for the request is not tried.
 """
 
 import os
@@ -15,9 +15,9 @@ from typing import Any
 from models.database.encryption import Undecryptable
 from models.flow.pricing import window_of
 from models.providers import ProviderEntry, excluded, serving
-from models.pure.folding import longest_reply
+from models.pure.folding import limit, longest_reply
 from models.pure.usage import NOTHING
-from models.session.turn import Served, Switch
+from models.session.turn import Served, Skip, Switch
 from models.settings import settings
 from models.workspace.provider_key import ProviderKey
 from workers.providers import ModelError, ModelRequest, Reply, Spent, Unwanted, provider_for
@@ -78,11 +78,13 @@ def ask(
 ) -> Answer:
     """Return the first candidate's reply. `keys` are the workspace's own, by provider. Errors: Unanswered."""
     errors: list[ModelError] = []
-    switches: list[Switch] = []
     spent: list[Spent] = []
-    tried = [candidate for candidate in order if not breaker.is_open(candidate, keys)] or order
+    able = [order[0], *(candidate for candidate in order[1:] if not _too_small(candidate, request))]
+    tried = [candidate for candidate in able if not breaker.is_open(candidate, keys)] or able
+    route = _Route(order, tried, request)
+    switches: list[Switch] = []
     if tried[0] is not order[0]:
-        switches.append(Switch(order[0].place, tried[0].place, "circuit_open", "It failed several times in a row."))
+        switches.append(route.switch(order[0], tried[0], "circuit_open", _FAILED_OFTEN))
     for candidate, following in zip(tried, [*tried[1:], None], strict=True):
         hearing = _Hearing(on_text)
         served = Served(*candidate.place, tuple(switches))
@@ -99,11 +101,44 @@ def ask(
             errors.append(error)
             if not errors[0].falls_back or following is None:
                 break
-            switches.append(Switch(candidate.place, following.place, error.kind, str(error)))
+            switches.append(route.switch(candidate, following, error.kind, str(error)))
         else:
             breaker.succeeded(candidate, keys)
             return Answer(reply, served, tuple(spent))
-    raise Unanswered(_summary(errors), None, spent)
+    raise Unanswered(_summary(errors, route.skipped(order[0], None)), None, spent)
+
+
+_FAILED_OFTEN = "It failed several times in a row."
+
+
+def _too_small(candidate: Candidate, request: ModelRequest) -> str | None:
+    """Return why the candidate's window is too small for the request; None if it is not."""
+    window = window_of(candidate.entry, candidate.model, datetime.now(UTC))
+    if request.tokens <= limit(window):
+        return None
+    return f"The request has about {request.tokens} tokens, and with {window} tokens the model's window is too small for it."
+
+
+@dataclass(frozen=True)
+class _Route:
+    """Who may answer, in order, and which of them are `tried`."""
+
+    order: list[Candidate]
+    tried: list[Candidate]
+    request: ModelRequest
+
+    def skipped(self, source: Candidate, target: Candidate | None) -> tuple[Skip, ...]:
+        """Return those between two candidates that are not tried, with the reason. A `target` of None is the end."""
+        between = self.order[self.order.index(source) + 1 : self.order.index(target) if target else None]
+        return tuple(
+            Skip(candidate.place, _too_small(candidate, self.request) or _FAILED_OFTEN)
+            for candidate in between
+            if candidate not in self.tried
+        )
+
+    def switch(self, source: Candidate, target: Candidate, reason: str, message: str) -> Switch:
+        """Return the step from one candidate to the next that is tried."""
+        return Switch(source.place, target.place, reason, message, self.skipped(source, target))
 
 
 def _ask(
@@ -128,10 +163,12 @@ def key_of(entry: ProviderEntry, keys: Mapping[str, ProviderKey]) -> str | None:
         raise ModelError("invalid", f"The workspace's key for provider {entry.name} cannot be used: {error}") from None
 
 
-def _summary(errors: list[ModelError]) -> ModelError:
-    """Return the error that decides whether the turn is tried again: a transient one, if any is."""
+def _summary(errors: list[ModelError], skipped: Sequence[Skip]) -> ModelError:
+    """Return the error that decides whether the turn is tried again: a transient one, if any is. `skipped`: who was not tried."""
     chosen = next((error for error in errors if error.retryable), errors[0])
     others = "".join(f" Then: {error}" for error in errors if error is not chosen)
+    if errors[0].falls_back:
+        others += "".join(f" Not tried: {'/'.join(skip.place)}: {skip.message}" for skip in skipped)
     return ModelError(chosen.kind, f"{chosen}{others}"[:2000], chosen.retry_after)
 
 

@@ -15,6 +15,22 @@ UNREACHABLE = (httpx2.TimeoutException, httpx2.ConnectError)
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 """Failures before a request reached the API, which cost nothing."""
 
+_TOO_LONG = (
+    "prompt is too long",
+    "request_too_large",
+    "request exceeds the maximum size",
+    "exceed context limit",
+    "context_length_exceeded",
+    "exceed_context_size",
+    "context length",
+    "context window",
+    "context size",
+    "maximum model length",
+    "input token count",
+    "too large for model",
+)
+"""Words of errors and codes: Anthropic, OpenAI and Azure, vLLM, llama.cpp, OpenRouter and DeepSeek, Gemini, Mistral."""
+
 
 def connection_error(error: Exception, name: str) -> ModelError:
     """Return the error for a connection that was refused, cut, or silent for too long. `name` is the provider's."""
@@ -37,6 +53,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         except ValueError:
             return None
     return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+def is_too_long(message: str) -> bool:
+    """True if a provider's message says that a request is longer than the model reads."""
+    return any(words in message.lower() for words in _TOO_LONG)
 
 
 def described(event: str, error_type: str | None, detail: str, key: str | None) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import openai
 
 from workers.providers import ErrorKind, ModelError
-from workers.providers.errors import described, hint, retry_after
+from workers.providers.errors import described, hint, is_too_long, retry_after
 
 OUT_OF_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"})
 """Codes and types for which waiting does not help, some under status 429."""
@@ -16,7 +16,7 @@ BY_STATUS: dict[int, ErrorKind] = {
     408: "timed_out",
     409: "failed",
     410: "gone",
-    413: "unacceptable",
+    413: "too_long",
     422: "unacceptable",
     429: "rate_limited",
     502: "overloaded",
@@ -53,6 +53,8 @@ def status_error(error: openai.APIStatusError, model: str, key: str | None) -> M
         kind = "billing"
     elif names & GONE or (status == 404 and model and model in message):
         kind = "gone"
+    elif kind == "unacceptable" and is_too_long(f"{' '.join(names)} {message}"):
+        kind = "too_long"
     text = described(f"The model's API answered {status}", _shown(names), message or hint(status), key)
     return ModelError(kind, text, retry_after(error.response.headers))
 
@@ -63,6 +65,8 @@ def error_event(body: object, key: str | None) -> ModelError:
     kinds = [BY_TYPE[name] for name in sorted(names) if name in BY_TYPE]
     kinds += [BY_STATUS[int(name)] for name in names if name.isdecimal() and int(name) in BY_STATUS]
     kind: ErrorKind = "billing" if names & OUT_OF_MONEY else "gone" if names & GONE else kinds[0] if kinds else "failed"
+    if kind in ("unacceptable", "failed") and is_too_long(f"{' '.join(names)} {message}"):
+        kind = "too_long"
     return ModelError(kind, described("The model's API broke off its reply", _shown(names), message, key))
 
 

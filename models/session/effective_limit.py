@@ -1,0 +1,60 @@
+"""Effective limits: the lowest limit that holds for a person in a period, be it the person's own or the workspace's."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from models.database import clock
+from models.database.rows import Db
+from models.session.spend_standing import starts
+from models.workspace.spend_limit import PERIODS, SpendLimit
+
+
+@dataclass(frozen=True)
+class EffectiveLimit:
+    """The limit that holds for a person in its period."""
+
+    person_id: str
+    limit: SpendLimit
+    spent: Decimal
+    """What the person spent in the present period, in US dollars."""
+
+
+def of_people(db: Db, person_ids: Sequence[str], periods: Sequence[str]) -> list[EffectiveLimit]:
+    """Return the limits of these people in these periods, in their order. A person without a limit in a period has none there."""
+    limits = db.find(SpendLimit, _APPLY, people=list(person_ids), periods=list(periods))
+    sums = db.rows(_SPENT, people=list(person_ids), **starts(clock.now(db)))
+    spent = {person_id: dict(zip(PERIODS, amounts, strict=True)) for person_id, *amounts in sums}
+    effective = []
+    for person_id in person_ids:
+        for period in PERIODS:
+            holding = [limit for limit in limits if limit.period == period and limit.scope_id in (person_id, db.workspace_id)]
+            if holding:
+                lowest = min(holding, key=_height)
+                effective.append(EffectiveLimit(person_id, lowest, spent.get(person_id, {}).get(period, Decimal(0))))
+    return effective
+
+
+def _height(limit: SpendLimit) -> tuple[bool, Decimal, bool]:
+    """Sort limits: the lowest amount first, then no amount. Of equal ones the person's own comes first."""
+    return limit.amount is None, limit.amount or Decimal(0), limit.scope_type == "workspace"
+
+
+HAS_ONE = """EXISTS (
+    SELECT FROM spend_limit WHERE spend_limit.workspace_id = member.workspace_id AND period = ANY(%(periods)s)
+    AND (scope_type = 'workspace' OR (scope_type = 'user' AND scope_id = person_id))
+)"""
+"""A condition on `member`: a limit holds for the person in one of the periods."""
+_APPLY = """
+    WHERE period = ANY(%(periods)s) AND (scope_type = 'workspace' OR (scope_type = 'user' AND scope_id = ANY(%(people)s)))
+"""
+_SPENT = """
+    SELECT person_id, coalesce(sum(cost) FILTER (WHERE day >= %(daily)s), 0),
+        coalesce(sum(cost) FILTER (WHERE day >= %(weekly)s), 0),
+        coalesce(sum(cost) FILTER (WHERE day >= %(monthly)s), 0)
+    FROM daily_usage
+    WHERE workspace_id = current_setting('assent.workspace') AND person_id = ANY(%(people)s)
+        AND day >= least(%(weekly)s::date, %(monthly)s::date)
+    GROUP BY person_id
+"""
+"""In the order of PERIODS."""

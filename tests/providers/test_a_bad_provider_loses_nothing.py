@@ -1,0 +1,156 @@
+"""Whatever is wrong with a provider, the session says so in one clear error and keeps every message. Over both wires."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rows.stage import Stage
+
+from models.database.transactions import transaction
+from models.session.turn import Turn
+from models.settings import settings
+from workers import turn as task
+
+Use = Callable[..., None]
+
+
+@pytest.fixture(params=["anthropic", "openai"])
+def wire(request: pytest.FixtureRequest) -> str:
+    """Each wire in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def use(standin: str, wire: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Use]:
+    """Has one provider at this address, by default the stand-in's, serve `stand-in*` over the wire."""
+    files = iter(tmp_path / f"providers-{number}.json" for number in range(9))
+
+    def write(address: str = standin, **fields: Any) -> None:
+        base_url = f"{address}/v1" if wire == "openai" else address
+        entry = {"name": "local", "kind": wire, "base_url": base_url, "models": ["stand-in*"], "api_key_env": "LOCAL_KEY"} | fields
+        file = next(files)
+        file.write_text(json.dumps({"providers": [entry]}))
+        monkeypatch.setenv("ASSENT_PROVIDERS", str(file))
+        monkeypatch.setenv("ASSENT_BACKOFF_SECONDS", "0.001")
+        monkeypatch.setenv("LOCAL_KEY", "sk-test")
+        settings.cache_clear()
+
+    write()
+    yield write
+    monkeypatch.undo()
+    settings.cache_clear()
+
+
+def run(stage: Stage, session_id: str) -> Turn:
+    """Run the session's turn once, now, as its task does."""
+    turn_id = stage.read(session_id).turn_id or ""
+    with transaction(stage.workspace_id) as db:
+        db.write("UPDATE turn SET due_at = assent_now() WHERE id = %(turn)s", turn=turn_id)
+    task.run(turn_id, session_id, stage.workspace_id)
+    return stage.get(Turn, turn_id)
+
+
+def errors(stage: Stage, session_id: str) -> list[str]:
+    return [event.body["error"]["message"] for event in stage.events(session_id, "session.error")]
+
+
+def texts(stage: Stage, session_id: str) -> list[str]:
+    return [block["text"] for event in stage.events(session_id, "agent.message") for block in event.body["content"]]
+
+
+HTML = b"<html><body>Welcome to nginx!</body></html>"
+PASSING: dict[str, tuple[dict[str, Any], str]] = {
+    "a page of HTML": ({"body": HTML, "content_type": "text/html"}, "answered text/html instead of text/event-stream"),
+    "an empty stream": ({"body": b""}, "stream"),
+    "an endless stream": ({"body": b": x\n\n" * 100, "times": 1_000_000}, "longer than 200000 bytes"),
+    "a stream that is cut": ({"body": b"data: {broken"}, "stream"),
+    "an overload": ({"body": b"{}", "status": 529, "content_type": "application/json"}, "529"),
+}
+"""Faults that may pass: the turn is repeated."""
+
+
+@pytest.mark.parametrize(("response", "message"), PASSING.values(), ids=PASSING.keys())
+def test_a_fault_that_may_pass_delays_the_reply(
+    stage: Stage, use: Use, answering: Callable[..., str], response: dict[str, Any], message: str
+) -> None:
+    use(answering(**response), limits={"response_bytes": 200_000})
+    session_id = stage.session()
+    stage.message(session_id, "say hello")
+    assert run(stage, session_id).status == "queued"
+    [error] = errors(stage, session_id)
+    assert message in error
+    use()
+    assert (run(stage, session_id).status, texts(stage, session_id)) == ("done", ["hello"])
+    stage.check(session_id)
+
+
+LASTING: dict[str, tuple[dict[str, Any], str]] = {
+    "a wrong key": ({"body": b"{}", "status": 401, "content_type": "application/json"}, "401"),
+    "a wrong path": ({"body": HTML, "status": 404, "content_type": "text/html"}, "404: check the provider's base_url"),
+    "a redirect": ({"body": b"", "status": 307, "location": "http://127.0.0.1:9/"}, "307: check the provider's base_url"),
+}
+"""Faults that need somebody: the run ends."""
+
+
+@pytest.mark.parametrize(("response", "message"), LASTING.values(), ids=LASTING.keys())
+def test_a_fault_that_lasts_ends_the_run_and_the_next_message_goes_on(
+    stage: Stage, use: Use, answering: Callable[..., str], response: dict[str, Any], message: str
+) -> None:
+    use(answering(**response))
+    session_id = stage.session()
+    stage.message(session_id, "the first message")
+    assert run(stage, session_id).status == "failed"
+    [error] = errors(stage, session_id)
+    assert message in error
+    assert stage.read(session_id).stop_reason == {"type": "retries_exhausted"}
+    stage.check(session_id)
+    use()
+    stage.message(session_id, "say hello")
+    assert (run(stage, session_id).status, texts(stage, session_id)) == ("done", ["hello"])
+    assert "the first message" in json.dumps(stage.history(session_id))
+    stage.check(session_id)
+
+
+def test_a_model_that_nobody_serves_ends_the_run(stage: Stage, use: Use) -> None:
+    use(models=["another"])
+    session_id = stage.session()
+    stage.message(session_id, "say hello")
+    assert run(stage, session_id).status == "failed"
+    assert errors(stage, session_id) == ["No provider serves the model stand-in: see ASSENT_PROVIDERS"]
+    stage.check(session_id)
+
+
+def test_a_stream_that_is_cut_in_a_call_gives_one_whole_call(stage: Stage, use: Use) -> None:
+    session_id = stage.session(bash="always_ask")
+    stage.message(session_id, 'say wait\ncall bash {"command": "ls -l"}\ndrop connection mid-stream 1 times')
+    assert run(stage, session_id).status == "queued"
+    assert (stage.approvals(session_id), texts(stage, session_id)) == ([], [])
+    assert run(stage, session_id).status == "done"
+    [approval] = stage.approvals(session_id)
+    assert "ls -l" in approval.prompt
+
+
+def test_a_refusal_ends_the_run_and_leaves_its_message_out(stage: Stage, use: Use) -> None:
+    session_id = stage.session()
+    stage.message(session_id, "refuse not today")
+    assert run(stage, session_id).status == "done"
+    assert stage.read(session_id).stop_reason == {"type": "refusal"}
+    [*_, idle] = stage.events(session_id, "session.status_idle")
+    assert idle.body["stop_details"]["explanation"] == "not today"
+    stage.message(session_id, "say hello")
+    assert (run(stage, session_id).status, texts(stage, session_id)) == ("done", ["hello"])
+    assert "refuse" not in json.dumps(stage.history(session_id))
+    stage.check(session_id)
+
+
+def test_a_call_with_broken_json_is_told_once_then_the_run_ends(stage: Stage, use: Use) -> None:
+    session_id = stage.session(bash="always_allow")
+    stage.message(session_id, "loop broken call bash {not json")
+    assert run(stage, session_id).status == "done"
+    assert "is not a JSON object" in json.dumps(stage.history(session_id))
+    assert run(stage, session_id).status == "done"
+    assert errors(stage, session_id) == ["The model sent a tool call whose input is not JSON twice in a row, so the run ends."]
+    assert stage.read(session_id).status == "idle"
+    stage.check(session_id)
