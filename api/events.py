@@ -35,7 +35,7 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> ans
     """
     body.check()
     payloads = [plain(event) for event in body.events]
-    find(db, principal, session_id)
+    check_visible(db, principal, session_id)
     session = flow.lock(db, session_id)
     stored = flow.receive(db, session, principal, payloads)
     return answers.SentEvents.from_row(None, data=[answers.shown_event(event, whole=runs_tools(principal)) for event in stored])
@@ -145,6 +145,13 @@ def _position(db: Db, session: Session, principal: Principal) -> int:
 def find(db: Db, principal: Principal, session_id: str) -> Session:
     """Return the session. Raises NotFound, also for a person who may not see it."""
     session = db.get(Session, session_id)
-    if session is None or not queue.may_see_session(db, principal, session_id):
+    if session is None:
         raise NotFound("session", session_id)
+    check_visible(db, principal, session_id)
     return session
+
+
+def check_visible(db: Db, principal: Principal, session_id: str) -> None:
+    """Raise NotFound for a session that the person may not see. An API key sees all."""
+    if not queue.may_see_session(db, principal, session_id):
+        raise NotFound("session", session_id)

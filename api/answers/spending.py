@@ -1,5 +1,6 @@
 """What sessions and turns consumed, and what it cost."""
 
+from datetime import datetime
 from typing import Any, Literal, Self
 
 from pydantic import Field
@@ -80,7 +81,7 @@ class ActiveUsage(Usage):
     @classmethod
     def of(cls, db: Db, row: session.Session) -> Self:
         """Return what a session consumed up to now."""
-        return cls.model_validate(row.spending(_now(db)))
+        return cls.model_validate(row.spending(_now(db, row)))
 
 
 class Stats(Answer):
@@ -94,7 +95,7 @@ class Stats(Answer):
     @classmethod
     def of(cls, db: Db, row: session.Session, **more: Any) -> Self:
         """Return the times of a session up to now."""
-        now = _now(db)
+        now = _now(db, row)
         age = ((row.archived_at or now) - row.created_at).total_seconds()
         return cls.stored(active_seconds=row.active_for(now), duration_seconds=max(age, 0.0), **more)
 
@@ -105,8 +106,11 @@ class ThreadStats(Stats):
     startup_seconds: float
 
 
-def _now(db: Db) -> Any:
-    """Return the time of the answer, read once per transaction."""
+def _now(db: Db, row: session.Session) -> datetime:
+    """Return the time of the answer: the locked session's, else a time that is read once per transaction."""
+    if row in db.appends:
+        return row.now
     if "answered at" not in db.info:
         db.info["answered at"] = clock.now(db)
-    return db.info["answered at"]
+    at: datetime = db.info["answered at"]
+    return at

@@ -29,6 +29,7 @@ from models.session.turn import Turn
 
 ASCENDING: Order[Turn] = Order("messages", (Turn.number,), lambda turn: (turn.number,), descending=False)
 _OF_TURNS = "WHERE session_id = %(session)s AND turn_id = ANY(%(turns)s)"
+_PROMPTS = f"{_OF_TURNS} AND type = 'user.message' ORDER BY seq"
 _CALLS = f"{_OF_TURNS} AND status <> 'replaced' AND announced ORDER BY turn_id, position, created_at"
 _QUEUED = "WHERE session_id = %(session)s AND type = 'user.message' AND processed_at IS NULL ORDER BY seq"
 
@@ -43,7 +44,7 @@ def listed(db: Db, principal: Principal, session: Session, query: MessageList) -
 
 def _of_turns(db: Db, session: Session, turns: Sequence[Turn], *, whole: bool) -> list[answers.ListedMessage]:
     of_turns = {"session": session.id, "turns": [turn.id for turn in turns]}
-    prompts = db.find(Event, f"{_OF_TURNS} ORDER BY seq", **of_turns)
+    prompts = db.find(Event, _PROMPTS, **of_turns)
     replies = {reply.turn_id: reply for reply in db.find(Reply, "WHERE turn_id = ANY(%(turns)s)", turns=of_turns["turns"])}
     calls = db.find(ToolCall, _CALLS, **of_turns)
     ids = [call.id for call in calls]

@@ -10,8 +10,8 @@
     db.write("DELETE FROM work WHERE session_id = %(session)s", session=session_id)   any other statement
 
 Writes are queued, and sent in order with the next read or the commit, in one message. So a read sees every earlier write. Changed
-rows are saved at that moment, after all other writes: call `save` first if a statement must come after them. A row that is read
-again in the same transaction is the same object, with the database's present values.
+rows are saved at that moment, after all other writes: call `save` first if a statement must come after them. A new row is inserted
+as it is at that moment. A row that is read again in the same transaction is the same object, with the database's present values.
 """
 
 from collections.abc import Iterable, Sequence
@@ -55,6 +55,8 @@ class _Known:
 
     row: Any
     stored: dict[str, Any]
+    insert: Statement | None = None
+    """The row's INSERT, while it is queued: a change of the row then changes the values that it inserts."""
 
 
 @dataclass
@@ -123,8 +125,9 @@ class Db:
             if getattr(row, name) is None:
                 setattr(row, name, table.defaults.get(name))
         values = {name: getattr(row, name) for name in table.columns}
-        self.write(table.insert, **table.adapted(values))
-        self._known[type(row), table.key_of(values)] = _Known(row, values)
+        insert = Statement(table.insert, table.adapted(values))
+        self.queue(insert)
+        self._known[type(row), table.key_of(values)] = _Known(row, values, insert)
 
     def insert_many(self, table: type[Any], rows: Sequence[dict[str, Any]]) -> None:
         """Insert new rows, as dictionaries by column name, in one statement. They do not become objects."""
@@ -146,9 +149,9 @@ class Db:
         """
         name = table_of(type(row)).name
         states.check(name, row.status, status)
-        self._save(self._known_of(row))
         guards = ("status", "fence") if hasattr(row, "fence") else ("status",)
-        self._update(row, {"status": status, **changes}, guards, f"{name} {row.id} is no longer {row.status}")
+        changes = {**_changes(self._known_of(row)), "status": status, **changes}
+        self._update(row, changes, guards, f"{name} {row.id} is no longer {row.status}")
 
     def write(self, sql: str, **values: Any) -> None:
         """Queue a statement that returns no rows. Changes of rows are sent after it, unless `save` is called before."""
@@ -163,7 +166,8 @@ class Db:
         for collector in self.appends:
             collector.write(self)
         for known in list(self._known.values()):
-            self._save(known)
+            if changes := _changes(known):
+                self._update(known.row, changes, (), f"a row of {table_of(type(known.row)).name} is gone")
 
     def commit(self) -> None:
         """Save, then commit, in one message.
@@ -175,7 +179,6 @@ class Db:
             raise psycopg.errors.InFailedSqlTransaction("a statement failed, so this transaction can only be rolled back")
         if self._waiting or self.closing or self.connection.in_transaction:
             self._exchange([*self._opening(), *self._waiting, *self.closing, Statement("COMMIT", {})])
-            self._waiting.clear()
 
     def roll_back(self) -> None:
         """Roll back. Closes a connection on which that fails."""
@@ -189,9 +192,7 @@ class Db:
     def _send(self, statements: Sequence[Statement]) -> list[Rows]:
         self.save()
         before = [*self._opening(), *self._waiting]
-        results = self._exchange([*before, *statements])
-        self._waiting.clear()
-        return results[len(before) :]
+        return self._exchange([*before, *statements])[len(before) :]
 
     def _opening(self) -> list[Statement]:
         if self.connection.in_transaction:
@@ -206,6 +207,9 @@ class Db:
             if error.sqlstate == STALE:
                 raise Stale(error.diag.message_primary) from error
             raise
+        self._waiting.clear()
+        for known in self._known.values():
+            known.insert = None
         for statement, rows in zip(statements, results, strict=True):
             if statement.then:
                 statement.then(rows)
@@ -230,20 +234,23 @@ class Db:
             known = self._known[key] = _Known(row, {name: vars(row)[name] for name in table_of(type(row)).columns})
         return known
 
-    def _save(self, known: _Known) -> None:
-        now = vars(known.row)
-        changes = {name: now[name] for name, was in known.stored.items() if not _same(now[name], was)}
-        if changes:
-            self._update(known.row, changes, (), f"a row of {table_of(type(known.row)).name} is gone")
-
     def _update(self, row: Any, changes: dict[str, Any], guards: Iterable[str], otherwise: str) -> None:
         table, known = table_of(type(row)), self._known_of(row)
-        guarded = (*table.primary_key, *guards)
-        before = {f"was_{name}": known.stored[name] for name in guarded}
-        self.write(table.update(tuple(changes), guarded), **table.adapted(changes), **before, otherwise=otherwise)
+        if known.insert is not None:
+            known.insert.values.update(table.adapted(changes))
+        else:
+            guarded = (*table.primary_key, *guards)
+            before = {f"was_{name}": known.stored[name] for name in guarded}
+            self.write(table.update(tuple(changes), guarded), **table.adapted(changes), **before, otherwise=otherwise)
         for name, value in changes.items():
             setattr(row, name, value)
         known.stored |= changes
+
+
+def _changes(known: _Known) -> dict[str, Any]:
+    """Return the columns of a row that differ from the database."""
+    now = vars(known.row)
+    return {name: now[name] for name, was in known.stored.items() if not _same(now[name], was)}
 
 
 def _same(value: Any, stored: Any) -> bool:

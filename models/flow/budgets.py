@@ -75,7 +75,7 @@ def stop_at_cap(db: Db, session: Session, turn: Turn, question: Question | None,
     """
     turn.fail(db, session, "budget_reached")
     session.turn_count -= 1  # it has not run
-    session.note(_actor(session), "budget.reached", session.id, list_cost=session.usage["cost"], turn=turn.id, **cap)
+    session.note(_actor(session), "budget.reached", session.id, list_cost=session.usage.get("cost", "0"), turn=turn.id, **cap)
     session.report_usage(db)
     if session.on_ask == "deny" or question is None:
         rest(db, session, REACHED)

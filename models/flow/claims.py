@@ -26,7 +26,7 @@ from models.session.call_result import CallResult, text
 from models.session.session import Session
 from models.session.stored_result import StoredResult
 from models.session.tool_call import CACHED, ToolCall
-from models.workspace.halt import is_halted
+from models.workspace.halt import OPEN_HALT
 from models.workspace.toolset import Entry, entry_of
 
 
@@ -92,14 +92,11 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
     denied it, a person is asked, a cached result answered it, or its input no longer has the hash that was judged and decided.
     """
     call = db.get(ToolCall, call_id)
-    if call is None or call.session_id != session.id or call.status != "queued" or is_halted(db):
+    if call is None or call.session_id != session.id or call.status != "queued":
         return None
-    lacking = _lacking(session, call, hands)
-    if lacking != call.held_back:  # the same again would be a change to the unit of work
-        call.held_back = lacking
-    if lacking:
+    _, halts, approvals, [call_input] = db.read(*OPEN_HALT, Approval.about(call.id), CallInput.about(call.id))
+    if halts or _is_held_back(session, call, hands):
         return None
-    approvals, [call_input] = db.read(Approval.about(call.id), CallInput.about(call.id))
     git_line = _git_line(session, call, call_input)
     if git_line and hands.git_may_run:
         session.git_written = True  # so that this call, when it is judged again, and later ones are asked
@@ -121,6 +118,12 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
     facts = {"attempt": call.attempt, "tool": call.name, "worker": hands.worker, "input_sha256": call.input_sha256}
     session.note(_actor(session), "tool_call.started", call.id, **facts, **({"address": call.address} if call.address else {}))
     return Taken(call, call_input, entry, word.by(call))
+
+
+def _is_held_back(session: Session, call: ToolCall, hands: Hands) -> bool:
+    """True if this worker cannot run the call. The call then says why."""
+    call.held_back = _lacking(session, call, hands)
+    return call.held_back is not None
 
 
 def _lacking(session: Session, call: ToolCall, hands: Hands) -> str | None:

@@ -25,7 +25,8 @@ _TURNS = f"""
     WHERE {_NOT_FOLDED} ORDER BY number
 """  # noqa: S608 - text of our own
 _PROMPTS = f"""
-    SELECT turn_id, seq, body -> 'content' FROM event WHERE session_id = %(session)s AND turn_id IS NOT NULL
+    SELECT turn_id, seq, body -> 'content' FROM event
+    WHERE session_id = %(session)s AND type = 'user.message' AND turn_id IS NOT NULL
     AND seq > (SELECT coalesce(max(seq), 0) FROM ({_LAST_FOLD}) fold) ORDER BY seq
 """  # noqa: S608 - text of our own
 _CALLS = f"""

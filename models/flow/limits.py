@@ -4,6 +4,7 @@ A claim locks the limits that apply, and then reads what their periods have cost
 So all of them together pass a limit by no more than one reply. At a limit, people are asked whether this session may spend more.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 from decimal import ROUND_UP, Decimal
 from typing import Any
@@ -34,9 +35,11 @@ _SHARE = Decimal("0.1")
 """Of the limit: how much more a session is proposed to spend."""
 
 
-def hold_back(db: Db, session: Session, turn: Turn, charge: Charge) -> bool:
-    """End or delay a queued turn that a limit does not allow. Returns False if it may begin. `charge` is its request's quote."""
-    standings = spend_standing.locked(db, session, turn)
+def hold_back(db: Db, session: Session, turn: Turn, charge: Charge, standings: Sequence[Standing]) -> bool:
+    """End or delay a queued turn that a limit does not allow. Returns False if it may begin.
+
+    `charge` is its request's quote, `standings` are the limits that apply, locked (`spend_standing.locked`).
+    """
     if not standings:
         return False
     if charge.price is None or (unpriced := budgets.unpriced_model(db, session)) is not None:

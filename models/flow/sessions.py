@@ -5,7 +5,7 @@ from typing import Any
 
 from models.audit import acts
 from models.audit.principal import Principal
-from models.database import clock, ids
+from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import Conflict
@@ -15,7 +15,6 @@ from models.flow.hosted_work import retire_work
 from models.flow.next_step import stop
 from models.outbox.delivery import Caused, Delivery
 from models.outbox.link import Link
-from models.pure.charges import NO_CHARGES
 from models.session.approval import Approval
 from models.session.attempt import Attempt
 from models.session.event import Event
@@ -29,6 +28,7 @@ from models.session.turn import Turn
 from models.session.vote import Vote
 from models.session.work import Work
 from models.workspace.agent import AgentVersion
+from models.workspace.workspace import POLICIES, as_policies
 
 
 def create(
@@ -51,7 +51,8 @@ def create(
 
     `on_behalf_of` is the person for whom an API key acts. Raises Invalid if nobody is named and the agent's calls need four eyes.
     """
-    now = clock.now(db)
+    policies = db.read(POLICIES)[0]
+    [(*_, now)] = policies
     speaker = speakers.named(db, principal, on_behalf_of)
     session = Session(
         id=ids.new("sesn"),
@@ -73,7 +74,7 @@ def create(
         turn_count=0,
         last_seq=0,
         stream_positions={},
-        usage=NO_CHARGES,
+        usage={},
         max_list_cost=max_list_cost,
         audit_seq=0,
         audit_head=acts.GENESIS,
@@ -81,7 +82,7 @@ def create(
         created_at=now,
         updated_at=now,
     )
-    session.begin(db, now)
+    session.begin(db, now).policies = as_policies(policies)
     speakers.check(db, session, speaker)
     if max_list_cost is not None:
         check_budgetable(db, session)

@@ -15,7 +15,7 @@ from models.pure.charges import Charge
 from models.pure.next_move import Calls, Finish, after_reply
 from models.pure.policy import Verdict
 from models.pure.usage import NOTHING
-from models.session import approval_events
+from models.session import approval_events, spend_standing
 from models.session.approval import Approval
 from models.session.call_result import text
 from models.session.proposal import Proposal
@@ -36,12 +36,14 @@ def claim_turn(db: Db, session: Session, turn_id: str, worker: str, quote: Quote
     turn = db.get(Turn, turn_id)
     if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now or is_halted(db):
         return None
-    turn.read_queue(db, session, turn.id)
+    turn.mark_queue(db, session, turn.id)
     charge = quote(turn)
+    standings = spend_standing.locked(db, session, turn)
+    session.unread = 0  # after the last read, which would send this change by itself
     if not budgets.admits(db, session, turn, charge):
         budgets.reach(db, session, turn, charge)
         return None
-    if limits.hold_back(db, session, turn, charge):
+    if limits.hold_back(db, session, turn, charge, standings):
         return None
     session.run_again(db)
     turn.claim(db, session, worker, charge)
@@ -74,10 +76,11 @@ def checkpoint(
         content = [block for block in content if block["type"] != "tool_use"]
         proposals = []
     content = _with_our_ids(content, proposals)
+    verdicts = judge(db, session, proposals) if isinstance(move, Calls) else []
     if served:
         turn.serve(session, db, served, _actor(session))
     usage = charges[-1].usage
-    turn.checkpoint(db, session, content, stop_reason, usage)
+    turn.checkpoint(db, session, content, stop_reason)
     session.calls = []
     session.context_tokens = usage.context_tokens + usage.output_tokens
     session.context_at = session.now
@@ -90,7 +93,7 @@ def checkpoint(
             _refuse(db, session, turn, position, proposal, why or words.not_run_beside_broken())
         _finish(db, session, move, stop_details)
         return
-    for position, (proposal, verdict) in enumerate(zip(proposals, judge(db, session, proposals), strict=True)):
+    for position, (proposal, verdict) in enumerate(zip(proposals, verdicts, strict=True)):
         _propose(db, session, turn, position, proposal, verdict)
     session.report_usage(db)
     carry_on(db, session)

@@ -31,12 +31,12 @@ class Charge:
 
     @property
     def stored(self) -> dict[str, Any]:
-        """The charge as JSON, exact. Statements sum up the two amounts, which `of` computes anew."""
+        """The charge as JSON, exact, without counts of 0. Statements sum up the two amounts, which `of` computes anew."""
         return {
             "provider": self.provider,
             "model": self.model,
             "price": self.price.stored if self.price else None,
-            "usage": self.usage.counts,
+            "usage": {name: count for name, count in self.usage.counts.items() if count},
             "estimated": self.estimated,
             "cost": exact(self.cost or Decimal(0)),
             "input_cost": exact(self.input_cost),
@@ -70,22 +70,22 @@ class Charge:
 
 NO_CHARGES: dict[str, Any] = {**NOTHING.counts, "requests": 0, "estimated_requests": 0, "unpriced_requests": 0}
 NO_CHARGES |= {"cost": "0", "cache_savings": "0"}
-"""A sum of nothing. Its amounts are US dollars, exact, as text."""
+"""The sums before the first charge. The amounts are US dollars, exact, as text."""
 
 
 def summed(sums: Mapping[str, Any], charge: Charge, times: int = 1) -> dict[str, Any]:
-    """Return sums with a charge added, or removed if `times` is -1. What older sums lack counts as nothing."""
+    """Return sums with a charge added, or removed if `times` is -1. A sum of 0 is left out."""
     before, cost = {**NO_CHARGES, **sums}, charge.cost
     counts = {name: before[name] + times * count for name, count in charge.usage.counts.items()}
     amounts = {"cost": cost, "cache_savings": None if cost is None else charge.savings}
-    return {
-        **sums,
+    after = {
         **counts,
         "requests": before["requests"] + times,
         "estimated_requests": before["estimated_requests"] + times * charge.estimated,
         "unpriced_requests": before["unpriced_requests"] + times * (cost is None),
         **{name: exact(Decimal(before[name]) + times * (amount or Decimal(0))) for name, amount in amounts.items()},
     }
+    return {name: value for name, value in after.items() if value != NO_CHARGES[name]}
 
 
 __all__ = ["COUNTS", "NO_CHARGES", "Charge", "estimated_tokens", "summed"]

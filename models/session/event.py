@@ -29,10 +29,8 @@ class Event(Base):
     turn_id: Mapped[str | None]
     """The turn that read a user's message. The messages of a turn are its prompt."""
 
-    __table_args__ = (
-        sa.Index("event_queue", "session_id", "seq", postgresql_where=sa.text("processed_at IS NULL")),
-        sa.Index("event_prompt", "session_id", "seq", postgresql_where=sa.text("turn_id IS NOT NULL")),
-    )
+    # By what never changes, so that the update of a message writes no index anew.
+    __table_args__ = (sa.Index("event_message", "session_id", "seq", postgresql_where=sa.text("type = 'user.message'")),)
 
     @property
     def row(self) -> dict[str, Any]:
@@ -40,12 +38,15 @@ class Event(Base):
         return {key: getattr(self, key) for key in _COLUMNS}
 
     @staticmethod
-    def process_queue(db: Db, session_id: str, now: datetime, turn_id: str | None) -> None:
-        """Mark the session's queued messages as read by this turn; None: no turn reads them."""
-        db.write(_PROCESS, session=session_id, now=now, turn=turn_id)
+    def process_queue(db: Db, session_id: str, unread: int, now: datetime, turn_id: str | None) -> None:
+        """Mark the session's newest messages, which are `unread`, as read by this turn; None: no turn reads them."""
+        db.write(_PROCESS, session=session_id, unread=unread, now=now, turn=turn_id)
 
 
 _COLUMNS = tuple(Event.__table__.columns.keys())
 _PROCESS = """
-    UPDATE event SET processed_at = %(now)s, turn_id = %(turn)s::text WHERE session_id = %(session)s AND processed_at IS NULL
+    UPDATE event SET processed_at = %(now)s, turn_id = %(turn)s::text
+    WHERE session_id = %(session)s AND seq = ANY (ARRAY(
+        SELECT seq FROM event WHERE session_id = %(session)s AND type = 'user.message' ORDER BY seq DESC LIMIT %(unread)s
+    ))
 """

@@ -106,10 +106,11 @@ class Turn(Leased, Base):
     model: Mapped[str | None]
     """The model that answered, or began to, by the agent's name for it."""
     stop_reason: Mapped[str | None]
-    usage: Mapped[dict[str, int] | None] = mapped_column(JSONB(none_as_null=True))
-    """What the attempt with the reply consumed. `TurnUsage` has all attempts."""
     quote: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """What the present attempt may consume at most (`Charge.stored`). It is counted if the attempt ends without a report."""
+    """What the present attempt may consume at most (`Charge.stored`). It is counted if the attempt ends without a report.
+
+    Null once there is a reply: `TurnUsage` has what each attempt consumed.
+    """
     span_id: Mapped[str | None]
     """The `span.model_request_start` of the present attempt."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
@@ -163,12 +164,16 @@ class Turn(Leased, Base):
 
     @staticmethod
     def read_queue(db: Db, session: Session, turn_id: str | None) -> None:
-        """Mark the queued messages as read by this turn; None: no turn reads them."""
-        if not session.unread:
-            return
-        session.write(db)  # the update that follows must find messages of this very transaction
+        """Have this turn read the queued messages; None: no turn reads them."""
+        Turn.mark_queue(db, session, turn_id)
         session.unread = 0
-        Event.process_queue(db, session.id, session.now, turn_id)
+
+    @staticmethod
+    def mark_queue(db: Db, session: Session, turn_id: str | None) -> None:
+        """Mark the queued messages as read by this turn, and leave `session.unread` to the caller."""
+        if session.unread:
+            session.write(db)  # the update that follows must find messages of this very transaction
+            Event.process_queue(db, session.id, session.unread, session.now, turn_id)
 
     def end_span(self, db: Db, session: Session, usage: Usage, *, is_error: bool) -> None:
         """The event that closes the attempt's model request."""
@@ -191,9 +196,9 @@ class Turn(Leased, Base):
             session.emit(db, "model.fallback", switch.body)
             session.note(actor, "turn.fell_back", self.id, **switch.details)
 
-    def checkpoint(self, db: Db, session: Session, reply: list[dict[str, Any]], stop_reason: str, usage: Usage) -> None:
+    def checkpoint(self, db: Db, session: Session, reply: list[dict[str, Any]], stop_reason: str) -> None:
         """Keep the reply: the turn is done."""
-        db.move(self, "done", stop_reason=stop_reason, usage=usage.counts, ended_at=session.now, lease_until=None)
+        db.move(self, "done", stop_reason=stop_reason, quote=None, ended_at=session.now, lease_until=None)
         db.insert(Reply(turn_id=self.id, workspace_id=self.workspace_id, content=reply))
 
     def retry(self, db: Db, session: Session, *, retry_after: float | None = None, lost: bool = False) -> None:

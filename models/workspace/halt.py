@@ -19,11 +19,16 @@ from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 
 _LOCK = "hashtextextended('halt ' || current_setting('assent.workspace'), 0)"
-_SHARE = Statement(f"SELECT pg_advisory_xact_lock_shared({_LOCK})", {})
 _OPEN = "WHERE workspace_id = current_setting('assent.workspace') AND ended_at IS NULL"
-_IS_OPEN = Statement(f"SELECT FROM halt {_OPEN}", {})
 _NEWEST = "WHERE workspace_id = current_setting('assent.workspace') ORDER BY started_at DESC LIMIT 1"
 _ENDED = "WHERE workspace_id = current_setting('assent.workspace') AND ended_at > %(since)s ORDER BY started_at"
+
+
+OPEN_HALT = (
+    Statement(f"SELECT pg_advisory_xact_lock_shared({_LOCK})", {}),
+    Statement(f"SELECT FROM halt {_OPEN}", {}),
+)
+"""What `is_halted` reads. The second statement's rows are the open halt. Can share a round trip with other statements."""
 
 
 class Halt(Base):
@@ -103,5 +108,5 @@ class Halt(Base):
 
 def is_halted(db: Db) -> bool:
     """True if nothing may begin. If False, nobody can halt the workspace before the transaction ends."""
-    _, halts = db.read(_SHARE, _IS_OPEN)
+    _, halts = db.read(*OPEN_HALT)
     return bool(halts)

@@ -1,22 +1,26 @@
-"""What the facts of one gated cycle cost at least in Postgres, however tables are cut: in its log, and while a person thinks.
+"""The least bytes that the facts of one gated cycle need in Postgres: of its log, and on disk while a person thinks.
 
     python tests/benchmarks/least_bytes.py [--cycles 300]
 
-Runs real cycles, then takes the rows of one and writes them again, as often as told, into tables that have nothing to spare: ids of
-16 bytes, hashes of 32, no nulls, no index but the primary key, no foreign key; every row is written once, in its last form, in the
-transaction that it was born in. The session's row alone is locked and updated by each transaction, as the head of a chain must be.
-Prints bytes of WAL per cycle: as Assent writes them; with a row for each fact in such tables, which is less than any layout with a
-row for each fact can cost; and with all facts of a transaction in one row. Then the same tables' bytes on disk for a session that
-waits; `parked` has what Assent's own take.
+Runs real cycles, then copies the rows of one cycle into tables without any overhead: ids of 16 bytes, hashes of 32, no nulls, no
+index but the primary key, no foreign key. A row is inserted in the transaction that created it, in its last form but for the facts
+that arose later, such as the decision of an approval. These update the row, in the transaction in which they arose (`LATER`). Two
+rows are updated by many transactions: the session's, which is the head of its chain, and the day's sums. No layout with a row per
+fact needs fewer bytes.
+
+Prints bytes of WAL per cycle, and bytes on disk per session that waits for a person, of Assent and of these tables, with ratios.
+Autovacuum is off meanwhile, since it writes at any time.
 """
 
 import argparse
 import itertools
 import re
+import time
 import uuid
 from collections import defaultdict
-from datetime import datetime
-from typing import Any
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 import psycopg
 from benchmarks.driver import Driver
@@ -29,42 +33,87 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 KEYS = {
     "session": "id",
     "turn": "id",
+    "turn_usage": "turn_id, attempt, request",
     "tool_call": "id",
     "approval": "id",
     "attempt": "tool_call_id, number",
     "event": "session_id, seq",
     "audit": "chain, seq",
-    "told": "session_id, seq",
+    "audit_text": "chain, seq, name",
+    "sealed": "chain",
+    "daily_usage": "workspace_id, day, agent_id, person_id, provider, model",
 }
-"""The tables of a cycle, and their keys; `told` is for all facts of a transaction."""
-WHOLE = {
-    "turn": "SELECT turn.*, content AS reply FROM turn LEFT JOIN reply ON turn_id = id",
+"""The tables of a cycle, and their primary keys."""
+ROWS = {
+    "session": "SELECT *, created_at AS born FROM session WHERE id = %s",
+    "turn": "SELECT turn.*, content AS reply, created_at AS born FROM turn LEFT JOIN reply ON turn_id = id WHERE session_id = %s",
+    "turn_usage": "SELECT *, at AS born FROM turn_usage WHERE session_id = %s",
     "tool_call": """
-        SELECT tool_call.*, input, shown_input, secrets, asking, content AS result, structured FROM tool_call
+        SELECT tool_call.*, input, shown_input, secrets, asking, content AS result, structured, created_at AS born FROM tool_call
         LEFT JOIN call_input ON call_input.tool_call_id = id LEFT JOIN call_result ON call_result.tool_call_id = id
+        WHERE session_id = %s
     """,
+    "approval": "SELECT *, created_at AS born FROM approval WHERE session_id = %s",
+    "attempt": "SELECT *, started_at AS born FROM attempt WHERE session_id = %s",
+    "event": "SELECT *, created_at AS born FROM event WHERE session_id = %s",
+    "audit": "SELECT *, at AS born FROM audit WHERE chain = %s",
+    "audit_text": "SELECT audit_text.*, at AS born FROM audit_text JOIN audit USING (chain, seq) WHERE chain = %s",
 }
-"""Rows whose payload Assent keeps in rows beside them: here they are one."""
-FACTS = ("event", "audit")
+"""The rows of a session, and when each was inserted. Payloads that Assent keeps in rows of their own are in the row that they
+belong to."""
+LATER = {
+    "turn": {
+        "started_at": ("started_at", "worker", "span_id"),
+        "ended_at": ("ended_at", "provider", "model", "stop_reason", "reply"),
+    },
+    "tool_call": {"settled_at": ("settled_at", "is_error", "result", "structured")},
+    "approval": {"decided_at": ("decided_at", "decided_by", "decision", "event_id")},
+    "attempt": {"ended_at": ("ended_at", "outcome")},
+    "event": {"processed_at": ("processed_at", "turn_id")},
+}
+"""The columns whose values arise after their row: by table, and by the column with the time."""
 _SALTS = itertools.count(1)
-KINDS = {uuid.UUID: "uuid", bytes: "bytea", Jsonb: "jsonb", str: "text", bool: "boolean", int: "integer", float: "float8"}
+TYPES = {
+    uuid.UUID: "uuid",
+    bytes: "bytea",
+    Jsonb: "jsonb",
+    str: "text",
+    bool: "boolean",
+    int: "bigint",
+    float: "float8",
+    Decimal: "numeric",
+    date: "date",
+    datetime: "timestamptz",
+}
 HEAD = (
-    "UPDATE tight.session SET last_seq = last_seq + 1, audit_seq = audit_seq + 1, updated_at = now(), audit_head = %s WHERE id = %s"
+    "UPDATE least.session SET last_seq = last_seq + 1, audit_seq = audit_seq + 1, updated_at = now(), audit_head = %s WHERE id = %s"
 )
-SIZE = "SELECT sum(pg_total_relation_size(oid)) AS bytes FROM pg_class WHERE relkind = 'r' AND relnamespace = 'tight'::regnamespace"
+SIZE = """
+    SELECT coalesce(sum(pg_total_relation_size(oid)), 0) AS bytes FROM pg_class
+    WHERE relkind = 'r' AND relnamespace = %s::regnamespace
+"""
 
 Row = dict[str, Any]
-Rows = list[tuple[str, Row]]
-"""With their tables."""
 Db = psycopg.Connection[Row]
 
 
-def tight(row: Row) -> Row:
-    """As small as its types can be, without what is null."""
-    return {name: _tight(value) for name, value in row.items() if value is not None}
+class Write(NamedTuple):
+    """One row's insert, or with `key` its update."""
+
+    table: str
+    values: Row
+    key: Row | None = None
 
 
-def _tight(value: Any) -> Any:
+Transactions = list[list[Write]]
+
+
+def shrunk(row: Row) -> Row:
+    """Return the row without nulls, and its values in their smallest types."""
+    return {name: _shrunk(value) for name, value in row.items() if value is not None}
+
+
+def _shrunk(value: Any) -> Any:
     if isinstance(value, str) and ID.fullmatch(value):
         return uuid.uuid5(uuid.NAMESPACE_OID, value)
     if isinstance(value, str) and SHA256.fullmatch(value):
@@ -72,122 +121,151 @@ def _tight(value: Any) -> Any:
     return Jsonb(value) if isinstance(value, dict | list) else value
 
 
-def cycle(db: Db) -> list[Rows]:
-    """The rows of the youngest session, by the transactions that they were born in; its own comes first."""
+def newest_cycle(db: Db) -> Transactions:
+    """Return the writes of the newest session, by transaction. The insert of the session's own row comes first."""
     session = db.execute("SELECT id FROM session ORDER BY created_at DESC LIMIT 1").fetchone()
     assert session
-    born: dict[datetime, Rows] = defaultdict(list)
-    for table, of, at in (
-        *((table, "session_id", "created_at") for table in ("turn", "tool_call", "approval", "event")),
-        *(("attempt", "session_id", "started_at"), ("audit", "chain", "at"), ("session", "id", "created_at")),
-    ):
-        for row in db.execute(f"{WHOLE.get(table, f'SELECT * FROM {table}')} WHERE {of} = %s", (session["id"],)):
-            born[row[at]].append((table, tight(row)))
-    transactions = [born[at] for at in sorted(born)]
-    transactions[0].sort(key=lambda row: row[0] != "session")
+    at: dict[datetime, list[Write]] = defaultdict(list)
+    for table, statement in ROWS.items():
+        for row in db.execute(statement, (session["id"],)):
+            born = row.pop("born")
+            key = shrunk({name: row[name] for name in KEYS[table].split(", ")})
+            for time_column, names in LATER.get(table, {}).items():
+                if (time := row[time_column]) and time != born:
+                    at[time].append(Write(table, shrunk({name: row.pop(name) for name in names}), key))
+            at[born].append(Write(table, shrunk(row)))
+    transactions = [at[time] for time in sorted(at)]
+    transactions[-1].append(Write("sealed", shrunk(_sealed(db, session["id"]))))
     return transactions
 
 
-def told(rows: Rows, number: int) -> Rows:
-    """The same rows with one for all facts of the transaction."""
-    facts = [(table, row) for table, row in rows if table in FACTS]
-    more = ("session_id", "chain", "workspace_id", "created_at", "processed_at", "at", "seq", "hash")
-    said = [{name: _json(value) for name, value in row.items() if name not in more} for _, row in facts]
-    first = facts[0][1]
-    whose = {"session_id": first.get("session_id", first.get("chain")), "workspace_id": first["workspace_id"], "seq": number}
-    hashed = [row["hash"] for table, row in facts if table == "audit"][-1:] or [bytes(32)]
-    packed = whose | {"at": first.get("created_at", first.get("at")), "hash": hashed[0], "facts": Jsonb(said)}
-    return [(table, row) for table, row in rows if table not in FACTS] + [("told", packed)]
+def at_rest(transactions: Transactions) -> Transactions:
+    """Return one transaction with each row in its last form."""
+    rows: dict[tuple[Any, ...], Write] = {}
+    for write in (write for writes in transactions for write in writes):
+        source = write.key or write.values
+        key = (write.table, *(source[name] for name in KEYS[write.table].split(", ")))
+        rows[key] = Write(write.table, rows[key].values | write.values) if write.key else write
+    return [list(rows.values())]
 
 
-def packed(transactions: list[Rows]) -> list[Rows]:
-    """All of them so."""
-    return [told(rows, number) for number, rows in enumerate(transactions, 1)]
+def _sealed(db: Db, chain: str) -> Row:
+    """Return the row that says how far the chain is sealed, with the sealed head. The sealer comes every few seconds."""
+    sealed = "SELECT sealed.*, hash FROM sealed JOIN audit USING (chain, seq) WHERE chain = %s"
+    while not (row := db.execute(sealed, (chain,)).fetchone()):
+        time.sleep(0.1)
+    return row
 
 
-def _json(value: Any) -> Any:
-    return value.obj if isinstance(value, Jsonb) else str(value) if isinstance(value, uuid.UUID) else value
+class Tables:
+    """The tables without overhead, in a schema of their own, and the cycle whose copies they hold."""
+
+    def __init__(self, db: Db, transactions: Transactions) -> None:
+        self.db, self.transactions = db, transactions
+        day = db.execute("SELECT * FROM daily_usage LIMIT 1").fetchone()
+        assert day
+        self.day = Write("daily_usage", shrunk(day))
+        self.sums = [name for name, value in self.day.values.items() if isinstance(value, int | Decimal)]
+        self._create()
+
+    def wal(self, cycles: int) -> float:
+        """Return the bytes of WAL per cycle, once the first hundred have warmed the pages."""
+        self.write(100)
+        before = position(self.db)
+        self.write(cycles)
+        return (position(self.db) - before) / cycles
+
+    def disk(self, sessions: int) -> float:
+        """Return the bytes on disk per session, indexes included, once the first hundred have created the files."""
+        self.write(100)
+        before = size(self.db, "least")
+        self.write(sessions)
+        return (size(self.db, "least") - before) / sessions
+
+    def write(self, count: int) -> None:
+        """Write so many copies, each with ids of its own, which grow as those of Assent do."""
+        for salt in itertools.islice(_SALTS, count):
+            for number, writes in enumerate(self.transactions):
+                with self.db.transaction():
+                    self._write(writes, salt, is_first=not number)
+
+    def _create(self) -> None:
+        columns: dict[str, dict[str, str]] = defaultdict(dict)
+        for write in (write for writes in [*self.transactions, [self.day]] for write in writes):
+            columns[write.table] |= {name: TYPES[type(value)] for name, value in write.values.items()}
+        self.db.execute("DROP SCHEMA IF EXISTS least CASCADE; CREATE SCHEMA least")
+        for table, types in columns.items():
+            described = ", ".join(f"{name} {kind}" for name, kind in types.items())
+            is_updated = len(self.transactions) > 1 and (table in LATER or table == "session")
+            options = " WITH (fillfactor = 90)" if is_updated or table == "daily_usage" else ""
+            self.db.execute(f"CREATE TABLE least.{table} ({described}, PRIMARY KEY ({KEYS[table]})){options}")
+        self._send(self.day, 0)
+
+    def _write(self, writes: list[Write], salt: int, *, is_first: bool) -> None:
+        session = uuid.UUID(int=next(w.values["id"].int for ws in self.transactions for w in ws if w.table == "session") ^ salt)
+        if not is_first:
+            self.db.execute("SELECT FROM least.session WHERE id = %s FOR NO KEY UPDATE", (session,))
+        for write in sorted(writes, key=lambda write: write.table != "session"):
+            self._send(write, salt)
+        if not is_first:
+            self.db.execute(HEAD, (uuid.uuid4().bytes * 2, session))
+        if len(self.transactions) > 1 and any(write.table == "turn_usage" for write in writes):
+            self.db.execute(f"UPDATE least.daily_usage SET {', '.join(f'{name} = {name} + 1' for name in self.sums)}")
+
+    def _send(self, write: Write, salt: int) -> None:
+        names, values = list(write.values), _salted(write.values, salt)
+        if write.key is None:
+            marks = ", ".join(["%s"] * len(names))
+            self.db.execute(f"INSERT INTO least.{write.table} ({', '.join(names)}) VALUES ({marks})", values)
+            return
+        changes, condition = ", ".join(f"{name} = %s" for name in names), " AND ".join(f"{name} = %s" for name in write.key)
+        self.db.execute(f"UPDATE least.{write.table} SET {changes} WHERE {condition}", values + _salted(write.key, salt))
 
 
-def measure(db: Db, transactions: list[Rows], cycles: int) -> float:
-    """Bytes of WAL per cycle, once the first hundred have warmed the pages."""
-    create(db, transactions)
-    db.execute("CHECKPOINT")
-    write(db, transactions, 100)
-    before = _position(db)
-    write(db, transactions, cycles)
-    return (_position(db) - before) / cycles
+def _salted(row: Row, salt: int) -> list[Any]:
+    return [uuid.UUID(int=value.int ^ salt) if isinstance(value, uuid.UUID) else value for value in row.values()]
 
 
-def rest(db: Db, transactions: list[Rows], sessions: int) -> float:
-    """Bytes on disk per session, indexes included."""
-    create(db, transactions)
-    write(db, transactions, sessions)
-    db.execute("VACUUM")
-    row = db.execute(SIZE).fetchone()
-    assert row
-    return float(row["bytes"]) / sessions
-
-
-def create(db: Db, transactions: list[Rows]) -> None:
-    """The tables, empty, with the columns that these rows have."""
-    columns: dict[str, dict[str, str]] = defaultdict(dict)
-    for table, row in (row for rows in transactions for row in rows):
-        columns[table] |= {name: KINDS.get(type(value), "timestamptz") for name, value in row.items()}
-    db.execute("DROP SCHEMA IF EXISTS tight CASCADE; CREATE SCHEMA tight")
-    for table, kinds in columns.items():
-        said = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
-        options = "fillfactor = 90, autovacuum_enabled = off" if table == "session" else "autovacuum_enabled = off"
-        db.execute(f"CREATE TABLE tight.{table} ({said}, PRIMARY KEY ({KEYS[table]})) WITH ({options})")
-
-
-def write(db: Db, transactions: list[Rows], count: int) -> None:
-    """So many copies, each under ids of its own, which grow as those of Assent do."""
-    for salt in itertools.islice(_SALTS, count):
-        _write(db, transactions, salt)
-
-
-def _write(db: Db, transactions: list[Rows], salt: int) -> None:
-    session = uuid.UUID(int=transactions[0][0][1]["id"].int ^ salt)
-    for number, rows in enumerate(transactions):
-        with db.transaction():
-            if number:
-                db.execute("SELECT FROM tight.session WHERE id = %s FOR NO KEY UPDATE", (session,))
-            for table, row in rows:
-                values = [uuid.UUID(int=value.int ^ salt) if isinstance(value, uuid.UUID) else value for value in row.values()]
-                db.execute(f"INSERT INTO tight.{table} ({', '.join(row)}) VALUES ({', '.join(['%s'] * len(row))})", values)
-            if number:
-                db.execute(HEAD, (uuid.uuid4().bytes * 2, session))
-
-
-def _position(db: Db) -> int:
+def position(db: Db) -> int:
+    """Return the position in the WAL, in bytes."""
     row = db.execute("SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint AS at").fetchone()
     assert row
     return int(row["at"])
+
+
+def size(db: Db, schema: str) -> float:
+    """Return the bytes on disk of a schema's tables, indexes included, after a VACUUM."""
+    db.execute("VACUUM")
+    row = db.execute(SIZE, (schema,)).fetchone()
+    assert row
+    return float(row["bytes"])
 
 
 def main() -> None:
     """Measure, and print."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--cycles", type=int, default=300)
-    asked = options.parse_args()
+    count = options.parse_args().cycles
     with servers() as on, house(on) as at, psycopg.connect(at.admin_url, autocommit=True, row_factory=dict_row) as db:
+        db.execute("ALTER SYSTEM SET autovacuum = off")
+        db.execute("SELECT pg_reload_conf()")
         driver = Driver(at)
-        driver.cycles(200, 8)
-        before = _position(db)
-        driver.cycles(asked.cycles, 8)
-        real = (_position(db) - before) / asked.cycles
-        done = cycle(db)
-        driver.park(1)
-        waiting = cycle(db)
+        driver.cycles(20, 8)
+        empty = size(db, "public")
+        driver.park(count)
+        disk = (size(db, "public") - empty) / count
+        waiting = newest_cycle(db)
+        driver.cycles(100, 8)
+        before = position(db)
+        driver.cycles(count, 8)
+        wal = (position(db) - before) / count
+        done = newest_cycle(db)
         driver.close()
-        layouts = {"the least with a row per fact": list, "a row per transaction": packed}
-        logged = {name: measure(db, layout(done), asked.cycles) for name, layout in layouts.items()}
-        parked = {name: rest(db, layout(waiting), 10 * asked.cycles) for name, layout in layouts.items()}
-    print(f"a cycle of {sum(map(len, done))} rows in {len(done)} transactions: bytes of WAL     of one that waits: bytes on disk")
-    print(f"{'as Assent writes them':32} {real:8.0f}")
-    for name in layouts:
-        print(f"{name:32} {logged[name]:8.0f}           {parked[name]:8.0f}", flush=True)
+        least_wal, least_disk = Tables(db, done).wal(count), Tables(db, at_rest(waiting)).disk(10 * count)
+    print(f"a cycle of {len(at_rest(done)[0])} rows in {len(done)} transactions")
+    print(f"{'':28} {'Assent':>8} {'least':>8} {'ratio':>6}")
+    for name, ours, least in (("WAL per cycle", wal, least_wal), ("disk per waiting session", disk, least_disk)):
+        print(f"{name:28} {ours:8.0f} {least:8.0f} {ours / least:6.2f}", flush=True)
 
 
 if __name__ == "__main__":

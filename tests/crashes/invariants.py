@@ -11,7 +11,7 @@ from models import flow
 from models.audit.acts import GENESIS, Audit, link
 from models.database.transactions import transaction
 from models.pure.canonical import canonical, digest
-from models.pure.charges import NO_CHARGES, summed
+from models.pure.charges import summed
 from models.pure.states import NEEDS_SOMEBODY, SETTLED
 from models.session.approval import Approval
 from models.session.attempt import Attempt
@@ -263,7 +263,7 @@ def every_attempt_is_counted_once(seen: Seen) -> None:
     assert {(turn.id, turn.attempt) for turn in seen.turns if turn.status == "done"} <= {
         (u.turn_id, u.attempt) for u in seen.usages
     }
-    sums = NO_CHARGES
+    sums: dict[str, Any] = {}
     for usage in seen.usages:
         sums = summed(sums, usage.charge)
     assert seen.session.usage == sums, "the session's sum is that of its attempts"

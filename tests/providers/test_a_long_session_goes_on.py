@@ -75,7 +75,7 @@ def test_no_request_passes_the_window_and_every_message_is_answered(stage: Stage
     assert 2 <= folded <= 5
     assert max(len(json.dumps(request)) for request in requests) / 4 < WINDOW
     usage = stage.read(session_id).usage
-    assert (usage["requests"], usage["estimated_requests"]) == (10 + folded, 0)
+    assert (usage["requests"], usage.get("estimated_requests", 0)) == (10 + folded, 0)
     stage.check(session_id)
 
 

@@ -47,7 +47,7 @@ def check_sums(stage: Stage, *sessions: str) -> None:
         for name, value in stage.read(session).usage.items():
             sums[name] = sums.get(name, 0) + Decimal(value)
     names = (*COUNTS, "cost", "cache_savings", "requests", "estimated_requests", "unpriced_requests")
-    assert attempts == daily == tuple(sums[name] for name in names)
+    assert attempts == daily == tuple(sums.get(name, 0) for name in names)
 
 
 def test_a_reply_is_counted_with_the_price_that_holds_then(stage: Stage) -> None:

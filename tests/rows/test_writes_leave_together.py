@@ -1,16 +1,18 @@
 """Writes are collected and leave in one message; nobody who reads, fails or commits can tell the difference."""
 
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
 import pytest
 import sqlalchemy as sa
-from rows.stage import Stage, call
+from rows.stage import Stage, call, say
 
 from models import flow
-from models.database.rows import Stale
+from models.database.rows import Db, Stale
 from models.database.transactions import passes, transaction
 from models.session.attempt import Attempt
+from models.session.reply import Reply
 from models.session.session import Session
 from models.session.turn import Turn
 
@@ -27,6 +29,11 @@ def turn(stage: Stage) -> Turn:
 def status(stage: Stage, turn: Turn) -> str:
     with transaction(stage.workspace_id) as db:
         return str(db.value("SELECT status FROM turn WHERE id = %(id)s", id=turn.id))
+
+
+def updates(db: Db, table: str) -> int:
+    """How many rows of a table this connection has updated, by Postgres' own count."""
+    return int(db.value("SELECT pg_stat_get_xact_tuples_updated(CAST(%(table)s AS regclass))", table=table))
 
 
 def test_what_was_written_is_read_in_the_same_transaction(stage: Stage, turn: Turn) -> None:
@@ -62,10 +69,10 @@ def test_only_the_columns_that_changed_are_written(stage: Stage, turn: Turn) -> 
 
 
 def test_json_that_python_takes_for_equal_is_written(stage: Stage, turn: Turn) -> None:
-    for usage in ({"n": 1}, {"n": True}):
+    for quote in ({"n": 1}, {"n": True}):
         with transaction(stage.workspace_id) as db:
-            db.get_one(Turn, turn.id).usage = usage
-        assert str(stage.get(Turn, turn.id).usage) == str(usage)
+            db.get_one(Turn, turn.id).quote = quote
+        assert str(stage.get(Turn, turn.id).quote) == str(quote)
 
 
 def test_a_row_with_a_key_of_two_columns_is_written_too_and_no_other(stage: Stage, clock: Any) -> None:
@@ -91,6 +98,48 @@ def test_what_is_set_on_a_row_once_it_was_inserted_is_written_too(stage: Stage, 
         assert db.get(Turn, "turn_other") is new
         new.worker = "somebody"
     assert stage.get(Turn, "turn_other").worker == "somebody"
+
+
+def test_a_new_row_is_inserted_with_what_was_set_on_it_since(stage: Stage, turn: Turn) -> None:
+    with transaction(stage.workspace_id) as db:
+        before = updates(db, "reply")
+        db.insert(reply := Reply(turn_id=turn.id, workspace_id=stage.workspace_id, content=[]))
+        reply.content = [{"type": "text", "text": "later"}]
+        assert updates(db, "reply") == before
+    assert stage.get(Reply, turn.id).content == [{"type": "text", "text": "later"}]
+
+
+def test_what_was_set_on_a_row_is_written_with_its_move(stage: Stage, turn: Turn) -> None:
+    with transaction(stage.workspace_id) as db:
+        before, held = updates(db, "turn"), db.get_one(Turn, turn.id)
+        held.worker = "somebody"
+        db.move(held, "cancelled")
+        assert updates(db, "turn") == before + 1
+    assert (stage.get(Turn, turn.id).worker, stage.get(Turn, turn.id).status) == ("somebody", "cancelled")
+
+
+def test_each_transaction_of_a_cycle_updates_its_session_once(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    locked = stage.locked
+
+    def counted(session_id: str, verb: Callable[[Db, Session], Any]) -> Any:
+        def run(db: Db, session: Session) -> Any:
+            before, result = updates(db, "session"), verb(db, session)
+            counts.append(updates(db, "session") - before)
+            return result
+
+        return locked(session_id, run)
+
+    monkeypatch.setattr(stage, "locked", counted)
+    session_id = stage.session()
+    stage.message(session_id)
+    [asked] = stage.reply(session_id, call())
+    stage.confirm(session_id, asked.id)
+    held = stage.claim_call(asked)
+    assert held
+    stage.finish_call(held)
+    stage.reply(session_id, say("Done."))
+    assert counts == [1] * 8
 
 
 def test_a_row_that_was_moved_meanwhile_stops_the_whole_transaction(stage: Stage, turn: Turn) -> None:
