@@ -39,7 +39,7 @@ class Event(Base):
 
     @staticmethod
     def process_queue(db: Db, session_id: str, unread: int, now: datetime, turn_id: str | None) -> None:
-        """Mark the session's newest messages, which are `unread`, as read by this turn; None: no turn reads them."""
+        """Mark the queued messages, so many as are `unread`, as read by this turn; None: no turn reads them."""
         db.write(_PROCESS, session=session_id, unread=unread, now=now, turn=turn_id)
 
 
@@ -47,6 +47,7 @@ _COLUMNS = tuple(Event.__table__.columns.keys())
 _PROCESS = """
     UPDATE event SET processed_at = %(now)s, turn_id = %(turn)s::text
     WHERE session_id = %(session)s AND seq = ANY (ARRAY(
-        SELECT seq FROM event WHERE session_id = %(session)s AND type = 'user.message' ORDER BY seq DESC LIMIT %(unread)s
+        SELECT seq FROM event WHERE session_id = %(session)s AND type = 'user.message' AND processed_at IS NULL
+        ORDER BY seq DESC LIMIT %(unread)s
     ))
 """

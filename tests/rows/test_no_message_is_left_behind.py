@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from own_database import Clock
 from rows.stage import Stage, call, say
 
 from models import flow
@@ -37,6 +38,17 @@ def test_sent_while_a_call_waits(stage: Stage) -> None:
     assert stage.read(session).turn_count == 1
     stage.claim(session)
     assert [b["type"] for b in stage.history(session)[-1]["content"]] == ["tool_result", "text"]
+
+
+def test_sent_before_a_word_that_decides(stage: Stage, clock: Clock) -> None:
+    """The word is a message as well, and a newer one, but no turn reads it: the turn reads the one that waits."""
+    session = stage.session(chat_approvals=True)
+    stage.message(session, "One")
+    stage.reply(session, call())
+    stage.message(session, "Two")
+    clock.advance(11)
+    stage.message(session, "no")
+    assert [block["text"] for block in stage.prompt(stage.claim(session))] == ["Two"]
 
 
 def test_sent_before_a_failure(stage: Stage) -> None:
