@@ -13,7 +13,8 @@ from playwright.sync_api import Browser, Page, expect
 @pytest.fixture(scope="module")
 def reference(browser: Browser, api: str) -> Iterator[Page]:
     """The page in a window of its own. Nothing may go wrong on it, and it may ask no other server."""
-    with browser.new_context() as window:
+    # Of a long list Swagger UI renders only what is in sight: in this window, everything.
+    with browser.new_context(viewport={"width": 1280, "height": 15_000}) as window:
         page = window.new_page()
         page.set_default_timeout(PATIENCE)
         faults = watched(page)
