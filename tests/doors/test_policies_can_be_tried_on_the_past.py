@@ -163,7 +163,7 @@ def test_others_are_answered_meanwhile_and_a_second_one_is_told_to_come_back(cal
         while asking.is_alive():
             statuses.append(other.post("/v1/policy/simulate", json={"rule": PUSH, "tool": "read"}).status_code)
     asking.join()
-    assert statuses.count(503) > 10, "a server that simulates without pauses answers nobody meanwhile"
+    assert statuses.count(503) > 2, "a server that simulates without pauses answers nobody meanwhile"
     found = good(said[0])
     assert 0 < found["looked_at"] < 250
     assert not found["complete"], "after five seconds it says how far it came"

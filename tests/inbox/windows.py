@@ -20,6 +20,8 @@ class Window:
 
     page: Page
     faults: list[str]
+    color_scheme: Any
+    """As the window was opened."""
     is_used_up: bool = False
 
     def control_time(self) -> None:
@@ -31,7 +33,7 @@ class Window:
         """Leave the page, forget who is signed in, and forget the faults."""
         self.page.goto("about:blank")
         self.page.context.clear_cookies()
-        self.page.emulate_media(color_scheme="null")
+        self.page.emulate_media(color_scheme=self.color_scheme)
         self.faults.clear()
 
 
@@ -54,7 +56,7 @@ class Windows:
     def _new(self, options: dict[str, Any]) -> Window:
         page = self.browser.new_context(**options).new_page()
         page.set_default_timeout(PATIENCE)
-        return Window(page, watched(page))
+        return Window(page, watched(page), options.get("color_scheme", "null"))
 
     def end_test(self) -> list[str]:
         """Take all windows back. Returns the faults of their pages."""
