@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from benchmarks.house import BIN, ROOT, Servers
+from benchmarks.house import ROOT, Servers, environment
 
-from deploy.folder import MARK
 from deploy.supervisor import Child, Supervisor
 
 PATIENCE_SECONDS = 300
@@ -64,13 +63,7 @@ def workers(on: Servers) -> Iterator[None]:
 
     private, public = new_keys()
     env = {
-        "PATH": f"{BIN}:{os.environ['PATH']}",
-        MARK: str(on.folder.path),
-        "PYTHONPATH": str(ROOT / "tests"),
-        "DATABASE_URL": on.postgres.url("app"),
-        "DATABASE_SYSTEM_URL": on.postgres.url("system"),
-        "REDIS_URL": on.redis_url,
-        "ASSENT_ENVIRONMENT": "development",
+        **environment(on),
         "ASSENT_ALLOWED_PRIVATE_HOSTS": "127.0.0.1",
         "ASSENT_DELIVER_PUBLIC_KEY": public,
         "ASSENT_DELIVER_PRIVATE_KEYS": private,

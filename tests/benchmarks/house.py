@@ -92,15 +92,9 @@ def house(on: Servers, tools: int = 2, turns: int = 1, in_flight: int = 300, **s
     reader = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
     port = free_port()
     env = {
-        "PATH": f"{BIN}:{os.environ['PATH']}",
-        MARK: str(on.folder.path),
-        "PYTHONPATH": str(ROOT / "tests"),
-        "DATABASE_URL": on.postgres.url("app"),
-        "DATABASE_SYSTEM_URL": on.postgres.url("system"),
-        "REDIS_URL": on.redis_url,
+        **environment(on),
         "ANTHROPIC_BASE_URL": on.model_url,
         "ANTHROPIC_API_KEY": "stand-in",
-        "ASSENT_ENVIRONMENT": "development",
         "ASSENT_SHELL": "bare",
         "ASSENT_REQUESTS_PER_SECOND": "0",
         "ASSENT_WORKDIR_ROOT": str(on.folder.path / "workdirs"),
@@ -120,6 +114,19 @@ def house(on: Servers, tools: int = 2, turns: int = 1, in_flight: int = 300, **s
         supervisor.hurry.set()
         supervisor.stop()
         os.close(reader)
+
+
+def environment(on: Servers) -> dict[str, str]:
+    """Return what each process of a benchmark gets."""
+    return {
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        MARK: str(on.folder.path),
+        "PYTHONPATH": str(ROOT / "tests"),
+        "DATABASE_URL": on.postgres.url("app"),
+        "DATABASE_SYSTEM_URL": on.postgres.url("system"),
+        "REDIS_URL": on.redis_url,
+        "ASSENT_ENVIRONMENT": "development",
+    }
 
 
 def _servers_pids(on: Servers) -> dict[str, int]:
