@@ -5,7 +5,6 @@ its own database, made from a migrated template, and its own Redis database numb
 """
 
 import fcntl
-import gc
 import json
 import os
 import signal
@@ -54,11 +53,10 @@ def pytest_collection() -> Generator[None, object, object]:
     """Collect no garbage while the tests are collected, which makes few objects that end, and halves the CPU of it."""
     from models import garbage_collection
 
-    gc.disable()
+    garbage_collection.pause()
     try:
         return (yield)
     finally:
-        gc.enable()
         garbage_collection.freeze()
 
 
