@@ -132,7 +132,9 @@ def _result(context: ToolContext, ended: Ended, seconds: float, moved: str | Non
     elif ended.how == "over":
         texts.append(f"ended: {ended.problem}; its processes were killed")
     else:
-        texts.append(f"exit code: {ended.code}" + (f"\ndirectory: {moved}" if moved else ""))
+        texts.append(
+            f"exit code: {ended.code if ended.code >= 0 else 128 - ended.code}" + (f"\ndirectory: {moved}" if moved else "")
+        )
     if problem := workdir.full(context.workdir):
         texts.append(f"{problem}. Until there is room, no command can make a file longer: remove some.")
     return text_result(*texts, is_error=ended.how != "exited" or ended.code != 0)
