@@ -15,7 +15,8 @@ TYPE_CHECKING = False  # the keeper loads this: few imports
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_TIME = struct.Struct("=d")
+MESSAGE = struct.Struct("=d")
+"""A new end of the leases, as the worker sends it to its sentinel; `math.inf` for no leases."""
 
 _until = math.inf
 """A process without a heartbeat, such as the command line, has no leases that could end."""
@@ -54,32 +55,6 @@ def until() -> float:
 def lapsed() -> bool:
     """True if the leases have ended: other workers may run the same calls."""
     return now() >= _until
-
-
-class Lease:
-    """The worker's leases as a keeper knows them: by messages in a pipe from the worker."""
-
-    def __init__(self, pipe: int, until: float) -> None:
-        self._pipe = pipe
-        self.until = until
-
-    @property
-    def lapsed(self) -> bool:
-        """True if the leases have ended: another worker may run the same calls."""
-        return now() >= self.until
-
-    def hear(self) -> str | None:
-        """Read one message: `cancelled`, `orphaned` if the worker is dead, or None for a renewed lease."""
-        kind = os.read(self._pipe, 1)
-        if kind == b"l":
-            (self.until,) = _TIME.unpack(os.read(self._pipe, _TIME.size))
-            return None
-        return "cancelled" if kind else "orphaned"
-
-
-def renewed(until: float) -> bytes:
-    """The message for keepers with the new end of the leases; `math.inf` for no leases."""
-    return b"l" + _TIME.pack(until)
 
 
 def _forget() -> None:
