@@ -94,10 +94,8 @@ def confined(context: ToolContext, argv: list[str], cwd: Path, walls: Walls, fil
             "RLIMIT_DATA": limits.shell_memory_bytes,
         },
         files=files,
-        # An old bubblewrap is a set-user-id program, and drops privileges by itself.
-        no_new_privileges=not sandboxed,
+        sandboxed=sandboxed,
         grace=limits.shell_grace_seconds,
-        tell_itself=not sandboxed,
         walls=walls,
     )
 

@@ -12,7 +12,6 @@ import sys
 import time
 import weakref
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 from workers.tools.errors import LAPSED, OutcomeUnknown, ToolError
@@ -76,14 +75,14 @@ class Child:
         try:
             variables = {name: value for name, value in os.environ.items() if not SECRETS.fullmatch(name)}
             argv = [sys.executable, "-u", "-P", start.__file__, str(fd), place.spec]
-            self._leash = Leash(Command(argv, variables, Path("/"), {"RLIMIT_CORE": 0}, fds=(fd,)), _FOR_EVER)
+            self._leash = Leash(Command(argv, variables, discovery.folder(), {"RLIMIT_CORE": 0}, fds=(fd,)), _FOR_EVER)
         except OSError as error:
             self._frames.close()
             raise Unusable(f"its process could not be started ({error.strerror})") from error
         finally:
             os.close(fd)
         _living.add(self)
-        self._send({"path": discovery.path(), "cwd": discovery.folder(), "idle_seconds": IDLE_SECONDS})
+        self._send({"path": discovery.path(), "idle_seconds": IDLE_SECONDS})
 
     def hello(self, context: ToolContext | None = None) -> Frame:
         """The toolset: `{"name", "description", "tools"}`. Errors: Unusable, and NotBegun if `context` is cancelled."""

@@ -71,7 +71,7 @@ def main() -> None:
         walls = watch.Watch(order["walls"]) if order.get("walls") else None
         ended = look_after(command, time.monotonic() + order["seconds"], walls)
         if ended in ("timeout", "cancelled") and (grace := order.get("grace")):
-            tell(command, order["tell_itself"])
+            tell(command, itself=not order["sandboxed"])
             ended = "orphaned" if look_after(command, time.monotonic() + grace, walls) == "orphaned" else ended
     finally:
         status, left = end_all(command)
@@ -120,7 +120,7 @@ def become(order: dict[str, Any], directory: int | None) -> NoReturn:
     """In the child: undo the keeper's settings and become the command."""
     prctl(SET_DUMPABLE, 1)
     prctl(SET_PDEATHSIG, signal.SIGKILL)
-    if order["no_new_privileges"]:
+    if not order["sandboxed"]:
         prctl(SET_NO_NEW_PRIVS, 1)  # no descendant can become another user, whom the keeper could not kill
     os.setsid()
     give_files(order["files"])  # before a limit can refuse them
@@ -182,8 +182,8 @@ def look_after(command: int, deadline: float, walls: watch.Watch | None) -> str:
             return f"over:{problem}"
 
 
-def tell(command: int, itself: bool) -> None:
-    """Send SIGTERM to all descendants. `itself`: to the command too, unless the command only holds a sandbox."""
+def tell(command: int, *, itself: bool) -> None:
+    """Send SIGTERM to all descendants; to the command too if `itself`."""
     for pid, parent in processes.descendants(os.getpid()):
         if itself or pid != command:
             quietly(processes.send, pid, parent, signal.SIGTERM)

@@ -41,11 +41,10 @@ class Command:
     """Contents that the command reads at a descriptor."""
     fds: tuple[int, ...] = ()
     """Descriptors of this process that the command inherits, at the same numbers."""
-    no_new_privileges: bool = True
+    sandboxed: bool = False
+    """True if `argv` only holds a sandbox: it may raise its privileges, and SIGTERM is for its descendants alone."""
     grace: float = 0
     """Seconds between SIGTERM and SIGKILL, at the time limit and after a cancel; 0: SIGKILL at once."""
-    tell_itself: bool = True
-    """Whether `argv` itself gets the SIGTERM, or only its descendants."""
     walls: "Walls | None" = None
 
 
