@@ -100,7 +100,7 @@ class ToolContext:
         return self.root / "state"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Tool:
     """One tool. `run` gets input that fits `input_schema`, which allows no further fields."""
 
@@ -110,7 +110,7 @@ class Tool:
     effect: Literal["read", "write"]
     idempotent: bool
     """True if a second run with the same key and input changes nothing more."""
-    seconds: float | None
+    seconds: float | None = None
     """Time limit; None: the setting `tool_seconds`."""
     prompt: str
     """The question for a person: a template with the input's fields."""

@@ -144,7 +144,6 @@ GLOB = Tool(
     },
     effect="read",
     idempotent=True,
-    seconds=None,
     prompt="List files matching: {pattern}",
     run=_glob,
 )

@@ -120,7 +120,6 @@ GREP = Tool(
     },
     effect="read",
     idempotent=True,
-    seconds=None,
     prompt="Search files for: {pattern}",
     run=_grep,
 )

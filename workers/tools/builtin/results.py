@@ -120,7 +120,6 @@ READ_RESULT = Tool(
     },
     effect="read",
     idempotent=True,
-    seconds=None,
     prompt="Read the result of call: {call_id}",
     run=_read_result,
     policy={"type": "always_allow"},

@@ -189,7 +189,6 @@ BASH = Tool(
     },
     effect="write",
     idempotent=False,
-    seconds=None,
     prompt="Run shell command: {command}",
     run=_bash,
 )

@@ -101,7 +101,6 @@ WRITE = Tool(
     },
     effect="write",
     idempotent=True,
-    seconds=None,
     prompt="Write file: {file_path}",
     run=_write,
 )

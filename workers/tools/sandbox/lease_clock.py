@@ -22,11 +22,8 @@ _until = math.inf
 """A process without a heartbeat, such as the command line, has no leases that could end."""
 
 
-def _no_listener(_until: float) -> None:
-    """No sentinel runs."""
-
-
-_tell: Callable[[float], object] = _no_listener
+_tell: Callable[[float], object] | None = None
+"""Sends a new end to the sentinel; None if no sentinel runs."""
 
 
 def now() -> float:
@@ -38,10 +35,11 @@ def extend(until: float) -> None:
     """Move the end of the leases."""
     global _until  # noqa: PLW0603 - one heartbeat per process
     _until = until
-    _tell(until)
+    if _tell:
+        _tell(until)
 
 
-def tell(teller: Callable[[float], object]) -> None:
+def tell(teller: Callable[[float], object] | None) -> None:
     """Call `teller` with each new end of the leases, in this process and not in its forks."""
     global _tell  # noqa: PLW0603 - one sentinel per process
     _tell = teller
@@ -59,7 +57,7 @@ def lapsed() -> bool:
 
 def _forget() -> None:
     """In a fork: the leases and the sentinel belong to the parent."""
-    tell(_no_listener)
+    tell(None)
     extend(math.inf)
 
 
