@@ -3,53 +3,41 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flask import Flask
+    from flask import Blueprint, Flask
 
 
 def create_app() -> "Flask":
     """Return the API with every route. Imports happen here, so that importing a part of `api` stays fast."""
-    from flask import Flask, Response, g
+    from flask import Flask
 
     import workers.enqueue  # noqa: F401 - publishes hints after each commit
-    from api import (
-        agents,
-        api_keys,
-        approvals,
-        audit,
-        channels,
-        client,
-        delegations,
-        environments,
-        errors,
-        events,
-        grants,
-        halt,
-        health,
-        inbox,
-        limits,
-        metrics,
-        people,
-        policy,
-        provider_keys,
-        reference,
-        sessions,
-        signing_in,
-        slack,
-        spend_limits,
-        threads,
-        unsubscribe,
-        usage,
-        webhooks,
-        work,
-    )
-    from api.chat.routes import chat
-    from models.database import ids, roles
+    from api import client, errors, inbox, limits, signing_in, spend_limits, unsubscribe
+    from models.database import roles
     from models.settings import settings
 
     roles.check_start("web")
     app = Flask(__name__, static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = settings().max_body_bytes
     app.url_map.merge_slashes = False  # no redirects: clients do not repeat a POST
+    _number_requests(app)
+    errors.install(app)
+    limits.install(app)
+    client.install(app)
+    for blueprint in _blueprints():
+        app.register_blueprint(blueprint)
+    for place, prefix in spend_limits.PREFIXES.items():
+        app.register_blueprint(spend_limits.spend_limits, name=place, url_prefix=prefix)
+    inbox.install(app)
+    signing_in.install(app)
+    unsubscribe.install(app)
+    return app
+
+
+def _number_requests(app: "Flask") -> None:
+    """Give each request an id, which its response names."""
+    from flask import Response, g
+
+    from models.database import ids
 
     @app.before_request
     def number() -> None:
@@ -60,37 +48,33 @@ def create_app() -> "Flask":
         response.headers["request-id"] = g.request_id
         return response
 
-    errors.install(app)
-    limits.install(app)
-    client.install(app)
-    app.register_blueprint(agents.agents)
-    app.register_blueprint(environments.environments)
-    app.register_blueprint(work.work)
-    app.register_blueprint(sessions.sessions)
-    app.register_blueprint(events.events)
-    app.register_blueprint(chat)
-    app.register_blueprint(threads.threads)
-    app.register_blueprint(approvals.approvals)
-    app.register_blueprint(audit.audit)
-    app.register_blueprint(usage.usage)
-    app.register_blueprint(grants.grants)
-    app.register_blueprint(delegations.delegations)
-    app.register_blueprint(halt.halt)
-    app.register_blueprint(api_keys.api_keys)
-    app.register_blueprint(people.users)
-    app.register_blueprint(people.invites)
-    app.register_blueprint(people.groups)
-    app.register_blueprint(policy.policy)
-    app.register_blueprint(provider_keys.provider_keys)
-    for place, prefix in spend_limits.PREFIXES.items():
-        app.register_blueprint(spend_limits.spend_limits, name=place, url_prefix=prefix)
-    app.register_blueprint(webhooks.webhooks)
-    app.register_blueprint(channels.channels)
-    app.register_blueprint(slack.slack)
-    app.register_blueprint(health.health)
-    app.register_blueprint(metrics.metrics)
-    app.register_blueprint(reference.reference)
-    inbox.install(app)
-    signing_in.install(app)
-    unsubscribe.install(app)
-    return app
+
+def _blueprints() -> "tuple[Blueprint, ...]":
+    """Return the API's routes, in the order of the reference."""
+    from api.agents import agents
+    from api.api_keys import api_keys
+    from api.approvals import approvals
+    from api.audit import audit
+    from api.channels import channels
+    from api.chat.routes import chat
+    from api.delegations import delegations
+    from api.environments import environments
+    from api.events import events
+    from api.grants import grants
+    from api.halt import halt
+    from api.health import health
+    from api.metrics import metrics
+    from api.people import groups, invites, users
+    from api.policy import policy
+    from api.provider_keys import provider_keys
+    from api.reference import reference
+    from api.sessions import sessions
+    from api.slack import slack
+    from api.threads import threads
+    from api.usage import usage
+    from api.webhooks import webhooks
+    from api.work import work
+
+    conversations = (agents, environments, work, sessions, events, chat, threads, approvals)
+    control = (audit, usage, grants, delegations, halt, api_keys, users, invites, groups, policy, provider_keys)
+    return *conversations, *control, webhooks, channels, slack, health, metrics, reference

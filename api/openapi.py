@@ -211,10 +211,7 @@ def _content(door: Door, schemas: Json) -> Json:
     if door.media_type == EVENT_STREAM:
         head = f"id: 7\nevent: {value['type']}\n" if "type" in value else ""
         described = {"type": "string", "contentMediaType": EVENT_STREAM, "contentSchema": schema}
-        return {
-            "schema": described,
-            "example": head + f"data: {json.dumps(value, separators=(',', ':'))}\n\n",
-        }
+        return {"schema": described, "example": head + f"data: {json.dumps(value, separators=(',', ':'))}\n\n"}
     return {"schema": _TEXT, "example": json.dumps(value, separators=(",", ":")) + "\n"}
 
 

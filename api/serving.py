@@ -79,6 +79,11 @@ def on_starting(_arbiter: Any) -> None:
         raise SystemExit(f"assent: {error}") from None
 
 
+def post_fork(_arbiter: Any, _worker: Any) -> None:
+    """gunicorn's hook in a new process, before it loads the application."""
+    garbage_collection.pause()
+
+
 class Discretion(logging.Filter):
     """Keeps the secrets in links out of gunicorn's logs: it logs each path at the level `debug`, and in an access log."""
 

@@ -98,6 +98,12 @@ def check_patched_early(**_: Any) -> None:
         raise SystemExit("start a gevent worker with `python -m gevent.monkey --module celery -A workers worker --pool gevent`")
 
 
+@celeryd_init.connect
+def pause_garbage_collection(**_: Any) -> None:
+    """Collect no garbage while the worker loads its tasks. `started` ends the pause."""
+    garbage_collection.pause()
+
+
 @worker_ready.connect
 @worker_process_init.connect
 def started(**_: Any) -> None:

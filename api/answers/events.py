@@ -184,16 +184,10 @@ class RequestEnd(Fact):
     is_error: bool
 
 
-SentEvent = Annotated[
-    StoredMessage | StoredInterrupt | StoredConfirmation | StoredResult | StoredToolResult | ApprovalVoted,
-    Field(discriminator="type"),
-]
+_Sent = StoredMessage | StoredInterrupt | StoredConfirmation | StoredResult | StoredToolResult | ApprovalVoted
+SentEvent = Annotated[_Sent, Field(discriminator="type")]
 AnyEvent = Annotated[
-    StoredMessage
-    | StoredInterrupt
-    | StoredConfirmation
-    | StoredResult
-    | StoredToolResult
+    _Sent
     | AgentMessage
     | AgentThinking
     | ContextCompacted
@@ -216,7 +210,6 @@ AnyEvent = Annotated[
     | ApprovalEscalated
     | ApprovalExtended
     | ApprovalReminded
-    | ApprovalVoted
     | GrantGiven
     | ModelFallback,
     Field(discriminator="type"),

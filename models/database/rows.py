@@ -79,7 +79,9 @@ class Db:
         Raises psycopg's errors, or Stale for an earlier move.
         """
         statements = [query.statement if isinstance(query, Query) else query for query in queries]
-        results = self._send(statements)
+        self.save()
+        before = [*self._opening(), *self._waiting]
+        results = self._exchange([*before, *statements])[len(before) :]
         return [
             [self._load(query.table, record) for record in records] if isinstance(query, Query) else list(records)
             for query, records in zip(queries, results, strict=True)
@@ -115,8 +117,7 @@ class Db:
 
     def value(self, sql: str, **values: Any) -> Any:
         """Return the first column of the first row; None if there is no row."""
-        rows = self.rows(sql, **values)
-        return rows[0][0] if rows else None
+        return next((row[0] for row in self.rows(sql, **values)), None)
 
     def insert(self, row: Any) -> None:
         """Insert a new row. A column without a value takes its default."""
@@ -189,11 +190,6 @@ class Db:
         except psycopg.Error:
             self.connection.close()
 
-    def _send(self, statements: Sequence[Statement]) -> list[Rows]:
-        self.save()
-        before = [*self._opening(), *self._waiting]
-        return self._exchange([*before, *statements])[len(before) :]
-
     def _opening(self) -> list[Statement]:
         if self.connection.in_transaction:
             return []
@@ -228,10 +224,11 @@ class Db:
 
     def _known_of(self, row: Any) -> _Known:
         """Return the transaction's record of a row. A row from another transaction counts as unchanged."""
-        key = (type(row), table_of(type(row)).key_of(vars(row)))
+        table = table_of(type(row))
+        key = (type(row), table.key_of(vars(row)))
         known = self._known.get(key)
         if known is None or known.row is not row:
-            known = self._known[key] = _Known(row, {name: vars(row)[name] for name in table_of(type(row)).columns})
+            known = self._known[key] = _Known(row, {name: vars(row)[name] for name in table.columns})
         return known
 
     def _update(self, row: Any, changes: dict[str, Any], guards: Iterable[str], otherwise: str) -> None:

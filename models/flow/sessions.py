@@ -1,5 +1,6 @@
 """A session's beginning and end: create, archive, delete."""
 
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -54,11 +55,10 @@ def create(
     policies = db.read(POLICIES)[0]
     [(*_, now)] = policies
     speaker = speakers.named(db, principal, on_behalf_of)
-    session = Session(
-        id=ids.new("sesn"),
-        workspace_id=principal.workspace_id,
-        agent_id=version.agent_id,
-        agent_version=version.version,
+    session = _idle(
+        principal,
+        version,
+        now,
         overrides=overrides or None,
         environment_id=environment_id,
         self_hosted=self_hosted,
@@ -68,6 +68,23 @@ def create(
         chat_approvals=chat_approvals,
         on_ask=on_ask,
         on_behalf_of=speaker,
+        max_list_cost=max_list_cost,
+    )
+    session.begin(db, now).policies = as_policies(policies)
+    speakers.check(db, session, speaker)
+    if max_list_cost is not None:
+        check_budgetable(db, session)
+    _record_creation(db, session, principal)
+    return session
+
+
+def _idle(principal: Principal, version: AgentVersion, now: datetime, **columns: Any) -> Session:
+    """Return a session in which nothing has happened."""
+    return Session(
+        id=ids.new("sesn"),
+        workspace_id=principal.workspace_id,
+        agent_id=version.agent_id,
+        agent_version=version.version,
         speakers=[],
         status="idle",
         turn_number=0,
@@ -75,22 +92,23 @@ def create(
         last_seq=0,
         stream_positions={},
         usage={},
-        max_list_cost=max_list_cost,
         audit_seq=0,
         audit_head=acts.GENESIS,
         unread=0,
         created_at=now,
         updated_at=now,
+        **columns,
     )
-    session.begin(db, now).policies = as_policies(policies)
-    speakers.check(db, session, speaker)
-    if max_list_cost is not None:
-        check_budgetable(db, session)
-    person = {"on_behalf_of": f"user:{speaker}"} if speaker else {}
-    session.note(principal, "session.created", session.id, agent=version.agent_id, version=version.version, **person)
+
+
+def _record_creation(db: Db, session: Session, principal: Principal) -> None:
+    """Insert the session, with its act and its webhook."""
+    details = {"agent": session.agent_id, "version": session.agent_version}
+    if session.on_behalf_of:
+        details["on_behalf_of"] = f"user:{session.on_behalf_of}"
+    session.note(principal, "session.created", session.id, **details)
     Delivery.cause(db, Caused("session.created", session.id))
     db.insert(session)
-    return session
 
 
 def archive(db: Db, session: Session, principal: Principal) -> None:

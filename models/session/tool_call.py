@@ -26,12 +26,8 @@ from models.settings import settings
 from models.workspace.halt import is_halted
 
 CACHED = "cache IS NOT NULL AND status = 'done'"
-"""What the index of results that may answer again is over."""
-
-
+"""Selects the rows of the index of results that may answer the same call again."""
 _WITH_CLIENT = "status = 'with_client' AND answer_by IS NOT NULL"
-
-
 BUDGET = "budget"
 """The kind of call that only asks people to raise a session's budget. Nothing runs, and neither clients nor the model see it."""
 

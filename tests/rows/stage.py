@@ -2,23 +2,21 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeVar
 
-from deploy.standin.pairing import check_pairs
+from rows.invariants import Invariants
+
 from models import flow
-from models.audit.acts import GENESIS, Audit, link
 from models.audit.principal import Principal
 from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.pure.charges import Charge
-from models.pure.states import SETTLED
 from models.pure.storable import storable
 from models.pure.usage import Usage
 from models.session.approval import Approval
-from models.session.attempt import Attempt
 from models.session.call_result import CallResult
 from models.session.decision import Decision
 from models.session.event import Event
@@ -329,77 +327,4 @@ class Stage:
 
     def check(self, session_id: str) -> None:
         """What must hold in every state that a transaction leaves behind."""
-        Invariants.read(self, session_id).check()
-
-
-@dataclass(frozen=True)
-class Invariants:
-    """One session with all of its rows, at one moment."""
-
-    session: Session
-    turns: list[Turn]
-    calls: list[ToolCall]
-    attempts: list[Attempt]
-    approvals: list[Approval]
-    events: list[Event]
-    audit: list[Audit]
-    messages: list[dict[str, Any]]
-
-    @classmethod
-    def read(cls, stage: Stage, session_id: str) -> "Invariants":
-        """All rows of a session."""
-        with transaction(stage.workspace_id) as db:
-            session = flow.lock(db, session_id)
-
-            def rows(table: Any, by: str) -> list[Any]:
-                return db.find(table, f"WHERE session_id = %(session)s ORDER BY {by}", session=session_id)
-
-            return cls(
-                session,
-                rows(Turn, "number"),
-                rows(ToolCall, "created_at"),
-                rows(Attempt, "started_at"),
-                rows(Approval, "created_at"),
-                rows(Event, "seq"),
-                db.find(Audit, "WHERE chain = %(chain)s ORDER BY seq", chain=session_id),
-                flow.history(db, session_id),
-            )
-
-    def check(self) -> None:
-        """I1, I7, I9, and that a resting session's history is one that the model accepts."""
-        session = self.session
-        assert [e.seq for e in self.events] == list(range(1, session.last_seq + 1)), "events are numbered without a gap"
-        assert [t.number for t in self.turns] == list(range(1, session.turn_number + 1)), "turns neither fork nor skip"
-        head = GENESIS
-        for row in self.audit:
-            head = link(head, row)
-            assert row.hash == head, f"audit row {row.seq} is chained"
-        assert head == session.audit_head
-        self.check_ends()
-        active = [t for t in self.turns if t.status in {"queued", "running"}]
-        unsettled = [c for c in self.calls if c.status not in SETTLED]
-        queued = [e for e in self.events if e.processed_at is None]
-        assert len(active) <= 1, "one turn at a time"
-        if session.status in {"idle", "terminated"}:
-            assert not active, "an idle session has no turn under way"
-            assert not unsettled, "an idle session has no unsettled call"
-            assert not queued, "an idle session has read every message"
-            check_pairs(self.messages)
-        else:
-            assert active or unsettled, f"a session that is {session.status} has something to go on with"
-
-    def check_ends(self) -> None:
-        """What has ended says when, and what does not run is leased to nobody and has neither attempt nor span under way."""
-        for turn in self.turns:
-            assert (turn.ended_at is None) == (turn.status in {"queued", "running"}), f"a turn that is {turn.status}"
-        for call in self.calls:
-            assert (call.settled_at is not None) == (call.status in SETTLED), f"a call that is {call.status}"
-        for row in [*self.turns, *self.calls]:
-            assert (row.lease_until is not None) == (row.status == "running"), f"{row.id} is {row.status}"
-        under_way = {(attempt.tool_call_id, attempt.number) for attempt in self.attempts if attempt.ended_at is None}
-        assert under_way == {(call.id, call.attempt) for call in self.calls if call.status == "running"}
-        begun = sorted(event.id for event in self.events if event.type == "span.model_request_start")
-        ended = [event.body["model_request_start_id"] for event in self.events if event.type == "span.model_request_end"]
-        assert begun == sorted(ended + [turn.span_id for turn in self.turns if turn.status == "running"]), "each span ends once"
-        open_ = sorted(approval.tool_call_id for approval in self.approvals if approval.status == "pending")
-        assert open_ == sorted(c.id for c in self.calls if c.status in {"asked", "unknown"}), "one question to each that waits"
+        Invariants.read(self.workspace_id, session_id).check()
