@@ -11,7 +11,7 @@ from models.audit.principal import system
 from models.audit.text import Text
 from models.database.leased import Leased
 from models.database.rows import Db
-from models.database.tables import Base
+from models.database.tables import Base, Hex
 from models.database.transactions import Hint, outbox
 from models.pure import masking
 from models.pure.git_writes import may_write_git
@@ -62,7 +62,7 @@ class ToolCall(Leased, Base):
     """Of the workers that can run it; None: `tools`."""
     workdir: Mapped[bool] = mapped_column(default=True, server_default=sa.true())
     """Whether it works on the session's files, and so only where these are."""
-    input_sha256: Mapped[str]
+    input_sha256: Mapped[str] = mapped_column(Hex)
     """The hash of what may run: `CallInput.input`."""
     permission: Mapped[str]
     rule: Mapped[str]
