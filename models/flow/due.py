@@ -164,8 +164,9 @@ def waiting_for(grant: NewGrant, limit: int | None = None) -> list[Due]:
 
 # A grant of a session finds the session's calls, one of an agent the agent's approvals: each goes by its index.
 _WAITING_FOR = """
-    SELECT call.session_id, call.workspace_id FROM tool_call call JOIN approval_grant given ON given.session_id = call.session_id
-    WHERE given.id = %(grant)s AND call.workspace_id = given.workspace_id AND call.session_id > %(behind)s AND call.status = 'asked'
+    SELECT turn.session_id, turn.workspace_id FROM approval_grant given
+    JOIN turn ON turn.session_id = given.session_id AND turn.workspace_id = given.workspace_id JOIN tool_call ON turn_id = turn.id
+    WHERE given.id = %(grant)s AND turn.session_id > %(behind)s AND tool_call.status = 'asked'
     UNION
     SELECT approval.session_id, approval.workspace_id FROM approval JOIN approval_grant given
     ON given.session_id IS NULL AND given.agent_id = approval.agent_id AND given.tool = approval.tool

@@ -37,7 +37,7 @@ class Approval(Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
-    session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"))
+    session_id: Mapped[str]
     tool_call_id: Mapped[str] = mapped_column(sa.ForeignKey("tool_call.id"))
     kind: Mapped[str]
     """`tool_call`: may the call run? `unknown_outcome`: the call began; how did it end? `question`: the tool asks people."""
@@ -245,7 +245,7 @@ class Approval(Base):
 
 _OF_PRESENT_TURNS = """
     WHERE status = 'pending' AND tool_call_id = ANY (ARRAY(SELECT call.id FROM session JOIN tool_call call
-    ON call.session_id = session.id AND call.turn_id = session.turn_id WHERE session.id = ANY(%(sessions)s)))
+    ON call.turn_id = session.turn_id WHERE session.id = ANY(%(sessions)s)))
     ORDER BY created_at, id
 """
 """People are asked about calls of their session's present turn alone: the next turn begins when these are settled."""

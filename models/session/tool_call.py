@@ -43,7 +43,8 @@ class ToolCall(Leased, Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
-    session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"))
+    session_id: Mapped[str]
+    """The turn's."""
     turn_id: Mapped[str] = mapped_column(sa.ForeignKey("turn.id"))
     position: Mapped[int]
     """Among the calls of its turn, from 0: results go back in this order."""
@@ -97,7 +98,7 @@ class ToolCall(Leased, Base):
     settled_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (
-        sa.Index("tool_call_of_session", "session_id", "turn_id", "position"),
+        sa.Index("tool_call_of_turn", "turn_id"),
         sa.Index("tool_call_queued", "queue", "due_at", postgresql_where=sa.text("status = 'queued'")),
         sa.Index("tool_call_with_client", "answer_by", postgresql_where=sa.text(_WITH_CLIENT)),
         sa.Index("tool_call_held", "workspace_id", postgresql_where=sa.text("status = 'held'")),

@@ -36,6 +36,12 @@ def shrink_indexes() -> None:
     op.create_index("approval_queue", "approval", ["workspace_id", "expires_at"], postgresql_where=PENDING)
     op.drop_index("session_newest", "session")
     op.create_index("session_newest", "session", ["workspace_id", "created_at"])
+    # A call belongs to a turn, and with the turn to a session; an approval belongs to a call.
+    op.drop_constraint("tool_call_session_id_fkey", "tool_call")
+    op.drop_constraint("approval_session_id_fkey", "approval")
+    op.drop_index("tool_call_of_session", "tool_call")
+    op.create_index("tool_call_of_turn", "tool_call", ["turn_id"])
+    op.execute("GRANT SELECT (turn_id) ON tool_call TO assent_system")
     # Turns have ids of their own, and no statement reads the attempts of a whole session.
     op.drop_constraint("turn_usage_pkey", "turn_usage")
     op.create_primary_key("turn_usage_pkey", "turn_usage", ["turn_id", "attempt", "request"])
