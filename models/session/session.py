@@ -40,8 +40,9 @@ class Session(Base):
     __allow_unmapped__ = True  # for what belongs to one transaction
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
-    agent_id: Mapped[str] = mapped_column(sa.ForeignKey("agent.id"))
+    workspace_id: Mapped[str]
+    agent_id: Mapped[str]
+    """Without foreign keys: workspaces and agents are never deleted, and each check would lock their rows."""
     agent_version: Mapped[int]
     """The version that was the head when the session was created, or that it asked for."""
     overrides: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))

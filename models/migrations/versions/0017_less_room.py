@@ -36,6 +36,9 @@ def shrink_indexes() -> None:
     op.create_index("approval_queue", "approval", ["workspace_id", "expires_at"], postgresql_where=PENDING)
     op.drop_index("session_newest", "session")
     op.create_index("session_newest", "session", ["workspace_id", "created_at"])
+    # Workspaces and agents are never deleted.
+    op.drop_constraint("session_workspace_id_fkey", "session")
+    op.drop_constraint("session_agent_id_fkey", "session")
     # A call belongs to a turn, and with the turn to a session; an approval belongs to a call.
     op.drop_constraint("tool_call_session_id_fkey", "tool_call")
     op.drop_constraint("approval_session_id_fkey", "approval")
