@@ -25,7 +25,6 @@ from models.session.vote import Vote
 from models.settings import settings
 from models.workspace.agent import AgentVersion
 from models.workspace.environment import Environment
-from models.workspace.workspace import Workspace
 
 sessions = Blueprint("sessions", __name__, url_prefix="/v1/sessions")
 
@@ -43,7 +42,6 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session
     overrides = body.agent.overrides()
     loosening.check_session(principal, body.agent, version.body, overrides)
     check_servers(db, version.snapshot(overrides), overrides, at="agent.")
-    check_agent_approvers(db, version.snapshot(overrides), Workspace.policies(db), overrides, at="agent.")
     environment = Environment.for_session(db, body.environment_id)
     session = flow.create(
         db,
@@ -60,6 +58,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session
         on_behalf_of=body.on_behalf_of,
         max_list_cost=body.budget.dollars if body.budget else None,
     )
+    check_agent_approvers(db, session.agent(db), flow.policies(db, session), overrides, at="agent.")
     if body.initial_events:
         flow.receive(db, session, principal, [plain(event) for event in body.initial_events])
     return _answer(db, session)

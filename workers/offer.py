@@ -16,6 +16,7 @@ from models.session.session import Session
 from models.session.turn import Turn
 from models.settings import settings
 from models.workspace.provider_key import ProviderKey
+from models.workspace.provider_key import of_workspace as provider_keys
 from models.workspace.toolset import Listed
 from workers import charging
 from workers.judging import Judge
@@ -30,6 +31,8 @@ class Offer:
         self._db, self._session = db, session
         self.agent, self.policies = session.agent(db), flow.policies(db, session)
         self.messages: list[dict[str, Any]] = []
+        self.keys: dict[str, ProviderKey] = {}
+        """The workspace's own keys by provider."""
         self.charge = Charge("", self.agent["model"]["id"], None, NOTHING, estimated=True)
         self.folding: flow.Folding | None = None
         """The turns that must be folded first, so that the request is one for their summary."""
@@ -38,7 +41,9 @@ class Offer:
 
     def quote(self, turn: Turn) -> Charge:
         """Return what the request may consume. Called once the turn has read its messages."""
-        parts = flow.parts(self._db, self._session.id)
+        *rows, keys = self._db.read(*flow.history_reads(self._session.id), provider_keys())
+        self.keys = {key.provider: key for key in keys}
+        parts = flow.parts(self._db, self._session.id, rows)
         self.messages = flow.joined(parts)
         with suppress(ModelError):  # nobody serves the model: the request says so
             order = choosing.candidates(self.agent["model"], self.policies.get("model"), turn.kept)

@@ -20,7 +20,6 @@ from models.pure.storable import storable
 from models.session.session import Session
 from models.session.turn import Served, Turn
 from models.settings import settings
-from models.workspace.provider_key import of_workspace as provider_keys
 from models.workspace.toolset import listed
 from workers import charging, enqueue, leases, server_tools
 from workers.celery import app
@@ -107,7 +106,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
             quote=offer.charge,
             folding=offer.folding,
             tokens=offer.tokens,
-            keys={row.provider: row for row in db.read(provider_keys())[0]},
+            keys=offer.keys,
         )
 
 

@@ -37,7 +37,7 @@ from models.flow.decisions import decide
 from models.flow.folds import Folding, fit, fold
 from models.flow.grants import policies, release_waiting, ruling, swept
 from models.flow.halts import resume, settled
-from models.flow.history import history, joined, parts
+from models.flow.history import history, history_reads, joined, parts
 from models.flow.hosted_work import offer_work, stop_work
 from models.flow.lock import lock
 from models.flow.messages import receive
@@ -68,6 +68,7 @@ __all__ = [
     "fit",
     "fold",
     "history",
+    "history_reads",
     "joined",
     "late_result",
     "lock",

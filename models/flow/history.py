@@ -58,14 +58,17 @@ def history(db: Db, session_id: str) -> Messages:
 
     A turn that the model refused or could not accept is left out with its prompt, because the model would refuse again.
     """
-    return joined(parts(db, session_id))
+    return joined(parts(db, session_id, db.read(*history_reads(session_id))))
 
 
-def parts(db: Db, session_id: str) -> list[Part]:
+def history_reads(session_id: str) -> list[Statement]:
+    """Return the statements that read the rows for `parts`. They can share a round trip."""
+    return [Statement(sql, {"session": session_id}) for sql in (_FOLDS, _TURNS, _PROMPTS, _CALLS)]
+
+
+def parts(db: Db, session_id: str, rows: Sequence[Sequence[Any]]) -> list[Part]:
     """Return the history by turns, the oldest first: a summary, if there is one, and the turns that it does not cover."""
-    fold_rows, turns, prompts_read, calls = db.read(
-        *(Statement(sql, {"session": session_id}) for sql in (_FOLDS, _TURNS, _PROMPTS, _CALLS))
-    )
+    fold_rows, turns, prompts_read, calls = rows
     folds = {kind: (through, seq, summary) for kind, through, seq, summary in fold_rows}
     through, seq, summary = folds.get(TURNS, (0, 0, None))
     start = [Part(through, seq, [{"role": "user", "content": [summary]}], is_summary=True)] if summary else []

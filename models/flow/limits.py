@@ -38,7 +38,7 @@ _SHARE = Decimal("0.1")
 def hold_back(db: Db, session: Session, turn: Turn, charge: Charge, standings: Sequence[Standing]) -> bool:
     """End or delay a queued turn that a limit does not allow. Returns False if it may begin.
 
-    `charge` is its request's quote, `standings` are the limits that apply, locked (`spend_standing.locked`).
+    `charge` is its request's quote, `standings` are the limits that apply, locked (`spend_standing.locking`).
     """
     if not standings:
         return False

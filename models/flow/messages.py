@@ -15,6 +15,7 @@ from models.session import confirmation
 from models.session.approval import Approval
 from models.session.call_echoes import echoes_of
 from models.session.call_events import RESULTS
+from models.session.call_input import CallInput
 from models.session.call_result import CallResult
 from models.session.decision import Decision
 from models.session.event import Event
@@ -88,7 +89,8 @@ def _take_interrupt(db: Db, session: Session, principal: Principal, event: dict[
 
 def _take_confirmation(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event:
     call = _call(db, session, "tool_use_id", event["tool_use_id"])
-    approvals = Approval.of_call(db, call.id)
+    approvals, _ = db.read(Approval.about(call.id), CallInput.about(call.id))  # a decision reads the input, too
+    approvals.sort(key=Approval.age)
     if not approvals:
         raise Invalid(
             "tool_use_id",

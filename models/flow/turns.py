@@ -24,7 +24,7 @@ from models.session.session import Session
 from models.session.turn import Served, Turn
 from models.session.turn_usage import TurnUsage
 from models.settings import settings
-from models.workspace.halt import is_halted
+from models.workspace.halt import OPEN_HALT, is_halted
 
 Quote = Callable[[Turn], Charge]
 """Returns what the next request may consume at most. Called once the turn has read its messages."""
@@ -34,16 +34,18 @@ def claim_turn(db: Db, session: Session, turn_id: str, worker: str, quote: Quote
     """Claim a queued turn that is due. Returns None if it is claimed, cancelled, not due or gone,
     the workspace is halted, or the budget or a spend limit does not allow its request."""
     turn = db.get(Turn, turn_id)
-    if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now or is_halted(db):
+    if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now:
+        return None
+    _, halts, spend_limits, sums = db.read(*OPEN_HALT, *spend_standing.locking(session, turn))
+    if halts:
         return None
     turn.mark_queue(db, session, turn.id)
     charge = quote(turn)
-    standings = spend_standing.locked(db, session, turn)
     session.unread = 0  # after the last read, which would send this change by itself
     if not budgets.admits(db, session, turn, charge):
         budgets.reach(db, session, turn, charge)
         return None
-    if limits.hold_back(db, session, turn, charge, standings):
+    if limits.hold_back(db, session, turn, charge, spend_standing.of(spend_limits, sums)):
         return None
     session.run_again(db)
     turn.claim(db, session, worker, charge)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from functools import lru_cache
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from models.pure.usage import Usage
@@ -18,6 +20,7 @@ CURRENCY = "USD"
 MILLION = Decimal(1_000_000)
 THOUSAND = Decimal(1_000)
 _CENT = Decimal("0.01")
+_SOURCE = f"genai-prices {version('genai-prices')}"
 MOST = Decimal(1_000_000)
 """The highest price of one unit that an operator may configure."""
 
@@ -122,19 +125,30 @@ class _Listed(NamedTuple):
     source: str
 
 
+@lru_cache(maxsize=1000)
+def _is_listed(provider: str, model: str, url: str | None) -> bool:
+    """True if the list knows the model. Cached, since the list is searched from end to end for a model that it lacks."""
+    try:
+        _calculated(provider, model, url, 0, None)
+    except LookupError:
+        return False
+    return True
+
+
 def _listed(provider: str, model: str, at: datetime, context_tokens: int, url: str | None) -> _Listed | None:
+    if not _is_listed(provider, model, url):
+        return None
+    calculation = _calculated(provider, model, url, context_tokens, at)
+    return _Listed(calculation.model_price, calculation.model.context_window, _SOURCE)
+
+
+def _calculated(provider: str, model: str, url: str | None, context_tokens: int, at: datetime | None) -> Any:
     import genai_prices  # 40 MB and half a second: only processes that price load it
 
     counts = genai_prices.Usage(input_tokens=context_tokens, output_tokens=0)
-    try:
-        if url is None:
-            calculation = genai_prices.calc_price(counts, model, provider_id=provider, genai_request_timestamp=at)
-        else:
-            calculation = genai_prices.calc_price(counts, model, provider_api_url=url, genai_request_timestamp=at)
-    except LookupError:
-        return None
-    source = f"genai-prices {genai_prices.__version__}"
-    return _Listed(calculation.model_price, calculation.model.context_window, source)
+    if url is None:
+        return genai_prices.calc_price(counts, model, provider_id=provider, genai_request_timestamp=at)
+    return genai_prices.calc_price(counts, model, provider_api_url=url, genai_request_timestamp=at)
 
 
 def _read(prices: Any, context_tokens: int, source: str) -> Price | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from models.database import clock
 from models.database.exchange import Statement
-from models.database.query import select
+from models.database.query import Query, select
 from models.database.rows import Db
 from models.session.session import Session
 from models.session.turn import Turn
@@ -33,21 +33,20 @@ class Standing:
         return self.limit.amount is None or self.spent + dollars < self.limit.amount
 
 
-def locked(db: Db, session: Session, turn: Turn) -> list[Standing]:
-    """Lock the limits that apply to a session until the transaction ends, and return them. One round trip.
+def locking(session: Session, turn: Turn) -> tuple[Query[SpendLimit], Statement]:
+    """Return the reads that lock the limits that apply to a session until the transaction ends. `of` takes their rows.
 
-    The second statement begins when the locks are held, so it sees each claim that came first. `turn` is not under way.
+    The second begins when the locks are held, so it sees each claim that came first. `turn` is not under way.
     """
     scope = {"agent": session.agent_id, "person": session.spender or ""}
     limits = select(SpendLimit, f"WHERE {_APPLIES} ORDER BY id FOR NO KEY UPDATE", **scope)
-    sums = Statement(_LOCKED_SUMS, {**scope, **starts(session.now), "turn": turn.id})
-    return _standings(*db.read(limits, sums))
+    return limits, Statement(_LOCKED_SUMS, {**scope, **starts(session.now), "turn": turn.id})
 
 
 def of_workspace(db: Db) -> list[Standing]:
     """Return all limits of the workspace, without requests under way."""
     limits = select(SpendLimit, "ORDER BY scope_type DESC, scope_id, period")
-    return _standings(*db.read(limits, Statement(_ALL_SUMS, starts(clock.now(db)))))
+    return of(*db.read(limits, Statement(_ALL_SUMS, starts(clock.now(db)))))
 
 
 def with_room(db: Db, tool: str) -> list[str]:
@@ -55,7 +54,8 @@ def with_room(db: Db, tool: str) -> list[str]:
     return [session_id for (session_id,) in db.rows(_WITH_ROOM, tool=tool, **starts(clock.now(db)))]
 
 
-def _standings(limits: Sequence[SpendLimit], sums: Sequence[Sequence[Any]]) -> list[Standing]:
+def of(limits: Sequence[SpendLimit], sums: Sequence[Sequence[Any]]) -> list[Standing]:
+    """Return the standings of these limits. `sums` are `(limit id, spent, reserved)`."""
     amounts = {limit_id: (spent, reserved) for limit_id, spent, reserved in sums}
     return [Standing(limit, *amounts[limit.id]) for limit in limits if limit.id in amounts]
 

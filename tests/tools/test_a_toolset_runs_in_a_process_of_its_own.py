@@ -282,9 +282,10 @@ def test_a_refusal_is_a_tool_error(kit):
 
 @pytest.mark.parametrize("how", ["os._exit", "kill", "segfault", "close all", "babble"])
 def test_whatever_ends_it_leaves_the_outcome_unknown_and_the_next_call_well(kit, how):
-    before = who(kit)["pid"]
+    before, started = who(kit)["pid"], time.monotonic()
     with pytest.raises(OutcomeUnknown):
         kit("fail", how=how)
+    assert time.monotonic() < started + 20, "only the time limit ended it"
     assert not psutil.pid_exists(before)
     assert who(kit)["pid"] != before
 

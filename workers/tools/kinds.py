@@ -1,8 +1,9 @@
 """A tool, the context of its calls, and their results."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -47,6 +48,10 @@ class ToolResult:
     """The whole text, if `content` has only its head and tail."""
 
 
+class OutOfTime(ToolError):
+    """The call's time limit has passed, or somebody cancelled the call."""
+
+
 @dataclass
 class ToolContext:
     """The context of one call. `seconds` is its time limit, from the moment it runs."""
@@ -77,6 +82,13 @@ class ToolContext:
         if lease_clock.lapsed():
             raise ToolError(f"not done: {LAPSED}")
 
+    def require_time(self, deadline: float) -> None:
+        """Check the call's `deadline`, by `time.monotonic`. Errors: OutOfTime."""
+        if self.cancelled.is_set():
+            raise OutOfTime("cancelled")
+        if time.monotonic() > deadline:
+            raise OutOfTime(f"timed out after {self.seconds:g} s")
+
     @property
     def workdir(self) -> Path:
         """The session's files. File tools reach nothing else."""
@@ -88,7 +100,7 @@ class ToolContext:
         return self.root / "state"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Tool:
     """One tool. `run` gets input that fits `input_schema`, which allows no further fields."""
 
@@ -98,7 +110,7 @@ class Tool:
     effect: Literal["read", "write"]
     idempotent: bool
     """True if a second run with the same key and input changes nothing more."""
-    seconds: float | None
+    seconds: float | None = None
     """Time limit; None: the setting `tool_seconds`."""
     prompt: str
     """The question for a person: a template with the input's fields."""
@@ -116,22 +128,9 @@ class Tool:
     @classmethod
     def of_entry(cls, entry: Mapping[str, Any], run: Callable[[ToolContext, dict[str, Any]], ToolResult]) -> "Tool":
         """The tool of an entry (`described`) from this or another worker. `run` runs its calls."""
-        cache = entry.get("cache")
-        return cls(
-            name=entry["name"],
-            description=entry["description"],
-            input_schema=entry["input_schema"],
-            effect=entry["effect"],
-            idempotent=entry["idempotent"],
-            seconds=entry["seconds"],
-            prompt=entry["prompt"],
-            run=run,
-            cache=Cache(**cache) if cache else None,
-            policy=entry.get("policy"),
-            queue=entry.get("queue"),
-            workdir=entry["workdir"],
-            annotations=entry.get("annotations") or {},
-        )
+        known = {each.name: entry[each.name] for each in fields(cls) if each.name in entry}
+        cache = Cache(**entry["cache"]) if entry.get("cache") else None
+        return cls(**(known | {"run": run, "cache": cache, "annotations": entry.get("annotations") or {}}))
 
     @property
     def time_limit(self) -> float:
@@ -141,18 +140,11 @@ class Tool:
     @cached_property
     def described(self) -> dict[str, Any]:
         """The tool as JSON, for processes that show it to a model but do not run it: an entry of `models.workspace.toolset`."""
-        return {
-            "name": self.name,
-            "description": self.description,
-            "input_schema": self.input_schema,
-            "effect": self.effect,
-            "idempotent": self.idempotent,
-            "seconds": self.seconds,
-            "prompt": self.prompt,
-            "cache": {"seconds": self.cache.seconds, "scope": self.cache.scope} if self.cache else None,
-            "policy": dict(self.policy) if self.policy else None,
-            "queue": self.queue,
-            "workdir": self.workdir,
+        entry = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "run"}
+        policy = dict(self.policy) if self.policy else None
+        return entry | {
+            "cache": asdict(self.cache) if self.cache else None,
+            "policy": policy,
             "annotations": dict(self.annotations),
         }
 

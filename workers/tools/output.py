@@ -1,5 +1,6 @@
 """The output of a process so far, in bounded memory."""
 
+import codecs
 import threading
 
 from models.settings import settings
@@ -32,23 +33,9 @@ class Clip:
             return clean.shorten(clean.escape_controls(clean.decode(bytes(self._head + self._tail))), limit)
         # A cut may split a character: both halves are dropped, not shown as invalid.
         whole = self._head + self._tail if self.total == kept else None
-        head = _whole_end(bytes((whole or self._head)[:limit]))
+        head = codecs.getincrementaldecoder("utf-8")("replace").decode((whole or self._head)[:limit])
         tail = bytes((whole or self._tail)[-limit:]).lstrip(bytes(range(0x80, 0xC0)))
-        return clean.join_ends(
-            clean.escape_controls(clean.decode(head)), clean.escape_controls(clean.decode(tail)), self.total, limit
-        )
-
-
-def _whole_end(data: bytes) -> bytes:
-    """The bytes without an incomplete character at the end."""
-    for back in range(1, min(4, len(data)) + 1):
-        byte = data[-back]
-        if byte >= 0xC0:
-            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return data[:-back] if back < length else data
-        if byte < 0x80:
-            break
-    return data
+        return clean.join_ends(clean.escape_controls(head), clean.escape_controls(clean.decode(tail)), self.total, limit)
 
 
 class OutputSoFar:

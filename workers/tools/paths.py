@@ -38,6 +38,13 @@ class Place:
         except FileNotFoundError:
             return None
 
+    def file_mode(self) -> int | None:
+        """The mode of a regular file, None if nothing is there. Errors: ToolError for anything else."""
+        mode = self.kind()
+        if mode is not None:
+            _require_file(mode, self.shown)
+        return mode
+
 
 Judged = Mapping[str, "str | ToolError"]
 """By path: the result of `resolve` when the policy judged the call, or the error."""

@@ -27,13 +27,17 @@ def find(name: str, address: str | None, tool: str | None, entry: Entry | None) 
     if address is None or tool is None:
         return registry.look_up(name)
     if not address.startswith(OURS):
-        return _served(address, entry)
+        from workers.tools.mcp import servers
+
+        return _by_mcp(servers.for_url(address), entry)
     toolset = address.removeprefix(OURS)
     if toolset in OF_THE_HOUSE:
         return next((known for known in OF_THE_HOUSE[toolset] if known.name == tool), None)
     if entry is None:
         return None
-    return running.toolset_tool(toolset, dict(entry)) if toolset in described()[0] else _configured(toolset, entry)
+    if toolset in described()[0]:
+        return running.toolset_tool(toolset, dict(entry))
+    return _by_mcp(_servers().get(toolset), entry)
 
 
 def has(address: str) -> bool:
@@ -92,7 +96,8 @@ def at_hand() -> dict[str, list[dict[str, Any]]]:
 
 def listed() -> dict[str, list[dict[str, Any]]]:
     """The current tools of the MCP servers, without servers that do not answer."""
-    return {name: [_queued(name, entry) for entry in tools] for name, tools in _listed().items()}
+    entries = {name: listed_anew(OURS + name) for name in _servers()}
+    return {name: tools for name, tools in entries.items() if tools is not None}
 
 
 def queues() -> list[str]:
@@ -121,11 +126,6 @@ def _servers() -> Mapping[str, Any]:
     return servers.configured()
 
 
-def _listed() -> dict[str, list[dict[str, Any]]]:
-    entries = {name: _listing(server) for name, server in _servers().items()}
-    return {name: tools for name, tools in entries.items() if tools is not None}
-
-
 def _listing(server: Any) -> list[dict[str, Any]] | None:
     from workers.tools.mcp.calling import Unreachable
     from workers.tools.mcp.listing import listing
@@ -139,18 +139,9 @@ def _listing(server: Any) -> list[dict[str, Any]] | None:
     return None
 
 
-def _configured(toolset: str, entry: Entry) -> Tool | None:
-    server = _servers().get(toolset)
-    return _by_mcp(server, entry) if server else None
-
-
-def _served(url: str, entry: Entry | None) -> Tool | None:
-    from workers.tools.mcp import servers
-
-    return _by_mcp(servers.for_url(url), entry) if entry else None
-
-
-def _by_mcp(server: Any, entry: Entry) -> Tool:
+def _by_mcp(server: Any, entry: Entry | None) -> Tool | None:
+    if server is None or entry is None:
+        return None
     from workers.tools.mcp import calling
 
     return calling.mcp_tool(server, entry, *_listeners)

@@ -1,7 +1,7 @@
 """Secrets that the text before them reveals: `password=`, `--token`, `Authorization: Bearer`, `mysql -p`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,61 +25,53 @@ _SCHEMES = frozenset(b"bearer basic digest negotiate token".split())
 _TYPES = frozenset(b"str string int integer number bool boolean bytes float any object optional required secretstr".split())
 
 
+def _next_word(text: bytes, match: Any, left: Left) -> Span | None:
+    return secret_at(text, match.end(), left)
+
+
+def _after_flag(text: bytes, match: Any, left: Left) -> Span | None:
+    """`--password hunter2`: the name must name a secret, and the next word must not be a flag."""
+    if text[match.end() : match.end() + 1] == b"-" or not is_secret(match[1].decode()):
+        return None
+    return secret_at(text, match.end(), left)
+
+
+def _assigned(text: bytes, match: Any, left: Left) -> Span | None:
+    """`password=hunter2`, `"password": "hunter2"`, `password: hunter2`. Excludes code that handles passwords."""
+    name, sign = match[1].decode(), match[2]
+    last = name.lower()
+    if last.endswith("authorization") or (last.endswith("cookie") and b":" in sign):
+        return None  # `_in_header` and `Cookies` handle these
+    secret = secret_at(text, match.end(), left)
+    if secret is None or not is_secret(name, text[secret[0] : secret[1]].decode(errors="replace")):
+        return None
+    if text[match.end() : match.end() + 1] in {b'"', b"'", b"\\"}:
+        return secret
+    return _unquoted(text, match, secret)
+
+
+def _in_header(text: bytes, match: Any, left: Left) -> Span | None:
+    """`Authorization: Bearer abc`: the word after the scheme."""
+    secret = secret_at(text, match.end(), left)
+    if secret is None or text[secret[1] : secret[1] + 1] == b"(":
+        return None
+    value = text[slice(*secret)]
+    return None if value.lower() in _SCHEMES or _CODE.match(value) else secret
+
+
 @dataclass(frozen=True)
 class Leader:
     """A text before a secret. The secret begins where the match ends."""
 
-    name: str
     pattern: Any
+    secret: Callable[[bytes, Any, Left], Span | None] = _next_word
+    """The secret behind one match."""
 
     def spans(self, text: bytes) -> Iterator[Span | None]:
         """Yield the span of each secret, and None for each match without one."""
         left = Left(text)
         for match in self.pattern.finditer(text):
-            yield self.span(text, match, left)
-
-    def span(self, text: bytes, match: Any, left: Left) -> Span | None:
-        """The secret behind one match."""
-        return secret_at(text, match.end(), left)
-
-
-class Flag(Leader):
-    """`--password hunter2`: the name must name a secret, and the next word must not be a flag."""
-
-    def span(self, text: bytes, match: Any, left: Left) -> Span | None:
-        """The secret behind one match."""
-        if text[match.end() : match.end() + 1] == b"-" or not is_secret(match[1].decode()):
-            return None
-        return secret_at(text, match.end(), left)
-
-
-class Assignment(Leader):
-    """`password=hunter2`, `"password": "hunter2"`, `password: hunter2`. Excludes code that handles passwords."""
-
-    def span(self, text: bytes, match: Any, left: Left) -> Span | None:
-        """The secret behind one match."""
-        name, sign = match[1].decode(), match[2]
-        last = name.lower()
-        if last.endswith("authorization") or (last.endswith("cookie") and b":" in sign):
-            return None  # `Header` and `Cookies` handle these
-        secret = secret_at(text, match.end(), left)
-        if secret is None or not is_secret(name, text[secret[0] : secret[1]].decode(errors="replace")):
-            return None
-        if text[match.end() : match.end() + 1] in {b'"', b"'", b"\\"}:
-            return secret
-        return _unquoted(text, match, secret)
-
-
-class Header(Leader):
-    """`Authorization: Bearer abc`: the word after the scheme."""
-
-    def span(self, text: bytes, match: Any, left: Left) -> Span | None:
-        """The secret behind one match."""
-        secret = secret_at(text, match.end(), left)
-        if secret is None or text[secret[1] : secret[1] + 1] == b"(":
-            return None
-        value = text[slice(*secret)]
-        return None if value.lower() in _SCHEMES or _CODE.match(value) else secret
+            yield self.secret(text, match, left)
 
 
 class Cookies(Leader):
@@ -129,20 +121,20 @@ def _begins_line(text: bytes, at: int) -> bool:
 
 
 def _command(commands: str, flags: str, *, within: str = r"[^\n|;&\\]") -> Leader:
-    return Leader(f"{commands} {flags}", compile_re2(rf"\b(?:{commands})\b(?:{within}|\\(?s:.))*?\s{flags}"))
+    return Leader(compile_re2(rf"\b(?:{commands})\b(?:{within}|\\(?s:.))*?\s{flags}"))
 
 
 _CALLS = r"authorization\\?[\"']?\]?[ \t]*(?:=>|:=|=|:)[ \t]*(?:[bfru]?\\?[\"'])?(?:[a-z][a-z0-9-]*[ \t]+)?"
 
 NAMES = (
-    Assignment("assignment", compile_re2(f"(?i){_NAME}{_SIGN}")),
-    Flag("flag", compile_re2(rf"(?i)(?:^|[\s\"'])-{_NAME}[ \t]+")),
-    Flag("config set", compile_re2(rf"(?i)\bconfig(?:ure)?[ \t]+set[ \t]+(?:-[a-z-]+[ \t]+)*[^\s=\"']*?\b{_NAME}[ \t]+")),
-    Header("Authorization", compile_re2(f"(?i){_CALLS}")),
-    Cookies("Cookie", compile_re2(r"(?i)cookie\\?[\"']?[ \t]*:[ \t]*(?:\\?[\"'])?")),
-    Leader("openssl -passin pass:SECRET", compile_re2(r"\s-?-(?:pass|passin|passout)[ \t]+(?:\\?[\"'])?pass:")),
-    Leader("netrc", compile_re2(r"\blogin\s+\S+\s+password[ \t]+")),
-    Leader("SQL", compile_re2(r"(?i)\b(?:identified[ \t]+by|password)[ \t]+'")),
+    Leader(compile_re2(f"(?i){_NAME}{_SIGN}"), _assigned),
+    Leader(compile_re2(rf"(?i)(?:^|[\s\"'])-{_NAME}[ \t]+"), _after_flag),
+    Leader(compile_re2(rf"(?i)\bconfig(?:ure)?[ \t]+set[ \t]+(?:-[a-z-]+[ \t]+)*[^\s=\"']*?\b{_NAME}[ \t]+"), _after_flag),
+    Leader(compile_re2(f"(?i){_CALLS}"), _in_header),
+    Cookies(compile_re2(r"(?i)cookie\\?[\"']?[ \t]*:[ \t]*(?:\\?[\"'])?")),
+    Leader(compile_re2(r"\s-?-(?:pass|passin|passout)[ \t]+(?:\\?[\"'])?pass:")),  # openssl
+    Leader(compile_re2(r"\blogin\s+\S+\s+password[ \t]+")),  # netrc
+    Leader(compile_re2(r"(?i)\b(?:identified[ \t]+by|password)[ \t]+'")),  # SQL
 )
 NAMES_HINT = rf"(?i:(?:{_HEAD})[a-z0-9_-]*\\?[\"']?\]?[ \t]*[=:]|-[a-z0-9_-]*(?:{_HEAD})[a-z0-9_-]*[ \t]|"
 NAMES_HINT += rf"\bset[ \t].*(?:{_HEAD})|password[ \t]|identified[ \t]+by)"

@@ -155,7 +155,6 @@ CREATE_BRANCH = Tool(
     },
     effect="write",
     idempotent=True,
-    seconds=None,
     prompt="Create git branch: {name}",
     run=_create_branch,
 )

@@ -95,7 +95,6 @@ EDIT = Tool(
     },
     effect="write",
     idempotent=False,
-    seconds=None,
     prompt="Edit file: {file_path}",
     run=_edit,
 )

@@ -55,8 +55,7 @@ def _search(context: ToolContext, folder: int, patterns: list[Pattern]) -> tuple
     at: dict[str, States] = {".": _ahead(patterns, {(n, 0) for n in range(len(patterns))})}
     seen = 0
     for path, folders, files, fd in os.fwalk(".", dir_fd=folder):
-        if context.cancelled.is_set() or time.monotonic() > deadline:
-            raise ToolError("cancelled" if context.cancelled.is_set() else f"timed out after {context.seconds:g} s")
+        context.require_time(deadline)
         states = at.pop(path, frozenset())
         down: set[str] = set()
         for name in folders + files:
@@ -145,7 +144,6 @@ GLOB = Tool(
     },
     effect="read",
     idempotent=True,
-    seconds=None,
     prompt="List files matching: {pattern}",
     run=_glob,
 )

@@ -9,7 +9,8 @@ from typing import Any
 from workers.tools import paths
 from workers.tools.builtin.patterns import compiled
 from workers.tools.builtin.write import TEMPORARY
-from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
+from workers.tools.errors import ToolError
+from workers.tools.kinds import OutOfTime, Tool, ToolContext, ToolResult, text_result
 from workers.tools.sandbox.quota import DEEP
 
 _FILES = 50_000
@@ -17,11 +18,6 @@ _MATCHES = 1_000
 _LINE_BYTES = 2_000
 _SNIFF_BYTES = 8_192
 _SKIPPED = (".git", "node_modules")
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-
-
-class _OutOfTime(Exception):
-    """The call's time limit has passed, or somebody cancelled the call."""
 
 
 def _grep(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
@@ -31,7 +27,7 @@ def _grep(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
         start = paths.open_folder(place) if is_folder else paths.open_file(place)
         try:
             notes = list(search.below(place.shown, start) if is_folder else search.inside(place.shown, os.dup(start)))
-        except _OutOfTime as error:
+        except OutOfTime as error:
             return text_result(*context.output.whole().values(), f"{error}; narrow the pattern or the path", is_error=True)
         finally:
             os.close(start)
@@ -53,7 +49,7 @@ class _Search:
         self.long_lines = 0
 
     def below(self, shown: str, start: int) -> Iterator[str]:
-        """Search the files below an open folder, through no link. Yields notes for the model. Errors: _OutOfTime."""
+        """Search the files below an open folder, through no link. Yields notes for the model. Errors: OutOfTime."""
         files = 0
         for path, folders, names, folder in os.fwalk(".", dir_fd=start):
             folders[:] = sorted(name for name in folders if name not in _SKIPPED) if path.count("/") < DEEP else []
@@ -70,7 +66,7 @@ class _Search:
                     return
 
     def inside(self, shown: str, fd: int) -> Iterator[str]:
-        """Search one open file and close it. Yields a note once there are too many matches. Errors: _OutOfTime."""
+        """Search one open file and close it. Yields a note once there are too many matches. Errors: OutOfTime."""
         with os.fdopen(fd, "rb") as file:
             for number, line in self._lines(file):
                 if self._pattern.search(line) is None:
@@ -87,7 +83,7 @@ class _Search:
             return
         number, at_start = 0, True
         while piece := file.readline(_LINE_BYTES):
-            self._check_time()
+            self._context.require_time(self._deadline)
             ended = piece.endswith(b"\n")
             if at_start:
                 number += 1
@@ -95,23 +91,13 @@ class _Search:
                 yield number, piece.rstrip(b"\r\n")
             at_start = ended
 
-    def _check_time(self) -> None:
-        if self._context.cancelled.is_set():
-            raise _OutOfTime("cancelled")
-        if time.monotonic() > self._deadline:
-            raise _OutOfTime(f"timed out after {self._context.seconds:g} s")
-
 
 def _open(name: str, folder: int) -> int | None:
     """A descriptor of a regular file; None for anything else, and for half-written files."""
     try:
-        fd = os.open(name, _READ, dir_fd=folder)
-    except OSError:
+        return None if name.startswith(TEMPORARY) else paths.open_file(paths.Place(folder, name, name))
+    except (OSError, ToolError):
         return None
-    if stat.S_ISREG(os.fstat(fd).st_mode) and not name.startswith(TEMPORARY):
-        return fd
-    os.close(fd)
-    return None
 
 
 GREP = Tool(
@@ -134,7 +120,6 @@ GREP = Tool(
     },
     effect="read",
     idempotent=True,
-    seconds=None,
     prompt="Search files for: {pattern}",
     run=_grep,
 )

@@ -1,7 +1,6 @@
 """What a built-in tool would do to the session's files as they are now, for people who decide about the call. Changes nothing."""
 
 import os
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +41,8 @@ def _edit(place: paths.Place, fields: dict[str, Any]) -> dict[str, Any]:
 
 def _write(place: paths.Place, fields: dict[str, Any]) -> dict[str, Any]:
     after = fields["content"].encode("utf-8", "replace")
-    mode = place.kind()
-    if mode is None:
+    if place.file_mode() is None:
         return {"hunks": [], "left_out": 0, "is_new": True}
-    if not stat.S_ISREG(mode):
-        raise ToolError(f"{place.shown}: is {'a directory' if stat.S_ISDIR(mode) else 'not a regular file'}")
     with os.fdopen(paths.open_file(place), "rb") as file:
         before = file.read(FILE_BYTES + 1)
     if len(before) > FILE_BYTES:

@@ -85,7 +85,6 @@ READ = Tool(
     },
     effect="read",
     idempotent=True,
-    seconds=None,
     prompt="Read file: {file_path}",
     run=_read,
 )

@@ -78,8 +78,7 @@ def _chunks(context: ToolContext, text: str) -> Iterator[tuple[int, str, int]]:
     deadline = time.monotonic() + context.seconds
     at, before, end = 0, 0, len(text.removesuffix("\n"))
     while at <= end:
-        if context.cancelled.is_set() or time.monotonic() > deadline:
-            raise ToolError("cancelled" if context.cancelled.is_set() else f"timed out after {context.seconds:g} s")
+        context.require_time(deadline)
         stop = text.find("\n", min(at + _CHUNK, end), end)
         stop = end if stop < 0 else stop
         chunk = text[at:stop]
@@ -121,7 +120,6 @@ READ_RESULT = Tool(
     },
     effect="read",
     idempotent=True,
-    seconds=None,
     prompt="Read the result of call: {call_id}",
     run=_read_result,
     policy={"type": "always_allow"},

@@ -94,10 +94,8 @@ def confined(context: ToolContext, argv: list[str], cwd: Path, walls: Walls, fil
             "RLIMIT_DATA": limits.shell_memory_bytes,
         },
         files=files,
-        # An old bubblewrap is a set-user-id program, and drops privileges by itself.
-        no_new_privileges=not sandboxed,
+        sandboxed=sandboxed,
         grace=limits.shell_grace_seconds,
-        tell_itself=not sandboxed,
         walls=walls,
     )
 
@@ -132,7 +130,9 @@ def _result(context: ToolContext, ended: Ended, seconds: float, moved: str | Non
     elif ended.how == "over":
         texts.append(f"ended: {ended.problem}; its processes were killed")
     else:
-        texts.append(f"exit code: {ended.code}" + (f"\ndirectory: {moved}" if moved else ""))
+        texts.append(
+            f"exit code: {ended.code if ended.code >= 0 else 128 - ended.code}" + (f"\ndirectory: {moved}" if moved else "")
+        )
     if problem := workdir.full(context.workdir):
         texts.append(f"{problem}. Until there is room, no command can make a file longer: remove some.")
     return text_result(*texts, is_error=ended.how != "exited" or ended.code != 0)
@@ -189,7 +189,6 @@ BASH = Tool(
     },
     effect="write",
     idempotent=False,
-    seconds=None,
     prompt="Run shell command: {command}",
     run=_bash,
 )

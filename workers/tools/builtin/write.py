@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import os
 import secrets
-import stat
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -26,9 +25,7 @@ def _write(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
         only_writer(context),
         paths.located(context.workdir, fields["file_path"], context.judged, make_folders=True) as place,
     ):
-        mode = place.kind()
-        if mode is not None and not stat.S_ISREG(mode):
-            raise ToolError(f"{place.shown}: is {'a directory' if stat.S_ISDIR(mode) else 'not a regular file'}")
+        mode = place.file_mode()
         require_room(context, len(data))
         replace(context, place, data, 0o644 if mode is None else mode)
     return text_result(f"{'created' if mode is None else 'replaced'} {place.shown} ({len(data)} bytes)")
@@ -104,7 +101,6 @@ WRITE = Tool(
     },
     effect="write",
     idempotent=True,
-    seconds=None,
     prompt="Write file: {file_path}",
     run=_write,
 )

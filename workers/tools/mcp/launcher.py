@@ -10,6 +10,7 @@ sentinel knows this process, and kills everything below when the worker's lease 
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -17,8 +18,6 @@ import time
 
 TYPE_CHECKING = False  # importing typing takes longer than all the rest
 if TYPE_CHECKING:
-    from typing import NoReturn
-
     from workers.tools.sandbox import keeper
 elif __name__ == "__main__":
     sys.path.append(sys.argv[2])
@@ -30,7 +29,8 @@ def main() -> None:
     # Orphans below become children of this process, so that none is out of reach.
     if not keeper.prctl(keeper.SET_SUBREAPER, 1):
         return
-    server = start(words)
+    order = {"argv": words, "env": dict(os.environ), "cwd": ".", "fds": (0,), "files": {}, "limits": {}}
+    server = keeper.start({**order, "sandboxed": True, "until": math.inf})  # may raise its privileges, as the operator says
     for ignored in (signal.SIGINT, signal.SIGHUP):  # the worker decides when the server ends
         signal.signal(ignored, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
@@ -43,27 +43,6 @@ def main() -> None:
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         keeper.end_all(server)
-
-
-def start(words: list[str]) -> int:
-    """Fork and execute the server. Returns its pid. A command that cannot be started exits with 127 and says why."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            become(words)
-        except BaseException as error:  # noqa: BLE001 - this is the child: it must never return
-            os.write(2, f"cannot start {words[0]}: {error}\n".encode())
-        os._exit(127)
-    return pid
-
-
-def become(words: list[str]) -> NoReturn:
-    """In the child: become the server."""
-    keeper.prctl(keeper.SET_PDEATHSIG, signal.SIGKILL)
-    os.setsid()
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores these
-        signal.signal(number, signal.SIG_DFL)
-    os.execvp(words[0], words)  # noqa: S606 - the command line is the operator's, without a shell
 
 
 if __name__ == "__main__":

@@ -6,23 +6,22 @@ import json
 import logging
 import os
 import re
-import selectors
 import socket
+import struct
 import sys
 import time
 import weakref
-from collections import deque
-from pathlib import Path
+from multiprocessing.connection import Connection
 from typing import Any
 
-from workers.tools.errors import LAPSED, OutcomeUnknown
+from workers.tools.errors import LAPSED, OutcomeUnknown, ToolError
 from workers.tools.kinds import ToolContext
 from workers.tools.output import OutputSoFar
 from workers.tools.python import discovery
 from workers.tools.python.discovery import Place
 from workers.tools.python.runner import start
 from workers.tools.sandbox import keeper, lease_clock
-from workers.tools.sandbox.program import Program
+from workers.tools.sandbox.leash import Command, Leash
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +40,9 @@ SECRETS = re.compile(
 
 _ENDS = frozenset({"returned", "refused", "lapsed", "failed"})
 _LOOK_SECONDS = 0.05
-_SEND_SECONDS = 10.0
-_READ_BYTES = 1 << 16
+_FRAME_SECONDS = struct.pack("ll", 10, 0)
+"""How long the rest of a frame may take, as the kernel's `struct timeval`."""
+_FOR_EVER = 1e9
 _living: "weakref.WeakSet[Child]" = weakref.WeakSet()
 
 Frame = dict[str, Any]
@@ -65,24 +65,24 @@ class Child:
         self.tools: dict[str, Frame] = {}
         """The entries of the toolset's tools, by name, after `hello`."""
         self._started = time.monotonic()
-        self._frames: deque[Frame] = deque()
-        self._line = bytearray()
-        self._socket, other_end = socket.socketpair()
+        ours, theirs = socket.socketpair()
+        for way in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+            ours.setsockopt(socket.SOL_SOCKET, way, _FRAME_SECONDS)
+        self._frames = Connection(ours.detach())
         # The keeper hands on descriptors of its own below this number.
-        fd = fcntl.fcntl(other_end, fcntl.F_DUPFD_CLOEXEC, keeper.DIRECTORY_FD + 1)
-        other_end.close()
+        fd = fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, keeper.DIRECTORY_FD + 1)
+        theirs.close()
         try:
             variables = {name: value for name, value in os.environ.items() if not SECRETS.fullmatch(name)}
             argv = [sys.executable, "-u", "-P", start.__file__, str(fd), place.spec]
-            self._program = Program(argv, variables, Path("/"), fd)
+            self._leash = Leash(Command(argv, variables, discovery.folder(), {"RLIMIT_CORE": 0}, fds=(fd,)), _FOR_EVER)
         except OSError as error:
-            self._socket.close()
+            self._frames.close()
             raise Unusable(f"its process could not be started ({error.strerror})") from error
         finally:
             os.close(fd)
-        self._sources = self._program.outputs | {"frames": self._socket.fileno()}
         _living.add(self)
-        self._send({"path": discovery.path(), "cwd": discovery.folder(), "idle_seconds": IDLE_SECONDS})
+        self._send({"path": discovery.path(), "idle_seconds": IDLE_SECONDS})
 
     def hello(self, context: ToolContext | None = None) -> Frame:
         """The toolset: `{"name", "description", "tools"}`. Errors: Unusable, and NotBegun if `context` is cancelled."""
@@ -95,18 +95,16 @@ class Child:
     def _hello(self, context: ToolContext | None) -> Frame:
         printed = OutputSoFar(1000)  # a module may print at its import: that belongs to no call
         while True:
-            self._listen(_LOOK_SECONDS, printed)
-            while self._frames:
-                frame = self._frames.popleft()
-                if ready := frame.get("ready"):
-                    self.tools = {entry["name"]: entry for entry in ready["tools"]}
-                    return dict(ready)
-                if reason := frame.get("unusable"):
-                    raise Unusable(str(reason))
-                self._log(frame, None)
-            if self._program.over:
+            frame = self._receive(_LOOK_SECONDS, printed) or {}
+            if ready := frame.get("ready"):
+                self.tools = {entry["name"]: entry for entry in ready["tools"]}
+                return dict(ready)
+            if reason := frame.get("unusable"):
+                raise Unusable(str(reason))
+            self._log(frame, None)
+            if self._leash.over and not frame:
                 last_line = printed.texts().get("stderr", "").strip().rpartition("\n")[2]
-                raise Unusable(f"its import ended the process ({self._program.how}) {last_line}".strip())
+                raise Unusable(f"its import ended the process ({self._how()}) {last_line}".strip())
             if context and context.cancelled.is_set():
                 raise NotBegun
             if time.monotonic() > self._started + START_SECONDS:
@@ -126,93 +124,78 @@ class Child:
             raise
 
     def _call(self, tool: str, fields: dict[str, Any], context: ToolContext) -> Frame:
-        self._listen(0, None)  # drops output printed since the last call
+        self._leash.listen(0, None)  # drops output printed since the last call
         deadline, begun, cancelled = time.monotonic() + context.seconds, False, False
         if lease_clock.lapsed():
             raise NotBegun(LAPSED)
         self._send({"call": _call_of(context), "tool": tool, "input": fields, "until": lease_clock.until()})
         while True:
-            while self._frames:
-                frame = self._frames.popleft()
-                begun = begun or "begun" in frame
-                if _ENDS & frame.keys():
-                    self._listen(0, context.output)  # the function printed all its output before this frame
-                    return frame
-                self._log(frame, context)
-            left = deadline - time.monotonic()
-            if self._program.over:
-                if begun or self._program.report is None:
-                    raise OutcomeUnknown(f"its process ended before it did ({self._program.how})")
-                raise NotBegun
-            if left <= 0:
-                self._program.kill()
-                self._read_frames()
+            left = max(deadline - time.monotonic(), 0)
+            if not left and not self._leash.over:
+                self._leash.kill(context.output)
             elif context.cancelled.is_set() and not cancelled:
                 cancelled, deadline = True, min(deadline, time.monotonic() + CANCEL_SECONDS)
                 self._send({"cancel": True})
-            else:
-                self._listen(min(_LOOK_SECONDS, left), context.output)
+            if frame := self._receive(min(_LOOK_SECONDS, left), context.output):
+                begun = begun or "begun" in frame
+                if _ENDS & frame.keys():
+                    self._leash.listen(0, context.output)  # the function printed all its output before this frame
+                    return frame
+                self._log(frame, context)
+            elif self._leash.over:
+                if begun:
+                    raise OutcomeUnknown(f"its process ended before it did ({self._how()})")
+                self._leash.ended()  # unless the process may be alive, and begin
+                raise NotBegun
 
     @property
     def usable(self) -> bool:
         """True if the process lives, as far as the worker knows."""
-        self._listen(0, None)
-        return not self._program.over
+        self._leash.listen(0, None)
+        return not self._leash.over
 
     def close(self) -> None:
         """End the process."""
         _living.discard(self)
-        self._socket.close()
-        self._program.close()
+        self._frames.close()
+        self._leash.close()
 
     def forget(self) -> None:
         """In a fork: leave the process to the worker that started it."""
         _living.discard(self)
-        self._socket.close()
-        self._program.forget()
+        self._frames.close()
+        self._leash.forget()
 
-    def _listen(self, seconds: float, output: OutputSoFar | None) -> None:
-        """Wait up to `seconds` for frames, output or the end of the process, and read them."""
-        with selectors.DefaultSelector() as selector:
-            for name, fd in self._sources.items():
-                selector.register(fd, selectors.EVENT_READ, name)
-            ready = {str(key.data) for key, _ in selector.select(seconds)}
-        for stream in ready & {"stdout", "stderr"}:
-            self._read_output(stream, output)
-        if "report" in ready:
-            self._program.look()
-        if "frames" in ready or self._program.over:
-            self._read_frames()
-
-    def _read_output(self, stream: str, output: OutputSoFar | None) -> None:
-        with contextlib.suppress(BlockingIOError):
-            data = os.read(self._sources[stream], _READ_BYTES)
-            if not data:
-                del self._sources[stream]  # closed by a function: always readable, always empty
-            elif output:
-                output.add(stream, data)
-
-    def _read_frames(self) -> None:
+    def _receive(self, seconds: float, output: OutputSoFar | None) -> Frame | None:
+        """The next frame, if one comes within `seconds`. Reads output meanwhile, and notices the end of the process."""
+        self._leash.listen(seconds, output, *([] if self._frames.closed else [self._frames]))
         try:
-            while data := self._socket.recv(_READ_BYTES):
-                *complete, rest = data.split(b"\n")
-                for line in complete:
-                    self._frames.append(dict(json.loads(self._line + line)))
-                    self._line.clear()
-                self._line += rest
-                if len(self._line) > FRAME_BYTES or (self._line and not self._line.startswith(b"{")):
-                    raise ValueError("no frame")
-        except (BlockingIOError, ConnectionError):
-            return
-        except (TypeError, ValueError):
+            if self._frames.closed or not self._frames.poll():
+                return None
+            return dict(json.loads(self._frames.recv_bytes(FRAME_BYTES)))
+        except (EOFError, ConnectionError):  # the process has ended, or a function closed all its descriptors
+            self._frames.close()
+        except (OSError, TypeError, ValueError):
             log.error("toolset %s: its process breaks the protocol and is ended", self.place)
-            self._program.kill()
+            self._frames.close()
+            self._leash.kill(output)
+        return None
 
     def _send(self, frame: Frame) -> None:
-        self._socket.settimeout(_SEND_SECONDS)
         with contextlib.suppress(OSError):  # the worker notices otherwise that the process is gone or reads nothing
-            self._socket.sendall(json.dumps(frame).encode("ascii") + b"\n")
-        self._socket.setblocking(False)
+            self._frames.send_bytes(json.dumps(frame).encode())
+
+    def _how(self) -> str:
+        """How the process ended, in words."""
+        try:
+            ended = self._leash.ended()
+        except (ToolError, OutcomeUnknown) as error:
+            return str(error)
+        if ended.how == "lapsed":
+            return "killed, as its worker did not renew its lease in time"
+        if ended.how == "cancelled":
+            return "killed by the worker"
+        return f"signal {-ended.code}" if ended.code < 0 else f"exit code {ended.code}"
 
     def _log(self, frame: Frame, context: ToolContext | None) -> None:
         if "log" in frame:

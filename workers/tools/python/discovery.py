@@ -55,9 +55,9 @@ def path() -> list[str]:
     return [str(Path(folder(), entry)) for entry in (*settings().toolset_path.split(os.pathsep), *sys.path)]
 
 
-def folder() -> str:
+def folder() -> Path:
     """The current folder of a toolset's process: the worker's."""
     try:
-        return str(Path.cwd())
+        return Path.cwd()
     except FileNotFoundError:
-        return "/"
+        return Path("/")

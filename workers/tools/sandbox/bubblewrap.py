@@ -136,7 +136,7 @@ def _options() -> tuple[str, ...] | None:
 
 def _works(root: Path, options: tuple[str, ...]) -> bool:
     argv = _arguments([bash(), "-c", "true"], root, root / "files", options)
-    probe = Command(argv, env={}, cwd=Path("/"), limits={}, files=_files(root), no_new_privileges=False)
+    probe = Command(argv, env={}, cwd=Path("/"), limits={}, files=_files(root), sandboxed=True)
     try:
         ended = run_kept(probe, _PROBE_SECONDS, threading.Event(), OutputSoFar())
     except (ToolError, OutcomeUnknown):

@@ -48,7 +48,7 @@ class _Guard:
         if self._pipe is None:
             return False
         try:
-            os.write(self._pipe, lease_clock.renewed(until))
+            os.write(self._pipe, lease_clock.MESSAGE.pack(until))
         except BlockingIOError:  # the sentinel is stopped: the heartbeat must not wait
             return True
         except BrokenPipeError:

@@ -47,6 +47,7 @@ statuses: dict[int, int] = {}  # wait status of the command by its pid, after it
 
 
 def main() -> None:
+    os.umask(0o022)
     report = int(sys.argv[1])
     os.set_inheritable(report, False)
     for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # only the worker ends a keeper
@@ -70,7 +71,7 @@ def main() -> None:
         walls = watch.Watch(order["walls"]) if order.get("walls") else None
         ended = look_after(command, time.monotonic() + order["seconds"], walls)
         if ended in ("timeout", "cancelled") and (grace := order.get("grace")):
-            tell(command, order["tell_itself"])
+            tell(command, itself=not order["sandboxed"])
             ended = "orphaned" if look_after(command, time.monotonic() + grace, walls) == "orphaned" else ended
     finally:
         status, left = end_all(command)
@@ -103,7 +104,7 @@ def read_order() -> dict[str, Any] | None:
     return dict(marshal.loads(data)) if size else None  # noqa: S302 - from the worker, the parent
 
 
-def start(order: dict[str, Any], directory: int) -> int:
+def start(order: dict[str, Any], directory: int | None = None) -> int:
     """Fork and execute the command; its pid. A command that cannot be started exits with 127 and the reason on stderr."""
     pid = os.fork()
     if pid == 0:
@@ -115,14 +116,13 @@ def start(order: dict[str, Any], directory: int) -> int:
     return pid
 
 
-def become(order: dict[str, Any], directory: int) -> NoReturn:
+def become(order: dict[str, Any], directory: int | None) -> NoReturn:
     """In the child: undo the keeper's settings and become the command."""
     prctl(SET_DUMPABLE, 1)
     prctl(SET_PDEATHSIG, signal.SIGKILL)
-    if order["no_new_privileges"]:
+    if not order["sandboxed"]:
         prctl(SET_NO_NEW_PRIVS, 1)  # no descendant can become another user, whom the keeper could not kill
     os.setsid()
-    os.umask(0o022)
     give_files(order["files"])  # before a limit can refuse them
     for name, limit in order["limits"].items():
         hard = resource.getrlimit(getattr(resource, name))[1]
@@ -130,11 +130,13 @@ def become(order: dict[str, Any], directory: int) -> NoReturn:
         resource.setrlimit(getattr(resource, name), (lowest, lowest))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
-    os.dup2(directory, DIRECTORY_FD)
-    # An empty pipe, not /dev/null: the owner of /dev/null could change its mode through the descriptor.
-    nothing, other_end = os.pipe()
-    os.close(other_end)
-    os.dup2(nothing, 0)
+    if directory is not None:
+        os.dup2(directory, DIRECTORY_FD)
+    if 0 not in order["fds"]:
+        # An empty pipe, not /dev/null: the owner of /dev/null could change its mode through the descriptor.
+        nothing, other_end = os.pipe()
+        os.close(other_end)
+        os.dup2(nothing, 0)
     for fd in order["fds"]:
         os.set_inheritable(fd, True)
     # If the machine runs out of memory, the kernel kills the command before the worker.
@@ -142,7 +144,7 @@ def become(order: dict[str, Any], directory: int) -> NoReturn:
     os.chdir(order["cwd"])
     if lease_clock.now() >= order["until"]:
         raise TimeoutError("the lease of its worker has ended")
-    os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - without a shell on purpose
+    os.execvpe(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - without a shell on purpose
 
 
 def give_files(files: dict[int, bytes]) -> None:
@@ -180,8 +182,8 @@ def look_after(command: int, deadline: float, walls: watch.Watch | None) -> str:
             return f"over:{problem}"
 
 
-def tell(command: int, itself: bool) -> None:
-    """Send SIGTERM to all descendants. `itself`: to the command too, unless the command only holds a sandbox."""
+def tell(command: int, *, itself: bool) -> None:
+    """Send SIGTERM to all descendants; to the command too if `itself`."""
     for pid, parent in processes.descendants(os.getpid()):
         if itself or pid != command:
             quietly(processes.send, pid, parent, signal.SIGTERM)

@@ -15,17 +15,15 @@ TYPE_CHECKING = False  # the keeper loads this: few imports
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_TIME = struct.Struct("=d")
+MESSAGE = struct.Struct("=d")
+"""A new end of the leases, as the worker sends it to its sentinel; `math.inf` for no leases."""
 
 _until = math.inf
 """A process without a heartbeat, such as the command line, has no leases that could end."""
 
 
-def _no_listener(_until: float) -> None:
-    """No sentinel runs."""
-
-
-_tell: Callable[[float], object] = _no_listener
+_tell: Callable[[float], object] | None = None
+"""Sends a new end to the sentinel; None if no sentinel runs."""
 
 
 def now() -> float:
@@ -37,10 +35,11 @@ def extend(until: float) -> None:
     """Move the end of the leases."""
     global _until  # noqa: PLW0603 - one heartbeat per process
     _until = until
-    _tell(until)
+    if _tell:
+        _tell(until)
 
 
-def tell(teller: Callable[[float], object]) -> None:
+def tell(teller: Callable[[float], object] | None) -> None:
     """Call `teller` with each new end of the leases, in this process and not in its forks."""
     global _tell  # noqa: PLW0603 - one sentinel per process
     _tell = teller
@@ -56,35 +55,9 @@ def lapsed() -> bool:
     return now() >= _until
 
 
-class Lease:
-    """The worker's leases as a keeper knows them: by messages in a pipe from the worker."""
-
-    def __init__(self, pipe: int, until: float) -> None:
-        self._pipe = pipe
-        self.until = until
-
-    @property
-    def lapsed(self) -> bool:
-        """True if the leases have ended: another worker may run the same calls."""
-        return now() >= self.until
-
-    def hear(self) -> str | None:
-        """Read one message: `cancelled`, `orphaned` if the worker is dead, or None for a renewed lease."""
-        kind = os.read(self._pipe, 1)
-        if kind == b"l":
-            (self.until,) = _TIME.unpack(os.read(self._pipe, _TIME.size))
-            return None
-        return "cancelled" if kind else "orphaned"
-
-
-def renewed(until: float) -> bytes:
-    """The message for keepers with the new end of the leases; `math.inf` for no leases."""
-    return b"l" + _TIME.pack(until)
-
-
 def _forget() -> None:
     """In a fork: the leases and the sentinel belong to the parent."""
-    tell(_no_listener)
+    tell(None)
     extend(math.inf)
 
 

@@ -1,21 +1,17 @@
-"""The worker's side of the keeper: starts a keeper with a command, ends it, and reads how the command ended.
-
-`run_kept` runs a command to its end; `program` keeps a command running.
-"""
+"""The worker's side of the keeper: starts a keeper with a command, ends it, and reads how the command ended."""
 
 import contextlib
 import marshal
 import math
 import os
-import selectors
 import signal
 import subprocess
 import sys
 import threading
 import time
 from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
 
 from workers.tools.errors import LAPSED, OutcomeUnknown, ToolError
 from workers.tools.output import OutputSoFar
@@ -45,11 +41,10 @@ class Command:
     """Contents that the command reads at a descriptor."""
     fds: tuple[int, ...] = ()
     """Descriptors of this process that the command inherits, at the same numbers."""
-    no_new_privileges: bool = True
+    sandboxed: bool = False
+    """True if `argv` only holds a sandbox: it may raise its privileges, and SIGTERM is for its descendants alone."""
     grace: float = 0
     """Seconds between SIGTERM and SIGKILL, at the time limit and after a cancel; 0: SIGKILL at once."""
-    tell_itself: bool = True
-    """Whether `argv` itself gets the SIGTERM, or only its descendants."""
     walls: "Walls | None" = None
 
 
@@ -74,11 +69,25 @@ class Walls:
     """True if directories that are nested too deeply to be measured end the command."""
 
 
-class Leash:
-    """One running keeper. It kills all when its standard input closes, on purpose or with this process."""
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended. None of its processes is alive."""
 
-    def __init__(self, fds: tuple[int, ...]) -> None:
-        """Start a keeper, which inherits these descriptors and waits for its order. Errors: OSError."""
+    how: str
+    """`exited`, `timeout`, `cancelled`, `lapsed` or `over`."""
+    code: int
+    """Exit code; -n for a command killed by signal n."""
+    directory: str
+    """The last directory that the command wrote to DIRECTORY_FD, empty for none."""
+    problem: str
+    """The limit that the command exceeded, if `how` is `over`."""
+
+
+class Leash:
+    """One command under a keeper, which kills all when its standard input closes, on purpose or with this process."""
+
+    def __init__(self, command: Command, seconds: float, until: float = math.inf) -> None:
+        """Start the command with its time limit, unless the worker's lease has ended by `until`. Errors: OSError."""
         report, keeper_report = os.pipe()
         try:
             self._keeper = subprocess.Popen(  # noqa: S603 - Assent's own program
@@ -87,7 +96,7 @@ class Leash:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                pass_fds=(keeper_report, *fds),
+                pass_fds=(keeper_report, *command.fds),
                 env=environment(),
                 cwd="/",
                 start_new_session=True,
@@ -101,27 +110,25 @@ class Leash:
         assert self._keeper.stdout is not None
         assert self._keeper.stderr is not None
         self._stdin = self._keeper.stdin
-        self._pipes = {
+        self._open = {
             "stdout": self._keeper.stdout,
             "stderr": self._keeper.stderr,
             "report": os.fdopen(report, "rb", buffering=0),
         }
+        """The pipes to read, without those that were read to their end."""
         self._reported = bytearray()
         self.over = False
         """True if the keeper has ended, after all processes that it could kill."""
-
-    @property
-    def outputs(self) -> dict[str, int]:
-        """The descriptors to read, by name: `stdout` and `stderr`, and `report`, which `look` reads."""
-        return {name: pipe.fileno() for name, pipe in self._pipes.items()}
-
-    def order(self, command: Command, seconds: float, until: float = math.inf) -> None:
-        """Start the command, once. The keeper starts nothing after `until`, the end of the worker's lease."""
         order = asdict(command) | {"cwd": str(command.cwd), "seconds": seconds, "until": until}
         if sys.platform != "linux":  # macOS refuses some limits that it names
             order |= {"limits": {}, "walls": None}
         data = marshal.dumps(order)
         self._send(len(data).to_bytes(8, "big") + data)
+
+    @property
+    def is_open(self) -> bool:
+        """True if there may be more output or a report to read."""
+        return bool(self._open)
 
     def cancel(self) -> None:
         """Kill all, after the command's grace."""
@@ -133,26 +140,45 @@ class Leash:
             while view:
                 view = view[self._stdin.write(view) or 0 :]
 
-    def look(self) -> bytes:
-        """Wait for a part of the keeper's report and read it; empty once the keeper has ended."""
-        data = os.read(self._pipes["report"].fileno(), _READ)
-        self._reported += data
-        self.over = self.over or not data
-        return data
+    def listen(self, seconds: float, output: OutputSoFar | None, *others: Connection) -> None:
+        """Wait up to `seconds` for output, the report or `others`, and read output and report. Without `output` it is dropped."""
+        ready = wait([*(pipe.fileno() for pipe in self._open.values()), *others], seconds)
+        for name, pipe in list(self._open.items()):
+            if pipe.fileno() not in ready:
+                continue
+            data = pipe.read(_READ)
+            if not data:
+                pipe.close()
+                del self._open[name]
+                self.over = self.over or name == "report"
+            elif name == "report":
+                self._reported += data
+            elif output:
+                output.add(name, data)
 
-    @property
-    def started(self) -> bool:
-        """Whether the command may have been started."""
-        return bool(self._reported)
+    def kill(self, output: OutputSoFar | None = None) -> None:
+        """Kill the command with all its descendants, and wait until the keeper reports the end."""
+        self.cancel()
+        deadline = time.monotonic() + END_SECONDS + SLACK_SECONDS
+        while not self.over and (left := deadline - time.monotonic()) > 0:
+            self.listen(left, output)
+        self.over = True
 
-    @property
-    def report(self) -> tuple[Any, int, int, bytes] | None:
-        """The keeper's report of the end: `(ended, wait status, left alive, directory)`. None if the keeper died before."""
+    def ended(self) -> Ended:
+        """How the command ended. Errors: ToolError if it never started, OutcomeUnknown if one of its processes may be alive."""
+        if not self._reported:
+            raise ToolError("not begun: " + LAPSED if lease_clock.lapsed() else "could not be started: its keeper failed")
         try:
             how, status, left, directory = marshal.loads(self._reported[_PID_AT.stop :])  # noqa: S302 - from a child of this process
         except (EOFError, ValueError, TypeError):
-            return None
-        return how, status, left, directory
+            raise OutcomeUnknown("its keeper died; its processes may be alive") from None
+        if left:
+            raise OutcomeUnknown(f"{left} of its processes could not be killed")
+        code = os.waitstatus_to_exitcode(status)
+        how, _, problem = how.partition(":")
+        if how == "exited" and code in (-signal.SIGKILL, 128 + signal.SIGKILL) and lease_clock.lapsed():
+            how = "lapsed"  # the sentinel killed the command
+        return Ended(how, code, os.fsdecode(directory), problem)
 
     def close(self) -> None:
         """End the keeper, and if it died too early, the command's own process group."""
@@ -172,22 +198,8 @@ class Leash:
         self._keeper.returncode = 0
 
     def _let_go(self) -> None:
-        for pipe in (self._stdin, *self._pipes.values()):
+        for pipe in (self._stdin, *self._open.values()):
             pipe.close()
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended. None of its processes is alive."""
-
-    how: str
-    """`exited`, `timeout`, `cancelled`, `lapsed` or `over`."""
-    code: int
-    """Exit code; 128 + n for a command killed by signal n."""
-    directory: str
-    """The last directory that the command wrote to DIRECTORY_FD, empty for none."""
-    problem: str
-    """The limit that the command exceeded, if `how` is `over`."""
 
 
 def run_kept(command: Command, seconds: float, cancelled: threading.Event, output: OutputSoFar) -> Ended:
@@ -196,50 +208,17 @@ def run_kept(command: Command, seconds: float, cancelled: threading.Event, outpu
     Errors: ToolError if the command never started, OutcomeUnknown if one of its processes may be alive.
     """
     try:
-        leash = Leash(command.fds)
+        leash = Leash(command, seconds, lease_clock.until())
     except OSError as error:
         raise ToolError(f"could not be started: {error.strerror}") from error
     with contextlib.closing(leash):
-        leash.order(command, seconds, lease_clock.until())
-        _pump(leash, time.monotonic() + seconds + command.grace + END_SECONDS + SLACK_SECONDS, cancelled, output)
-        return _ended(leash)
-
-
-def _pump(leash: Leash, deadline: float, cancelled: threading.Event, output: OutputSoFar) -> None:
-    """Read output and report until the keeper and the command have closed them, or the deadline has passed."""
-    is_cancelled = False
-    with selectors.DefaultSelector() as selector:
-        for name, fd in leash.outputs.items():
-            selector.register(fd, selectors.EVENT_READ, name)
-        while selector.get_map() and time.monotonic() < deadline:
-            for key, _ in selector.select(_LOOK_SECONDS):
-                data = leash.look() if key.data == "report" else os.read(key.fd, _READ)
-                if not data:
-                    selector.unregister(key.fd)
-                if key.data != "report":
-                    output.add(key.data, data)
-                elif not data:  # a process that could not be killed may hold the output open for ever
-                    deadline = min(deadline, time.monotonic() + 1)
+        deadline = time.monotonic() + seconds + command.grace + END_SECONDS + SLACK_SECONDS
+        is_cancelled = False
+        while leash.is_open and time.monotonic() < deadline:
+            leash.listen(_LOOK_SECONDS, output)
+            if leash.over:  # a process that could not be killed may hold the output open for ever
+                deadline = min(deadline, time.monotonic() + 1)
             if cancelled.is_set() and not is_cancelled:
                 is_cancelled = True
                 leash.cancel()
-
-
-def _ended(leash: Leash) -> Ended:
-    if not leash.started:
-        raise ToolError("not begun: " + LAPSED if lease_clock.lapsed() else "could not be started: its keeper failed")
-    if leash.report is None:
-        raise OutcomeUnknown("the shell's keeper died; its processes may be alive")
-    how, status, left, directory = leash.report
-    if left:
-        raise OutcomeUnknown(f"{left} of the shell's processes could not be killed")
-    code = os.waitstatus_to_exitcode(status)
-    how, _, problem = how.partition(":")
-    if killed_by_sentinel(how, code):
-        how = "lapsed"
-    return Ended(how, code if code >= 0 else 128 - code, os.fsdecode(directory), problem)
-
-
-def killed_by_sentinel(how: str, code: int) -> bool:
-    """True if the worker's lease has ended and a signal killed the command."""
-    return how == "exited" and code in (-signal.SIGKILL, 128 + signal.SIGKILL) and lease_clock.lapsed()
+        return leash.ended()

@@ -4,9 +4,9 @@ It keeps the promise that a frozen worker has no effect after its lease. Any pro
 together with the worker (SIGSTOP), and a command may go on before it. So the sentinel is outside of the tree: a child of init, in
 a session of its own. SIGKILL ends stopped processes, so none goes on. There is a sentinel only on Linux.
 
-Standard input comes from the worker: messages for `lease_clock.Lease`. End of file means that the worker is dead. The sentinel
-then kills the keepers, too, and ends. MARK is an argument in the command line of each of the worker's keepers and launchers; all
-their descendants belong to tools.
+Standard input comes from the worker: each `lease_clock.MESSAGE` is a new end of the lease. End of file means that the worker is
+dead. The sentinel then kills the keepers, too, and ends. MARK is an argument in the command line of each of the worker's keepers
+and launchers; all their descendants belong to tools.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ else:
 
 LOOK_SECONDS = 1.0
 """The longest wait between two looks at the clock: `select` does not count suspension of the machine."""
+PIPE_BYTES = 1 << 16
+"""More than a pipe holds: one read gets all messages."""
 RETRY_SECONDS = 0.001
 """The first wait before the next round of kills: by then orphans of killed processes have another parent."""
 
@@ -38,29 +40,26 @@ def main() -> None:
         return  # the worker collects this process; its child belongs to init
     for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # only the worker's death ends a sentinel
         signal.signal(ignored, signal.SIG_IGN)
-    mark, lease = os.fsencode(sys.argv[1]), lease_clock.Lease(0, math.inf)
-    watch(mark, lease)
+    mark = os.fsencode(sys.argv[1])
+    watch(mark)
     end_all(mark)
 
 
-def watch(mark: bytes, lease: lease_clock.Lease) -> None:
+def watch(mark: bytes) -> None:
     """Kill the descendants of the marked processes whenever the lease has ended. Returns when the worker is dead."""
-    retry = RETRY_SECONDS
-    while hear(lease, retry if lease.lapsed else min(LOOK_SECONDS, lease.until - lease_clock.now())):
-        if lease.lapsed:
+    until, pause = math.inf, RETRY_SECONDS
+    while True:
+        left = until - lease_clock.now()
+        if select.select([0], [], [], pause if left <= 0 else min(LOOK_SECONDS, left))[0]:
+            messages = os.read(0, PIPE_BYTES)
+            if not messages:
+                return
+            (until,) = lease_clock.MESSAGE.unpack(messages[-lease_clock.MESSAGE.size :])
+        if lease_clock.now() >= until:
             kill_below(mark)
-            retry = min(2 * retry, LOOK_SECONDS)
+            pause = min(2 * pause, LOOK_SECONDS)
         else:
-            retry = RETRY_SECONDS
-
-
-def hear(lease: lease_clock.Lease, seconds: float) -> bool:
-    """Wait for messages and read all of them. False if the worker is dead."""
-    while select.select([0], [], [], max(seconds, 0))[0]:
-        if lease.hear():
-            return False
-        seconds = 0
-    return True
+            pause = RETRY_SECONDS
 
 
 def kill_below(mark: bytes) -> bool:

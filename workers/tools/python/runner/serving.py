@@ -1,6 +1,6 @@
-"""Serves one toolset to a worker, over JSON lines on a socket.
+"""Serves one toolset to a worker, over frames of JSON on a socket.
 
-  the worker   {"path", "cwd", "idle_seconds"}           once, before the import of the toolset
+  the worker   {"path", "idle_seconds"}                  once, before the import of the toolset
                {"call": {...}, "tool", "input", "until"} run a call, unless the worker's lease ends before `until`
                {"cancel": true}                          cancel the call that runs
   the runner   {"ready": {...}} or {"unusable": text}    the toolset's tools, or why the toolset cannot be used
@@ -17,12 +17,12 @@ import json
 import logging
 import os
 import queue
-import socket
 import sys
 import threading
 import time
 import traceback
 from importlib import import_module
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,7 @@ class Channel:
 
     def __init__(self, fd: int) -> None:
         os.set_inheritable(fd, False)
-        self._socket = socket.socket(fileno=fd)
-        self._lines = self._socket.makefile("rb")
+        self._connection = Connection(fd)
         self._lock = threading.RLock()
         self._pid = os.getpid()
 
@@ -56,14 +55,15 @@ class Channel:
         """Send a frame. Ends a fork of this process: a function may have forked, and the child returned from the function."""
         if os.getpid() != self._pid:
             os._exit(1)
-        line = json.dumps(frame).encode("ascii") + b"\n"
         with self._lock:
-            self._socket.sendall(line)
+            self._connection.send_bytes(json.dumps(frame).encode())
 
     def receive(self) -> Frame | None:
         """The next frame; None once the worker is gone."""
-        line = self._lines.readline()
-        return dict(json.loads(line)) if line else None
+        try:
+            return dict(json.loads(self._connection.recv_bytes()))
+        except (EOFError, ConnectionError):
+            return None
 
 
 class Runner:
@@ -169,8 +169,6 @@ def _serve(channel: Channel, spec: str, home: Path) -> None:
         return
     sys.path[:] = start["path"]
     sys.meta_path.insert(0, OthersOnly(home))
-    with contextlib.suppress(OSError):
-        os.chdir(start["cwd"])
     logging.basicConfig(level=logging.INFO, handlers=[_ToWorker(channel)], format="%(message)s")
     sys.argv[1:] = []
     try:
