@@ -151,11 +151,8 @@ def _answer(db: Db, session: Session) -> answers.Session:
 def _waiting_on(db: Db, rows: Sequence[Session]) -> dict[str, list[answers.Waiting]]:
     """Return the pending approvals of each session, oldest first."""
     waiting = [row.id for row in rows if row.status == "waiting"]
-    if not waiting:
-        return {}
     by_session: dict[str, list[answers.Waiting]] = {}
-    pending = "WHERE session_id = ANY(%(sessions)s) AND status = 'pending' ORDER BY created_at, id"
-    approvals = db.find(Approval, pending, sessions=waiting)
+    approvals = Approval.pending(db, *waiting)
     votes = Vote.of(db, [row.id for row in approvals])
     for approval in approvals:
         by_session.setdefault(approval.session_id, []).append(answers.Waiting.of(approval, votes[approval.id]))

@@ -18,7 +18,7 @@ from models.audit.principal import Principal
 from models.audit.text import ERASED, AuditText, Erasure, remove, split
 from models.database import clock
 from models.database.rows import Db
-from models.database.tables import Base
+from models.database.tables import Base, Hex
 from models.errors import Invalid, NotFound
 from models.pure.canonical import canonical
 
@@ -43,7 +43,7 @@ class Audit(Base):
     subject_id: Mapped[str]
     details: Mapped[dict[str, Any]] = mapped_column(JSONB)
     """Ids, numbers, times, digests and constant texts. Other texts are salted digests under `texts`: see `models.audit.text`."""
-    hash: Mapped[str]
+    hash: Mapped[str] = mapped_column(Hex)
     """SHA-256, in hex, of the previous act's hash and the canonical JSON of this row."""
 
     # No other index, since every insert would pay for it. This one takes a few bytes per many pages: acts are stored by time.
@@ -75,8 +75,8 @@ class WorkspaceChain:
         return cls(*head)
 
 
-_LOCK_HEAD = "SELECT id, audit_seq, audit_head FROM workspace WHERE id = %(id)s FOR NO KEY UPDATE"
-_MOVE_HEAD = "UPDATE workspace SET audit_seq = %(seq)s, audit_head = %(head)s WHERE id = %(id)s"
+_LOCK_HEAD = "SELECT id, audit_seq, encode(audit_head, 'hex') FROM workspace WHERE id = %(id)s FOR NO KEY UPDATE"
+_MOVE_HEAD = "UPDATE workspace SET audit_seq = %(seq)s, audit_head = decode(%(head)s, 'hex') WHERE id = %(id)s"
 
 
 def record(db: Db, principal: Principal, action: str, subject_id: str, details: dict[str, Any]) -> dict[str, Any]:

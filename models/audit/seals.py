@@ -80,7 +80,7 @@ class SignedHead:
 
 
 _NEWEST = """
-    SELECT seal.workspace_id, seal.seq, audit.hash, audit.at, seal.key_id, seal.signature
+    SELECT seal.workspace_id, seal.seq, encode(audit.hash, 'hex'), audit.at, seal.key_id, seal.signature
     FROM seal JOIN audit ON audit.chain = seal.workspace_id AND audit.seq = seal.seq
     WHERE seal.workspace_id = %(workspace)s ORDER BY seal.seq DESC LIMIT 1
 """
@@ -99,7 +99,7 @@ _BEHIND = """
 """
 # A session's head stands on its row. For a deleted session, its last act is the head.
 _HEADS = """
-    SELECT asked.chain, coalesce(head.seq, last.seq) AS seq, coalesce(head.hash, last.hash) AS hash
+    SELECT asked.chain, coalesce(head.seq, last.seq) AS seq, encode(coalesce(head.hash, last.hash), 'hex') AS hash
     FROM unnest(CAST(%(chains)s AS text[])) AS asked (chain)
     LEFT JOIN LATERAL (SELECT audit_seq AS seq, audit_head AS hash FROM session WHERE id = asked.chain LIMIT 1) head ON true
     LEFT JOIN LATERAL (
@@ -172,7 +172,7 @@ def _seal(workspace_id: str, chains: list[str], by: Signer) -> bool:
     return True
 
 
-_LOCK = "SELECT audit_seq, audit_head FROM workspace WHERE id = %(id)s FOR NO KEY UPDATE SKIP LOCKED"
+_LOCK = "SELECT audit_seq, encode(audit_head, 'hex') FROM workspace WHERE id = %(id)s FOR NO KEY UPDATE SKIP LOCKED"
 
 
 def _is_gone(db: Db, workspace_id: str, by: Signer) -> bool:

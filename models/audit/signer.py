@@ -94,7 +94,7 @@ def _has_signatures(db: Db, workspace_id: str) -> bool:
 def goes_through(db: Db, workspace_id: str, kept: Head, head: Head) -> bool:
     """True if the acts after the kept head lead to the chain's present head. The caller holds the lock on the workspace's row."""
     seq, hash_ = kept
-    if seq and db.value("SELECT hash FROM audit WHERE chain = %(chain)s AND seq = %(seq)s", chain=workspace_id, seq=seq) != hash_:
+    if seq and db.value(_HASH, chain=workspace_id, seq=seq) != hash_:
         return False
     while acts := db.find(Audit, _FOLLOWING, chain=workspace_id, seq=seq, limit=ACTS):
         for act in acts:
@@ -104,6 +104,7 @@ def goes_through(db: Db, workspace_id: str, kept: Head, head: Head) -> bool:
     return (seq, hash_) == tuple(head)
 
 
+_HASH = "SELECT encode(hash, 'hex') FROM audit WHERE chain = %(chain)s AND seq = %(seq)s"
 _FOLLOWING = "WHERE chain = %(chain)s AND seq > %(seq)s ORDER BY seq LIMIT %(limit)s"
 _ALARM = "UPDATE workspace SET seal_alarm = %(reason)s WHERE id = %(id)s AND seal_alarm IS DISTINCT FROM %(reason)s"
 

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.rows import Db
-from models.database.tables import Base
+from models.database.tables import Base, Hex
 
 ERASED = "audit.erased"
 SALT_BYTES = 16
@@ -39,7 +39,7 @@ class AuditText(Base):
     name: Mapped[str] = mapped_column(primary_key=True)
     """The detail's name, such as `deny_message`."""
     workspace_id: Mapped[str]
-    salt: Mapped[str]
+    salt: Mapped[str] = mapped_column(Hex)
     """16 random bytes, in hex."""
     text: Mapped[str]
 

@@ -25,7 +25,6 @@ from models.database.exchange import Connection, Rows, Statement
 from models.database.query import Query, select
 from models.database.tables import table_of
 from models.pure import states
-from models.pure.json_codec import encode
 
 T = TypeVar("T")
 
@@ -133,7 +132,8 @@ class Db:
     def insert_many(self, table: type[Any], rows: Sequence[dict[str, Any]]) -> None:
         """Insert new rows, as dictionaries by column name, in one statement. They do not become objects."""
         if rows:
-            self.write(table_of(table).insert_many, rows=encode(rows))
+            sql = table_of(table)
+            self.write(sql.insert_many, rows=sql.encoded(rows))
 
     def delete(self, row: Any) -> None:
         """Delete a row."""

@@ -9,6 +9,12 @@ from psycopg.types.json import Jsonb
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase
 
+from models.pure.json_codec import encode
+
+
+class Hex(sa.LargeBinary):
+    """Bytes that the rows hold as hexadecimal digits, such as a SHA-256. As a text, they would take twice the space."""
+
 
 class Base(DeclarativeBase):
     """The base class of every table. Its instances are the rows of `models.database.rows.Db`, without SQLAlchemy's Session."""
@@ -28,6 +34,7 @@ class Table:
             if isinstance(column.default, sa.ColumnDefault) and column.default.is_scalar
         }
         self._json = {name for name, column in self.columns.items() if isinstance(column.type, JSONB)}
+        self._hex = {name for name, column in self.columns.items() if isinstance(column.type, Hex)}
         self._updates: dict[tuple[tuple[str, ...], tuple[str, ...]], str] = {}
 
     @cached_property
@@ -79,11 +86,22 @@ class Table:
 
     def adapted(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the values in the types that psycopg needs for their columns."""
-        return {name: Jsonb(value) if name in self._json and value is not None else value for name, value in values.items()}
+        return {name: self._adapted(name, value) for name, value in values.items()}
+
+    def _adapted(self, name: str, value: Any) -> Any:
+        if value is not None and name in self._json:
+            return Jsonb(value)
+        return bytes.fromhex(value) if value is not None and name in self._hex else value
+
+    def encoded(self, rows: Sequence[dict[str, Any]]) -> str:
+        """Return the values of `insert_many`."""
+        return encode([row | {name: "\\x" + row[name] for name in self._hex if row.get(name) is not None} for row in rows])
 
     def new(self, record: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
         """Return an object for a record in the order of `column_list`, and its values by name."""
         values = dict(zip(self.columns, record, strict=True))
+        for name in self._hex:
+            values[name] = None if values[name] is None else values[name].hex()
         row = self._mapper.class_manager.new_instance()
         vars(row).update(values)
         return row, values

@@ -204,7 +204,7 @@ def _same_before(db: Db, session: Session, call: ToolCall) -> ToolCall | None:
 
 # The tool's own result: neither a person's, nor made of a person's answers to the tool.
 _CACHED = f"""
-    WHERE workspace_id = %(workspace)s AND input_sha256 = %(sha256)s AND cache = %(cache)s AND {CACHED}
+    WHERE workspace_id = %(workspace)s AND input_sha256 = decode(%(sha256)s, 'hex') AND cache = %(cache)s AND {CACHED}
     AND NOT is_error AND settled_at > %(since)s AND cached_from IS NULL
     AND EXISTS (SELECT FROM attempt WHERE tool_call_id = tool_call.id AND number = tool_call.attempt AND outcome = 'done')
     AND EXISTS (SELECT FROM call_input WHERE tool_call_id = tool_call.id AND question IS NULL)

@@ -156,25 +156,24 @@ _NEW_GRANTS = f"""
 
 
 def waiting_for(grant: NewGrant, limit: int | None = None) -> list[Due]:
-    """Sessions in which calls of the grant's tool wait, behind the one that the sweeps have come to."""
+    """Sessions in which calls that the grant may allow wait, behind the one that the sweeps have come to."""
     with transaction(role="system") as db:
         rows = db.rows(_WAITING_FOR, grant=grant.id, behind=grant.swept_to or "", limit=limit or BATCH)
         return [Due(session_id, session_id, workspace_id) for session_id, workspace_id in rows]
 
 
-_WAITS = """
-    approval.tool = given.tool AND approval.workspace_id = given.workspace_id AND approval.session_id > %(behind)s
-    AND approval.status = 'pending' AND approval.kind = 'tool_call' AND given.id = %(grant)s
-"""
-# Two joins instead of one OR, so that each can go by its index.
-_WAITING_FOR = f"""
-    SELECT approval.session_id, approval.workspace_id
-    FROM approval JOIN approval_grant given ON given.session_id = approval.session_id AND {_WAITS}
+# A grant of a session finds the session's calls, one of an agent the agent's approvals: each goes by its index.
+_WAITING_FOR = """
+    SELECT turn.session_id, turn.workspace_id FROM approval_grant given
+    JOIN turn ON turn.session_id = given.session_id AND turn.workspace_id = given.workspace_id JOIN tool_call ON turn_id = turn.id
+    WHERE given.id = %(grant)s AND turn.session_id > %(behind)s AND tool_call.status = 'asked'
     UNION
-    SELECT approval.session_id, approval.workspace_id
-    FROM approval JOIN approval_grant given ON given.session_id IS NULL AND given.agent_id = approval.agent_id AND {_WAITS}
+    SELECT approval.session_id, approval.workspace_id FROM approval JOIN approval_grant given
+    ON given.session_id IS NULL AND given.agent_id = approval.agent_id AND given.tool = approval.tool
+    WHERE given.id = %(grant)s AND approval.workspace_id = given.workspace_id AND approval.session_id > %(behind)s
+    AND approval.status = 'pending' AND approval.kind = 'tool_call'
     ORDER BY session_id LIMIT %(limit)s
-"""  # noqa: S608
+"""
 
 
 def forget_answers(limit: int = 10_000) -> None:

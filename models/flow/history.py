@@ -43,7 +43,9 @@ _FOLDS = """
     UNION ALL
     (SELECT kind, through, seq, summary FROM fold WHERE session_id = %(session)s AND kind = 'results' ORDER BY through DESC LIMIT 1)
 """
-_EDITED_AS_SHOWN = "SELECT decided_shown FROM approval WHERE session_id = %(session)s AND decided_sha256 = %(sha256)s LIMIT 1"
+_EDITED_AS_SHOWN = (
+    "SELECT decided_shown FROM approval WHERE session_id = %(session)s AND decided_sha256 = decode(%(sha256)s, 'hex') LIMIT 1"
+)
 _EDIT_CHARACTERS = 2_000
 """Most characters of an edited input that the model gets to see."""
 

@@ -35,7 +35,8 @@ _SESSIONS = """
 _CALLS = """
     SELECT id, session_id, name, permission, rule, grants, created_at, coalesce(proposed_input, input), shown_input
     FROM tool_call JOIN call_input ON tool_call_id = id
-    WHERE session_id = ANY(%(sessions)s) AND created_at >= %(since)s AND (%(tool)s::text IS NULL OR name = %(tool)s)
+    WHERE turn_id = ANY (ARRAY(SELECT id FROM turn WHERE session_id = ANY(%(sessions)s)))
+    AND created_at >= %(since)s AND (%(tool)s::text IS NULL OR name = %(tool)s)
     AND (%(before)s::text IS NULL OR id < %(before)s) AND kind <> 'budget' AND NOT (status = 'refused' AND permission = 'deny')
     AND NOT (proposed_input IS NOT NULL AND permission = 'allow') ORDER BY id DESC LIMIT %(limit)s
 """

@@ -130,10 +130,15 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     session.note(principal, "session.deleted", session.id)
     db.save()  # sends the changes of calls and approvals before their rows are deleted
     for table in (Event, Attempt, Vote, Evidence, Link, Approval, StoredResult, ToolCall, Fold, Turn, Work, Grant):
-        db.write(f'DELETE FROM "{table.__tablename__}" WHERE session_id = %(session)s', session=session.id)  # noqa: S608 - our own names
+        condition = _OF_TURNS if table is ToolCall else "session_id = %(session)s"
+        db.write(f'DELETE FROM "{table.__tablename__}" WHERE {condition}', session=session.id)  # noqa: S608 - our own names
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)
     Delivery.cause(db, Caused("session.deleted", session.id))
+
+
+_OF_TURNS = "turn_id = ANY (ARRAY(SELECT id FROM turn WHERE session_id = %(session)s))"
+"""The index of calls is by turn."""
 
 
 def gone(session_ids: list[str]) -> set[str]:

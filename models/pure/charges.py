@@ -25,22 +25,19 @@ class Charge:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> "Charge":
-        """Return a charge from `stored`."""
-        price = Price.of(stored["price"]) if stored["price"] else None
-        return cls(stored["provider"], stored["model"], price, Usage(**stored["usage"]), stored["estimated"])
+        """Return an estimated charge from `stored`."""
+        price = Price.of(stored["price"]) if "price" in stored else None
+        return cls(stored["provider"], stored["model"], price, Usage(**stored["usage"]), estimated=True)
 
     @property
     def stored(self) -> dict[str, Any]:
-        """The charge as JSON, exact, without counts of 0. Statements sum up the two amounts, which `of` computes anew."""
-        return {
-            "provider": self.provider,
-            "model": self.model,
-            "price": self.price.stored if self.price else None,
-            "usage": {name: count for name, count in self.usage.counts.items() if count},
-            "estimated": self.estimated,
-            "cost": exact(self.cost or Decimal(0)),
-            "input_cost": exact(self.input_cost),
-        }
+        """The estimated charge as JSON, exact, without counts of 0. Statements sum up the two amounts, which `of` computes anew."""
+        counts = {name: count for name, count in self.usage.counts.items() if count}
+        stored = {"provider": self.provider, "model": self.model, "usage": counts}
+        if self.price is None:
+            return stored
+        amounts = {"cost": exact(self.cost or Decimal(0)), "input_cost": exact(self.input_cost)}
+        return stored | {"price": self.price.stored} | amounts
 
     @property
     def cost(self) -> Decimal | None:

@@ -14,7 +14,7 @@ from models.audit.text import Text
 from models.database import ids
 from models.database.query import Query, select
 from models.database.rows import Db
-from models.database.tables import Base
+from models.database.tables import Base, Hex
 from models.database.transactions import outbox
 from models.policy.asking import Asking
 from models.pure import masking
@@ -37,7 +37,7 @@ class Approval(Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
-    session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"))
+    session_id: Mapped[str]
     tool_call_id: Mapped[str] = mapped_column(sa.ForeignKey("tool_call.id"))
     kind: Mapped[str]
     """`tool_call`: may the call run? `unknown_outcome`: the call began; how did it end? `question`: the tool asks people."""
@@ -50,7 +50,7 @@ class Approval(Base):
     """The canonical input (RFC 8785) that people decide about. They see it with its secrets masked."""
     input_schema: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """The tool's schema when the call was proposed. An edited input must fit it."""
-    input_sha256: Mapped[str]
+    input_sha256: Mapped[str] = mapped_column(Hex)
     rule: Mapped[str]
     annotations: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """The tool server's hints about the tool: `Asking.annotations`."""
@@ -81,7 +81,7 @@ class Approval(Base):
     """The canonical input that a person edited; None if nobody did."""
     decided_shown: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """`decided_input` with its secrets masked. Markers that the person left in place stay markers."""
-    decided_sha256: Mapped[str | None]
+    decided_sha256: Mapped[str | None] = mapped_column(Hex)
     """Hash of `decided_input`, the only input that may then run."""
     decision: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     decided_by: Mapped[str | None]
@@ -91,12 +91,12 @@ class Approval(Base):
 
     __table_args__ = (
         sa.Index("approval_of_call", "tool_call_id"),
-        sa.Index("approval_of_session", "session_id", postgresql_where=sa.text(_PENDING)),
         sa.Index("approval_due", "expires_at", postgresql_where=sa.text(_PENDING)),
         sa.Index("approval_to_remind", "remind_at", postgresql_where=sa.text(f"{_PENDING} AND remind_at IS NOT NULL")),
         sa.Index("approval_waiting_of_agent", "agent_id", "tool", postgresql_where=sa.text(f"{_PENDING} AND kind = 'tool_call'")),
-        sa.Index("approval_inbox", "workspace_id", "created_at", "id"),
-        sa.Index("approval_queue", "workspace_id", "expires_at", "id", postgresql_where=sa.text(_PENDING)),
+        # Without the id, by which lists sort too: Postgres sorts the few rows of one time itself.
+        sa.Index("approval_inbox", "workspace_id", "created_at"),
+        sa.Index("approval_queue", "workspace_id", "expires_at", postgresql_where=sa.text(_PENDING)),
     )
 
     @classmethod
@@ -160,10 +160,9 @@ class Approval(Base):
         return self.created_at, self.id
 
     @classmethod
-    def pending(cls, db: Db, session_id: str) -> list["Approval"]:
-        """Return the session's approvals that wait for a decision, oldest first."""
-        of = "WHERE session_id = %(session)s AND status = 'pending' ORDER BY created_at, id"
-        return db.find(cls, of, session=session_id)
+    def pending(cls, db: Db, *session_ids: str) -> list["Approval"]:
+        """Return the approvals of these sessions that wait for a decision, oldest first."""
+        return db.find(cls, _OF_PRESENT_TURNS, sessions=list(session_ids)) if session_ids else []
 
     @property
     def masked(self) -> masking.Masked:
@@ -242,3 +241,11 @@ class Approval(Base):
         hashes = {"input_sha256": self.input_sha256} | ({"decided_sha256": self.decided_sha256} if self.decided_sha256 else {})
         session.note(principal, f"approval.{kind}", self.id, status=status, **hashes, **echoes.value(decision.noted))
         return event_id
+
+
+_OF_PRESENT_TURNS = """
+    WHERE status = 'pending' AND tool_call_id = ANY (ARRAY(SELECT call.id FROM session JOIN tool_call call
+    ON call.turn_id = session.turn_id WHERE session.id = ANY(%(sessions)s)))
+    ORDER BY created_at, id
+"""
+"""People are asked about calls of their session's present turn alone: the next turn begins when these are settled."""

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.database.rows import Db
-from models.database.tables import Base
+from models.database.tables import Base, Hex
 from models.database.transactions import transaction
 from models.pure.storable import storable
 
@@ -27,7 +27,7 @@ class Attempt(Base):
     workspace_id: Mapped[str]
     session_id: Mapped[str]
     worker: Mapped[str]
-    input_sha256: Mapped[str]
+    input_sha256: Mapped[str] = mapped_column(Hex)
     started_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     outcome: Mapped[str | None]

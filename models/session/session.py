@@ -16,7 +16,7 @@ from models.database import ids
 from models.database.clock import NOW
 from models.database.query import Query, select
 from models.database.rows import Db
-from models.database.tables import Base
+from models.database.tables import Base, Hex
 from models.database.transactions import outbox
 from models.outbox.approval_change import ApprovalChange
 from models.outbox.delivery import Caused, Delivery
@@ -40,8 +40,9 @@ class Session(Base):
     __allow_unmapped__ = True  # for what belongs to one transaction
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
-    agent_id: Mapped[str] = mapped_column(sa.ForeignKey("agent.id"))
+    workspace_id: Mapped[str]
+    agent_id: Mapped[str]
+    """Without foreign keys: workspaces and agents are never deleted, and each check would lock their rows."""
     agent_version: Mapped[int]
     """The version that was the head when the session was created, or that it asked for."""
     overrides: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
@@ -98,12 +99,12 @@ class Session(Base):
     storage_id: Mapped[str | None]
     """The workdir root that holds this session's files; set by the first tools worker that made them."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
-    audit_head: Mapped[str] = mapped_column(default=acts.GENESIS)
+    audit_head: Mapped[str] = mapped_column(Hex, default=acts.GENESIS)
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     archived_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
-    __table_args__ = (sa.Index("session_newest", "workspace_id", "created_at", "id"),)
+    __table_args__ = (sa.Index("session_newest", "workspace_id", "created_at"),)
 
     now: datetime
     """The database's time, read once after the lock."""

@@ -11,7 +11,7 @@ from models.audit.principal import system
 from models.audit.text import Text
 from models.database.leased import Leased
 from models.database.rows import Db
-from models.database.tables import Base
+from models.database.tables import Base, Hex
 from models.database.transactions import Hint, outbox
 from models.pure import masking
 from models.pure.git_writes import may_write_git
@@ -39,7 +39,8 @@ class ToolCall(Leased, Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[str]
-    session_id: Mapped[str] = mapped_column(sa.ForeignKey("session.id"))
+    session_id: Mapped[str]
+    """The turn's."""
     turn_id: Mapped[str] = mapped_column(sa.ForeignKey("turn.id"))
     position: Mapped[int]
     """Among the calls of its turn, from 0: results go back in this order."""
@@ -58,7 +59,7 @@ class ToolCall(Leased, Base):
     """Of the workers that can run it; None: `tools`."""
     workdir: Mapped[bool] = mapped_column(default=True, server_default=sa.true())
     """Whether it works on the session's files, and so only where these are."""
-    input_sha256: Mapped[str]
+    input_sha256: Mapped[str] = mapped_column(Hex)
     """The hash of what may run: `CallInput.input`."""
     permission: Mapped[str]
     rule: Mapped[str]
@@ -93,7 +94,7 @@ class ToolCall(Leased, Base):
     settled_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (
-        sa.Index("tool_call_of_session", "session_id", "turn_id", "position"),
+        sa.Index("tool_call_of_turn", "turn_id"),
         sa.Index("tool_call_queued", "queue", "due_at", postgresql_where=sa.text("status = 'queued'")),
         sa.Index("tool_call_with_client", "answer_by", postgresql_where=sa.text(_WITH_CLIENT)),
         sa.Index("tool_call_held", "workspace_id", postgresql_where=sa.text("status = 'held'")),

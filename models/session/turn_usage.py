@@ -29,7 +29,7 @@ class TurnUsage(Base):
 
     __tablename__ = "turn_usage"
 
-    session_id: Mapped[str] = mapped_column(primary_key=True)
+    session_id: Mapped[str]
     turn_id: Mapped[str] = mapped_column(primary_key=True)
     attempt: Mapped[int] = mapped_column(primary_key=True)
     request: Mapped[int] = mapped_column(primary_key=True)
@@ -70,7 +70,7 @@ class TurnUsage(Base):
     @classmethod
     def correct(cls, db: Db, session: Session, turn: Turn, charges: Sequence[Charge]) -> None:
         """Replace the estimate for an attempt that was ended from outside, now that its worker knows better. No-op without one."""
-        rows = db.find(cls, _OF_ATTEMPT, session=session.id, turn=turn.id, attempt=turn.attempt)
+        rows = db.find(cls, _OF_ATTEMPT, turn=turn.id, attempt=turn.attempt)
         if not charges or len(rows) != 1 or not rows[0].estimated:
             return
         [row] = rows
@@ -137,7 +137,7 @@ class DailyUsage(Base):
     __table_args__ = ({"postgresql_with": {"fillfactor": "70"}},)
 
 
-_OF_ATTEMPT = "WHERE session_id = %(session)s AND turn_id = %(turn)s AND attempt = %(attempt)s"
+_OF_ATTEMPT = "WHERE turn_id = %(turn)s AND attempt = %(attempt)s"
 _KEY = ("workspace_id", "day", "agent_id", "person_id", "provider", "model")
 _SUMS = ("requests", "estimated_requests", "unpriced_requests", *COUNTS, "cost", "cache_savings")
 _ADD = f"""

@@ -14,7 +14,7 @@ from models.audit.text import Text
 from models.database import clock
 from models.database.exchange import Statement
 from models.database.rows import Db
-from models.database.tables import Base
+from models.database.tables import Base, Hex
 from models.pure.canonical import canonical, spelled
 
 
@@ -34,7 +34,7 @@ class Workspace(Base):
     model: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """Defaults of agents' models: `{"fallbacks": [...], "exclude_providers": [...]}`."""
     audit_seq: Mapped[int] = mapped_column(sa.BigInteger, default=0)
-    audit_head: Mapped[str] = mapped_column(default="")
+    audit_head: Mapped[str] = mapped_column(Hex, default="")
     seal_alarm: Mapped[str | None]
     """Why the sealer refuses to sign the workspace's audit, for `/readyz`; None if it does not."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))

@@ -55,7 +55,9 @@ class Intruder:
     def rows(self, chain: str) -> list[dict[str, Any]]:
         """A chain's rows, in order."""
         with self.db.cursor(row_factory=dict_row) as cursor:
-            return cursor.execute("SELECT * FROM audit WHERE chain = %s ORDER BY seq", [chain]).fetchall()
+            return cursor.execute(
+                "SELECT *, encode(hash, 'hex') AS hash FROM audit WHERE chain = %s ORDER BY seq", [chain]
+            ).fetchall()
 
     def length(self, chain: str) -> int:
         """How many acts a chain has."""
@@ -71,9 +73,9 @@ class Intruder:
         head = GENESIS
         for row in self.rows(chain):
             head = link(head, row)
-            self.db.execute("UPDATE audit SET hash = %s WHERE chain = %s AND seq = %s", [head, chain, row["seq"]])
+            self.db.execute("UPDATE audit SET hash = decode(%s, 'hex') WHERE chain = %s AND seq = %s", [head, chain, row["seq"]])
         for table in ("session", "workspace"):
-            said = f"UPDATE {table} SET audit_seq = %s, audit_head = %s WHERE id = %s"
+            said = f"UPDATE {table} SET audit_seq = %s, audit_head = decode(%s, 'hex') WHERE id = %s"
             self.db.execute(said, [self.length(chain), head, chain])
 
     def forge_everything(self, principal: str) -> None:
@@ -104,6 +106,9 @@ class Intruder:
         row["hash"] = link(before, row)
         names = ", ".join(row)
         marks = ", ".join(f"%({name})s" for name in row)
-        self.db.execute(f"INSERT INTO audit ({names}) VALUES ({marks})", row | {"details": json.dumps(row["details"])})
+        self.db.execute(
+            f"INSERT INTO audit ({names}) VALUES ({marks})",
+            row | {"details": json.dumps(row["details"]), "hash": bytes.fromhex(row["hash"])},
+        )
         hash_: str = row["hash"]
         return hash_

@@ -48,7 +48,7 @@ def test_an_act_changed_with_a_hash_that_fits_it_is_named_with_its_neighbour(
     before, row = intruder.rows(session_id)[2:4]
     from models.audit.acts import link
 
-    intruder.do("UPDATE audit SET hash = %s WHERE chain = %s AND seq = 4", link(before["hash"], row), session_id)
+    intruder.do("UPDATE audit SET hash = decode(%s, 'hex') WHERE chain = %s AND seq = 4", link(before["hash"], row), session_id)
     assert named(verified(stage)) == [("changed", session_id, 5, 5)]
 
 

@@ -140,7 +140,7 @@ def test_a_text_that_nobody_erased_and_that_is_gone_is_named(stage: Stage, sessi
     assert named(verified(stage)) == [("removed", session_id, seq, seq)]
 
 
-@pytest.mark.parametrize("change", ["text = 'Yes, please'", "salt = repeat('0', 32)", "salt = 'no hex'"])
+@pytest.mark.parametrize("change", ["text = 'Yes, please'", "salt = decode(repeat('0', 32), 'hex')", "salt = ''"])
 def test_a_text_that_was_changed_is_named(stage: Stage, session_id: str, intruder: Intruder, change: str) -> None:
     seq = decided(stage, intruder, session_id)
     intruder.do(f"UPDATE audit_text SET {change} WHERE chain = %s AND seq = %s", session_id, seq)

@@ -32,7 +32,6 @@ from models.audit import verifying as auditing
 from models.database import clock, ids, transactions
 from models.settings import settings
 
-INSERT = "INSERT INTO audit SELECT * FROM jsonb_populate_recordset(NULL::audit, CAST(%(acts)s AS jsonb))"
 DETAILS = {"result": "allow", "rule": "ask: default", "input_sha256": "0" * 64}
 
 
@@ -72,7 +71,7 @@ def acts(stage: Stage, batch: int, count: int) -> tuple[float, float]:
         with transactions.transaction(stage.workspace_id) as handle:
             now = clock.now(handle)
             rows = [audit.entry(carrier, stage.principal, "approval.decided", carrier.id, DETAILS, now) for _ in range(batch)]
-            handle.write(INSERT, acts=json.dumps(rows, default=datetime.isoformat))
+            handle.insert_many(audit.Audit, [act for act, _ in rows])
 
     cpu, wall = timed(write, count)
     return cpu / batch, wall / batch
@@ -158,10 +157,10 @@ def grow(handle: transactions.Db, stage: Stage, chains: list[str], each: int, st
             for carrier in carriers
             for _ in range(each)
         ]
-        handle.write(INSERT, acts=json.dumps(rows, default=datetime.isoformat))
+        handle.insert_many(audit.Audit, [act for act, _ in rows])
         heads = [{"id": c.id, "seq": c.audit_seq, "head": c.audit_head} for c in carriers]
         said = "jsonb_to_recordset(CAST(%(heads)s AS jsonb)) AS h (id text, seq bigint, head text)"
-        text = f"UPDATE session SET audit_seq = h.seq, audit_head = h.head FROM {said} WHERE session.id = h.id"
+        text = f"UPDATE session SET audit_seq = h.seq, audit_head = decode(h.head, 'hex') FROM {said} WHERE session.id = h.id"
         handle.write(text, heads=json.dumps(heads))
 
 
@@ -174,7 +173,9 @@ def sealing(stage: Stage, count: int, each: int) -> None:
     for name, some in (("all of them", []), ("10 of them", chains[:10]), ("nothing", [])):
         if some:
             with transactions.transaction(stage.workspace_id) as handle:
-                found = handle.rows("SELECT id, audit_seq, audit_head FROM session WHERE id = ANY(%(ids)s)", ids=some)
+                found = handle.rows(
+                    "SELECT id, audit_seq, encode(audit_head, 'hex') FROM session WHERE id = ANY(%(ids)s)", ids=some
+                )
                 heads = {row[0]: Carrier(*row) for row in found}
                 grow(handle, stage, some, 1, heads.__getitem__)
         cpu, wall = timed(sweep.run, 1)

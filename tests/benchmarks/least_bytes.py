@@ -1,6 +1,6 @@
 """The least bytes that the facts of one gated cycle need in Postgres: of its log, and on disk while a person thinks.
 
-    python tests/benchmarks/least_bytes.py [--cycles 300]
+    python tests/benchmarks/least_bytes.py [--cycles 300] [--burst]
 
 Runs real cycles, then copies the rows of one cycle into tables without any overhead: ids of 16 bytes, hashes of 32, no nulls, no
 index but the primary key, no foreign key. A row is inserted in the transaction that created it, in its last form but for the facts
@@ -9,7 +9,9 @@ rows are updated by many transactions: the session's, which is the head of its c
 fact needs fewer bytes.
 
 Prints bytes of WAL per cycle, and bytes on disk per session that waits for a person, of Assent and of these tables, with ratios.
-Autovacuum is off meanwhile, since it writes at any time.
+Autovacuum is off meanwhile, since it writes at any time. Instead, a VACUUM follows each tenth of the sessions that are parked, so
+that later rows take the room of dead versions, as on a running server: autovacuum comes when a fifth of a table is dead. With
+`--burst` all sessions are parked at once, without that.
 """
 
 import argparse
@@ -241,18 +243,27 @@ def size(db: Db, schema: str) -> float:
     return float(row["bytes"])
 
 
+def park(db: Db, driver: Driver, count: int, batches: int) -> None:
+    """Park so many sessions, with a VACUUM after each batch."""
+    for batch in range(batches):
+        driver.park(count * (batch + 1) // batches - count * batch // batches)
+        db.execute("VACUUM")
+
+
 def main() -> None:
     """Measure, and print."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--cycles", type=int, default=300)
-    count = options.parse_args().cycles
+    options.add_argument("--burst", action="store_true", help="park all sessions at once")
+    parsed = options.parse_args()
+    count = parsed.cycles
     with servers() as on, house(on) as at, psycopg.connect(at.admin_url, autocommit=True, row_factory=dict_row) as db:
         db.execute("ALTER SYSTEM SET autovacuum = off")
         db.execute("SELECT pg_reload_conf()")
         driver = Driver(at)
         driver.cycles(20, 8)
         empty = size(db, "public")
-        driver.park(count)
+        park(db, driver, count, 1 if parsed.burst else 10)
         disk = (size(db, "public") - empty) / count
         waiting = newest_cycle(db)
         driver.cycles(100, 8)

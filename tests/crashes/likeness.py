@@ -11,7 +11,7 @@ _ROWS = " UNION ALL ".join(_EACH.format(name=name) for name in _OURS)
 """Without a key's `hint` and a text's `salt`, which are random, and a key's last use, which is no effect of a request."""
 
 _ID = re.compile(r"\b([a-z]+)_[0-9A-Z]{26}\b")
-_SHA256 = re.compile(r"\b[0-9a-f]{64}\b")
+_SHA256 = re.compile(r"(?:\b|(?<=\\x))[0-9a-f]{64}\b")
 _SECRET = re.compile(
     r'"(key|signing_secret|url)":(null|"(sk-assent-\w+|whsec_[\w+/=]+|http://localhost:8000/sign-in/link/[\w-]+)")'
 )

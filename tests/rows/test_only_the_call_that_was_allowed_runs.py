@@ -78,7 +78,7 @@ def test_a_call_whose_input_and_hash_were_both_changed_is_not_the_one_that_was_a
     stage.confirm(session, found.id)
     with psycopg.connect(clean_database.admin) as db:
         db.execute("""UPDATE call_input SET input = '{"command": "rm -rf /"}'""")
-        db.execute("UPDATE tool_call SET input_sha256 = %s", [digest({"command": "rm -rf /"})])
+        db.execute("UPDATE tool_call SET input_sha256 = decode(%s, 'hex')", [digest({"command": "rm -rf /"})])
     assert stage.claim_call(found) is None
     assert stage.get(ToolCall, found.id).status == "refused"
 

@@ -61,23 +61,25 @@ class _Row(NamedTuple):
     audit_head: str | None
 
 
+_COLUMNS = ", ".join(COLUMNS).replace("hash", "encode(hash, 'hex') AS hash")
 _TEXTS = """
     CASE WHEN act.details ? 'texts' THEN
-        (SELECT jsonb_object_agg(name, jsonb_build_array(salt, text)) FROM audit_text WHERE chain = act.chain AND seq = act.seq)
+        (SELECT jsonb_object_agg(name, jsonb_build_array(encode(salt, 'hex'), text)) FROM audit_text
+        WHERE chain = act.chain AND seq = act.seq)
     END AS texts
 """
 # Acts first, then a look-up by key for each: LATERAL and LIMIT make the plan independent of the planner's statistics.
 _SESSIONS = f"""
-    SELECT act.*, {_TEXTS}, NULL AS key_id, NULL AS signature, head.audit_seq, head.audit_head
-    FROM (SELECT {", ".join(COLUMNS)} FROM audit WHERE {{}} ORDER BY chain, seq LIMIT %(rows)s) act
+    SELECT act.*, {_TEXTS}, NULL AS key_id, NULL AS signature, head.audit_seq, encode(head.audit_head, 'hex')
+    FROM (SELECT {_COLUMNS} FROM audit WHERE {{}} ORDER BY chain, seq LIMIT %(rows)s) act
     LEFT JOIN LATERAL (SELECT audit_seq, audit_head FROM session WHERE id = act.chain LIMIT 1) head ON true
     ORDER BY act.chain, act.seq
 """  # noqa: S608 - our own names
 _OF_SESSIONS = _SESSIONS.format("(chain, seq) > (%(chain)s, %(seq)s) AND chain <> %(workspace)s")
 _OF_ONE = _SESSIONS.format("chain = %(chain)s AND seq > %(seq)s")
 _OUTSIDE = f"""
-    SELECT act.*, {_TEXTS}, signed.key_id, signed.signature, workspace.audit_seq, workspace.audit_head
-    FROM (SELECT {", ".join(COLUMNS)} FROM audit WHERE chain = %(chain)s AND seq > %(seq)s ORDER BY seq LIMIT %(rows)s) act
+    SELECT act.*, {_TEXTS}, signed.key_id, signed.signature, workspace.audit_seq, encode(workspace.audit_head, 'hex')
+    FROM (SELECT {_COLUMNS} FROM audit WHERE chain = %(chain)s AND seq > %(seq)s ORDER BY seq LIMIT %(rows)s) act
     JOIN workspace ON workspace.id = %(chain)s
     LEFT JOIN LATERAL (
         SELECT key_id, signature FROM seal WHERE seal.workspace_id = act.chain AND seal.seq = act.seq LIMIT 1
@@ -85,11 +87,11 @@ _OUTSIDE = f"""
     ORDER BY act.seq
 """  # noqa: S608 - our own names
 _WITHOUT_ACTS = """
-    SELECT id, audit_seq, audit_head FROM session
+    SELECT id, audit_seq, encode(audit_head, 'hex') FROM session
     WHERE id > %(after)s AND (%(only)s = '' OR id = %(only)s) AND audit_seq > 0 AND NOT EXISTS (SELECT FROM audit WHERE chain =
     session.id) ORDER BY id LIMIT %(rows)s
 """
-_HEAD = "SELECT id, audit_seq, audit_head FROM workspace WHERE id = %(workspace)s"
+_HEAD = "SELECT id, audit_seq, encode(audit_head, 'hex') FROM workspace WHERE id = %(workspace)s"
 # A small workspace in a large installation needs time, since the scan passes over other workspaces' acts. The one good plan follows
 # the primary key, which has the order already.
 _PATIENTLY = ("statement_timeout = '60s'", "enable_sort = off", "enable_seqscan = off", "enable_bitmapscan = off")
