@@ -43,7 +43,7 @@ class Offer:
         """Return what the request may consume. Called once the turn has read its messages."""
         *rows, keys = self._db.read(*flow.history_reads(self._session.id), provider_keys())
         self.keys = {key.provider: key for key in keys}
-        parts = flow.parts(self._db, self._session.id, rows)
+        parts = flow.parts(self._db, rows)
         self.messages = flow.joined(parts)
         with suppress(ModelError):  # nobody serves the model: the request says so
             order = choosing.candidates(self.agent["model"], self.policies.get("model"), turn.kept)

@@ -101,7 +101,7 @@ def _result(db: Db, call: ToolCall, row: CallInput, result: CallResult) -> answe
     """Return the result as the model got it: after the words about a person's edit, and with secrets masked."""
     texts = [_text(block) for block in echoes_of(db, call).value(result.content)]
     if call.status == "done" and row.proposed_input is not None:
-        texts.insert(0, words.edited(edited_input(db, call.session_id, row.input)))
+        texts.insert(0, words.edited(edited_input(db, call.id, row.input)))
     if call.is_error and not texts:
         texts = [words.failed_silently()]
     return answers.ListedMessage(role="tool", tool_call_id=call.id, content=APART.join(texts))

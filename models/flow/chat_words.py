@@ -80,10 +80,10 @@ def _of_people(db: Db, session: Session, about: list[Approval]) -> Approval | No
 
 
 def _stirred(db: Db, session: Session) -> bool:
-    since = session.now - timedelta(seconds=QUIET_SECONDS)
-    if db.rows(_MOVED, session=session.id, since=since):
+    since, calls = session.now - timedelta(seconds=QUIET_SECONDS), ToolCall.of_turn(db, session)
+    if db.rows(_MOVED, calls=[call.id for call in calls], since=since):
         return True
-    return any(call.settled_at and call.settled_at > since for call in ToolCall.of_turn(db, session))
+    return any(call.settled_at and call.settled_at > since for call in calls)
 
 
 _SHOWN = """
@@ -91,7 +91,7 @@ _SHOWN = """
     WHERE session_id = %(session)s AND seq <= %(last)s AND (type = 'approval.requested' OR body ? 'approval')
 """
 _MOVED = """
-    SELECT FROM approval WHERE session_id = %(session)s AND (created_at > %(since)s OR decided_at > %(since)s) LIMIT 1
+    SELECT FROM approval WHERE tool_call_id = ANY(%(calls)s) AND (created_at > %(since)s OR decided_at > %(since)s) LIMIT 1
 """
 
 

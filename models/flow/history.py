@@ -44,7 +44,7 @@ _FOLDS = """
     (SELECT kind, through, seq, summary FROM fold WHERE session_id = %(session)s AND kind = 'results' ORDER BY through DESC LIMIT 1)
 """
 _EDITED_AS_SHOWN = (
-    "SELECT decided_shown FROM approval WHERE session_id = %(session)s AND decided_sha256 = decode(%(sha256)s, 'hex') LIMIT 1"
+    "SELECT decided_shown FROM approval WHERE tool_call_id = %(call)s AND decided_sha256 = decode(%(sha256)s, 'hex') LIMIT 1"
 )
 _EDIT_CHARACTERS = 2_000
 """Most characters of an edited input that the model gets to see."""
@@ -58,7 +58,7 @@ def history(db: Db, session_id: str) -> Messages:
 
     A turn that the model refused or could not accept is left out with its prompt, because the model would refuse again.
     """
-    return joined(parts(db, session_id, db.read(*history_reads(session_id))))
+    return joined(parts(db, db.read(*history_reads(session_id))))
 
 
 def history_reads(session_id: str) -> list[Statement]:
@@ -66,7 +66,7 @@ def history_reads(session_id: str) -> list[Statement]:
     return [Statement(sql, {"session": session_id}) for sql in (_FOLDS, _TURNS, _PROMPTS, _CALLS)]
 
 
-def parts(db: Db, session_id: str, rows: Sequence[Sequence[Any]]) -> list[Part]:
+def parts(db: Db, rows: Sequence[Sequence[Any]]) -> list[Part]:
     """Return the history by turns, the oldest first: a summary, if there is one, and the turns that it does not cover."""
     fold_rows, turns, prompts_read, calls = rows
     folds = {kind: (through, seq, summary) for kind, through, seq, summary in fold_rows}
@@ -77,7 +77,7 @@ def parts(db: Db, session_id: str, rows: Sequence[Sequence[Any]]) -> list[Part]:
     for turn_id, number, content in prompts_read:
         prompts.setdefault(turn_id, []).extend(content)
         seqs[turn_id] = number
-    results = _results(db, session_id, turns, calls)
+    results = _results(db, turns, calls)
     cut_through = folds[RESULTS][0] if RESULTS in folds else 0
     read: list[Part] = []
     for turn_id, number, reply, stop_reason in turns:
@@ -101,9 +101,7 @@ def joined(those: Sequence[Part]) -> Messages:
     return messages
 
 
-def _results(
-    db: Db, session_id: str, turns: Sequence[tuple[Any, ...]], calls: Sequence[tuple[Any, ...]]
-) -> dict[str, list[dict[str, Any]]]:
+def _results(db: Db, turns: Sequence[tuple[Any, ...]], calls: Sequence[tuple[Any, ...]]) -> dict[str, list[dict[str, Any]]]:
     """Return the result blocks by turn."""
     # A turn may have failed over a result of the calls before it.
     spoiled = {before for (before, *_), (*_, after) in pairwise(turns) if after == "unacceptable"}
@@ -112,7 +110,7 @@ def _results(
     for turn_id, position, result, is_error, edited in calls:
         content = _acceptable(result or [], spoiled=turn_id in spoiled or bool(is_error))
         if edited is not None:
-            content = text(words.edited(edited_input(db, session_id, edited))) + content
+            content = text(words.edited(edited_input(db, call_ids[turn_id][position], edited))) + content
         if is_error and not content:
             content = text(words.failed_silently())
         block = {"type": "tool_result", "tool_use_id": call_ids[turn_id][position], "content": content, "is_error": bool(is_error)}
@@ -120,9 +118,9 @@ def _results(
     return results
 
 
-def edited_input(db: Db, session_id: str, edited: dict[str, Any]) -> str:
+def edited_input(db: Db, call_id: str, edited: dict[str, Any]) -> str:
     """Return an edited input for the model: with the secrets that a person typed masked, and cut to `_EDIT_CHARACTERS`."""
-    shown = db.value(_EDITED_AS_SHOWN, session=session_id, sha256=digest(edited))
+    shown = db.value(_EDITED_AS_SHOWN, call=call_id, sha256=digest(edited))
     whole = spelled(shown or {})
     return (
         whole

@@ -130,15 +130,24 @@ def delete(db: Db, session: Session, principal: Principal) -> None:
     session.note(principal, "session.deleted", session.id)
     db.save()  # sends the changes of calls and approvals before their rows are deleted
     for table in (Event, Attempt, Vote, Evidence, Link, Approval, StoredResult, ToolCall, Fold, Turn, Work, Grant):
-        condition = _OF_TURNS if table is ToolCall else "session_id = %(session)s"
-        db.write(f'DELETE FROM "{table.__tablename__}" WHERE {condition}', session=session.id)  # noqa: S608 - our own names
+        rows = _INDEXED.get(table, "session_id = %(session)s")
+        db.write(f'DELETE FROM "{table.__tablename__}" WHERE {rows}', session=session.id)  # noqa: S608 - our own names
     acts.record(db, principal, "session.deleted", session.id, {"audit_seq": session.audit_seq, "audit_head": session.audit_head})
     db.delete(session)
     Delivery.cause(db, Caused("session.deleted", session.id))
 
 
 _OF_TURNS = "turn_id = ANY (ARRAY(SELECT id FROM turn WHERE session_id = %(session)s))"
-"""The index of calls is by turn."""
+_OF_CALLS = f"tool_call_id = ANY (ARRAY(SELECT id FROM tool_call WHERE {_OF_TURNS}))"  # noqa: S608 - our own names
+_OF_APPROVALS = f"approval_id = ANY (ARRAY(SELECT id FROM approval WHERE {_OF_CALLS}))"  # noqa: S608 - our own names
+_INDEXED: dict[type, str] = {
+    Attempt: _OF_CALLS,
+    Evidence: _OF_APPROVALS,
+    Approval: _OF_CALLS,
+    StoredResult: _OF_CALLS,
+    ToolCall: _OF_TURNS,
+}
+"""A session's rows of tables without an index by session, by their own indexes."""
 
 
 def gone(session_ids: list[str]) -> set[str]:
