@@ -232,9 +232,6 @@ class Approval(Base):
             decided_by=str(principal),
             decided_at=session.now,
             event_id=event_id,
-            decided_input=self.decided_input,
-            decided_shown=self.decided_shown,
-            decided_sha256=self.decided_sha256,
         )
         kind = status if status in {"expired", "cancelled"} else "decided"
         session.emit(db, f"approval.{kind}", approval_events.closed(db, self, principal))
