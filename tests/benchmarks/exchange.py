@@ -48,10 +48,10 @@ def pipelined(connection: Connection) -> None:
     """psycopg's pipeline, which sends each statement by itself and waits twice."""
     with connection.pipeline():
         connection.execute("BEGIN")
-        for cursor in [connection.execute(*read) for read in READS]:
+        for cursor in [connection.execute(read.sql, read.values) for read in READS]:
             cursor.fetchall()
         for write in WRITES:
-            connection.execute(*write)
+            connection.execute(write.sql, write.values)
         connection.execute("COMMIT")
 
 
@@ -59,9 +59,9 @@ def one_by_one(connection: Connection) -> None:
     """psycopg without a pipeline."""
     connection.execute("BEGIN")
     for read in READS:
-        connection.execute(*read).fetchall()
+        connection.execute(read.sql, read.values).fetchall()
     for write in WRITES:
-        connection.execute(*write)
+        connection.execute(write.sql, write.values)
     connection.execute("COMMIT")
 
 
