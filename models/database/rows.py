@@ -120,11 +120,9 @@ class Db:
 
     def insert(self, row: Any) -> None:
         """Insert a new row. A column without a value takes its default."""
-        table = table_of(type(row))
-        for name in table.columns:
-            if getattr(row, name) is None:
-                setattr(row, name, table.defaults.get(name))
-        values = {name: getattr(row, name) for name in table.columns}
+        table, fields = table_of(type(row)), vars(row)
+        values = {name: default if fields.get(name) is None else fields[name] for name, default in table.defaults.items()}
+        fields.update(values)
         insert = Statement(table.insert, table.adapted(values))
         self.queue(insert)
         self._known[type(row), table.key_of(values)] = _Known(row, values, insert)
@@ -239,8 +237,7 @@ class Db:
             guarded = (*table.primary_key, *guards)
             before = {f"was_{name}": known.stored[name] for name in guarded}
             self.write(table.update(tuple(changes), guarded), **table.adapted(changes), **before, otherwise=otherwise)
-        for name, value in changes.items():
-            setattr(row, name, value)
+        vars(row).update(changes)
         known.stored |= changes
 
 

@@ -19,6 +19,12 @@ class Hex(sa.LargeBinary):
 class Base(DeclarativeBase):
     """The base class of every table. Its instances are the rows of `models.database.rows.Db`, without SQLAlchemy's Session."""
 
+    def __init__(self, **values: Any) -> None:
+        """Make a row with these values, by column. Raises TypeError for a name that is no column."""
+        if unknown := values.keys() - table_of(type(self)).columns:
+            raise TypeError(f"{type(self).__name__} has no column {', '.join(sorted(unknown))}")
+        vars(self).update(values)
+
 
 class Table:
     """The SQL of one table. Columns have the names of their attributes."""
@@ -28,11 +34,12 @@ class Table:
         self.name = declared.__tablename__
         self.columns = {attribute.key: attribute.columns[0] for attribute in self._mapper.column_attrs}
         self.primary_key = tuple(self._mapper.get_property_by_column(column).key for column in self._mapper.primary_key)
-        self.defaults = {
+        self.defaults: dict[str, Any] = dict.fromkeys(self.columns) | {
             name: column.default.arg
             for name, column in self.columns.items()
             if isinstance(column.default, sa.ColumnDefault) and column.default.is_scalar
         }
+        """The value of each column in a row that does not name it."""
         self._json = {name for name, column in self.columns.items() if isinstance(column.type, JSONB)}
         self._hex = {name for name, column in self.columns.items() if isinstance(column.type, Hex)}
         self._updates: dict[tuple[tuple[str, ...], tuple[str, ...]], str] = {}

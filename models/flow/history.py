@@ -30,12 +30,11 @@ _PROMPTS = f"""
     AND seq > (SELECT coalesce(max(seq), 0) FROM ({_LAST_FOLD}) fold) ORDER BY seq
 """  # noqa: S608 - text of our own
 _CALLS = f"""
-    SELECT call.turn_id, call.position, result.content, call.is_error, edited.input FROM tool_call call
-    LEFT JOIN call_result result ON result.tool_call_id = call.id
-    LEFT JOIN call_input edited ON edited.tool_call_id = call.id AND call.status = 'done' AND edited.proposed_input IS NOT NULL
-    WHERE call.session_id = %(session)s AND call.status <> 'replaced' AND call.kind <> 'budget'
-    AND call.turn_id = ANY (ARRAY(SELECT id FROM turn WHERE {_NOT_FOLDED}))
-    ORDER BY call.turn_id, call.position
+    SELECT turn_id, position, (SELECT content FROM call_result WHERE tool_call_id = tool_call.id), is_error,
+        (SELECT input FROM call_input WHERE tool_call_id = tool_call.id AND status = 'done' AND proposed_input IS NOT NULL)
+    FROM tool_call WHERE session_id = %(session)s AND status <> 'replaced' AND kind <> 'budget'
+    AND turn_id = ANY (ARRAY(SELECT id FROM turn WHERE {_NOT_FOLDED}))
+    ORDER BY turn_id, position
 """  # noqa: S608 - text of our own
 """With the input that ran, where a person changed it."""
 _FOLDS = """

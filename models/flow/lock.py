@@ -27,8 +27,8 @@ def lock(db: Db, session_id: str) -> Session:
     )
     if not sessions:
         raise NotFound("session", session_id)
-    [(*_, now)] = policies
-    session: Session = sessions[0].begin(db, now)
+    [(*_, watched, now)] = policies
+    session: Session = sessions[0].begin(db, now, watched=watched)
     session.turn = next(iter(turns), None)
     session.calls = calls
     session.policies = as_policies(policies)

@@ -53,7 +53,7 @@ def create(
     `on_behalf_of` is the person for whom an API key acts. Raises Invalid if nobody is named and the agent's calls need four eyes.
     """
     policies = db.read(POLICIES)[0]
-    [(*_, now)] = policies
+    [(*_, watched, now)] = policies
     speaker = speakers.named(db, principal, on_behalf_of)
     session = _idle(
         principal,
@@ -70,7 +70,7 @@ def create(
         on_behalf_of=speaker,
         max_list_cost=max_list_cost,
     )
-    session.begin(db, now).policies = as_policies(policies)
+    session.begin(db, now, watched=watched).policies = as_policies(policies)
     speakers.check(db, session, speaker)
     if max_list_cost is not None:
         check_budgetable(db, session)
@@ -107,7 +107,8 @@ def _record_creation(db: Db, session: Session, principal: Principal) -> None:
     if session.on_behalf_of:
         details["on_behalf_of"] = f"user:{session.on_behalf_of}"
     session.note(principal, "session.created", session.id, **details)
-    Delivery.cause(db, Caused("session.created", session.id))
+    if session.watched:
+        Delivery.cause(db, Caused("session.created", session.id))
     db.insert(session)
 
 

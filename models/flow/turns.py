@@ -36,16 +36,17 @@ def claim_turn(db: Db, session: Session, turn_id: str, worker: str, quote: Quote
     turn = db.get(Turn, turn_id)
     if turn is None or turn.session_id != session.id or turn.status != "queued" or turn.due_at > session.now:
         return None
-    _, halts, spend_limits, sums = db.read(*OPEN_HALT, *spend_standing.locking(session, turn))
+    _, halts, spend_limits = db.read(*OPEN_HALT, spend_standing.locking(session))
     if halts:
         return None
+    standings = spend_standing.of_locked(db, session, turn, spend_limits)
     turn.mark_queue(db, session, turn.id)
     charge = quote(turn)
     session.unread = 0  # after the last read, which would send this change by itself
     if not budgets.admits(db, session, turn, charge):
         budgets.reach(db, session, turn, charge)
         return None
-    if limits.hold_back(db, session, turn, charge, spend_standing.of(spend_limits, sums)):
+    if limits.hold_back(db, session, turn, charge, standings):
         return None
     session.run_again(db)
     turn.claim(db, session, worker, charge)

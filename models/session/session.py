@@ -108,6 +108,8 @@ class Session(Base):
 
     now: datetime
     """The database's time, read once after the lock."""
+    watched: bool
+    """False if the workspace has no enabled endpoint and no enabled channel, so that no event needs a delivery."""
     events: list[Event]
     """The events that this transaction appended."""
     written: int
@@ -139,10 +141,10 @@ class Session(Base):
         """The query that locks a session. Read the clock behind it. `how`: `SKIP LOCKED`, or empty to wait."""
         return select(cls, f"WHERE id = %(id)s FOR NO KEY UPDATE {how}", id=session_id)
 
-    def begin(self, db: Db, now: datetime) -> "Session":
+    def begin(self, db: Db, now: datetime, *, watched: bool = True) -> "Session":
         """Start to collect what the transaction appends, at the time `now`. Once in a transaction."""
         assert self not in db.appends, f"session {self.id} is locked already"
-        self.now = now
+        self.now, self.watched = now, watched
         self.events, self.written, self.acts, self.texts = [], 0, [], []
         self.turn, self.calls, self.policies = None, None, None
         db.appends.append(self)
@@ -155,8 +157,9 @@ class Session(Base):
         db.insert_many(Event, [event.row for event in events])
         db.insert_many(Audit, acts)
         db.insert_many(AuditText, texts)
-        Delivery.cause(db, *(Caused(*caused) for event in events for caused in caused_by(event.type, event.body, self.id)))
-        ApprovalChange.cause(db, self.id, [(event.type, event.seq, event.body) for event in events])
+        if self.watched:
+            Delivery.cause(db, *(Caused(*caused) for event in events for caused in caused_by(event.type, event.body, self.id)))
+            ApprovalChange.cause(db, self.id, [(event.type, event.seq, event.body) for event in events])
 
     def emit(self, db: Db, kind: str, body: dict[str, Any], *, id: str | None = None, queued: bool = False) -> Event:  # noqa: A002 - the wire's word
         """Append an event. `queued` is for a user's message that no turn has read yet."""

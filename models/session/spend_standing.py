@@ -33,20 +33,29 @@ class Standing:
         return self.limit.amount is None or self.spent + dollars < self.limit.amount
 
 
-def locking(session: Session, turn: Turn) -> tuple[Query[SpendLimit], Statement]:
-    """Return the reads that lock the limits that apply to a session until the transaction ends. `of` takes their rows.
+def locking(session: Session) -> Query[SpendLimit]:
+    """Return the query that locks the limits that apply to a session until the transaction ends."""
+    return select(SpendLimit, f"WHERE {_APPLIES} ORDER BY id FOR NO KEY UPDATE", **_scope(session))
 
-    The second begins when the locks are held, so it sees each claim that came first. `turn` is not under way.
+
+def of_locked(db: Db, session: Session, turn: Turn, limits: Sequence[SpendLimit]) -> list[Standing]:
+    """Return the standings of limits that this transaction has locked, so that they include each claim that came first.
+
+    `turn` is not under way.
     """
-    scope = {"agent": session.agent_id, "person": session.spender or ""}
-    limits = select(SpendLimit, f"WHERE {_APPLIES} ORDER BY id FOR NO KEY UPDATE", **scope)
-    return limits, Statement(_LOCKED_SUMS, {**scope, **starts(session.now), "turn": turn.id})
+    if not limits:
+        return []
+    return _joined(limits, db.rows(_LOCKED_SUMS, **_scope(session), **starts(session.now), turn=turn.id))
+
+
+def _scope(session: Session) -> dict[str, str]:
+    return {"agent": session.agent_id, "person": session.spender or ""}
 
 
 def of_workspace(db: Db) -> list[Standing]:
     """Return all limits of the workspace, without requests under way."""
     limits = select(SpendLimit, "ORDER BY scope_type DESC, scope_id, period")
-    return of(*db.read(limits, Statement(_ALL_SUMS, starts(clock.now(db)))))
+    return _joined(*db.read(limits, Statement(_ALL_SUMS, starts(clock.now(db)))))
 
 
 def with_room(db: Db, tool: str) -> list[str]:
@@ -54,7 +63,7 @@ def with_room(db: Db, tool: str) -> list[str]:
     return [session_id for (session_id,) in db.rows(_WITH_ROOM, tool=tool, **starts(clock.now(db)))]
 
 
-def of(limits: Sequence[SpendLimit], sums: Sequence[Sequence[Any]]) -> list[Standing]:
+def _joined(limits: Sequence[SpendLimit], sums: Sequence[Sequence[Any]]) -> list[Standing]:
     """Return the standings of these limits. `sums` are `(limit id, spent, reserved)`."""
     amounts = {limit_id: (spent, reserved) for limit_id, spent, reserved in sums}
     return [Standing(limit, *amounts[limit.id]) for limit in limits if limit.id in amounts]

@@ -84,13 +84,17 @@ class Workspace(Base):
         return row
 
 
-POLICIES = Statement(
-    "SELECT policy, approval, model, assent_now() FROM workspace WHERE id = current_setting('assent.workspace')", {}
-)
-"""Reads the policies, and the time. Can share a round trip with other statements."""
+_ENABLED = "WHERE workspace_id = current_setting('assent.workspace') AND state = 'enabled'"
+_POLICIES = f"""
+    SELECT policy, approval, model,
+        EXISTS (SELECT FROM endpoint {_ENABLED}) OR EXISTS (SELECT FROM channel {_ENABLED}), assent_now()
+    FROM workspace WHERE id = current_setting('assent.workspace')
+"""  # noqa: S608 - text of our own
+POLICIES = Statement(_POLICIES, {})
+"""Reads the policies, whether an endpoint or a channel is enabled, and the time. Can share a round trip with other statements."""
 
 
 def as_policies(rows: list[tuple[Any, ...]]) -> dict[str, Any]:
     """Return the rows of POLICIES as `Workspace.policies` does."""
-    [(policy, approval, model, _)] = rows
+    [(policy, approval, model, *_)] = rows
     return {"policy": policy, "approval": approval, "model": model}
