@@ -1,7 +1,7 @@
 """Usage: what one request to a model consumed, as counts. `models.pure.prices` has its cost."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 CHARACTERS_PER_TOKEN = 4
@@ -40,12 +40,12 @@ class Usage:
     @property
     def counts(self) -> dict[str, int]:
         """The counts by name."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in COUNTS}
 
     @property
     def span(self) -> dict[str, int]:
         """The tokens as the event `span.model_request_end` has them."""
-        return {name: self.counts[name] for name in SPAN}
+        return {name: getattr(self, name) for name in SPAN}
 
     def added_to(self, sums: Mapping[str, Any]) -> dict[str, int]:
         """Return sums with these counts added. A sum that is missing is 0."""
