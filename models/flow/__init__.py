@@ -9,23 +9,23 @@
     decisions     one decision per approval; `edits` checks and stores an edited input
     votes         who may decide, and when enough people have; `approvers` says it in words
     deadlines     what happens when nobody decides in time
-    escalations   the next people have it
+    escalations   the next approvers, after a deadline
     speakers      who started a run, for four eyes
-    questions     what people say to a tool that asks something
+    questions     people's answers to a tool's question
     explanations  which rule decides about a call, and why
     simulations   what a proposed rule would have done to past calls; `past_calls` finds them
     grants        verdicts, with what people granted; what a grant does to calls that wait
     updates       title, metadata, and the agent's tools
-    claims        a tool call's claim: may the call begin?
+    claims        a worker's claim of a tool call
     rejudging     the verdict on a call when it is claimed, by where its paths lead
-    results       its result, its loss, and what it asks back
-    next_step     what comes next, after any of these
+    results       the end of an attempt: a result, a question, or a lost worker
+    next_step     the next step of the run, after any of these
     budgets       the most that a session may cost; `limits` holds turns to the spend limits that sessions share
     pricing       what a model costs
     halts         what a halt does to sessions: deadlines, and calls that were held
     hosted_work   work for the workers of self-hosted environments
     due           rows that a sweep must act on; `queued` lists the queued rows that need a hint again
-    readiness     why queued calls of a workspace wait
+    readiness     the reasons why queued calls wait
 
 A door or a task opens the transaction, locks, calls one of these, and commits.
 """

@@ -1,4 +1,4 @@
-"""Approvers in words, and how many there are."""
+"""Describes and counts the people who may decide an approval."""
 
 from collections.abc import Iterable
 
@@ -21,7 +21,7 @@ _IN_SET = """
 
 
 def described(db: Db, approval: Approval) -> str:
-    """A sentence that says who may decide an approval."""
+    """Return a sentence that says who may decide an approval."""
     quorum = Quorum.of(approval.quorum)
     called: dict[str, str] = dict(db.rows(_CALLED, names=[name for one in quorum.approvers for name in one]))
     sets = [" or ".join(f"{name} ({called[name]})" if name in called else name for name in one) for one in quorum.approvers]
@@ -32,7 +32,7 @@ def described(db: Db, approval: Approval) -> str:
 
 
 def unknown(db: Db, names: Iterable[str]) -> list[str]:
-    """The names that are neither a group nor an active member with a role that decides."""
+    """Return the names that are neither a group nor an active member with a role that decides."""
     unique = list(dict.fromkeys(names))
     groups = [name.removeprefix("group:") for name in unique if name.startswith("group:")]
     people = [name.removeprefix("user:") for name in unique if name.startswith("user:")]
@@ -44,7 +44,7 @@ def unknown(db: Db, names: Iterable[str]) -> list[str]:
 
 
 def count(db: Db, quorum: Quorum) -> int:
-    """How many people are in every set now."""
+    """Return how many people are in every set now."""
     sets = {f"set_{number}": list(one) for number, one in enumerate(quorum.approvers)}
     conditions = " AND ".join([_DECIDING, *(_IN_SET.format(set=name) for name in sets)])
     values = {"workspace": db.workspace_id, "roles": DECIDING_ROLES}

@@ -148,7 +148,7 @@ def resume(db: Db, session: Session, principal: Principal, why: str = "The budge
 
 
 def _question(session: Session) -> Question:
-    """Whether to raise the budget by as much as it is."""
+    """Return the question whether to double the budget."""
     assert session.max_list_cost is not None, "there is a budget"
     spent, budget = (f"${amount:.2f}" for amount in (session.list_cost, session.max_list_cost))
     prompt = f"Raise this session's budget of {budget} by {budget}? It has cost {spent}."

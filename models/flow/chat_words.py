@@ -1,4 +1,4 @@
-"""Decisions by chat words, in sessions that turn them on. Whatever is not surely meant is asked back, and decides nothing."""
+"""Decisions by chat words, in sessions that turn them on. An uncertain word decides nothing: the session asks back."""
 
 from datetime import timedelta
 from typing import Any
@@ -24,7 +24,7 @@ QUIET_SECONDS = 10
 
 
 def take_word(db: Db, session: Session, principal: Principal, event: dict[str, Any]) -> Event | None:
-    """Decide by a message that is a chat word. None if it is none, or if nothing waits for a decision: then it is a message."""
+    """Decide by a chat word. Returns its event, or None if the message is no chat word or no approval waits."""
     word = _word(session, event)
     waiting = [a for a in Approval.pending(db, session.id) if a.kind == "tool_call"] if word else []
     if word is None or not waiting:
@@ -56,7 +56,7 @@ def _word(session: Session, event: dict[str, Any]) -> chat.Word | None:
 
 
 def _about(db: Db, session: Session, waiting: list[Approval], seen: str | None) -> list[Approval] | str:
-    """What the word is about, or why that is not sure."""
+    """Return the approvals that the word decides, or a sentence that says why they are not certain."""
     if seen is not None:
         last = db.value("SELECT seq FROM event WHERE session_id = %(session)s AND id = %(seen)s", session=session.id, seen=seen)
         if last is None:
@@ -72,7 +72,7 @@ def _about(db: Db, session: Session, waiting: list[Approval], seen: str | None) 
 
 
 def _of_people(db: Db, session: Session, about: list[Approval]) -> Approval | None:
-    """The first of them that only people who sign in may decide."""
+    """Return the first of these approvals that only signed-in people may decide."""
     rules = ruling(db, session)
     for approval in about:
         approval.tighten(rules.quorum(approval.tool, approval.level))
@@ -110,6 +110,6 @@ def _decide(db: Db, session: Session, principal: Principal, word: chat.Word, abo
 
 
 def _ask_back(db: Db, session: Session, words: str) -> None:
-    """In the session's own voice; the model never sees it. Idle comes last, as runners want it."""
+    """Ask in a message of the session, which the model never sees. The idle event comes last, as the SDKs' runners expect."""
     session.emit(db, "agent.message", {"content": text(words)})
     session.rest_again(db)

@@ -169,7 +169,7 @@ def _may_begin(db: Db, session: Session, rules: Ruling, call: ToolCall, entry: E
 
 
 def _asking(rules: Ruling, call: ToolCall, call_input: CallInput, entry: Entry | None) -> Asking:
-    """How people are asked about a call. A built-in tool's call that was allowed at once did not store it."""
+    """Return how people are asked about a call. A built-in tool's call that was allowed at once has not stored that."""
     if entry is None or call_input.asking is not None:
         return asking_of(call, call_input)
     return rules.asking(call.name, mask(call_input.input, entry["input_schema"]).shown, entry)
@@ -212,7 +212,7 @@ _CACHED = f"""
 
 
 def _word(call: ToolCall, call_input: CallInput, approvals: Iterable[Approval]) -> _Word | None:
-    """The latest permission for the call. None if the input differs from the judged or, where people were asked, decided one."""
+    """Return the latest permission for the call. None if the input is not the one that was judged or decided."""
     if not is_digest(call_input.input, call.input_sha256):
         return None
     for approval in sorted(approvals, key=Approval.age, reverse=True):

@@ -22,7 +22,7 @@ from models.workspace.halt import Halt
 
 
 def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
-    """Expire what is overdue in one session, in a transaction of its own. Returns how many; 0 if somebody else works on it."""
+    """Expire the overdue approvals of one session, in a transaction of its own. Returns how many; 0 if the session is locked."""
     with transaction(workspace_id) as db:
         session = Session.try_lock(db, session_id)
         if session is None:
@@ -43,7 +43,7 @@ def expire_due(workspace_id: str, session_id: str, limit: int = 100) -> int:
 
 
 def remind_due(workspace_id: str, session_id: str) -> int:
-    """Say of what waits in one session that it does, once each. Returns how many; 0 if somebody else works on it."""
+    """Emit the reminders that are due in one session, once per approval. Returns how many; 0 if the session is locked."""
     with transaction(workspace_id) as db:
         session = Session.try_lock(db, session_id)
         if session is None:
@@ -57,7 +57,7 @@ def remind_due(workspace_id: str, session_id: str) -> int:
 
 
 def too_late(late: DeadlinePassed) -> Conflict:
-    """Let the deadline do what it does, there and then, whether or not a sweep has been by. What to tell who came late."""
+    """Apply `on_timeout` now, whether or not a sweep has run. Returns the error for the late decision."""
     expire_due(late.workspace_id, late.session_id)
     with transaction(late.workspace_id) as db:
         approval = db.get(Approval, late.approval_id)
@@ -65,7 +65,7 @@ def too_late(late: DeadlinePassed) -> Conflict:
 
 
 def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends: bool) -> None:
-    """What the deadline does; it allows nothing if the run is to end."""
+    """Apply `on_timeout` to one approval. `ends`: the run ends, so nothing is allowed."""
     seconds = round((approval.expires_at - approval.created_at).total_seconds(), 3)
     call = db.get_one(ToolCall, approval.tool_call_id)
     if approval.kind == "tool_call" and approval.on_timeout == "allow" and not ends and _lets(db, session, approval, call):
@@ -82,7 +82,7 @@ def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends
 
 
 def _lets(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:
-    """Whether a deadline may still allow the call: the tool's own configuration says so by name, and no rule asks or denies."""
+    """True if a deadline may still allow the call: the tool's own configuration says so, and no rule asks or denies."""
     rules = ruling(db, session)
     call_input = CallInput.of(db, call.id)
     verdict = verdict_on(rules, call, call_input)

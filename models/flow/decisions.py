@@ -1,4 +1,4 @@
-"""Decisions and deadlines. Default is no: nothing here releases a call but a pending approval's timely allow."""
+"""Decisions on approvals. The default is no: only an allow that comes in time releases a call."""
 
 import json
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from models.session.vote import Vote
 
 
 def decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> str:
-    """One decision per approval: the first wins. Returns the id of the `user.tool_confirmation` that it is stored as.
+    """Decide an approval. The first decision wins. Returns the id of the `user.tool_confirmation` that stores it.
 
     A person's decision is a vote. While votes are missing, nothing else happens, and the id is that of the vote's event. The same
     decision again changes nothing and gets the same id. Raises Conflict for another one, or for a hash that is not what would run;
@@ -73,7 +73,7 @@ def _repeated(db: Db, principal: Principal, approval: Approval, decision: Decisi
 
 
 def taken(approval: Approval) -> Conflict:
-    """The conflict that names the decision which holds."""
+    """Return the conflict that names the winning decision."""
     winner = {"status": approval.status, "decision": approval.decision, "decided_by": approval.decided_by}
     return Conflict(f"Approval {approval.id} is already {approval.status}, by {approval.decided_by}.", winner)
 
@@ -113,7 +113,7 @@ def _check(approval: Approval, decision: Decision) -> None:
 
 
 def _check_budget(decision: Decision) -> None:
-    """Raise Invalid for what only fits a tool's call."""
+    """Raise Invalid for fields that only a tool's call can have."""
     if decision.respond:
         raise Invalid("respond", "is for a tool's call; this approval raises a budget: decide it by result allow or deny.")
     if decision.scope != "once":

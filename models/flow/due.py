@@ -1,7 +1,7 @@
-"""What is due, over all workspaces: each function finds a bounded number of ids, for a sweep to act on one by one.
+"""Due rows of all workspaces. Each function returns a bounded number of ids, on which a sweep acts one by one.
 
-They run as `assent_system`, without locks, in the sweeps' process alone. The acting transaction locks the session and looks again.
-What a sweep failed at steps back (`models.session.sweep_failure`): it is left out until its pause is over, so that rows that
+The functions run as `assent_system`, without locks, in the sweeps' process alone. The acting transaction locks the session and
+checks again. A row at which a sweep failed is left out until its pause is over (`models.session.sweep_failure`), so that rows that
 always fail do not hold up the rest.
 """
 
@@ -28,7 +28,7 @@ HALTED = "ARRAY(SELECT workspace_id::text FROM halt WHERE ended_at IS NULL)"
 
 @dataclass(frozen=True)
 class Due:
-    """A row that something is to be done about."""
+    """A row on which a sweep must act."""
 
     id: str
     session_id: str
@@ -36,12 +36,12 @@ class Due:
 
 
 def lapsed_deliveries(limit: int | None = None) -> list[Due]:
-    """Deliveries whose worker died. `session_id` is the delivery's own id: no session is locked."""
+    """Return the deliveries whose worker died. `session_id` is the delivery's own id: no session is locked."""
     return _lapsed_alone("delivery", limit)
 
 
 def lapsed_notifications(limit: int | None = None) -> list[Due]:
-    """Notifications whose worker died. `session_id` is the notification's own id, likewise."""
+    """Return the notifications whose worker died. `session_id` is the notification's own id, likewise."""
     return _lapsed_alone("notification", limit)
 
 
@@ -55,13 +55,13 @@ def _lapsed_alone(table: str, limit: int | None) -> list[Due]:
 
 
 def held_calls(limit: int | None = None) -> list[Due]:
-    """Calls for clients that were allowed during a halt which is over."""
+    """Return the client calls that were allowed during a halt which has ended."""
     return _find("tool_call", "end_halts", "status = 'held'", "due_at", limit)
 
 
 @dataclass(frozen=True)
 class EndedHalt:
-    """A halt that is over, while deadlines may still have to be moved by it."""
+    """A halt that has ended, and by which deadlines may still have to move."""
 
     id: str
     workspace_id: str
@@ -69,7 +69,7 @@ class EndedHalt:
 
 
 def ended_halts(limit: int | None = None) -> list[EndedHalt]:
-    """Those, the oldest first."""
+    """Return the halts that have ended and are not settled, the oldest first."""
     with transaction(role="system") as db:
         return [EndedHalt(*row) for row in db.rows(_ENDED_HALTS, limit=limit or BATCH)]
 
@@ -81,7 +81,7 @@ _ENDED_HALTS = f"""
 
 
 def stopped_by(halt: EndedHalt, limit: int | None = None) -> list[Due]:
-    """Sessions with a deadline that the halt has yet to move."""
+    """Return the sessions with a deadline that the halt must still move."""
     values = {"workspace": halt.workspace_id, "ended": halt.ended_at, "limit": limit or BATCH}
     with transaction(role="system") as db:
         return [Due(session_id, session_id, halt.workspace_id) for (session_id,) in db.rows(_STOPPED_BY, **values)]
@@ -97,19 +97,19 @@ _STOPPED_BY = """
 
 
 def lapsed(table: type[Turn] | type[ToolCall], limit: int | None = None) -> list[Due]:
-    """Rows whose worker stopped renewing."""
+    """Return the rows whose worker no longer renews its lease."""
     # A turn is found by the index of those that have not ended; Postgres cannot know that a running turn has not.
     live = "ended_at IS NULL AND " if table is Turn else ""
     return _find(table.__tablename__, "rescue", f"{live}status = 'running'", "lease_until", limit)
 
 
 def overdue_approvals(limit: int | None = None) -> list[Due]:
-    """Pending approvals whose deadline passed, the longest overdue first."""
+    """Return pending approvals whose deadline has passed, the longest overdue first."""
     return _find("approval", "expire_approvals", "status = 'pending'", "expires_at", limit)
 
 
 def workspaces_at_limits() -> list[str]:
-    """Workspaces in which people are asked about a session at a spend limit."""
+    """Return the workspaces with a pending approval at a spend limit."""
     with transaction(role="system") as db:
         return [workspace_id for (workspace_id,) in db.rows(_AT_LIMITS, tool=limits.TOOL)]
 
@@ -121,28 +121,28 @@ _AT_LIMITS = f"""
 
 
 def unanswered_calls(limit: int | None = None) -> list[Due]:
-    """Calls whose client gave no result in time, the longest overdue first."""
+    """Return the calls whose client sent no result in time, the longest overdue first."""
     return _find("tool_call", "expire_calls", "status = 'with_client'", "answer_by", limit)
 
 
 def approvals_to_remind(limit: int | None = None) -> list[Due]:
-    """Pending approvals whose reminder is due, the longest overdue first."""
+    """Return pending approvals whose reminder is due, the longest overdue first."""
     return _find("approval", "remind_approvers", "status = 'pending'", "remind_at", limit)
 
 
 @dataclass(frozen=True)
 class NewGrant:
-    """A grant that calls may wait for that were asked while it was given, by a transaction that could not see it yet."""
+    """A grant that may cover waiting calls: a transaction that could not see the grant yet asked about them."""
 
     id: str
     workspace_id: str
     swept_to: str | None
     ripe: bool
-    """Whether it is so old that nothing can be asked any more without seeing it."""
+    """True if the grant is so old that every transaction sees it."""
 
 
 def new_grants(grant_id: str | None = None, limit: int | None = None) -> list[NewGrant]:
-    """Those that sweeps have not done with, the oldest first; or one of them."""
+    """Return the grants that sweeps have not finished, the oldest first; or only `grant_id`, if it is one of them."""
     one = "AND id = %(grant)s" if grant_id else ""
     with transaction(role="system") as db:
         return [NewGrant(*row) for row in db.rows(_NEW_GRANTS.format(one=one), grant=grant_id, limit=limit or BATCH)]
@@ -156,7 +156,7 @@ _NEW_GRANTS = f"""
 
 
 def waiting_for(grant: NewGrant, limit: int | None = None) -> list[Due]:
-    """Sessions in which calls that the grant may allow wait, behind the one that the sweeps have come to."""
+    """Return sessions with waiting calls that the grant may cover, after the session that the sweeps have reached."""
     with transaction(role="system") as db:
         rows = db.rows(_WAITING_FOR, grant=grant.id, behind=grant.swept_to or "", limit=limit or BATCH)
         return [Due(session_id, session_id, workspace_id) for session_id, workspace_id in rows]
@@ -177,7 +177,7 @@ _WAITING_FOR = """
 
 
 def forget_answers(limit: int = 10_000) -> None:
-    """Delete answers that were kept for retries and are too old for any."""
+    """Delete answers that are too old for a retry to need."""
     with transaction(role="system") as db:
         old = f"SELECT id FROM answer WHERE expires_at < {STARTED} LIMIT %(limit)s"  # noqa: S608
         db.write(f"DELETE FROM answer WHERE id IN ({old})", limit=limit)  # noqa: S608
@@ -200,8 +200,9 @@ def forget_links(limit: int = 10_000) -> None:
 
 
 def _find(table: str, sweep: str, condition: str, due: str, limit: int | None) -> list[Due]:
-    """Rows that meet the condition and whose column `due` has passed, the longest due first; none of a session at which the sweep
-    failed just now."""
+    """Return rows that meet the condition and whose time in column `due` has passed, the longest due first.
+
+    Leaves out sessions at which the sweep failed just now."""
     statement = f"""
         SELECT id, session_id, workspace_id FROM {table}
         WHERE {condition} AND {due} <= {STARTED} AND workspace_id <> ALL ({HALTED})

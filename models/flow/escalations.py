@@ -1,4 +1,4 @@
-"""Escalations: when an approval's deadline has passed, the next people have it, for a time of their own."""
+"""Escalations: when an approval's deadline passes, the next approvers get the approval, with a deadline of their own."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +13,7 @@ from models.settings import settings
 
 
 def what_the_deadline_does(approval: Approval) -> str:
-    """`escalate` while a level is left; else `deny`, `end_run` or `allow`."""
+    """Return `escalate` while a level is left, else `deny`, `end_run` or `allow`."""
     if approval.on_timeout != "escalate":
         return approval.on_timeout
     if approval.escalation is None:

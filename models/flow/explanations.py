@@ -1,4 +1,4 @@
-"""Explains how the policy would answer a call that nobody has proposed, and why. Reads only: no grant is used, nobody is asked."""
+"""Explains how the policy would answer a call, and why. Reads only: uses no grant, asks nobody."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,9 +53,9 @@ def explain(
 
 
 def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The agent with that tool and bash, so that no more is compiled, and `proposed` in the place of the tool's own policy.
+    """Return the agent with that tool and bash alone, so that little is compiled, and with `proposed` as the tool's own policy.
 
-    MCP servers stay whole, as only they know their tools; `proposed` is then for all of them.
+    MCP servers keep all tools, since only they know them. `proposed` then applies to each.
     """
     own = {"permission_policy": proposed, "policy_from": "tool"} if proposed else {}
     tools: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""What operators watch of one workspace, read from its rows when they ask: nothing is counted in a process."""
+"""Figures of one workspace for operators. They are read from the rows at each request; no process counts them."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ class Gauges:
 
 
 def gauges(workspace_id: str) -> Gauges:
-    """The workspace's figures."""
+    """Return the workspace's figures."""
     with transaction(workspace_id) as db:
         turns, calls, approvals, alarm = db.read(_TURNS, _CALLS, _APPROVALS, _ALARM)
         return Gauges(*turns[0], *calls[0], *approvals[0], *alarm[0])

@@ -1,4 +1,4 @@
-"""Verdicts that take grants into account, and what grants do to calls that wait already."""
+"""Verdicts that take grants into account, and the release of waiting calls by new grants."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,20 +32,20 @@ from models.workspace.workspace import Workspace
 
 
 def ruling(db: Db, session: Session) -> Ruling:
-    """The policies that hold for the session's calls now."""
+    """Return the policies that apply to the session's calls now."""
     agent = session.agent(db)
     return Ruling.of(agent, policies(db, session), listed(db, agent)).in_session(git_written=session.git_written)
 
 
 def policies(db: Db, session: Session) -> dict[str, Any]:
-    """Those of the session's workspace, as `models.policy.ruling` takes them; read once in a transaction."""
+    """Return the policies of the session's workspace, as `models.policy.ruling` needs them. Read once per transaction."""
     if session.policies is None:
         session.policies = Workspace.policies(db)
     return session.policies
 
 
 def judge(db: Db, session: Session, proposals: Sequence[Proposal]) -> list[Verdict]:
-    """A verdict on each proposed call, in order. What a grant allows is counted as its use, in this transaction."""
+    """Return a verdict on each proposed call, in order. Counts each use of a grant, in this transaction."""
     if not proposals:
         return []
     rules = ruling(db, session)
@@ -60,7 +60,7 @@ def judge(db: Db, session: Session, proposals: Sequence[Proposal]) -> list[Verdi
 
 
 def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int | None:
-    """Allow what waits in one session and is covered by a grant by now. Returns how many; None if somebody else works on it."""
+    """Allow the waiting calls of one session that a grant covers now. Returns how many; None if the session is locked."""
     with transaction(workspace_id) as db:
         session = Session.try_lock(db, session_id)
         if session is None:
@@ -79,7 +79,7 @@ def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int
 
 
 def swept(workspace_id: str, grant_id: str, to: str | None, *, over: bool) -> None:
-    """How far a sweep has come with a new grant: to which session, or that all that could have missed it has been looked at."""
+    """Record how far the sweep of a new grant has come: to the session `to`, or, if `over`, to the end."""
     with transaction(workspace_id) as db:
         grant = db.get(Grant, grant_id)
         if grant is not None:
@@ -87,7 +87,7 @@ def swept(workspace_id: str, grant_id: str, to: str | None, *, over: bool) -> No
 
 
 def granted_now(db: Db, session: Session, rules: Ruling, call: ToolCall) -> bool:
-    """True if grants cover a call that nothing else allows any more, as they would a new one. Their use is counted."""
+    """True if grants cover a call whose earlier permission no longer holds. Counts their use."""
     call_input = CallInput.of(db, call.id)
     if identity_of(rules, session, call, call_input) != rules.identity(call.name, self_hosted=session.self_hosted):
         return False
@@ -101,7 +101,7 @@ def granted_now(db: Db, session: Session, rules: Ruling, call: ToolCall) -> bool
 def verdict_on(
     rules: Ruling, call: ToolCall, call_input: CallInput, grants: Sequence[Rule] = (), *, instead: dict[str, Any] | None = None
 ) -> Verdict:
-    """The verdict on a stored call, with its own input or another one `instead`.
+    """Return the verdict on a stored call, with its own input or with `instead`.
 
     Returns UNKNOWN_TOOL if the server's name now points to another address.
     """
@@ -112,7 +112,7 @@ def verdict_on(
 
 
 def identity_of(rules: Ruling, session: Session, call: ToolCall, call_input: CallInput) -> str:
-    """The identity of the tool that people were asked about."""
+    """Return the identity of the tool that people were asked about."""
     shown = (call_input.asking or {}).get("identity")
     return shown if call.kind == "mcp" and shown else rules.identity(call.name, self_hosted=session.self_hosted)
 
@@ -127,7 +127,7 @@ def ask_instead(
     input_schema: dict[str, Any] | None = None,
     leads_to: dict[str, str] | None = None,
 ) -> None:
-    """Ask a person about a queued call, whose earlier permission holds no longer.
+    """Ask a person about a queued call whose earlier permission no longer holds.
 
     `asking` is used if nobody was asked before. `rule` is the rule that asks now. `input_schema` is the tool's present schema.
     `leads_to` is where paths in the input lead, by JSON Pointer; the decision is bound to it. In a session that denies what would
@@ -180,7 +180,7 @@ def _release(db: Db, session: Session, rules: Ruling, grants: list[Grant], appro
 
 
 def counting(db: Db, session: Session, rules: Ruling, grants: list[Grant]) -> list[Grant]:
-    """Those that are about the very tools that this session has, and were given by as many people as must approve now."""
+    """Return the grants for exactly the tools of this session that were given by as many people as must approve now."""
     about = [g for g in grants if g.identity == rules.identity(g.tool, self_hosted=session.self_hosted)]
     return [g for g in about if _given_by_enough(db, session, rules.quorum(g.tool), g)]
 
@@ -204,7 +204,7 @@ def _granted(db: Db, session: Session, rules: Ruling, grants: list[Grant], tool:
 
 
 def asking_of(call: ToolCall, call_input: CallInput) -> Asking:
-    """How people are asked about the call, as the proposal had it."""
+    """Return how people are asked about the call, as the proposal stored it."""
     if call_input.asking is None:
         return Asking(f"Run {call.name}", settings().approval_seconds)
     return Asking(**call_input.asking)

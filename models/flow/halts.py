@@ -14,7 +14,7 @@ from models.workspace.halt import Halt, is_halted
 
 
 def overdue(db: Db, session: Session, approvals: Sequence[Approval]) -> list[Approval]:
-    """Those whose deadline has passed. Halts that ended move their deadlines first; an open halt stops the clock at its start."""
+    """Return the approvals whose deadline has passed. Ended halts move it first; an open one stops the clock."""
     late = [approval for approval in approvals if approval.expires_at <= session.now]
     if not late:
         return []
@@ -25,7 +25,7 @@ def overdue(db: Db, session: Session, approvals: Sequence[Approval]) -> list[App
 
 
 def silent(db: Db, session: Session, calls: Sequence[ToolCall]) -> list[ToolCall]:
-    """Calls whose client gave no result in time, reckoned in the same way."""
+    """Return the calls whose client sent no result in time. Halts count as in `overdue`."""
     late = [call for call in calls if call.status == "with_client" and call.answer_by and call.answer_by <= session.now]
     if not late:
         return []
@@ -76,7 +76,7 @@ def deliver(db: Db, session: Session, call: ToolCall) -> None:
 
 
 def settled(workspace_id: str, halt_id: str) -> None:
-    """Record that every deadline which the halt moves was moved."""
+    """Record that the halt has moved all deadlines."""
     with transaction(workspace_id) as db:
         halt = db.get(Halt, halt_id)
         if halt is not None and halt.settled_at is None:

@@ -1,4 +1,4 @@
-"""Work for the workers of self-hosted environments: offered, stopped, and wanted again while its session still needs one."""
+"""Work for the workers of self-hosted environments: offer it, stop it, and queue it again while its session needs a worker."""
 
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -10,7 +10,7 @@ from models.workspace.halt import is_halted
 
 
 def offer_work(db: Db, principal: Principal, environment_id: str, worker: str, reclaim_seconds: float) -> Work | None:
-    """The longest waiting work of an environment, from now on this worker's; None if there is none, or the workspace is halted."""
+    """Give this worker the work that waits longest in an environment. Returns None if none waits or the workspace is halted."""
     waiting = Work.waiting(db, environment_id, reclaim_seconds)
     for work_id, session_id in waiting if waiting and not is_halted(db) else ():
         session = Session.try_lock(db, session_id)
@@ -20,7 +20,7 @@ def offer_work(db: Db, principal: Principal, environment_id: str, worker: str, r
         if not work.is_waiting(session.now, reclaim_seconds):
             continue
         if work.status == "stopping" or not _needed(session):
-            # Its worker is gone, and was to go, or would find nothing to do.
+            # The worker is gone and was told to stop, or the session needs no worker.
             work.stop(db, session.now)
             _again(db, session)
             continue
@@ -31,9 +31,9 @@ def offer_work(db: Db, principal: Principal, environment_id: str, worker: str, r
 
 
 def stop_work(db: Db, session: Session, principal: Principal, work: Work, *, force: bool) -> None:
-    """End it: at once by `force` or if no worker has it, else by its worker. A session that goes on gets new work.
+    """Stop work: at once by `force` or if no worker has it, else by asking its worker. A session that goes on gets new work.
 
-    Raises Conflict if it is stopped already.
+    Raises Conflict if the work is stopped already.
     """
     if work.status == "stopped":
         raise Conflict(f"Work {work.id} is stopped already.", {"state": work.status})
@@ -46,7 +46,7 @@ def stop_work(db: Db, session: Session, principal: Principal, work: Work, *, for
 
 
 def retire_work(db: Db, session: Session, *, also_held: bool = False) -> None:
-    """The session rests: nobody need come any more. `also_held`: and whoever serves it ends."""
+    """Stop the queued work of a session that rests. `also_held`: stop its work even if a worker has it."""
     if not session.self_hosted:
         return
     work = Work.current(db, session.id)

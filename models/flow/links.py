@@ -1,4 +1,4 @@
-"""Decisions by the links of messages: what a link is still good for, and the few decisions that a link and its code can make."""
+"""Decisions by the links of messages: a link's state, and the few decisions that a link and its code can make."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -25,7 +25,7 @@ _BY_CODE = frozenset({"result", "deny_message"})
 
 
 def state(db: Db, session: Session, approval: Approval, link: Link, now: datetime) -> State:
-    """Return what the link is good for at `now`."""
+    """Return the link's state at `now`."""
     if approval.status != "pending":
         return "decided"
     if link.expires_at <= now:

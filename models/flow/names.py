@@ -1,4 +1,4 @@
-"""Names of those behind acts: what a person calls the principals that rows record."""
+"""Names for people of the principals that rows record."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ class Names:
 
     @classmethod
     def of(cls, db: Db, principals: Iterable[str | None]) -> "Names":
-        """The names of these principals, read in at most two queries."""
+        """Return the names of these principals. Reads in at most two queries."""
         selection = {principal.partition(":")[::2] for principal in principals if principal}
         known: dict[str, str] = {}
         if people := [id_ for kind, id_ in selection if kind == "user"]:
@@ -25,7 +25,7 @@ class Names:
         return cls(known)
 
     def __getitem__(self, principal: str | None) -> str:
-        """The principal's name; a deadline, a sweep or a grant by what it is."""
+        """Return the principal's name; for a deadline, a sweep or a grant its kind."""
         if principal in self._known:
             return self._known[principal]
         kind = (principal or "").partition(":")[0]

@@ -1,4 +1,4 @@
-"""What comes next. The one place that reads the calls of a turn together and says whether to wait, to go on or to rest."""
+"""The next step of a run. Only this module reads all calls of a turn and decides whether to wait, to go on or to rest."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ BUDGET_REACHED = {"type": "budget_reached"}
 
 
 def carry_on(db: Db, session: Session) -> None:
-    """After any change to the calls of the current turn: wait for somebody, run on, start the next turn, or finish stopping."""
+    """Take the next step after a change to the calls of the current turn: wait, run, start the next turn, or finish stopping."""
     calls = ToolCall.of_turn(db, session)
     if session.status == "stopping":
         if not any(call.status == "running" for call in calls):
@@ -51,7 +51,7 @@ def go_on(db: Db, session: Session) -> None:
 
 
 def rest(db: Db, session: Session, stop_reason: dict[str, Any], **more: Any) -> None:
-    """The run is over: idle, unless messages wait, for those start the next run at once."""
+    """End the run: the session is idle. If messages wait, they start the next run at once."""
     if session.unread:
         session.run_again(db)
         Turn.queue(db, session, 1)
@@ -64,9 +64,9 @@ def rest(db: Db, session: Session, stop_reason: dict[str, Any], **more: Any) -> 
 
 
 def stop(db: Db, session: Session, principal: Principal, why: str | None = None) -> None:
-    """End the run: a reply in flight is discarded, what has not started never will, what runs is told; idle when that has ended.
+    """Stop the run: discard a reply in flight, cancel calls that have not started, and tell running calls to end.
 
-    The session says by whom, and `why`.
+    The session is idle when these have ended. `why` is for its stop reason.
     """
     if session.status in {"idle", "terminated"}:
         return
@@ -109,7 +109,7 @@ def _stop_call(db: Db, session: Session, principal: Principal, call: ToolCall) -
 
 
 def _require_action(db: Db, session: Session, reason: dict[str, Any]) -> None:
-    """Say who is waited for; again whenever the set changes."""
+    """Emit the calls that wait for somebody, again whenever they change."""
     if session.status == "waiting" and session.stop_reason == reason:
         return
     session.become("waiting")

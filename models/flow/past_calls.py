@@ -90,7 +90,7 @@ def pages(
 
 
 def _calls(db: Db, looks: Mapping[str, str], since: datetime, tool: str | None, before: str | None = None) -> list[PastCall]:
-    """The newest calls of these sessions, older than the one with the id `before`: ids sort by time."""
+    """Return the newest calls of these sessions that are older than the call `before`. Ids sort by time."""
     rows = db.rows(_CALLS, sessions=list(looks), since=since, tool=tool, before=before, limit=CALLS)
     return [PastCall(*row) for row in rows]
 

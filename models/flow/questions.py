@@ -1,4 +1,4 @@
-"""What people say to a tool that asks something before it goes on."""
+"""People's answers to a tool that asks a question before it goes on."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from models.session.decision import Decision
 
 
 def named(approval: Approval, decision: Decision) -> Decision:
-    """The decision, its one answer under the key of the only request there is, where it came without one."""
+    """Return the decision. A single answer without a key gets the key of the only request."""
     requests = approval.questions or {}
     if decision.answers is None or "" not in decision.answers or approval.kind != "question":
         return decision
@@ -19,7 +19,7 @@ def named(approval: Approval, decision: Decision) -> Decision:
 
 
 def check_answers(approval: Approval, decision: Decision) -> None:
-    """An allowed question has an answer to each of its requests, and each form is filled in as its schema says."""
+    """Raise Invalid unless an allowed question has an answer to each request, and each form fits its schema."""
     for field in ("updated_input", "respond"):
         if getattr(decision, field):
             raise Invalid(field, "is for a call that has not begun; this one asks something: send answers.")

@@ -1,4 +1,4 @@
-"""Why queued calls of a workspace wait, for the health of the service."""
+"""The reasons why queued calls of a workspace wait, for `/readyz`."""
 
 from collections import Counter
 

@@ -1,6 +1,6 @@
-"""A call that a worker is about to begin is judged once more: by its input, and by where the paths in the input lead.
+"""Judges a call again when a worker claims it: by its input, and by where the paths in the input lead.
 
-Only tools workers have the files. So a claim first says what it has to know of them (`Unresolved`). The worker looks at the files,
+Only tools workers have the files. So a claim first returns the paths that it must resolve (`Unresolved`). The worker resolves them
 with no transaction open, and claims again.
 """
 
@@ -39,7 +39,7 @@ class Unresolved:
 
 @dataclass(frozen=True)
 class Rejudged:
-    """What holds for a call now."""
+    """The present verdict on a call."""
 
     verdict: Verdict
     """The stricter of the verdicts on the input as it is written, and as its paths lead."""
@@ -48,7 +48,7 @@ class Rejudged:
 
 
 def judge_again(db: Db, session: Session, rules: Ruling, call: ToolCall, places: Places) -> Rejudged | Unresolved:
-    """The verdict on a call that was allowed: since then a rule may be new, a grant may be gone, a link may lead elsewhere."""
+    """Return the present verdict on a call that was allowed. A new rule, a revoked grant or a changed link may deny or ask now."""
     grants = [grant.rule for grant in counting(db, session, rules, Grant.standing(db, session, call.grants or ()))]
     call_input = CallInput.of(db, call.id)
     written = verdict_on(rules, call, call_input, grants)
@@ -68,7 +68,7 @@ def judge_again(db: Db, session: Session, rules: Ruling, call: ToolCall, places:
 
 
 def _paths(call_input: dict[str, Any], arguments: set[str]) -> dict[str, str]:
-    """The paths in a call's input, by JSON Pointer."""
+    """Return the paths in a call's input, by JSON Pointer."""
     values = {at: look_up(call_input, pointer(at)) for at in sorted(arguments)}
     return {at: path for at, path in values.items() if isinstance(path, str) and path}
 

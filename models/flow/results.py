@@ -1,4 +1,4 @@
-"""A tool call's result, its loss, and what it asks back."""
+"""The end of a tool call's attempt: a result, a question for people, or a lost worker."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -30,13 +30,13 @@ class Outcome:
     is_error: bool
     structured: dict[str, Any] | None = None
     question: dict[str, Any] | None = None
-    """Set: it has not ended, and wants to know something."""
+    """Set if the tool asks people a question before it goes on."""
     whole: bytes | None = None
-    """The whole text, where `content` is only its ends."""
+    """The whole text, if `content` holds only its beginning and end."""
 
 
 def finish_call(db: Db, session: Session, call: ToolCall, outcome: Outcome) -> None:
-    """What a tool gave. Raises Stale if the call was taken from this worker: then nothing is kept."""
+    """Store a tool's outcome, and take the next step."""
     if outcome.question and call.cancel_requested_at is None:
         _ask_back(db, session, call, outcome.question)
         carry_on(db, session)
@@ -58,9 +58,9 @@ def finish_call(db: Db, session: Session, call: ToolCall, outcome: Outcome) -> N
 
 
 def late_result(db: Db, session: Session, call_id: str, attempt: int, outcome: Outcome) -> None:
-    """A worker reports of an attempt that is no longer its own: kept beside, for who wants to know; it decides nothing."""
+    """Keep the outcome that a worker reports after it lost its lease. It is for the record, and changes nothing else."""
     if Attempt.was_reported(db, call_id, attempt):
-        return  # by the very same worker: its commit had come through
+        return  # the same worker's commit had succeeded
     kept = {"content": outcome.content, "is_error": outcome.is_error, "at": session.now.isoformat()}
     Attempt.late(db, call_id, attempt, kept)
     session.note(
@@ -74,7 +74,10 @@ def late_result(db: Db, session: Session, call_id: str, attempt: int, outcome: O
 
 
 def lose_call(db: Db, session: Session, call: ToolCall, why: str = "its worker died, or was cut off") -> None:
-    """Nobody can say how it ended, and `why`: an idempotent call goes again under its key, any other is put to a person."""
+    """Handle a call whose end nobody knows. An idempotent call runs again under its key; a person settles any other.
+
+    `why` is for the person.
+    """
     session.note(_actor(session), "tool_call.lost", call.id, attempt=call.attempt, worker=call.worker)
     if call.cancel_requested_at is not None:
         call.settle(db, session, "cancelled", text(words.outcome_unknown()), is_error=True)
@@ -88,14 +91,14 @@ def lose_call(db: Db, session: Session, call: ToolCall, why: str = "its worker d
 
 
 def rescue_call(db: Db, session: Session, call_id: str) -> None:
-    """Lose a call whose worker stopped renewing its lease."""
+    """Handle a call whose worker no longer renews its lease, as `lose_call` does."""
     call = db.get(ToolCall, call_id)
     if call is not None and call.status == "running" and call.lease_until is not None and call.lease_until <= session.now:
         lose_call(db, session, call)
 
 
 def expire_calls(workspace_id: str, session_id: str) -> int:
-    """Give up on the calls of one session whose client gave no result in time. Returns how many; 0 if somebody else works on it."""
+    """Expire the calls of one session whose client sent no result in time. Returns how many; 0 if the session is locked."""
     with transaction(workspace_id) as db:
         session = Session.try_lock(db, session_id)
         if session is None:
@@ -139,7 +142,7 @@ def _ask_what_became(db: Db, session: Session, call: ToolCall, why: str) -> None
 
 
 def _asking(db: Db, session: Session, call: ToolCall, prompt: str) -> Asking:
-    """Another question about a call, for the same people; the schema says which of its arguments are secret."""
+    """Return another question about a call, for the same people, with the schema that marks its secret arguments."""
     schema = asking_of(call, CallInput.of(db, call.id)).input_schema
     quorum = ruling(db, session).quorum(call.name).kept
     return Asking(prompt, settings().approval_seconds, input_schema=schema, quorum=quorum)

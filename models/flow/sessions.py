@@ -159,7 +159,7 @@ def gone(session_ids: list[str]) -> set[str]:
 
 
 def _quiet(db: Db, session: Session, principal: Principal, done: str) -> None:
-    """Cancel all that waits. Raises Conflict while a turn or a call is queued or runs. `done` is the verb of the error's text."""
+    """Cancel everything that waits. Raises Conflict while a turn or a call is queued or runs. `done` is a verb for the error."""
     busy = [c for c in ToolCall.of_turn(db, session) if c.status in {"queued", "running"}]
     if session.live or busy:
         raise Conflict(f"Session {session.id} is running: send user.interrupt and wait until it is idle, then it can be {done}.")

@@ -1,9 +1,8 @@
-"""What a proposed rule or policy would have answered to past calls, beside what decided_how of them.
+"""Simulates a proposed rule or policy on past calls, and compares its verdicts with what happened.
 
-The rest of the rules, of the sessions as they are and of the workspace, hold as they do today; grants that allowed a call then
-are heard again. Nothing is written. Inputs are judged with their secrets masked: otherwise a caller could find out a secret by
-rules of their own, character by character. `Trial.reveal` judges inputs as they are. A workspace with many calls is looked at in
-pages, for a bounded time.
+All other rules of the sessions and the workspace apply as they do today. A grant that allowed a call then allows it again. Nothing
+is written. Inputs are judged with their secrets masked: otherwise a caller could find out a secret by rules of their own, character
+by character. `Trial.reveal` judges inputs as they are. Calls are read in pages, for a bounded time.
 """
 
 import time
@@ -28,22 +27,22 @@ from models.workspace.workspace import Workspace
 
 EXAMPLES = 10
 SHOWN_BYTES = 10_000
-"""Of an example's input at most."""
+"""Largest input of an example."""
 _KEPT = 500
-"""Compiled rulings of a tool at most."""
+"""Most compiled policies that are kept."""
 _PAUSE_AFTER = 0.01
-"""Seconds after which others of the process have their turn."""
+"""Seconds of work after which other greenlets of the process run."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What is proposed, and the calls that it is tried on."""
+    """A proposal, and the calls to try it on."""
 
     since: datetime
     rule: dict[str, Any] | None = None
     """Added to the agent's policy, or without `agent_id` to the workspace's."""
     policy: dict[str, Any] | None = None
-    """Instead of the tool's; without `tool`, of the agent's; without `agent_id`, of the workspace's."""
+    """Replaces the tool's policy; without `tool`, the agent's; without `agent_id`, the workspace's."""
     agent_id: str | None = None
     tool: str | None = None
     reveal: bool = False
@@ -69,29 +68,29 @@ class Side:
     calls: int = 0
     then: Counter[Then] = field(default_factory=Counter)
     changed: list[Example] = field(default_factory=list)
-    """Some that had another effect then."""
+    """Some calls that had another effect at the time."""
     same: list[Example] = field(default_factory=list)
 
     @property
     def examples(self) -> list[Example]:
-        """At most EXAMPLES, what would change first."""
+        """At most EXAMPLES calls; those with another verdict come first."""
         return (self.changed + self.same)[:EXAMPLES]
 
 
 @dataclass
 class Outcome:
-    """What was found."""
+    """The result of a simulation."""
 
     sides: dict[Effect, Side] = field(default_factory=lambda: {"allow": Side(), "ask": Side(), "deny": Side()})
     looked_at: int = 0
     changed: int = 0
-    """Calls that had another effect then."""
+    """Calls that had another effect at the time."""
     masked: int = 0
     """Calls whose inputs were judged with secrets masked."""
     complete: bool = False
 
     def add(self, call: Any, verdict: Verdict, then: Then) -> None:
-        """Count a call, and keep it if there are few like it."""
+        """Count a call, and keep it as an example while there are few."""
         side = self.sides[verdict.effect]
         changed = verdict.effect != call.permission
         self.looked_at += 1
@@ -104,7 +103,7 @@ class Outcome:
 
 
 def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
-    """Try it on the workspace's calls since then, those of the newest sessions first."""
+    """Try the proposal on the workspace's calls, those of the newest sessions first."""
     outcome = Outcome()
     rulings = _Rulings(db, trial, Workspace.policies(db))
     until = time.monotonic() + trial.seconds
@@ -116,7 +115,7 @@ def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
             if outcome.looked_at == trial.most or now > until:
                 return outcome
             if now - paused_at > _PAUSE_AFTER:
-                # Longer than nothing: a gevent loop looks at its sockets only when it may rest.
+                # Not zero: gevent serves its sockets only during a real pause.
                 time.sleep(_PAUSE_AFTER / 10)
                 paused_at = time.monotonic()
             look = looks[call.session_id]
@@ -124,7 +123,7 @@ def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
             proposed = call.input
             if call.shown_input is not None and not trial.reveal:
                 proposed, outcome.masked = call.shown_input, outcome.masked + 1
-                # They covered the real input: a hash of it, or a pattern over it, is not held against the masked one.
+                # The grants covered the real input, so the masked input need not match their hash or pattern.
                 granted = [replace(grant, match=Match(call.name)) for grant in granted]
             outcome.add(call, rulings.of(look, call).verdict(call.name, proposed, granted), then[call.id])
         if time.monotonic() > until:
@@ -134,13 +133,13 @@ def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
 
 
 def _shown(call: Any) -> dict[str, Any] | None:
-    """The call's input without its secrets; None if it is long."""
+    """Return the call's input with its secrets masked; None if it is long."""
     shown: dict[str, Any] = call.input if call.shown_input is None else call.shown_input
     return shown if len(canonical(shown)) <= SHOWN_BYTES else None
 
 
 class _Rulings:
-    """The proposal among the rules of each session that was looked at, compiled once per look and tool."""
+    """The policies of the sessions with the proposal, compiled once for sessions with the same rules (`look`) and for a tool."""
 
     def __init__(self, db: Db, trial: Trial, policies: Mapping[str, Any]) -> None:
         self._db, self._trial, self._policies = db, trial, policies
@@ -148,7 +147,7 @@ class _Rulings:
         self._by_look: dict[tuple[str, str], Ruling] = {}
 
     def of(self, look: str, call: Any) -> Ruling:
-        """What holds for the call."""
+        """Return the policies for the call."""
         ruling = self._by_look.get((look, call.name))
         if ruling is None:
             if len(self._by_look) >= _KEPT:
@@ -179,7 +178,7 @@ class _Rulings:
 
 
 def added(rule: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, fallback: Effect) -> dict[str, Any]:
-    """The policy with one more rule. Its default is what it was; `fallback` is the default of no policy."""
+    """Return the policy with one more rule and the same default. `fallback` is the default if there is no policy."""
     assert rule, "a trial is of a rule or of a policy"
     kept = {key: policy[key] for key in ("unknown_programs",) if key in policy} if policy else {}
     rules, default = (policy or {}).get("rules", []), default_of(policy, fallback)
@@ -191,7 +190,7 @@ def added(rule: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, fall
 
 
 def default_of(policy: Mapping[str, Any] | None, fallback: Effect) -> Effect:
-    """What holds where no rule of a stored policy matches."""
+    """Return the effect of a stored policy for calls that no rule matches."""
     if policy is None:
         return fallback
     always: dict[Any, Effect] = {"always_allow": "allow", "always_ask": "ask"}

@@ -12,7 +12,7 @@ _PREFIX = "user:"
 
 
 def named(db: Db, principal: Principal, on_behalf_of: str | None) -> str | None:
-    """The id of the person who speaks: who is signed in, or whom an API key names as `user:ID`. Raises Invalid."""
+    """Return the id of the speaker: the signed-in person, or the person whom an API key names as `user:ID`. Raises Invalid."""
     if isinstance(principal, PersonPrincipal):
         if on_behalf_of not in {None, _PREFIX + principal.person_id}:
             raise Invalid("on_behalf_of", "is for API keys; you speak for yourself: leave it out.")
@@ -38,7 +38,7 @@ def check(db: Db, session: Session, speaker: str | None) -> None:
 def hear(db: Db, session: Session, principal: Principal, on_behalf_of: str | None) -> dict[str, str]:
     """Add the speaker of a message to those of the run, which begins with the message if the session is idle.
 
-    Returns what the event says of the speaker. Raises Invalid.
+    Returns the event's fields about the speaker. Raises Invalid.
     """
     speaker = named(db, principal, on_behalf_of)
     check(db, session, speaker or session.on_behalf_of)

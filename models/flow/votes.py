@@ -23,9 +23,9 @@ Ballot = tuple[str, str]
 
 
 def right_to_decide(db: Db, session: Session, principal: Principal, approval: Approval, decision: Decision) -> Right | None:
-    """The right by which the principal decides. None for an API key, where one may decide.
+    """Return the right by which the principal decides. None for an API key that may decide.
 
-    Raises Forbidden, which names those who may.
+    Raises Forbidden, which names the people who may.
     """
     quorum = Quorum.of(approval.quorum)
     if not isinstance(principal, PersonPrincipal):
@@ -163,13 +163,13 @@ def _is_denial(decision: Decision) -> bool:
 
 
 def _choice(approval: Approval, decision: Decision) -> str:
-    """The hash of what the decision lets happen, whatever grant goes with it."""
+    """Return the hash of the decision's effect, without its grant."""
     kept = {name: value for name, value in decision.stored.items() if name in {"respond", "content", "outcome", "answers_sha256"}}
     return digest(kept | {"input_sha256": approval.runs})
 
 
 def _agreed(decision: Decision, votes: list[Vote]) -> Decision:
-    """The decision, with its grant if every vote asks for the same one: a grant needs the quorum that the call needs."""
+    """Return the decision, with its grant only if every vote asks for the same grant: a grant needs the same quorum."""
     grants = [{name: vote.decision.get(name) for name in _GRANT} for vote in votes]
     if all(one == grants[0] for one in grants):
         return decision
