@@ -8,10 +8,12 @@
 | assent_definer | cannot log in; owns the functions by which `assent_app` does the few things that go over all workspaces |
 """
 
+from pathlib import Path
+
 import sqlalchemy as sa
 from alembic import op
-from sqlalchemy.dialects import postgresql
 
+from models.database import ids
 from models.migrations.rights import create_definer_functions, give_app, give_definer, give_system
 
 revision = "0001"
@@ -19,59 +21,41 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-STRING = sa.String()
-INTEGER = sa.Integer()
-BIG = sa.BigInteger()
-BOOLEAN = sa.Boolean()
-FLOAT = sa.Float()
-BYTES = sa.LargeBinary()
-TIME = sa.DateTime(timezone=True)
-JSON = postgresql.JSONB()
-STRINGS = postgresql.ARRAY(sa.Text())
-
-READ = "SELECT"
-ADD = "SELECT, INSERT"
-ERASE = "SELECT, INSERT, DELETE"
-CHANGE = "SELECT, INSERT, UPDATE"
-ALL = "SELECT, INSERT, UPDATE, DELETE"
+TABLES = Path(__file__).with_suffix(".sql")
 
 APP_RIGHTS = {
-    "agent": CHANGE,
-    "agent_version": ADD,
-    "answer": ALL,
-    "api_key": CHANGE,
-    "approval": ALL,
-    "approval_grant": ALL,
-    "attempt": ALL,
-    "audit": ADD,
-    "audit_text": ERASE,
-    "call_input": CHANGE,
-    "call_result": ADD,
-    "environment": ALL,
-    "event": ALL,
-    "listing": ALL,
-    "reply": ADD,
-    "seal": ADD,
-    "sealed": CHANGE,
-    "session": ALL,
-    "stored_result": ALL,
-    "sweep_failure": ALL,
-    "tool_call": ALL,
-    "turn": ALL,
-    "work": ALL,
-    "workspace": CHANGE,
+    "SELECT, INSERT, UPDATE, DELETE": """
+        answer approval approval_change approval_grant attempt channel delivery endpoint environment event evidence
+        fold link listing notification passkey person_group provider_key session sign_in slack_reply slack_user
+        spend_limit stored_result sweep_failure tool_call turn vote work
+    """,
+    "SELECT, INSERT, UPDATE": """
+        agent api_key call_input daily_usage delegation halt invitation member sealed turn_usage workspace
+    """,
+    "SELECT, INSERT, DELETE": """
+        audit_text membership
+    """,
+    "SELECT, INSERT": """
+        agent_version audit call_result reply seal
+    """,
 }
-"""What `assent_app` may do with the rows of one workspace. A policy on each of these tables hides all other workspaces."""
+"""What `assent_app` may do with the rows of one workspace, and in which tables. A policy hides the rows of all other workspaces."""
 
 SYSTEM_COLUMNS = {
     "answer": "id, expires_at",
-    "approval": "id, workspace_id, session_id, agent_id, tool, kind, status, expires_at, remind_at",
+    "approval": "id, workspace_id, session_id, agent_id, tool, kind, status, expires_at, remind_at, deadline_from",
+    "approval_change": "id, workspace_id, due_at, hinted_at",
     "approval_grant": "id, workspace_id, session_id, agent_id, tool, created_at, revoked_at, swept_to, swept_at",
     "audit": "chain, seq, workspace_id, at",
+    "delivery": "id, workspace_id, endpoint_id, status, due_at, hinted_at, lease_until, ended_at",
+    "endpoint": "id, failing_since, paused_until",
+    "halt": "id, workspace_id, ended_at, settled_at",
+    "link": "id, workspace_id, expires_at",
+    "notification": "id, workspace_id, status, due_at, hinted_at, lease_until, ended_at",
     "sealed": "chain, seq, workspace_id",
     "session": "id, workspace_id, audit_seq",
     "sweep_failure": "sweep, subject_id, workspace_id, failures, not_before",
-    "tool_call": "id, workspace_id, session_id, status, due_at, hinted_at, lease_until, queue, answer_by",
+    "tool_call": "id, workspace_id, session_id, turn_id, status, due_at, hinted_at, lease_until, queue, answer_by, deadline_from",
     "turn": "id, workspace_id, session_id, status, due_at, hinted_at, lease_until, ended_at",
     "workspace": "id, workspace_id, name, audit_seq",
 }
@@ -79,6 +63,10 @@ SYSTEM_COLUMNS = {
 
 SYSTEM_WRITES = {
     "answer": "DELETE",
+    "approval_change": "UPDATE (hinted_at)",
+    "delivery": "UPDATE (hinted_at), DELETE",
+    "link": "DELETE",
+    "notification": "UPDATE (hinted_at), DELETE",
     "sweep_failure": "DELETE",
     "tool_call": "UPDATE (hinted_at)",
     "turn": "UPDATE (hinted_at)",
@@ -88,8 +76,16 @@ DEFINER_RIGHTS = {
     "answer": "SELECT (id, slip), DELETE",
     "api_key": "SELECT (id, workspace_id, scopes, secret_sha256, environment_id, allowed_cidrs, "
     "expires_at, disabled_at, revoked_at)",
+    "identity": "SELECT (issuer, subject, person_id)",
+    "invitation": "SELECT (id, workspace_id, email, secret_sha256)",
+    "link": "SELECT (id, workspace_id, token_sha256, code_hmac, tries, used_at)",
     "listing": "SELECT (url), UPDATE (changed_at)",
+    "member": "SELECT (workspace_id, person_id, role, deactivated_at)",
+    "membership": "SELECT (workspace_id, person_id, group_id)",
+    "passkey": "SELECT (id, workspace_id, person_id, credential_id)",
+    "person": "SELECT (id, email)",
     "session": "SELECT (id, last_seq)",
+    "sign_in": "SELECT (id, workspace_id, person_id, method, secret_sha256, seen_at, idle_until, expires_at, ended_at)",
     "tool_call": "SELECT (id, status, fence, lease_until, cancel_requested_at), UPDATE (lease_until)",
     "toolset": "SELECT, INSERT, UPDATE",
     "turn": "SELECT (id, status, fence, lease_until), UPDATE (lease_until)",
@@ -164,6 +160,52 @@ DEFINER_FUNCTIONS = {
     "assent_forget_answers(ids text[])": """
         RETURNS void AS $$ DELETE FROM answer WHERE id = ANY (ids) AND slip IS NOT NULL $$
     """,
+    # The sign-in with this secret, if it is open, with the role and the groups that the person has now.
+    "assent_find_sign_in(secret_digest text)": """
+        RETURNS TABLE (id text, workspace_id text, person_id text, method text, seen_at timestamptz, role text, group_ids text[])
+        AS $$
+            SELECT s.id, s.workspace_id, s.person_id, s.method, s.seen_at, m.role, ARRAY(
+                SELECT g.group_id::text FROM membership g WHERE g.workspace_id = s.workspace_id AND g.person_id = s.person_id
+            )
+            FROM sign_in s JOIN member m ON m.workspace_id = s.workspace_id AND m.person_id = s.person_id
+            WHERE s.secret_sha256 = secret_digest AND s.ended_at IS NULL AND m.deactivated_at IS NULL
+                AND s.idle_until > assent_now() AND s.expires_at > assent_now()
+        $$
+    """,
+    # The invitation with this secret, and the person with its e-mail address.
+    "assent_find_invitation(secret_digest text)": """
+        RETURNS TABLE (id text, workspace_id text, person_id text)
+        AS $$
+            SELECT i.id, i.workspace_id, p.id FROM invitation i LEFT JOIN person p ON p.email = i.email
+            WHERE i.secret_sha256 = secret_digest
+        $$
+    """,
+    # The passkey with this credential's id, which its authenticator made at random.
+    "assent_find_passkey(credential bytea)": """
+        RETURNS TABLE (id text, workspace_id text) AS $$ SELECT id, workspace_id FROM passkey WHERE credential_id = credential $$
+    """,
+    # The person with an account at an issuer, which has vouched for the account in this request.
+    "assent_find_identity(of_issuer text, of_subject text)": """
+        RETURNS text AS $$ SELECT person_id FROM identity WHERE issuer = of_issuer AND subject = of_subject $$
+    """,
+    # The person with an e-mail address.
+    "assent_find_person(of_email text)": """
+        RETURNS text AS $$ SELECT id FROM person WHERE email = of_email $$
+    """,
+    # The workspaces in which a person has a role now.
+    "assent_workspaces_of(of_person text)": """
+        RETURNS SETOF text
+        AS $$ SELECT workspace_id FROM member WHERE person_id = of_person AND deactivated_at IS NULL ORDER BY workspace_id $$
+    """,
+    # The link with this token, in any workspace: see `models.outbox.link.find`.
+    "assent_find_link(digest text, code text)": """
+        RETURNS TABLE (id text, workspace_id text)
+        AS $$
+            SELECT id, workspace_id FROM link
+            WHERE token_sha256 = digest
+                AND (used_at IS NULL OR (tries < 5 AND code_hmac = code AND used_at > assent_now() - interval '1 minute'))
+        $$
+    """,
 }
 """By signature. They run as `assent_definer`, which sees all workspaces; only `assent_app` may call them."""
 
@@ -171,12 +213,14 @@ APPEND_ONLY = ("audit", "seal")
 
 
 def upgrade() -> None:
-    create_tables()
-    create_audit_tables()
+    for statement in TABLES.read_text("utf-8").split(";\n"):
+        op.execute(statement)
     create_functions()
+    add_organization()
     grant_app_rights()
     grant_system_rights()
-    give_definer_rights()
+    for table, rights in DEFINER_RIGHTS.items():
+        give_definer(table, rights)
     create_definer_functions(DEFINER_FUNCTIONS)
 
 
@@ -209,13 +253,28 @@ def create_functions() -> None:
         )
 
 
+def add_organization() -> None:
+    """The one row. Nobody may add another."""
+    organization = sa.table("organization", sa.column("id"), sa.column("created_at"))
+    op.execute(organization.insert().values(id=ids.new("org"), created_at=sa.func.clock_timestamp()))
+
+
 def grant_app_rights() -> None:
-    for table, rights in APP_RIGHTS.items():
-        give_app(table, rights)
+    for rights, tables in APP_RIGHTS.items():
+        for table in tables.split():
+            give_app(table, rights)
     op.execute("GRANT SELECT ON alembic_version TO assent_app, assent_system")
     # Toolsets are the operator's: workers announce them, and the workspaces that may use them read them.
     allowed = "workspaces IS NULL OR current_setting('assent.workspace', true) = ANY (workspaces)"
     give_app("toolset", "SELECT", policy="allowed_workspaces", using=allowed)
+    # People belong to no workspace. Each workspace sees those who have, or had, a role in it.
+    seen = "EXISTS (SELECT FROM member m WHERE m.person_id = {} AND m.workspace_id = current_setting('assent.workspace', true))"
+    new = "WITH CHECK (true)"  # a person is inserted before the role
+    give_app("person", "SELECT, INSERT, UPDATE (name)", policy="members", using=seen.format("person.id"), check=new)
+    give_app("identity", "SELECT, INSERT", policy="members", using=seen.format("identity.person_id"))
+    # These rows belong to no workspace and no person.
+    give_app("organization", "SELECT", policy="everybody", using="true")
+    give_app("ceremony", "SELECT, INSERT, DELETE", policy="everybody", using="true")
 
 
 def grant_system_rights() -> None:
@@ -223,473 +282,3 @@ def grant_system_rights() -> None:
         give_system(table, f"SELECT ({columns})")
     for table, rights in SYSTEM_WRITES.items():
         op.execute(f"GRANT {rights} ON {table} TO assent_system")
-
-
-def give_definer_rights() -> None:
-    for table, rights in DEFINER_RIGHTS.items():
-        give_definer(table, rights)
-
-
-def create_audit_tables() -> None:
-    op.create_table(
-        "audit",
-        sa.Column("chain", STRING, nullable=False),
-        sa.Column("seq", BIG, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("at", TIME, nullable=False),
-        sa.Column("principal", STRING, nullable=False),
-        sa.Column("address", STRING),
-        sa.Column("action", STRING, nullable=False),
-        sa.Column("subject_id", STRING, nullable=False),
-        sa.Column("details", JSON, nullable=False),
-        sa.Column("hash", STRING, nullable=False),
-        sa.PrimaryKeyConstraint("chain", "seq"),
-    )
-    op.create_index(
-        "audit_at", "audit", ["at"], postgresql_with={"pages_per_range": "16", "autosummarize": "true"}, postgresql_using="brin"
-    )
-    op.create_table(
-        "audit_text",
-        sa.Column("chain", STRING, nullable=False),
-        sa.Column("seq", BIG, nullable=False),
-        sa.Column("name", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("salt", STRING, nullable=False),
-        sa.Column("text", STRING, nullable=False),
-        sa.PrimaryKeyConstraint("chain", "seq", "name"),
-    )
-    op.create_table(
-        "seal",
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("seq", BIG, nullable=False),
-        sa.Column("key_id", STRING, nullable=False),
-        sa.Column("signature", STRING, nullable=False),
-        sa.PrimaryKeyConstraint("workspace_id", "seq"),
-    )
-    op.create_table(
-        "sealed",
-        sa.Column("chain", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("seq", BIG, nullable=False),
-        sa.PrimaryKeyConstraint("chain"),
-    )
-
-
-def create_tables() -> None:
-    op.create_table(
-        "answer",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("body_sha256", STRING, nullable=False),
-        sa.Column("status", INTEGER, nullable=False),
-        sa.Column("text", STRING, nullable=False),
-        sa.Column("expires_at", TIME, nullable=False),
-        sa.Column("slip", STRING),
-        sa.Column("offered_at", TIME),
-        sa.PrimaryKeyConstraint("id"),
-    )
-    op.create_index("answer_expiry", "answer", ["expires_at"])
-    op.create_index("answer_without_key", "answer", ["slip"], postgresql_where=sa.text("slip IS NOT NULL"))
-    op.create_table(
-        "sweep_failure",
-        sa.Column("sweep", STRING, nullable=False),
-        sa.Column("subject_id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("failures", INTEGER, nullable=False),
-        sa.Column("not_before", TIME, nullable=False),
-        sa.PrimaryKeyConstraint("sweep", "subject_id"),
-    )
-    op.create_table(
-        "toolset",
-        sa.Column("name", STRING, nullable=False),
-        sa.Column("tools", JSON, nullable=False),
-        sa.Column("digest", STRING, nullable=False),
-        sa.Column("workspaces", STRINGS),
-        sa.Column("announced_at", TIME, nullable=False),
-        sa.Column("seen_at", TIME, nullable=False),
-        sa.PrimaryKeyConstraint("name"),
-    )
-    op.create_table(
-        "workspace",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("name", STRING, nullable=False),
-        sa.Column("audit_seq", BIG, nullable=False),
-        sa.Column("audit_head", STRING, nullable=False),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.Column("policy", JSON),
-        sa.Column("approval", JSON),
-        sa.Column("seal_alarm", STRING),
-        sa.CheckConstraint("workspace_id = id", name="workspace_is_its_own"),
-        sa.PrimaryKeyConstraint("id"),
-    )
-    op.create_table(
-        "agent",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("version", INTEGER, nullable=False),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.Column("updated_at", TIME, nullable=False),
-        sa.Column("archived_at", TIME),
-        sa.ForeignKeyConstraint(["workspace_id"], ["workspace.id"]),
-        sa.PrimaryKeyConstraint("id"),
-    )
-    op.create_index("agent_newest", "agent", ["workspace_id", "created_at", "id"])
-    op.create_table(
-        "api_key",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("name", STRING, nullable=False),
-        sa.Column("scopes", STRINGS, nullable=False),
-        sa.Column("secret_sha256", STRING, nullable=False),
-        sa.Column("hint", STRING, nullable=False),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.Column("expires_at", TIME),
-        sa.Column("last_used_at", TIME),
-        sa.Column("disabled_at", TIME),
-        sa.Column("revoked_at", TIME),
-        sa.Column("environment_id", STRING),
-        sa.Column("allowed_cidrs", STRINGS),
-        sa.ForeignKeyConstraint(["workspace_id"], ["workspace.id"]),
-        sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint("secret_sha256"),
-    )
-    op.create_table(
-        "environment",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("name", STRING, nullable=False),
-        sa.Column("description", STRING),
-        sa.Column("config", JSON, nullable=False),
-        sa.Column("metadata", JSON, nullable=False),
-        sa.Column("built_in", BOOLEAN, nullable=False),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.Column("updated_at", TIME, nullable=False),
-        sa.Column("archived_at", TIME),
-        sa.ForeignKeyConstraint(["workspace_id"], ["workspace.id"]),
-        sa.PrimaryKeyConstraint("id"),
-    )
-    op.create_index("environment_newest", "environment", ["workspace_id", "created_at", "id"])
-    op.create_table(
-        "listing",
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("url", STRING, nullable=False),
-        sa.Column("tools", JSON, nullable=False),
-        sa.Column("digest", STRING, nullable=False),
-        sa.Column("listed_at", TIME, nullable=False),
-        sa.Column("changed_at", TIME),
-        sa.ForeignKeyConstraint(["workspace_id"], ["workspace.id"]),
-        sa.PrimaryKeyConstraint("workspace_id", "url"),
-    )
-    op.create_index("listing_of_url", "listing", ["url"])
-    op.create_table(
-        "agent_version",
-        sa.Column("agent_id", STRING, nullable=False),
-        sa.Column("version", INTEGER, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("body", JSON, nullable=False),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.ForeignKeyConstraint(["agent_id"], ["agent.id"]),
-        sa.PrimaryKeyConstraint("agent_id", "version"),
-    )
-    op.create_table(
-        "session",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("agent_id", STRING, nullable=False),
-        sa.Column("environment_id", STRING, nullable=False),
-        sa.Column("title", STRING),
-        sa.Column("metadata", JSON, nullable=False),
-        sa.Column("max_turns", INTEGER, nullable=False),
-        sa.Column("chat_approvals", BOOLEAN, nullable=False),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.Column("archived_at", TIME),
-        sa.Column("self_hosted", BOOLEAN, server_default=sa.false(), nullable=False),
-        sa.Column("agent_version", INTEGER, nullable=False),
-        sa.Column("overrides", JSON),
-        sa.Column("long_results", BOOLEAN, server_default=sa.false(), nullable=False),
-        sa.Column("git_written", BOOLEAN, server_default=sa.false(), nullable=False),
-        sa.Column("usage", JSON, nullable=False),
-        sa.Column("stop_reason", JSON),
-        sa.Column("turn_id", STRING),
-        sa.Column("turn_number", INTEGER, nullable=False),
-        sa.Column("turn_count", INTEGER, nullable=False),
-        sa.Column("storage_id", STRING),
-        sa.Column("unread", INTEGER, nullable=False),
-        sa.Column("status", STRING, nullable=False),
-        sa.Column("last_seq", BIG, nullable=False),
-        sa.Column("stream_positions", JSON, nullable=False),
-        sa.Column("updated_at", TIME, nullable=False),
-        sa.Column("audit_seq", BIG, nullable=False),
-        sa.Column("audit_head", STRING, nullable=False),
-        sa.ForeignKeyConstraint(["agent_id"], ["agent.id"]),
-        sa.ForeignKeyConstraint(["environment_id"], ["environment.id"]),
-        sa.ForeignKeyConstraint(["workspace_id"], ["workspace.id"]),
-        sa.PrimaryKeyConstraint("id"),
-        postgresql_with={"fillfactor": "90"},
-    )
-    op.create_index("session_newest", "session", ["workspace_id", "created_at", "id"])
-    op.create_table(
-        "approval_grant",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("scope", STRING, nullable=False),
-        sa.Column("agent_id", STRING, nullable=False),
-        sa.Column("session_id", STRING),
-        sa.Column("approval_id", STRING, nullable=False),
-        sa.Column("tool", STRING, nullable=False),
-        sa.Column("identity", STRING, nullable=False),
-        sa.Column("match", JSON, nullable=False),
-        sa.Column("covers", STRING, nullable=False),
-        sa.Column("given_by", STRING, nullable=False),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.Column("expires_at", TIME),
-        sa.Column("max_uses", INTEGER),
-        sa.Column("uses", INTEGER, nullable=False),
-        sa.Column("revoked_at", TIME),
-        sa.Column("revoked_by", STRING),
-        sa.Column("swept_to", STRING),
-        sa.Column("swept_at", TIME),
-        sa.ForeignKeyConstraint(["agent_id"], ["agent.id"]),
-        sa.ForeignKeyConstraint(["session_id"], ["session.id"]),
-        sa.PrimaryKeyConstraint("id"),
-    )
-    op.create_index("grant_newest", "approval_grant", ["workspace_id", "created_at", "id"])
-    op.create_index("grant_of_agent", "approval_grant", ["agent_id"], postgresql_where=sa.text("revoked_at IS NULL"))
-    op.create_index("grant_of_session", "approval_grant", ["session_id"], postgresql_where=sa.text("session_id IS NOT NULL"))
-    op.create_index(
-        "grant_unswept", "approval_grant", ["created_at"], postgresql_where=sa.text("revoked_at IS NULL AND swept_at IS NULL")
-    )
-    op.create_table(
-        "event",
-        sa.Column("session_id", STRING, nullable=False),
-        sa.Column("seq", BIG, nullable=False),
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("type", STRING, nullable=False),
-        sa.Column("body", JSON, nullable=False),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.Column("processed_at", TIME),
-        sa.Column("turn_id", STRING),
-        sa.ForeignKeyConstraint(["session_id"], ["session.id"]),
-        sa.PrimaryKeyConstraint("session_id", "seq"),
-    )
-    op.create_index("event_prompt", "event", ["session_id", "seq"], postgresql_where=sa.text("turn_id IS NOT NULL"))
-    op.create_index("event_queue", "event", ["session_id", "seq"], postgresql_where=sa.text("processed_at IS NULL"))
-    op.create_table(
-        "turn",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("session_id", STRING, nullable=False),
-        sa.Column("number", INTEGER, nullable=False),
-        sa.Column("count", INTEGER, nullable=False),
-        sa.Column("losses", INTEGER, nullable=False),
-        sa.Column("due_at", TIME, nullable=False),
-        sa.Column("hinted_at", TIME),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.Column("span_id", STRING),
-        sa.Column("worker", STRING),
-        sa.Column("started_at", TIME),
-        sa.Column("attempt", INTEGER, nullable=False),
-        sa.Column("fence", BIG, nullable=False),
-        sa.Column("lease_until", TIME),
-        sa.Column("status", STRING, nullable=False),
-        sa.Column("ended_at", TIME),
-        sa.Column("stop_reason", STRING),
-        sa.Column("usage", JSON),
-        sa.ForeignKeyConstraint(["session_id"], ["session.id"]),
-        sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint("session_id", "number"),
-        postgresql_with={"fillfactor": "90"},
-    )
-    op.create_index("turn_live", "turn", ["due_at"], postgresql_where=sa.text("ended_at IS NULL"))
-    op.create_table(
-        "reply",
-        sa.Column("turn_id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("content", JSON, nullable=False),
-        sa.ForeignKeyConstraint(["turn_id"], ["turn.id"], ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("turn_id"),
-    )
-    op.create_table(
-        "work",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("environment_id", STRING, nullable=False),
-        sa.Column("session_id", STRING, nullable=False),
-        sa.Column("status", STRING, nullable=False),
-        sa.Column("metadata", JSON, nullable=False),
-        sa.Column("worker", STRING),
-        sa.Column("lease_until", TIME),
-        sa.Column("due_at", TIME, nullable=False),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.Column("offered_at", TIME),
-        sa.Column("acknowledged_at", TIME),
-        sa.Column("started_at", TIME),
-        sa.Column("heartbeat_at", TIME),
-        sa.Column("stop_requested_at", TIME),
-        sa.Column("stopped_at", TIME),
-        sa.ForeignKeyConstraint(["environment_id"], ["environment.id"]),
-        sa.ForeignKeyConstraint(["session_id"], ["session.id"]),
-        sa.PrimaryKeyConstraint("id"),
-    )
-    op.create_index("work_newest", "work", ["environment_id", "created_at", "id"])
-    op.create_index("work_of_session", "work", ["session_id"])
-    op.create_index("work_one_at_a_time", "work", ["session_id"], unique=True, postgresql_where=sa.text("status <> 'stopped'"))
-    op.create_index("work_waiting", "work", ["environment_id", "due_at"], postgresql_where=sa.text("status <> 'stopped'"))
-    op.create_table(
-        "tool_call",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("session_id", STRING, nullable=False),
-        sa.Column("turn_id", STRING, nullable=False),
-        sa.Column("position", INTEGER, nullable=False),
-        sa.Column("provider_id", STRING, nullable=False),
-        sa.Column("name", STRING, nullable=False),
-        sa.Column("kind", STRING, nullable=False),
-        sa.Column("input_sha256", STRING, nullable=False),
-        sa.Column("permission", STRING, nullable=False),
-        sa.Column("rule", STRING, nullable=False),
-        sa.Column("idempotent", BOOLEAN, nullable=False),
-        sa.Column("announced", BOOLEAN, nullable=False),
-        sa.Column("status", STRING, nullable=False),
-        sa.Column("fence", BIG, nullable=False),
-        sa.Column("attempt", INTEGER, nullable=False),
-        sa.Column("lease_until", TIME),
-        sa.Column("worker", STRING),
-        sa.Column("due_at", TIME, nullable=False),
-        sa.Column("hinted_at", TIME),
-        sa.Column("held_back", STRING),
-        sa.Column("cancel_requested_at", TIME),
-        sa.Column("is_error", BOOLEAN),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.Column("settled_at", TIME),
-        sa.Column("grants", STRINGS),
-        sa.Column("server", STRING),
-        sa.Column("address", STRING),
-        sa.Column("tool", STRING),
-        sa.Column("queue", STRING),
-        sa.Column("cached_from", STRING),
-        sa.Column("cache", JSON),
-        sa.Column("workdir", BOOLEAN, server_default=sa.true(), nullable=False),
-        sa.Column("answer_seconds", FLOAT),
-        sa.Column("answer_by", TIME),
-        sa.ForeignKeyConstraint(["session_id"], ["session.id"]),
-        sa.ForeignKeyConstraint(["turn_id"], ["turn.id"]),
-        sa.PrimaryKeyConstraint("id"),
-        postgresql_with={"fillfactor": "90"},
-    )
-    op.create_index(
-        "tool_call_cached",
-        "tool_call",
-        ["workspace_id", "input_sha256", "settled_at"],
-        postgresql_where=sa.text("cache IS NOT NULL AND status = 'done'"),
-    )
-    op.create_index("tool_call_leased", "tool_call", ["lease_until"], postgresql_where=sa.text("status = 'running'"))
-    op.create_index("tool_call_of_session", "tool_call", ["session_id", "turn_id", "position"])
-    op.create_index("tool_call_queued", "tool_call", ["queue", "due_at"], postgresql_where=sa.text("status = 'queued'"))
-    op.create_index(
-        "tool_call_with_client",
-        "tool_call",
-        ["answer_by"],
-        postgresql_where=sa.text("status = 'with_client' AND answer_by IS NOT NULL"),
-    )
-    op.create_table(
-        "call_input",
-        sa.Column("tool_call_id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("input", JSON, nullable=False),
-        sa.Column("proposed_input", JSON),
-        sa.Column("shown_input", JSON),
-        sa.Column("secrets", JSON),
-        sa.Column("asking", JSON),
-        sa.Column("question", JSON),
-        sa.Column("answers", JSON),
-        sa.ForeignKeyConstraint(["tool_call_id"], ["tool_call.id"], ondelete="CASCADE", deferrable=True, initially="DEFERRED"),
-        sa.PrimaryKeyConstraint("tool_call_id"),
-    )
-    op.create_table(
-        "call_result",
-        sa.Column("tool_call_id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("content", JSON, nullable=False),
-        sa.Column("structured", JSON),
-        sa.ForeignKeyConstraint(["tool_call_id"], ["tool_call.id"], ondelete="CASCADE", deferrable=True, initially="DEFERRED"),
-        sa.PrimaryKeyConstraint("tool_call_id"),
-    )
-    op.create_table(
-        "approval",
-        sa.Column("id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("session_id", STRING, nullable=False),
-        sa.Column("tool_call_id", STRING, nullable=False),
-        sa.Column("kind", STRING, nullable=False),
-        sa.Column("tool", STRING, nullable=False),
-        sa.Column("prompt", STRING, nullable=False),
-        sa.Column("input", STRING, nullable=False),
-        sa.Column("input_sha256", STRING, nullable=False),
-        sa.Column("rule", STRING, nullable=False),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.Column("expires_at", TIME, nullable=False),
-        sa.Column("agent_id", STRING),
-        sa.Column("input_schema", JSON),
-        sa.Column("on_timeout", STRING, server_default="deny", nullable=False),
-        sa.Column("remind_at", TIME),
-        sa.Column("reminded_at", TIME),
-        sa.Column("annotations", JSON),
-        sa.Column("questions", JSON),
-        sa.Column("leads_to", JSON),
-        sa.Column("attempt_told", JSON),
-        sa.Column("decision", JSON),
-        sa.Column("decided_by", STRING),
-        sa.Column("decided_at", TIME),
-        sa.Column("decided_input", STRING),
-        sa.Column("decided_shown", JSON),
-        sa.Column("decided_sha256", STRING),
-        sa.Column("event_id", STRING),
-        sa.Column("status", STRING, nullable=False),
-        sa.ForeignKeyConstraint(["session_id"], ["session.id"]),
-        sa.ForeignKeyConstraint(["tool_call_id"], ["tool_call.id"]),
-        sa.PrimaryKeyConstraint("id"),
-    )
-    op.create_index("approval_due", "approval", ["expires_at"], postgresql_where=sa.text("status = 'pending'"))
-    op.create_index("approval_inbox", "approval", ["workspace_id", "created_at", "id"])
-    op.create_index("approval_of_call", "approval", ["tool_call_id"])
-    op.create_index("approval_of_session", "approval", ["session_id"], postgresql_where=sa.text("status = 'pending'"))
-    op.create_index(
-        "approval_to_remind", "approval", ["remind_at"], postgresql_where=sa.text("status = 'pending' AND remind_at IS NOT NULL")
-    )
-    op.create_index(
-        "approval_waiting_of_agent",
-        "approval",
-        ["agent_id", "tool"],
-        postgresql_where=sa.text("status = 'pending' AND kind = 'tool_call'"),
-    )
-    op.create_table(
-        "attempt",
-        sa.Column("tool_call_id", STRING, nullable=False),
-        sa.Column("number", INTEGER, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("session_id", STRING, nullable=False),
-        sa.Column("worker", STRING, nullable=False),
-        sa.Column("input_sha256", STRING, nullable=False),
-        sa.Column("started_at", TIME, nullable=False),
-        sa.Column("ended_at", TIME),
-        sa.Column("outcome", STRING),
-        sa.Column("output", sa.Text()),
-        sa.Column("late_result", JSON),
-        sa.ForeignKeyConstraint(["tool_call_id"], ["tool_call.id"]),
-        sa.PrimaryKeyConstraint("tool_call_id", "number"),
-    )
-    op.create_table(
-        "stored_result",
-        sa.Column("tool_call_id", STRING, nullable=False),
-        sa.Column("workspace_id", STRING, nullable=False),
-        sa.Column("session_id", STRING, nullable=False),
-        sa.Column("content", BYTES, nullable=False),
-        sa.Column("created_at", TIME, nullable=False),
-        sa.ForeignKeyConstraint(["session_id"], ["session.id"]),
-        sa.ForeignKeyConstraint(["tool_call_id"], ["tool_call.id"]),
-        sa.PrimaryKeyConstraint("tool_call_id"),
-    )
-    op.create_index("ix_stored_result_session_id", "stored_result", ["session_id"])
