@@ -19,7 +19,7 @@ from models.workspace.provider_key import ProviderKey
 from models.workspace.provider_key import of_workspace as provider_keys
 from models.workspace.toolset import Listed
 from workers import charging
-from workers.judging import Judge
+from workers.agent_tools import AgentTools
 from workers.providers import ModelError, ModelRequest, choosing
 from workers.providers.choosing import Candidate
 
@@ -80,19 +80,19 @@ class Claimed:
     keys: dict[str, ProviderKey] = field(default_factory=dict)
     """The workspace's own keys by provider."""
 
-    def request(self, judge: Judge) -> ModelRequest:
+    def request(self, tools: AgentTools) -> ModelRequest:
         """The request to the model."""
         parallel = not self.agent.get("disable_parallel_tool_use")
         return ModelRequest(
             model=self.agent["model"]["id"],
             system=self.agent["system"] if parallel else _guided(self.agent["system"]),
             messages=self.folding.messages if self.folding else self.messages,
-            tools=judge.offered(),
+            tools=tools.offered(),
             max_tokens=settings().max_tokens,
             folds=self.folding is not None,
             tokens=self.tokens,
             parallel=parallel,
-            long_wait=judge.asks,
+            long_wait=tools.asks,
             effort=(self.agent["model"].get("effort") or {}).get("type"),
         )
 

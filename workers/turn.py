@@ -22,8 +22,8 @@ from models.session.turn import Served, Turn
 from models.settings import settings
 from models.workspace.toolset import listed
 from workers import charging, enqueue, leases, server_tools
+from workers.agent_tools import AgentTools
 from workers.celery import app
-from workers.judging import Judge
 from workers.keeping import keep
 from workers.leases import Lease
 from workers.offer import Claimed, Offer
@@ -67,8 +67,10 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> None:
             return
         message_id = ids.new("sevt")
         try:
-            judge = Judge.of(claimed.agent, claimed.policies, server_tools.looked_up(workspace_id, claimed.agent, claimed.listed))
-            answer = _ask(claimed, claimed.request(judge), message_id, lease)
+            tools = AgentTools.of(
+                claimed.agent, claimed.policies, server_tools.looked_up(workspace_id, claimed.agent, claimed.listed)
+            )
+            answer = _ask(claimed, claimed.request(tools), message_id, lease)
         except Unwanted as end:
             _correct(turn, charging.spent(claimed.quote, end.spent, began))
         except server_tools.ServerAway as away:
@@ -82,7 +84,7 @@ def run(turn_id: str, session_id: str, workspace_id: str) -> None:
             if claimed.folding:
                 _fold(turn, lease, claimed.folding, answer, charges)
             else:
-                _checkpoint(turn, lease, judge, answer, message_id, charges)
+                _checkpoint(turn, lease, tools, answer, message_id, charges)
 
 
 def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
@@ -137,7 +139,7 @@ def _check_answerable(answer: Answer) -> None:
             raise Unanswered(error, None, [*answer.spent, Spent(place, answer.reply.usage)])
 
 
-def _checkpoint(turn: Turn, lease: Lease, judge: Judge, answer: Answer, message_id: str, charges: list[Charge]) -> None:
+def _checkpoint(turn: Turn, lease: Lease, tools: AgentTools, answer: Answer, message_id: str, charges: list[Charge]) -> None:
     reply = answer.reply
 
     def verb(db: Db, session: Session) -> None:
@@ -155,7 +157,7 @@ def _checkpoint(turn: Turn, lease: Lease, judge: Judge, answer: Answer, message_
         )
 
     try:
-        content, proposals = storable(reply.content), judge.proposals(reply.content)
+        content, proposals = storable(reply.content), tools.proposals(reply.content)
         if not keep(turn.workspace_id, turn.session_id, lease, verb):
             _correct(turn, charges)
     except Exception as error:  # noqa: BLE001 - the turn ends, whatever the reply holds

@@ -27,7 +27,7 @@ from models.workspace import toolset
 from models.workspace.agent import Agent
 from models.workspace.environment import Environment
 from models.workspace.workspace import Workspace
-from workers.judging import Judge
+from workers.agent_tools import AgentTools
 from workers.tools import sources
 
 T = TypeVar("T")
@@ -229,10 +229,10 @@ class Stage:
 
         return self.locked(session_id, verb)
 
-    def judge(self, db: Db, session: Session) -> Judge:
+    def judge(self, db: Db, session: Session) -> AgentTools:
         """As a turn has it, of listings as they are known."""
         agent = session.agent(db)
-        return Judge.of(agent, Workspace.policies(db), toolset.listed(db, agent))
+        return AgentTools.of(agent, Workspace.policies(db), toolset.listed(db, agent))
 
     def claim_call(
         self,

@@ -1,4 +1,4 @@
-"""Judges the calls of a reply: does the agent have the tool, does the input fit the schema, and what is the policy's ruling."""
+"""The tools of an agent, as a turn needs them: described for the model, and with the calls of its reply as proposals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ from workers.tools import registry
 
 
 @dataclass(frozen=True)
-class Judge:
-    """The tools of one session's agent, with the ruling over them."""
+class AgentTools:
+    """The tools of one session's agent, with the policies that judge their calls."""
 
     tools: dict[str, EffectiveTool]
     ruling: Ruling
 
     @classmethod
-    def of(cls, agent: dict[str, Any], policies: dict[str, Any], listed: Mapping[str, Listed]) -> "Judge":
-        """The judge for a session's `agent`, its workspace's `policies` and its servers' listings."""
+    def of(cls, agent: dict[str, Any], policies: dict[str, Any], listed: Mapping[str, Listed]) -> "AgentTools":
+        """Return the tools of a session's `agent`, with its workspace's `policies` and its servers' listings."""
         return cls({tool.name: tool for tool in effective_tools(agent, listed)}, Ruling.of(agent, policies, listed))
 
     def offered(self) -> list[dict[str, Any]]:
-        """The tools for the model, in the Messages API's shape, without those that are always denied."""
+        """Return the tools for the model, in the Messages API's shape, without those that are always denied."""
         return [_described(tool) for tool in self.tools.values() if not self.ruling.never(tool.name)]
 
     @property
@@ -40,7 +40,7 @@ class Judge:
         return any(self.ruling.asks(name) for name in self.tools)
 
     def proposals(self, content: list[dict[str, Any]]) -> list[Proposal]:
-        """The calls of a reply, in order. Whether a call is allowed is decided when it is stored."""
+        """Return the calls of a reply, in order. Policies judge a call when it is stored."""
         return [self._propose(block) for block in content if block["type"] == "tool_use"]
 
     def _propose(self, block: dict[str, Any]) -> Proposal:
