@@ -222,14 +222,14 @@ class Stage:
                 stop_reason=why,
                 stop_details=None,
                 charges=[charge or Charge("anthropic", "stand-in", None, USAGE)],
-                proposals=self.judge(db, session).proposals(blocks),
+                proposals=self.tools(db, session).proposals(blocks),
                 message_id=ids.new("sevt"),
             )
             return db.find(ToolCall, "WHERE turn_id = %(turn_id)s ORDER BY position", turn_id=held.id)
 
         return self.locked(session_id, verb)
 
-    def judge(self, db: Db, session: Session) -> AgentTools:
+    def tools(self, db: Db, session: Session) -> AgentTools:
         """As a turn has it, of listings as they are known."""
         agent = session.agent(db)
         return AgentTools.of(agent, Workspace.policies(db), toolset.listed(db, agent))

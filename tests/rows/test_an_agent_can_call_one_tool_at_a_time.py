@@ -18,7 +18,7 @@ def asked(stage: Stage, session_id: str) -> ModelRequest:
         agent = session.agent(db)
         rows = {"agent": agent, "policies": policies, "listed": listed(db, agent)}
         claimed = Claimed(turn=None, **rows, messages=[], quote=stage.quote)  # type: ignore[arg-type]
-        return claimed.request(stage.judge(db, session))
+        return claimed.request(stage.tools(db, session))
 
     found: ModelRequest = stage.locked(session_id, verb)
     return found
