@@ -11,8 +11,8 @@ from models.pure.policy.covering import named_in_words
 from models.pure.policy.globs import text_glob
 from models.pure.policy.inputs import Input, programs
 from models.pure.policy.rules import COMMAND_PATHS, Effect, Rule, Verdict, named
-from models.pure.policy.unknown_programs import Minded, mind_programs
-from models.pure.shell import Line, Words
+from models.pure.policy.unknown_programs import mind_programs
+from models.pure.shell import Words
 
 _TEXTS = frozenset({"glob", "path_glob", "regex"})
 _ABOUT_TEXTS = _TEXTS | {"equals", "one_of"}
@@ -129,16 +129,10 @@ class _Tool:
     ask: _Rules
     allow: tuple[_Rules, ...]
     """The written rules; then, if there are grants, the written rules with the grants."""
-    minding: dict[str, _Compiled]
+    minding: dict[str, Rule]
     """By pointer to a command line: the first rule about it that denies or asks."""
-    walls: dict[str, _Compiled]
+    walls: dict[str, Rule]
     """The same, without rules of policies with `"unknown_programs": "allow"`."""
-
-    def minded(self, path: str, line: Line, call: Input) -> Minded:
-        """Return the line at a path of `minding`. Here grants count under every default, since they may name unknown programs."""
-        wall = self.walls.get(path)
-        naming = functools.partial(self.allow[-1].naming, path, call)
-        return Minded(line, naming, self.minding[path].rule, wall.rule if wall else None)
 
 
 class Rulebook:
@@ -176,8 +170,13 @@ class Rulebook:
                     return _unsure(about.minding[path], line.doubt)
             for shelf in (about.deny, about.ask):
                 if hit := shelf.expanded(call):
-                    return _unsure(hit, "bash expands a word of it")
-            return mind_programs(verdict, [about.minded(path, line, call) for path, line in lines])
+                    return _unsure(hit.rule, "bash expands a word of it")
+            for path, line in lines:
+                # Here grants count under every default, since they may name unknown programs.
+                naming = functools.partial(about.allow[-1].naming, path, call)
+                verdict = mind_programs(verdict, line, naming, about.minding[path], about.walls.get(path))
+                if verdict.effect == "ask":
+                    return verdict
         return replace(verdict, doubt=call.doubt) if verdict is self._default and verdict.effect == "ask" else verdict
 
     def _allowed(self, about: _Tool, call: Input) -> Verdict | None:
@@ -204,13 +203,12 @@ class Rulebook:
         return self._tools[tool]
 
 
-def _first_by_path(rules: list[_Compiled]) -> dict[str, _Compiled]:
-    return {path: rule for rule in reversed(rules) for path in sorted(rule.lines)}
+def _first_by_path(rules: list[_Compiled]) -> dict[str, Rule]:
+    return {path: rule.rule for rule in reversed(rules) for path in sorted(rule.lines)}
 
 
-def _unsure(hit: _Compiled, doubt: str) -> Verdict:
-    words = f"not sure which commands run: {doubt}; {named_in_words(hit.rule)} might be met"
-    return Verdict("ask", words, (hit.rule,), doubt)
+def _unsure(rule: Rule, doubt: str) -> Verdict:
+    return Verdict("ask", f"not sure which commands run: {doubt}; {named_in_words(rule)} might be met", (rule,), doubt)
 
 
 def _verdict(hits: list[_Compiled]) -> Verdict:
