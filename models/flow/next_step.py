@@ -7,7 +7,7 @@ from models.database.rows import Db
 from models.flow.hosted_work import retire_work
 from models.pure import words
 from models.pure.charges import Charge
-from models.pure.next_move import Go, after_settling
+from models.pure.next_move import all_settled
 from models.pure.states import NEEDS_SOMEBODY
 from models.pure.usage import NOTHING
 from models.session.approval import Approval
@@ -39,7 +39,7 @@ def carry_on(db: Db, session: Session) -> None:
         rest(db, session, BUDGET_REACHED)
         return
     session.run_again(db)
-    if isinstance(after_settling(call.status for call in calls), Go):
+    if all_settled(call.status for call in calls):
         Turn.queue(db, session, 1 if session.unread else session.turn_count + 1)
 
 

@@ -10,7 +10,7 @@ from models.pure import policy
 from models.pure.canonical import digest
 from models.pure.naming import OURS
 from models.pure.policy import Effect, Policy, Rule, Rulebook
-from models.pure.policy.globs import tool_glob
+from models.pure.policy.globs import text_glob
 from models.pure.quorum import Escalation, Quorum, combined
 
 
@@ -48,7 +48,7 @@ def ruled_tool(tool: EffectiveTool, over: list[Policy | None], approvals: list[M
     own = read_policy(tool.policy, tool.name, "tool")
     declared = _declared(tool)
     levels = (own, *over, declared)
-    rules = tuple(rule for level in levels if level for rule in level.rules if tool_glob(rule.match.tool)(tool.name))
+    rules = tuple(rule for level in levels if level for rule in level.rules if text_glob(rule.match.tool)(tool.name))
     default, reason = _default(tool, own, [*over, declared], last)
     timeouts: dict[str, Any] = {}
     for level in (*approvals, tool.toolset_approval):

@@ -9,15 +9,14 @@ limits, and fails when `jsonschema` no longer matches by backtracking.
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextvars import ContextVar
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 import referencing
 from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.validators import extend
+from jsonschema.validators import create
 
 from models.pure.regex import InvalidPattern, compile_schema_pattern
 from models.pure.visible import visible_lines
@@ -28,6 +27,8 @@ _SECONDS = 0.25
 """CPU time for one input. Hundreds of turns of the same process wait meanwhile."""
 _KEPT_CHARACTERS = 4000
 """Longest schema whose validator is cached: a validator takes twenty times the memory of its schema."""
+NOTHING_ELSE: referencing.Registry[Any] = referencing.Registry()
+"""The empty registry of schemas, for a validator: the default registry fetches any address that a `$ref` names."""
 _deadline: ContextVar[float] = ContextVar("deadline")
 _OURS = frozenset({"pattern", "patternProperties", "additionalProperties"})
 """Keywords whose error messages are written here."""
@@ -43,26 +44,40 @@ def misfit(schema: dict[str, Any], value: object) -> str | None:
 
     A schema that is invalid, endless or refers outside itself is an error too. References are never fetched.
     """
-    _deadline.set(time.thread_time() + _SECONDS)
+    messages: list[str] = []
     try:
         text = json.dumps(schema)
         validator = _kept_validator(text) if len(text) <= _KEPT_CHARACTERS else _validator(schema)
         if validator is None:
             return "input: the tool's schema cannot be used (unevaluatedProperties beside patternProperties)"
-        errors = list(islice(_distinct(validator.iter_errors(value)), _ERRORS))
+        for error in errors(validator, value):
+            messages += [message for message in _messages(error) if message not in messages]
+            if len(messages) >= _ERRORS:
+                break
     except _TooSlow:
         return "input: the tool's schema takes too long to check"
     except Exception as error:  # noqa: BLE001 - a schema that somebody wrote can fail in any way
         return f"input: the tool's schema cannot be used ({type(error).__name__})"
-    return "; ".join(errors) or None
+    return "; ".join(messages[:_ERRORS]) or None
+
+
+def errors(validator: Any, value: object) -> Iterator[ValidationError]:
+    """Yield the errors of a value by a validator of `validator_class`, within the limit of CPU time."""
+    _deadline.set(time.thread_time() + _SECONDS)
+    yield from validator.iter_errors(value)
+
+
+def validator_class(keywords: dict[str, Any]) -> Any:
+    """Return a class of validators that know these keywords alone, and stop when the CPU time is used up."""
+    limited = {name: _in_time(keyword) for name, keyword in keywords.items()}
+    return create(Draft202012Validator.META_SCHEMA, limited)
 
 
 def _validator(schema: dict[str, Any]) -> Any | None:
     """Return the schema's validator, or None for a schema that combines keywords that cannot be checked together."""
-    if {"unevaluatedProperties", "patternProperties"} <= _keys(schema):
+    if {"unevaluatedProperties", "patternProperties"} <= {key for part in parts(schema) for key in part}:
         return None
-    # An empty registry: the default registry fetches any address that a `$ref` names.
-    return _Validator(schema, registry=referencing.Registry())
+    return _Validator(schema, registry=NOTHING_ELSE)
 
 
 @lru_cache(maxsize=256)
@@ -72,7 +87,7 @@ def _kept_validator(schema: str) -> Any | None:
 
 def unusable_pattern(schema: object) -> str | None:
     """Return the schema's first regular expression that RE2 does not support (look-around, back-references), or None."""
-    for part in _parts(schema):
+    for part in parts(schema):
         named = part.get("patternProperties")
         for pattern in [part.get("pattern"), *(named if isinstance(named, dict) else ())]:
             if isinstance(pattern, str):
@@ -85,15 +100,6 @@ def unusable_pattern(schema: object) -> str | None:
 
 def _matches(pattern: str, text: str) -> bool:
     return compile_schema_pattern(pattern).search(text) is not None
-
-
-def _distinct(errors: Iterable[ValidationError]) -> Iterator[str]:
-    seen: set[str] = set()
-    for error in errors:
-        for text in _messages(error):
-            if text not in seen:
-                seen.add(text)
-                yield text
 
 
 def _messages(error: ValidationError) -> list[str]:
@@ -115,12 +121,7 @@ def _message(path: str, fault: str) -> str:
     return visible_lines(f"{path[:_MESSAGE]}: {fault[:_MESSAGE]}")
 
 
-def _keys(schema: object) -> set[str]:
-    """Return the keys of a schema and of every object in it."""
-    return {key for part in _parts(schema) for key in part}
-
-
-def _parts(schema: object) -> Iterator[dict[str, Any]]:
+def parts(schema: object) -> Iterator[dict[str, Any]]:
     """Yield the schema, then every object in it."""
     todo = [schema]
     while todo:
@@ -141,7 +142,8 @@ def _pattern(_validator: Any, pattern: str, value: object, _schema: Any) -> Iter
         yield ValidationError(f"must match the pattern {pattern}")
 
 
-def _pattern_properties(validator: Any, by_pattern: Any, value: object, _schema: Any) -> Iterator[ValidationError]:
+def pattern_properties(validator: Any, by_pattern: Any, value: object, _schema: Any) -> Iterator[ValidationError]:
+    """Yield the errors of the keyword `patternProperties`."""
     if not isinstance(value, dict):
         return
     for pattern, subschema in by_pattern.items():
@@ -150,7 +152,8 @@ def _pattern_properties(validator: Any, by_pattern: Any, value: object, _schema:
                 yield from validator.descend(field, subschema, path=name, schema_path=pattern)
 
 
-def _additional(validator: Any, schema_or_false: Any, value: object, schema: Any) -> Iterator[ValidationError]:
+def additional_properties(validator: Any, schema_or_false: Any, value: object, schema: Any) -> Iterator[ValidationError]:
+    """Yield the errors of the keyword `additionalProperties`."""
     if not isinstance(value, dict):
         return
     by_pattern = schema.get("patternProperties", {})
@@ -174,9 +177,11 @@ def _in_time(keyword: Any) -> Any:
     return check
 
 
-_KEYWORDS = {**Draft202012Validator.VALIDATORS, "pattern": _pattern, "patternProperties": _pattern_properties}
-_KEYWORDS["additionalProperties"] = _additional
-_Validator: Any = extend(  # type: ignore[no-untyped-call]
-    Draft202012Validator,
-    {name: _in_time(keyword) for name, keyword in _KEYWORDS.items()},
+_Validator = validator_class(
+    {
+        **Draft202012Validator.VALIDATORS,
+        "pattern": _pattern,
+        "patternProperties": pattern_properties,
+        "additionalProperties": additional_properties,
+    }
 )

@@ -24,16 +24,6 @@ class Finish:
     """Type and message of a `session.error`, if the model did not choose the end."""
 
 
-@dataclass(frozen=True)
-class Wait:
-    """Some calls of the turn are not settled yet."""
-
-
-@dataclass(frozen=True)
-class Go:
-    """All calls of the turn are settled: the next turn can start."""
-
-
 def after_reply(stop_reason: str, content: list[dict[str, Any]], number: int, limit: int) -> Calls | Finish:
     """Return what follows a reply. Only a complete reply (`tool_use`) can call tools, a cut one never does."""
     blocks = tuple(b for b in content if b["type"] == "tool_use")
@@ -50,6 +40,6 @@ def after_reply(stop_reason: str, content: list[dict[str, Any]], number: int, li
     return Finish("end_turn")
 
 
-def after_settling(statuses: Iterable[str]) -> Wait | Go:
-    """Return `Go` if every status is settled, else `Wait`."""
-    return Go() if all(s in SETTLED for s in statuses) else Wait()
+def all_settled(statuses: Iterable[str]) -> bool:
+    """True if every call with these statuses is settled, so that the next turn can start."""
+    return SETTLED.issuperset(statuses)

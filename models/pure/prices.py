@@ -12,7 +12,7 @@ from datetime import datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from functools import lru_cache
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 from models.pure.usage import Usage
 
@@ -109,49 +109,42 @@ def list_price(provider: str, model: str, at: datetime, *, context_tokens: int =
     `url` is the provider's address, which names the provider if `provider` is a name of the operator's. Some models cost more for
     longer inputs: `context_tokens` is the whole input.
     """
-    calculation = _listed(provider, model, at, context_tokens, url)
-    return _read(calculation.model_price, context_tokens, calculation.source) if calculation else None
+    calculation = _calculated(provider, model, at, context_tokens, url)
+    return _read(calculation.model_price, context_tokens) if calculation else None
 
 
 def list_window(provider: str, model: str, at: datetime, *, url: str | None = None) -> int | None:
     """Return the model's window in tokens by the public list, or None if the list does not know it."""
-    listed = _listed(provider, model, at, 0, url)
-    return listed.window if listed else None
+    calculation = _calculated(provider, model, at, 0, url)
+    return calculation.model.context_window if calculation else None
 
 
-class _Listed(NamedTuple):
-    model_price: Any
-    window: int | None
-    source: str
+def _calculated(provider: str, model: str, at: datetime | None, context_tokens: int, url: str | None) -> Any | None:
+    """Return the price of a request by the list; None if the list does not know the model."""
+    if not _is_listed(provider, model, url):
+        return None
+    return _calculate(provider, model, at, context_tokens, url)
 
 
 @lru_cache(maxsize=1000)
 def _is_listed(provider: str, model: str, url: str | None) -> bool:
     """True if the list knows the model. Cached, since the list is searched from end to end for a model that it lacks."""
     try:
-        _calculated(provider, model, url, 0, None)
+        _calculate(provider, model, None, 0, url)
     except LookupError:
         return False
     return True
 
 
-def _listed(provider: str, model: str, at: datetime, context_tokens: int, url: str | None) -> _Listed | None:
-    if not _is_listed(provider, model, url):
-        return None
-    calculation = _calculated(provider, model, url, context_tokens, at)
-    return _Listed(calculation.model_price, calculation.model.context_window, _SOURCE)
-
-
-def _calculated(provider: str, model: str, url: str | None, context_tokens: int, at: datetime | None) -> Any:
+def _calculate(provider: str, model: str, at: datetime | None, context_tokens: int, url: str | None) -> Any:
     import genai_prices  # 40 MB and half a second: only processes that price load it
 
     counts = genai_prices.Usage(input_tokens=context_tokens, output_tokens=0)
-    if url is None:
-        return genai_prices.calc_price(counts, model, provider_id=provider, genai_request_timestamp=at)
-    return genai_prices.calc_price(counts, model, provider_api_url=url, genai_request_timestamp=at)
+    where: Any = {"provider_api_url": url} if url is not None else {"provider_id": provider}
+    return genai_prices.calc_price(counts, model, genai_request_timestamp=at, **where)
 
 
-def _read(prices: Any, context_tokens: int, source: str) -> Price | None:
+def _read(prices: Any, context_tokens: int) -> Price | None:
     def of(name: str, otherwise: Decimal | None = None) -> Decimal | None:
         value = getattr(prices, name)
         if value is None or isinstance(value, Decimal):
@@ -164,7 +157,7 @@ def _read(prices: Any, context_tokens: int, source: str) -> Price | None:
         return None
     write = of("cache_write_mtok", tokens)
     return Price(
-        source,
+        _SOURCE,
         tokens,
         output,
         cache_read=of("cache_read_mtok", tokens) or Decimal(0),

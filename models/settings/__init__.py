@@ -6,11 +6,12 @@ requests  of requests to the API: limits and proxies
 here      all others, and `settings`
 """
 
+from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from models.pure.key_text import key_text
@@ -19,6 +20,13 @@ from models.pure.networks import PrivateHosts
 from models.settings.people import PeopleSettings
 from models.settings.requests import RequestSettings
 from models.settings.tools import ToolSettings
+
+_PARSED: dict[str, Callable[[str], Any]] = {
+    "allowed_private_hosts": PrivateHosts.of,
+    "smtp_url": MailServer.of,
+    "mail_from": sender,
+}
+"""What reads the text of a setting. A text that it cannot read is refused at the start."""
 
 
 class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
@@ -141,13 +149,15 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     audit_public_keys: str = ""
     """Public keys of former signers, in base64, separated by spaces. Their seals stay valid."""
 
-    @field_validator("allowed_private_hosts")
+    @field_validator(*_PARSED)
     @classmethod
-    def _hosts(cls, value: str) -> str:
+    def _parses(cls, value: Any, info: ValidationInfo) -> Any:
+        name = info.field_name or ""
         try:
-            PrivateHosts.of(value)
+            if value not in (None, ""):
+                _PARSED[name](value.get_secret_value() if isinstance(value, SecretStr) else value)
         except ValueError as error:
-            raise ValueError(f"ASSENT_ALLOWED_PRIVATE_HOSTS: {error}") from None
+            raise ValueError(f"ASSENT_{name.upper()}: {error}") from None
         return value
 
     @field_validator("deliver_public_key", "turns_public_key")
@@ -159,26 +169,6 @@ class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):
     @classmethod
     def _private_keys(cls, value: SecretStr | None) -> SecretStr | None:
         return value and SecretStr(" ".join(key_text(one) for one in value.get_secret_value().split()))
-
-    @field_validator("smtp_url")
-    @classmethod
-    def _mail_server(cls, value: SecretStr | None) -> SecretStr | None:
-        try:
-            if value is not None:
-                MailServer.of(value.get_secret_value())
-        except ValueError as error:
-            raise ValueError(f"ASSENT_SMTP_URL: {error}") from None
-        return value
-
-    @field_validator("mail_from")
-    @classmethod
-    def _sender(cls, value: str) -> str:
-        try:
-            if value:
-                sender(value)
-        except ValueError as error:
-            raise ValueError(f"ASSENT_MAIL_FROM: {error}") from None
-        return value
 
     @cached_property
     def private_hosts(self) -> PrivateHosts:

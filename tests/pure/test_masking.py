@@ -107,6 +107,12 @@ def test_a_schema_that_is_wrong_or_endless_does_no_harm() -> None:
     assert mask({"x": 1}, {"$ref": "#/nowhere", "properties": {"x": SECRET}}).shown == {"x": MARKER}
 
 
+def test_a_schema_that_takes_too_long_marks_every_argument() -> None:
+    """Each level doubles the time."""
+    levels = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(20)}
+    assert mask({"x": 1, "y": "z"}, {"$ref": "#/$defs/a0", "$defs": levels | {"a20": SECRET}}).shown == {"x": MARKER, "y": MARKER}
+
+
 @given(OBJECTS)
 def test_masking_again_changes_nothing(value: dict[str, Any]) -> None:
     """And the first time changes nothing but what it names."""

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from secret_samples import KNOWN, OBJECTS
 
+import api.parsing
 from models.pure.masking import MARKER, Masked, mask, restore
 
 
@@ -137,13 +138,13 @@ def test_a_mask_can_be_edited_away_without_its_secret() -> None:
 
 
 def test_deep_and_wide_values_are_masked_too() -> None:
-    """Deeper than a function could recurse."""
+    """As deep as the input of a request may be."""
     deep: Any = {"password": "x"}
-    for _ in range(5000):
+    for _ in range(api.parsing.DEPTH):
         deep = [deep]
     given = {"a": deep, "b": ["plain"] * 10_000 + ["password=x"]}
     found = mask(given)
-    assert found.paths == ("/a" + "/0" * 5000 + "/password", "/b/10000")
+    assert found.paths == ("/a" + "/0" * api.parsing.DEPTH + "/password", "/b/10000")
     restored = restore(found.shown, given, found.shown)
     assert restored["b"] == given["b"]
     inner: Any = restored["a"]

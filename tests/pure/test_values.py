@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from models.pure import words
 from models.pure.backoff import backoff
 from models.pure.canonical import canonical, digest, is_digest, spelled
-from models.pure.next_move import Calls, Finish, Go, Wait, after_reply, after_settling
+from models.pure.next_move import Calls, Finish, after_reply, all_settled
 from models.pure.prompting import fill
 from models.pure.states import SETTLED, TOOL_CALL
 from models.pure.storable import is_deep, storable
@@ -101,7 +101,7 @@ def test_calls_are_asked_for_below_the_limit_only() -> None:
 @given(st.lists(st.sampled_from(sorted(TOOL_CALL))))
 def test_the_next_turn_starts_when_all_are_settled(statuses: list[str]) -> None:
     """Not before, and with no calls at once."""
-    assert after_settling(statuses) == (Go() if set(statuses) <= SETTLED else Wait())
+    assert all_settled(statuses) == (set(statuses) <= SETTLED)
 
 
 @given(st.integers(1, 40), st.integers(), st.none() | st.floats(0, 1e9))

@@ -73,25 +73,17 @@ class Echoes:
 
     def value(self, value: Any) -> Any:
         """Return a copy of a JSON value with the values masked in each text, name and number."""
-        if not self._pieces or not (self._too_many or self._is_in(value)):
+        if not self._pieces:
             return value
-        return self._copy(value)
-
-    def _copy(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {self.text(name): item if name in _KEPT_AS_THEY_ARE else self._copy(item) for name, item in value.items()}
+            return {self.text(name): item if name in _KEPT_AS_THEY_ARE else self.value(item) for name, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self._copy(item) for item in value]
+            return [self.value(item) for item in value]
         if isinstance(value, int | float) and not isinstance(value, bool) and (shown := self.text(str(value))) != str(value):
             return shown
         return value
-
-    def _is_in(self, value: Any) -> bool:
-        """True if any text of a JSON value holds any of the values. Searches all texts at once."""
-        spelled = "\n".join(texts_in(value)).encode("utf-8", "surrogatepass")
-        return any(pattern.search(spelled) for pattern in self._compiled())
 
     def _compiled(self) -> list[Any]:
         if self._patterns is None:

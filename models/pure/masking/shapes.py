@@ -1,36 +1,27 @@
 """Secrets that are recognised by their own form, anywhere in a text."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
-from models.pure.regex import compile_re2
+from models.pure.masking.words import Quotes, Span
 
-Span = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Shape:
-    """One kind of secret. The first group of the match is masked, or the whole match."""
-
-    name: str
-    pattern: Any
-    accepts: Callable[[bytes], bool] = bool
-    """True if the match is a secret."""
-
-    def spans(self, text: bytes) -> Iterator[Span | None]:
-        """Yield the span of each secret, and None for each match that is not a secret."""
-        for match in self.pattern.finditer(text):
-            start, end = match.span(1) if self.pattern.groups else match.span()
-            yield (start, end) if self.accepts(text[start:end]) else None
+Secrets = Callable[[bytes, Any, Quotes], list[Span]]
+"""Returns the secrets at one match in a text. Called for the matches of a pattern in order."""
 
 
-def _has_digit(secret: bytes) -> bool:
-    return any(digit in secret for digit in b"0123456789")
+def _any(_text: bytes, match: Any, _quotes: Quotes) -> list[Span]:
+    """The first group of the match, or the whole match."""
+    return [match.span(match.re.groups and 1)]
 
 
-def _is_no_variable(secret: bytes) -> bool:
-    return not secret.startswith(b"$") and b"$(" not in secret and b"${" not in secret and not secret.startswith((b"{", b"%s"))
+def _with_digit(text: bytes, match: Any, quotes: Quotes) -> list[Span]:
+    [(start, end)] = _any(text, match, quotes)
+    return [(start, end)] if any(digit in text[start:end] for digit in b"0123456789") else []
+
+
+def _no_variable(_text: bytes, match: Any, _quotes: Quotes) -> list[Span]:
+    variable = match[1].startswith((b"$", b"{", b"%s")) or b"$(" in match[1] or b"${" in match[1]
+    return [] if variable else [match.span(1)]
 
 
 _BEGIN = "-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
@@ -54,22 +45,16 @@ _PREFIXES = {
 }
 """Each matches or fails after a bounded number of characters, so that their combination is linear as well."""
 
-SHAPES = (
-    Shape("known prefix", compile_re2(rf"\b(?:{'|'.join(_PREFIXES.values())})"), _has_digit),
-    Shape("JWT", compile_re2(r"\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){2,4}")),
-    Shape("SendGrid key", compile_re2(r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"), _has_digit),
-    Shape("Slack webhook", compile_re2(r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/]+)")),
-    Shape("bearer token", compile_re2(r"(?i)\b(?:bearer|basic)[ \t]+([a-z0-9._~+/=-]{12,})"), _has_digit),
+SHAPES: tuple[tuple[str, Secrets], ...] = (
+    (rf"\b(?:{'|'.join(_PREFIXES.values())})", _with_digit),
+    (r"\beyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){2,4}", _any),  # JWT
+    (r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}", _with_digit),  # SendGrid
+    (r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/]+)", _any),
+    (r"(?i)\b(?:bearer|basic)[ \t]+([a-z0-9._~+/=-]{12,})", _with_digit),
     # Only whole lines of base64 and headers, so that a command of a script is never taken for a line of the key.
-    Shape("private key", compile_re2(_BEGIN + _KEY_LINES)),
-    Shape("private key in one line", compile_re2(rf"{_BEGIN}((?: {_BASE64}{{40,}})+)")),
-    Shape("password in a URL", compile_re2(rf"://[^\s/:@\"'`;|&<>()]*:({_USERINFO})@"), _is_no_variable),
-    Shape("token in a URL", compile_re2(r"://([A-Za-z0-9_-]{20,})@"), _has_digit),
-    Shape("signature in a URL", compile_re2(r"(?i)[?&](?:sig|signature|x-amz-signature)=([a-z0-9%+/=_-]{16,})")),
+    (_BEGIN + _KEY_LINES, _any),
+    (rf"{_BEGIN}((?: {_BASE64}{{40,}})+)", _any),
+    (rf"://[^\s/:@\"'`;|&<>()]*:({_USERINFO})@", _no_variable),
+    (r"://([A-Za-z0-9_-]{20,})@", _with_digit),
+    (r"(?i)[?&](?:sig|signature|x-amz-signature)=([a-z0-9%+/=_-]{16,})", _any),
 )
-SHAPES_HINT = (
-    r"\b(?:[sr]k[-_]|whsec_|AKIA|ASIA|gh[pousr]_|github_pat_|glpat-|xox[a-z][-.]|xapp-|AIza|ya29\.|GOCSPX-|npm_|pypi-|hf_|dop_v1_|gsk_)"
-    r"[A-Za-z0-9]|\bxai-|\bSG\.|\beyJ[A-Za-z0-9_-]*\.|hooks\.slack\.com/|PRIVATE KEY|://[^\s/]*@"
-    r"|(?i:(?:bearer|basic)[ \t]|sig=|signature=)"
-)
-"""Matches every text that may hold such a secret. Cheaper than the shapes."""

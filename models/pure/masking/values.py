@@ -1,12 +1,13 @@
 """Masks a call's arguments, for people and logs."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 from models.pure.masking.echoes import LEAST, texts_in
 from models.pure.masking.names import is_secret
-from models.pure.masking.schemas import Marks, marks_of
-from models.pure.masking.texts import MARKER, Reader, suspects
+from models.pure.masking.schemas import Place, secret_places
+from models.pure.masking.texts import MARKER, Reader
 
 
 @dataclass(frozen=True)
@@ -26,87 +27,68 @@ def mask(arguments: dict[str, Any], schema: dict[str, Any] | None = None) -> Mas
     `schema` is the tool's. A schema masks any value as a whole; a name masks all values but booleans and null; in texts, and in
     names of fields, only the secret is masked. If two names in an object have the same masked form, the second one is numbered.
     """
-    return _Mask(arguments, schema).done()
-
-
-_Task = tuple[Any, Any, "Marks | None", "_Path | None"]
-_Path = tuple["_Path | None", str | int]
-_CONTAINERS = (dict, list)
+    masking = _Mask(secret_places(schema, arguments))
+    shown = masking.fields(arguments, (), "")
+    hidden = {text for text in masking.hidden | masking.reader.hidden if len(text) >= LEAST and MARKER not in text}
+    return Masked(shown, tuple(sorted(masking.paths)), tuple(sorted(hidden)))
 
 
 class _Mask:
-    """Masks one value, without recursion, so that its depth does not matter."""
+    """Masks one input. A place has the original names, a path has the names that are shown."""
 
-    def __init__(self, arguments: dict[str, Any], schema: dict[str, Any] | None) -> None:
-        self._suspects = suspects(_texts(arguments))
-        self._reader = Reader()
-        self._paths: set[str] = set()
-        self._hidden: set[str] = set()
-        self._shown: dict[str, Any] = {}
-        self._todo: list[_Task] = [(arguments, self._shown, marks_of(schema), None)]
+    def __init__(self, secrets: set[Place]) -> None:
+        self._secrets = secrets
+        self.reader = Reader()
+        self.paths: set[str] = set()
+        self.hidden: set[str] = set()
 
-    def done(self) -> Masked:
-        while self._todo:
-            value, shown, marks, path = self._todo.pop()
-            if isinstance(value, dict):
-                self._fill_object(value, shown, marks, path)
-            else:
-                self._fill_array(value, shown, marks, path)
-        hidden = (text for text in self._hidden if len(text) >= LEAST and MARKER not in text)
-        return Masked(self._shown, tuple(sorted(self._paths)), tuple(sorted(hidden)))
-
-    def _fill_object(self, value: dict[str, Any], shown: dict[str, Any], marks: Marks | None, path: _Path | None) -> None:
-        names = {} if self._suspects.isdisjoint(value) else shown_names(value, self._reader)
-        all_secret = marks is not None and marks.secret  # true only for the arguments as a whole: nested secrets end in _place
+    def fields(self, value: dict[str, Any], place: Place, path: str) -> dict[str, Any]:
+        """Return an object with its secrets masked."""
+        shown = {}
+        names = shown_names(value, self.reader)
         for name, item in value.items():
-            below = marks.property(name) if marks else None
-            as_shown = names.get(name, name)
-            secret = all_secret or (below is not None and below.secret) or _by_name(name, item, value)
-            shown[as_shown] = self._place(item, secret, below, (path, as_shown))
-            if as_shown != name:
-                self._paths.add(_pointer((path, as_shown)))
-                self._hidden.update(self._reader.read(name).hidden)
+            here = f"{path}/{escaped(names[name])}"
+            shown[names[name]] = self._value(item, (*place, name), here, secret=_by_name(name, item, value))
+            if names[name] != name:
+                self.paths.add(here)
+        return shown
 
-    def _fill_array(self, value: list[Any], shown: list[Any], marks: Marks | None, path: _Path | None) -> None:
+    def _items(self, value: list[Any], place: Place, path: str) -> list[Any]:
+        shown = []
         after_flag = False
         for index, item in enumerate(value):
-            below = marks.item(index) if marks else None
-            secret = (below is not None and below.secret) or (after_flag and isinstance(item, str) and not item.startswith("-"))
-            shown.append(self._place(item, secret, below, (path, index)))
-            after_flag = isinstance(item, str) and item.startswith("-") and _is_flag(item)
+            secret = after_flag and isinstance(item, str) and not item.startswith("-")
+            shown.append(self._value(item, (*place, index), f"{path}/{index}", secret=secret))
+            after_flag = isinstance(item, str) and item.startswith("-") and "=" not in item and " " not in item and is_secret(item)
+        return shown
 
-    def _place(self, value: Any, secret: bool, marks: Marks | None, path: _Path) -> Any:
-        shown: Any = value
-        if secret:
+    def _value(self, value: Any, place: Place, path: str, *, secret: bool) -> Any:
+        shown = value
+        if secret or place in self._secrets:
             shown = MARKER
-            self._hidden.update(texts_in(value))
+            self.hidden.update(texts_in(value))
         elif isinstance(value, str):
-            if value in self._suspects:
-                reading = self._reader.read(value)
-                shown = reading.shown
-                self._hidden.update(reading.hidden)
-        elif isinstance(value, _CONTAINERS):
-            shown = {} if isinstance(value, dict) else []
-            self._todo.append((value, shown, marks, path))
-            return shown
-        if shown is not value and shown != value:
-            self._paths.add(_pointer(path))
+            shown = self.reader.read(value)
+        elif isinstance(value, dict):
+            return self.fields(value, place, path)
+        elif isinstance(value, list):
+            return self._items(value, place, path)
+        if shown != value:
+            self.paths.add(path)
         return shown
 
 
 def shown_names(value: dict[str, Any], reader: Reader) -> dict[str, str]:
-    """Return the masked form of each name of an object's fields that needs one. The order of the fields does not matter."""
-    changed = {name: shown for name in suspects(value) if (shown := reader.read(name).shown) != name}
-    names: dict[str, str] = {}
-    taken = value.keys() - changed.keys()
-    numbers: dict[str, int] = {}
-    for name in sorted(changed):
-        shown = changed[name]
-        while shown in taken:
-            numbers[changed[name]] = numbers.get(changed[name], 1) + 1
-            shown = f"{changed[name]} ({numbers[changed[name]]})"
-        taken.add(shown)
-        names[name] = shown
+    """Return the masked form of each name of an object's fields. The order of the fields does not matter."""
+    names = {name: reader.read(name) for name in value}
+    taken = {name for name, shown in names.items() if shown == name}
+    numbers: Counter[str] = Counter()
+    for name in sorted(value.keys() - taken):
+        shown = names[name]
+        while names[name] in taken:
+            numbers[shown] += 1
+            names[name] = f"{shown} ({numbers[shown] + 1})"
+        taken.add(names[name])
     return names
 
 
@@ -124,32 +106,3 @@ def _by_name(name: str, item: Any, fields: dict[str, Any]) -> bool:
         return False
     # A pair, such as an environment variable or a header: {"name": "TOKEN", "value": ...}.
     return any(isinstance(fields.get(label), str) and is_secret(fields[label], item) for label in ("name", "key"))
-
-
-def _is_flag(word: str) -> bool:
-    return "=" not in word and " " not in word and is_secret(word)
-
-
-def _pointer(path: _Path | None) -> str:
-    parts = []
-    while path:
-        path, part = path
-        parts.append("/" + escaped(part))
-    return "".join(reversed(parts))
-
-
-def _texts(arguments: dict[str, Any]) -> list[str]:
-    """Return every text in the arguments, including names of fields."""
-    texts: list[str] = []
-    todo: list[Any] = [arguments]
-    while todo:
-        value = todo.pop()
-        if isinstance(value, dict):
-            texts += value
-            value = value.values()
-        for item in value:
-            if isinstance(item, str):
-                texts.append(item)
-            elif isinstance(item, _CONTAINERS):
-                todo.append(item)
-    return texts

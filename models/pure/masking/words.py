@@ -3,8 +3,9 @@
 import re
 from typing import Any
 
-from models.pure.masking.shapes import Span
 from models.pure.regex import compile_re2
+
+Span = tuple[int, int]
 
 _WORD = compile_re2("(?:\\\\[^\\snrt\"'`]|\\\\ |[^\\s\"'`;|&<>()\\\\])+")
 _WORD_IN_ESCAPED_QUOTES = compile_re2("[^\\s\"'`;|&<>()\\\\]+")
@@ -17,7 +18,7 @@ _QUOTE = re.compile(rb"['\"]")
 _STRANGE = re.compile(rb"\\|<<|(?:^|[\s;|&()])#")
 
 
-class Left:
+class Quotes:
     """The state of quotes to the left of a place in a text. Places must be requested in order."""
 
     def __init__(self, text: bytes) -> None:
@@ -54,7 +55,7 @@ class Left:
         self._at = max(self._at, at)
 
 
-def secret_at(text: bytes, at: int, left: Left) -> Span | None:
+def secret_at(text: bytes, at: int, quotes: Quotes) -> list[Span]:
     """Return the secret that begins at `at`, or after a quote there: at most a word, or the whole content of certain quotes.
 
     Substitutions of a shell (`$(...)`, `${...}`, backticks) are never part of a secret. Variables and placeholders are no secrets.
@@ -67,7 +68,7 @@ def secret_at(text: bytes, at: int, left: Left) -> Span | None:
     if opening not in _QUOTED:
         return _trimmed(text, at, _end(_WORD, text, at))
     end = _end(_WORD, text, at + 1)
-    if text[end : end + 1] != opening and (quoted := left.quoted(at)):
+    if text[end : end + 1] != opening and (quoted := quotes.quoted(at)):
         closing = _end(quoted, text, at + 1)
         if text[closing : closing + 1] == opening:
             end = closing
@@ -79,9 +80,9 @@ def _end(pattern: Any, text: bytes, at: int) -> int:
     return match.end() if match else at
 
 
-def _trimmed(text: bytes, start: int, end: int) -> Span | None:
+def _trimmed(text: bytes, start: int, end: int) -> list[Span]:
     if expansion := _EXPANSION.search(text, start, end):
         end = expansion.start()
     if start == end or _PLACEHOLDER.fullmatch(text, start, end):
-        return None
-    return start, end
+        return []
+    return [(start, end)]

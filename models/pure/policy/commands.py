@@ -5,11 +5,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from models.pure.policy.globs import Sign, Test, starred
+from models.pure.policy.globs import Test, starred
 from models.pure.shell import Words, fixed_beginning
 
 _END = "\0"
 """Ends every word, so that a space within a word does not."""
+_STAR = "\1"
+"""Stands for an unquoted star. No pattern has such a character."""
 _SIGNS = re.compile(r"[;|&<>()$`#]")
 _CLOSED = re.compile(r"[\x00-\x1f\x7f]")
 _TOKEN = re.compile(
@@ -54,45 +56,43 @@ def certain_beginning(words: Words) -> str | None:
 @functools.lru_cache(maxsize=4096)
 def compiled(text: str) -> Pattern:
     """Return the compiled pattern of a rule. Raises ValueError."""
-    words = list(_words(text))
+    words = tuple(_words(text))
     if not words:
         raise ValueError("the command pattern is empty; write the tool's name alone for every call of it")
-    first = "".join(part for part in words[0] if isinstance(part, str))
-    parts = [part for word in words for part in [*word, _END]]
-    if len(words) > 1 and words[-1] == [Sign.ANY]:
+    whole = joined(words)
+    if len(words) > 1 and words[-1] == _STAR:
         # A final ` *` also matches no further words.
-        parts.pop()
-    stars = Sign.ANY in parts
-    begin = "".join(part for part in parts[: parts.index(Sign.ANY) if stars else None] if isinstance(part, str))
-    return Pattern(None if Sign.ANY in words[0] else first, words == [[Sign.ANY]], starred(parts), begin, stars)
+        whole = whole.removesuffix(_END)
+    begin, star, _ = whole.partition(_STAR)
+    return Pattern(None if _STAR in words[0] else words[0], words == (_STAR,), starred(whole, star=_STAR), begin, bool(star))
 
 
-def _words(text: str) -> Iterator[list[str | Sign]]:
-    """Yield the words of a pattern, each as its literal parts and stars. Quoted and escaped characters are literal."""
+def _words(text: str) -> Iterator[str]:
+    """Yield the words of a pattern. Quoted and escaped characters are literal, so that an unquoted star becomes `_STAR`."""
     if _CLOSED.search(text):
         raise ValueError("the command pattern has a line end, a tab or a control character; a rule is about one simple command")
-    word: list[str | Sign] = []
+    word: str | None = None
     end = 0
     for token in _TOKEN.finditer(text):
         if token.start() != end:
             break
         end = token.end()
         if token["space"]:
-            if word:
+            if word is not None:
                 yield word
-            word = []
+            word = None
         else:
-            word.append(_part(token, text))
+            word = (word or "") + _part(token, text)
     if end != len(text):
         fault = "ends in a backslash; write it twice" if text[end] == "\\" else f"has an unbalanced {text[end]}; close the quotes"
         raise ValueError(f"the command pattern `{text}` {fault}")
-    if word:
+    if word is not None:
         yield word
 
 
-def _part(token: re.Match[str], text: str) -> str | Sign:
+def _part(token: re.Match[str], text: str) -> str:
     if token["star"]:
-        return Sign.ANY
+        return _STAR
     if token["single"] is not None:
         return token["single"]
     if token["double"] is not None:

@@ -1,5 +1,6 @@
 """Tests of a call's arguments. Each returns True, False, or None if it cannot judge the argument."""
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,32 +24,35 @@ _Test = Callable[["Argument"], bool | None]
 
 
 class Argument:
-    """The value at a pointer, in the forms that tests need. Each form is computed once."""
-
-    __slots__ = ("_canonical", "_paths", "there", "value", "workdir")
+    """The value at a pointer, in the forms that tests need."""
 
     def __init__(self, value: Any, workdir: str | None) -> None:
         self.value = value
         self.there: bool | None = None if value is UNREACHABLE else value is not MISSING
         """True if the argument exists; None if that cannot be decided."""
         self.workdir = workdir
-        self._canonical: bytes | None = None
-        self._paths: tuple[str | None, set[str] | None] | None = None
+
+    @functools.cached_property
+    def canonical(self) -> bytes | None:
+        """The value as canonical JSON; None if it has none."""
+        try:
+            return canonical(self.value)
+        except (ValueError, RecursionError):
+            return None
+
+    @functools.cached_property
+    def path(self) -> str | None:
+        """The path's one certain place; None if it cannot be decided."""
+        return globs.surely_path(self.value, self.workdir) if self._is_path else None
+
+    @functools.cached_property
+    def possible_paths(self) -> set[str] | None:
+        """All possible places of the path; None if they cannot be decided."""
+        return globs.possible_paths(self.value, self.workdir) if self._is_path else None
 
     @property
-    def canonical(self) -> bytes:
-        """The value as canonical JSON. Raises ValueError, RecursionError."""
-        if self._canonical is None:
-            self._canonical = canonical(self.value)
-        return self._canonical
-
-    def paths(self) -> tuple[str | None, set[str] | None]:
-        """Return the path's one certain place, and all its possible places. Each is None if it cannot be decided."""
-        if self._paths is None:
-            self._paths = (None, None)
-            if isinstance(self.value, str) and len(self.value) <= _PATH and globs.speakable(self.value):
-                self._paths = (globs.surely_path(self.value, self.workdir), globs.possible_paths(self.value, self.workdir))
-        return self._paths
+    def _is_path(self) -> bool:
+        return isinstance(self.value, str) and len(self.value) <= _PATH and globs.speakable(self.value)
 
 
 @dataclass(frozen=True)
@@ -101,29 +105,13 @@ def _equals(value: Any, effect: Effect) -> _Test:
 
 def _one_of(values: list[Any], _effect: Effect) -> _Test:
     choices = frozenset(canonical(value) for value in values)
-
-    def test(argument: Argument) -> bool | None:
-        try:
-            return argument.canonical in choices
-        except (ValueError, RecursionError):
-            return None
-
-    return test
+    return lambda argument: None if argument.canonical is None else argument.canonical in choices
 
 
 def _pattern(make: Callable[[Any, Effect], globs.Test]) -> Callable[[Any, Effect], _Test]:
     def make_test(value: Any, effect: Effect) -> _Test:
         matches = make(value, effect)
-
-        def test(argument: Argument) -> bool | None:
-            if not isinstance(argument.value, str):
-                return None
-            try:
-                return matches(argument.value)
-            except globs.Unjudged:
-                return None
-
-        return test
+        return lambda argument: matches(argument.value) if isinstance(argument.value, str) else None
 
     return make_test
 
@@ -132,22 +120,17 @@ def _path_glob(value: str, effect: Effect) -> _Test:
     pattern = globs.path_pattern(value)
     if effect == "allow":
         allowed = globs.path_glob(pattern)
-        return lambda argument: _surely(allowed, argument)
+        return lambda argument: None if argument.path is None else allowed(argument.path)
     # A pattern of a folder includes its contents. A pattern without a slash matches that name anywhere. A leading slash may stand
     # for the root of the disk or of the workdir: both match.
     bare = pattern.lstrip("/").removesuffix("/**")
     refused = [globs.path_glob(f"{folder}{bare}/**") for folder in ([""] if "/" in bare or pattern != bare else ["", "**/"])]
-    return lambda argument: _possibly(refused, argument)
 
+    def may_be_refused(argument: Argument) -> bool | None:
+        paths = argument.possible_paths
+        return None if paths is None else any(matches(path) for path in paths for matches in refused)
 
-def _surely(matches: globs.Test, argument: Argument) -> bool | None:
-    path = argument.paths()[0]
-    return None if path is None else matches(path)
-
-
-def _possibly(tests: list[globs.Test], argument: Argument) -> bool | None:
-    paths = argument.paths()[1]
-    return None if paths is None else any(matches(path) for path in paths for matches in tests)
+    return may_be_refused
 
 
 def _compare(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Effect], _Test]:

@@ -8,22 +8,18 @@ from typing import Any
 from models.pure.policy.commands import Pattern, certain_beginning, compiled, joined
 from models.pure.policy.conditions import test_of
 from models.pure.policy.covering import named_in_words
-from models.pure.policy.globs import tool_glob
+from models.pure.policy.globs import text_glob
 from models.pure.policy.inputs import Input, programs
-from models.pure.policy.rules import COMMAND_PATHS, EFFECTS, Effect, Rule, Verdict, named
-from models.pure.policy.unknown_programs import Minded, mind_programs
-from models.pure.shell import Line, Words
+from models.pure.policy.rules import COMMAND_PATHS, Effect, Rule, Verdict, named
+from models.pure.policy.unknown_programs import mind_programs
+from models.pure.shell import Words
 
 _TEXTS = frozenset({"glob", "path_glob", "regex"})
 _ABOUT_TEXTS = _TEXTS | {"equals", "one_of"}
-_TOOLS = 512
-"""Tools whose sorted rules a rulebook caches."""
 
 
 class _Compiled:
     """One rule, ready."""
-
-    __slots__ = ("_strict", "_tests", "_texts", "lines", "path", "pattern", "place", "rule")
 
     def __init__(self, rule: Rule, place: int) -> None:
         self.rule = rule
@@ -67,7 +63,7 @@ class _Compiled:
 
     def fits(self, path: str, text: str) -> bool:
         """True if the pattern is about the line at `path` and fits a command, which is `joined`."""
-        return self.path == path and self.pattern is not None and self.pattern.test(text)
+        return self.path == path and self.pattern is not None and bool(self.pattern.test(text))
 
     def may_fit(self, words: Words) -> bool:
         """True if the pattern may fit a command once bash has expanded the words: `deny bash(rm *)` and `npx r*`."""
@@ -133,16 +129,10 @@ class _Tool:
     ask: _Rules
     allow: tuple[_Rules, ...]
     """The written rules; then, if there are grants, the written rules with the grants."""
-    minding: dict[str, _Compiled]
+    minding: dict[str, Rule]
     """By pointer to a command line: the first rule about it that denies or asks."""
-    walls: dict[str, _Compiled]
+    walls: dict[str, Rule]
     """The same, without rules of policies with `"unknown_programs": "allow"`."""
-
-    def minded(self, path: str, line: Line, call: Input) -> Minded:
-        """Return the line at a path of `minding`. Here grants count under every default, since they may name unknown programs."""
-        wall = self.walls.get(path)
-        naming = functools.partial(self.allow[-1].naming, path, call)
-        return Minded(line, naming, self.minding[path].rule, wall.rule if wall else None)
 
 
 class Rulebook:
@@ -180,8 +170,13 @@ class Rulebook:
                     return _unsure(about.minding[path], line.doubt)
             for shelf in (about.deny, about.ask):
                 if hit := shelf.expanded(call):
-                    return _unsure(hit, "bash expands a word of it")
-            return mind_programs(verdict, [about.minded(path, line, call) for path, line in lines])
+                    return _unsure(hit.rule, "bash expands a word of it")
+            for path, line in lines:
+                # Here grants count under every default, since they may name unknown programs.
+                naming = functools.partial(about.allow[-1].naming, path, call)
+                verdict = mind_programs(verdict, line, naming, about.minding[path], about.walls.get(path))
+                if verdict.effect == "ask":
+                    return verdict
         return replace(verdict, doubt=call.doubt) if verdict is self._default and verdict.effect == "ask" else verdict
 
     def _allowed(self, about: _Tool, call: Input) -> Verdict | None:
@@ -194,32 +189,26 @@ class Rulebook:
         return None
 
     def _about(self, tool: str) -> _Tool:
-        about = self._tools.get(tool)
-        if about is None:
-            rules = [rule for rule in self._rules if tool_glob(rule.rule.match.tool)(tool)]
-            by_effect = {effect: [rule for rule in rules if rule.rule.effect == effect] for effect in EFFECTS}
-            written = [rule for rule in by_effect["allow"] if rule.rule.source != "grant"]
-            about = _Tool(
-                deny=_Rules(by_effect["deny"]),
-                ask=_Rules(by_effect["ask"]),
-                allow=(_Rules(written), _Rules(by_effect["allow"]))
-                if len(written) < len(by_effect["allow"])
-                else (_Rules(written),),
-                minding=_first_by_path([*by_effect["deny"], *by_effect["ask"]]),
-                walls=_first_by_path([r for e in ("deny", "ask") for r in by_effect[e] if not r.rule.guard_rail]),
+        if tool not in self._tools:
+            rules = [rule for rule in self._rules if text_glob(rule.rule.match.tool)(tool)]
+            deny, ask, allow = ([rule for rule in rules if rule.rule.effect == effect] for effect in ("deny", "ask", "allow"))
+            written = [rule for rule in allow if rule.rule.source != "grant"]
+            self._tools[tool] = _Tool(
+                deny=_Rules(deny),
+                ask=_Rules(ask),
+                allow=(_Rules(written), _Rules(allow)) if len(written) < len(allow) else (_Rules(written),),
+                minding=_first_by_path([*deny, *ask]),
+                walls=_first_by_path([rule for rule in [*deny, *ask] if not rule.rule.guard_rail]),
             )
-            if len(self._tools) < _TOOLS:
-                self._tools[tool] = about
-        return about
+        return self._tools[tool]
 
 
-def _first_by_path(rules: list[_Compiled]) -> dict[str, _Compiled]:
-    return {path: rule for rule in reversed(rules) for path in sorted(rule.lines)}
+def _first_by_path(rules: list[_Compiled]) -> dict[str, Rule]:
+    return {path: rule.rule for rule in reversed(rules) for path in sorted(rule.lines)}
 
 
-def _unsure(hit: _Compiled, doubt: str) -> Verdict:
-    words = f"not sure which commands run: {doubt}; {named_in_words(hit.rule)} might be met"
-    return Verdict("ask", words, (hit.rule,), doubt)
+def _unsure(rule: Rule, doubt: str) -> Verdict:
+    return Verdict("ask", f"not sure which commands run: {doubt}; {named_in_words(rule)} might be met", (rule,), doubt)
 
 
 def _verdict(hits: list[_Compiled]) -> Verdict:

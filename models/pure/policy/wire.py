@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from models.pure.policy.conditions import OPERATORS, pointer
-from models.pure.policy.globs import tool_glob
+from models.pure.policy.globs import text_glob
 from models.pure.policy.rules import (
     EFFECTS,
     FILE_PATHS,
@@ -169,7 +169,7 @@ def _reaches_all(effect: Effect, match: Match, where: str) -> None:
         return
     for tool in _SEARCHES:
         tests = [c for c in match.conditions if c.path == FILE_PATHS[tool] and c.operator in _OF_PLACES]
-        if tests and tool_glob(match.tool)(tool):
+        if tests and text_glob(match.tool)(tool):
             remedy = f"write {tool} for all of its calls"
             if match.tool != tool:
                 remedy += f", and name the other tools that {match.tool} stands for"

@@ -60,22 +60,10 @@ _LONG: dict[str, str] = {
 _SHORT: dict[str, str] = {
     "tar": "IF", "rsync": "e", "scp": "SFo", "zip": "T", "wget": "eOoi", "tcpdump": "zw",
 }  # fmt: skip
-_GIT_RUNS = frozenset(
-    {
-        "bisect",
-        "config",
-        "daemon",
-        "difftool",
-        "filter-branch",
-        "hook",
-        "instaweb",
-        "mergetool",
-        "remote-ext",
-        "send-email",
-        "shell",
-    }
-    | {"submodule"}
-)
+_GIT_RUNS = {
+    "bisect", "config", "daemon", "difftool", "filter-branch", "hook", "instaweb", "mergetool", "remote-ext", "send-email", "shell",
+    "submodule",
+}  # fmt: skip
 _GIT_SHORT = {
     "rebase": "xi", "clone": "cu", "ls-remote": "u", "fetch": "u", "archive": "o", "format-patch": "o", "bugreport": "o",
 }  # fmt: skip
