@@ -22,15 +22,13 @@ from models.people.principal import PersonPrincipal
 _FILTERS = ("action", "principal", "subject_id", "session_id", "created_at[gte]", "created_at[lt]")
 
 
-@inbox.get("/inbox/audit")
-@page("audit", "admin")
+@page("/inbox/audit", "audit", "admin")
 def audit(db: Db, _person: PersonPrincipal) -> Page:
     """The acts, newest first, filtered."""
     return _drawn(db)
 
 
-@inbox.get("/inbox/audit/verify")
-@page("audit", "admin")
+@page("/inbox/audit/verify", "audit", "admin")
 def verify(db: Db, person: PersonPrincipal) -> Page:
     """The report on the whole audit, above the acts."""
     try:

@@ -43,8 +43,7 @@ STATUS = {
 }
 
 
-@inbox.get("/inbox/sessions")
-@page("sessions", "own or read")
+@page("/inbox/sessions", "sessions", "own or read")
 def sessions(db: Db, person: PersonPrincipal) -> Page:
     """The sessions that the person may see, newest first."""
     selection = only_own(db, person, Selection(Session), "id", of="session_id")
@@ -52,28 +51,10 @@ def sessions(db: Db, person: PersonPrincipal) -> Page:
     return shows("sessions.html", rows=[(row, agent_name(db, row), STATUS[row.status]) for row in rows], after=after)
 
 
-@inbox.get("/inbox/sessions/<session_id>")
-@page("sessions", "own or read")
-def conversation(db: Db, person: PersonPrincipal, session_id: str) -> Page:
+@page("/inbox/sessions/<session_id>", "sessions", "own or read")
+def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refusal | None = None) -> Page:
     """The conversation: its newest events, or those before an event."""
-    return drawn(db, person, find(db, person, session_id))
-
-
-def find(db: Db, person: PersonPrincipal, session_id: str) -> Session:
-    """The session. Raises NotFound, also if the person may not see it."""
-    result = db.get(Session, session_id)
-    if result is None or not may_see_session(db, person, session_id):
-        raise NotFound("session", session_id)
-    return result
-
-
-def again(db: Db, person: PersonPrincipal, refusal: Refusal, session_id: str) -> Page:
-    """The conversation after a refusal."""
-    return drawn(db, person, find(db, person, session_id), refusal)
-
-
-def drawn(db: Db, person: PersonPrincipal, session: Session, refusal: Refusal | None = None) -> Page:
-    """The conversation as a page."""
+    session = find(db, person, session_id)
     before = _number("before", session.last_seq + 1)
     these = "WHERE session_id = %(session)s AND seq < %(before)s ORDER BY seq DESC LIMIT %(most)s"
     rows = db.find(Event, these, session=session.id, before=before, most=PAGE)[::-1]
@@ -93,6 +74,14 @@ def drawn(db: Db, person: PersonPrincipal, session: Session, refusal: Refusal | 
     )
 
 
+def find(db: Db, person: PersonPrincipal, session_id: str) -> Session:
+    """The session. Raises NotFound, also if the person may not see it."""
+    result = db.get(Session, session_id)
+    if result is None or not may_see_session(db, person, session_id):
+        raise NotFound("session", session_id)
+    return result
+
+
 def entries(db: Db, rows: Sequence[Event], waiting: Sequence[Approval]) -> list[Entry]:
     """The events as entries; calls with the state that they have now."""
     calls = {
@@ -106,8 +95,7 @@ def entries(db: Db, rows: Sequence[Event], waiting: Sequence[Approval]) -> list[
     return [one for one in result if one is not None]
 
 
-@inbox.post("/inbox/sessions/<session_id>/message")
-@action("sessions", section="sessions", again=again)
+@action("/inbox/sessions/<session_id>/message", "sessions", section="sessions", again=conversation)
 def write(db: Db, person: PersonPrincipal, session_id: str) -> str:
     """Send a message."""
     text = request.form.get("text", "").replace("\r\n", "\n")
@@ -119,16 +107,14 @@ def write(db: Db, person: PersonPrincipal, session_id: str) -> str:
     return f"/inbox/sessions/{session_id}#end"
 
 
-@inbox.post("/inbox/sessions/<session_id>/stop")
-@action("sessions", section="sessions", again=again)
+@action("/inbox/sessions/<session_id>/stop", "sessions", section="sessions", again=conversation)
 def stop(db: Db, person: PersonPrincipal, session_id: str) -> str:
     """Stop the run."""
     _receive(db, person, session_id, {"type": "user.interrupt"})
     return f"/inbox/sessions/{session_id}#end"
 
 
-@inbox.post("/inbox/sessions/<session_id>/archive")
-@action("sessions", section="sessions", again=again)
+@action("/inbox/sessions/<session_id>/archive", "sessions", section="sessions", again=conversation)
 def archive(db: Db, person: PersonPrincipal, session_id: str) -> str:
     """Archive the session."""
     find(db, person, session_id)
