@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 
 from flask import Blueprint, Response, request
 
-from api import limits, pages, parsing
+from api import limits, parsing
 from api.errors import Denied
 from api.requests.slack import BlockActions
 from models import flow
@@ -60,9 +60,6 @@ def interact() -> Response:
     if (click := _click(_signed_body())) is not None:
         _act(click)
     return Response(status=200)
-
-
-pages.views.add(interact)
 
 
 def _signed_body() -> bytes:

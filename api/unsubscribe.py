@@ -8,7 +8,6 @@ import hmac
 from flask import Blueprint, Flask, Response
 
 from api import pages, parsing
-from api.pages import readable
 from models.audit.principal import system
 from models.database.rows import Db
 from models.database.transactions import transaction
@@ -17,6 +16,7 @@ from models.outbox.channel import Channel
 from models.pure.key_secret import sha256
 
 unsubscribing = Blueprint("unsubscribing", __name__, template_folder="signing_in/templates")
+pages.install(unsubscribing, "refused.html", lambda _status: "This is not possible")
 
 REASON = "Unsubscribed by a link in a mail."
 _LINK = "/unsubscribe/<workspace_id>/<channel_id>/<token>"
@@ -28,7 +28,6 @@ def install(app: Flask) -> None:
 
 
 @unsubscribing.get(_LINK)
-@readable
 def show(workspace_id: str, channel_id: str, token: str) -> Response:
     """Ask whether to turn the channel off."""
     parsing.check_ids({"workspace_id": workspace_id, "channel_id": channel_id})
@@ -38,7 +37,6 @@ def show(workspace_id: str, channel_id: str, token: str) -> Response:
 
 
 @unsubscribing.post(_LINK)
-@readable
 def unsubscribe(workspace_id: str, channel_id: str, token: str) -> Response:
     """Turn the channel off. Idempotent."""
     parsing.check_ids({"workspace_id": workspace_id, "channel_id": channel_id})

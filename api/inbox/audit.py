@@ -6,7 +6,6 @@ from flask import Response, request
 
 from api import pages, parsing
 from api.audit import JSON_LINES, listed, verified
-from api.inbox import viewing
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, page, shows
 from api.requests.audit import AuditList, AuditVerify
@@ -40,9 +39,9 @@ def verify(db: Db, person: PersonPrincipal) -> Page:
 @inbox.get("/inbox/audit/export")
 def export() -> Response:
     """All acts as JSON lines, which `assent audit verify --file` reads."""
-    person = viewing.current("admin")
+    person = pages.current("admin")
     if person is None:
-        return pages.see(viewing.sign_in_address())
+        return pages.to_sign_in()
     with transaction(person.workspace_id) as db:
         now = clock.now(db)
     headers = {"content-disposition": f'attachment; filename="assent-audit-{now:%Y-%m-%d}.jsonl"'}

@@ -53,9 +53,9 @@ def page(rule: str, section: str, *scopes: str) -> Callable[[S], S]:
     def wrap(show: S) -> S:
         @wraps(show)
         def view(**path_ids: str) -> Response:
-            person = viewing.current(*scopes)
+            person = pages.current(*scopes)
             if person is None:
-                return pages.see(viewing.sign_in_address())
+                return pages.to_sign_in()
             parsing.check_ids(path_ids)
             return _in_transaction(section, person, lambda db: show(db, person, **path_ids))
 
@@ -71,7 +71,7 @@ def action(rule: str, *scopes: str, section: str = "inbox", again: Show | None =
     def wrap(act: S) -> S:
         @wraps(act)
         def view(**path_ids: str) -> Response:
-            person = viewing.of_form(*scopes)
+            person = pages.of_form(*scopes)
             parsing.check_ids(path_ids)
             try:
                 return _in_transaction(section, person, lambda db: act(db, person, **path_ids))

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from flask import Response, request
 
+from api import pages
 from api.door import EVENT_STREAM
 from api.errors import Denied
 from api.hub import hub
-from api.inbox import viewing
 from api.inbox.blueprint import inbox
 from api.inbox.door import wants
 from api.reader import Reader
@@ -48,7 +48,7 @@ class Changes:
 @inbox.get("/inbox/stream")
 def stream() -> Response:
     """Changes of the workspace's approvals, since the page with this `mark` was drawn."""
-    person = viewing.current("own or read")
+    person = pages.current("own or read")
     if person is None:
         raise Denied(401, "You are signed out.")
     reader = Reader(

@@ -5,11 +5,10 @@ from typing import Any
 
 from flask import Response, request
 
-from api import parsing
+from api import pages, parsing
 from api.answers.events import shown_event
 from api.errors import Denied
 from api.events import opened
-from api.inbox import viewing
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.list import agent_name
@@ -125,7 +124,7 @@ def archive(db: Db, person: PersonPrincipal, session_id: str) -> str:
 @inbox.get("/inbox/sessions/<session_id>/stream")
 def session_stream(session_id: str) -> Response:
     """The session's events and the text that the agent writes, as the API streams them."""
-    person = viewing.current("own or read")
+    person = pages.current("own or read")
     if person is None:
         raise Denied(401, "You are signed out.")
     parsing.check_ids({"session_id": session_id})
