@@ -7,9 +7,9 @@ from api.answers import agents as answers
 from api.answers.base import Page
 from api.approvers import check_agent_approvers
 from api.door import reads, writes
-from api.paging import OPERATORS, Order, R, Selection, page
+from api.paging import Order, Selection, page
 from api.requests.agents import AgentCreate, AgentList, AgentQuery, AgentUpdate, VersionList
-from api.requests.base import Created, Nothing
+from api.requests.base import Nothing
 from api.requests.servers import check_servers
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -19,8 +19,8 @@ from models.workspace.workspace import Workspace
 
 agents = Blueprint("agents", __name__, url_prefix="/v1/agents")
 
-NEWEST: Order[Agent] = Order("agents", (Agent.created_at, Agent.id), lambda a: (a.created_at, a.id))
-VERSIONS: Order[AgentVersion] = Order("versions", (AgentVersion.version,), lambda v: (v.version,))
+NEWEST: Order[Agent] = Order("agents", (Agent.created_at, Agent.id))
+VERSIONS: Order[AgentVersion] = Order("versions", (AgentVersion.version,))
 
 
 @agents.post("")
@@ -41,7 +41,7 @@ def index(db: Db, _principal: Principal, query: AgentList) -> Page[answers.Agent
 
     Archived agents are left out unless `include_archived` is true.
     """
-    selection = within(Selection(Agent), query)
+    selection = Selection(Agent).between("created_at", query.between)
     if not query.include_archived:
         selection = selection.where("archived_at IS NULL")
     rows, after = page(db, selection, NEWEST, query.limit, query.page)
@@ -99,10 +99,3 @@ def named(db: Db, agent_id: str, version: int | None, *, field: str = "agent") -
         return Agent.with_version(db, agent_id, version)
     except NotFound as missing:
         raise Invalid(field, f"{missing} GET /v1/agents lists them.") from None
-
-
-def within(selection: Selection[R], query: Created) -> Selection[R]:
-    """Return the selection, limited to rows created within the times in `query`."""
-    for op, at in query.between:
-        selection = selection.where(f"created_at {OPERATORS[op]} %(created_{op})s", **{f"created_{op}": at})
-    return selection

@@ -10,13 +10,12 @@ from flask import Blueprint
 from api import auth
 from api.answers import api_keys as answers
 from api.door import reads, writes
-from api.paging import Selection
+from api.paging import Selection, id_page
 from api.requests.api_keys import ApiKeyCreate, ApiKeyList, ApiKeyRotate, ApiKeyUpdate
 from api.requests.base import NoQuery
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
-from models.errors import Invalid
 from models.workspace.api_key import DEFAULT_SCOPES, ENVIRONMENT_SCOPES, SCOPES, ApiKey
 
 api_keys = Blueprint("api_keys", __name__, url_prefix="/v1/organizations/api_keys")
@@ -35,22 +34,12 @@ _STATUS = {
 @reads(ApiKeyList, "admin", answer=answers.ApiKeyPage)
 def index(db: Db, principal: Principal, query: ApiKeyList) -> answers.ApiKeyPage:
     """List the workspace's API keys, newest first."""
-    if query.after_id and query.before_id:
-        raise Invalid("before_id", "cannot be sent together with after_id; send one of them.")
     selection = Selection(ApiKey)
     if query.status:
         selection = selection.where(_STATUS[query.status])
     if query.workspace_id not in {None, principal.workspace_id} or query.created_by_user_id:
         selection = selection.where("false")
-    if query.after_id:
-        selection = selection.where("id < %(after)s", after=query.after_id)
-    if query.before_id:
-        selection = selection.where("id > %(before)s", before=query.before_id)
-    order = "ASC" if query.before_id else "DESC"
-    rows = selection.select(db, f"ORDER BY id {order} LIMIT %(limit)s", limit=query.limit + 1)
-    has_more, rows = len(rows) > query.limit, rows[: query.limit]
-    if query.before_id:
-        rows.reverse()
+    rows, has_more = id_page(db, selection, query)
     now = clock.now(db)
     return answers.ApiKeyPage.of([answers.ApiKey.of(row, now) for row in rows], has_more=has_more)
 

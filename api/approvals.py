@@ -25,7 +25,7 @@ from models.session.vote import Vote
 
 approvals = Blueprint("approvals", __name__, url_prefix="/v1/approvals")
 
-OLDEST: Order[Approval] = Order("approvals", (Approval.created_at, Approval.id), lambda a: (a.created_at, a.id), descending=False)
+OLDEST: Order[Approval] = Order("approvals", (Approval.created_at, Approval.id), descending=False)
 
 
 @approvals.get("")

@@ -10,7 +10,7 @@ from api import auth, parsing
 from api.answers import audit as answers
 from api.answers.base import Page
 from api.door import Door, dumps, opens, reads, respond, writes
-from api.paging import OPERATORS, Order, Selection, page, place
+from api.paging import Order, Selection, page, place
 from api.requests.audit import AuditErase, AuditExport, AuditList, AuditVerify
 from api.requests.base import NoQuery
 from models.audit import seal_key, text, verifying
@@ -35,7 +35,7 @@ SPANS = [timedelta(minutes=10) * 12**n for n in range(5)]
 """Spans of time in which a page is searched, from its beginning backwards: ever longer ones, up to five months, then all acts.
 No index sorts a workspace's acts by time, since every insert would pay for it. The BRIN index finds spans."""
 
-NEWEST: Order[Audit] = Order("audit", (Audit.at, Audit.chain, Audit.seq), lambda a: (a.at, a.chain, a.seq))
+NEWEST: Order[Audit] = Order("audit", (Audit.at, Audit.chain, Audit.seq))
 
 
 @audit.get("")
@@ -54,8 +54,7 @@ def listed(db: Db, query: AuditList) -> tuple[Sequence[Audit], str | None]:
     selection = Selection(Audit).equal(
         chain=query.session_id, action=query.action, principal=query.principal, subject_id=query.subject_id
     )
-    for op, at in query.between:
-        selection = selection.where(f"at {OPERATORS[op]} %({op})s", **{op: at})
+    selection = selection.between("at", query.between)
     edges = [at for op, at in query.between if op in {"lt", "lte"}]
     edge = min([*edges, place(NEWEST, query.page)[0] if query.page else clock.now(db)])
     oldest = max((at for op, at in query.between if op in {"gt", "gte"}), default=None)
@@ -83,8 +82,7 @@ def verify() -> Response:
 
     Acts that no seal covers yet are counted in `unsealed`: a change of these could not be detected.
     """
-    principal = auth.authenticate()
-    auth.require(principal, SCOPE)
+    principal = auth.authenticate(SCOPE)
     query = parsing.query(AuditVerify)
     return respond(dumps(answers.AuditVerification.of(verified(principal.workspace_id, query))))
 
@@ -102,8 +100,7 @@ def export() -> Response:
 
     `assent audit verify --file` reads this format.
     """
-    principal = auth.authenticate()
-    auth.require(principal, SCOPE)
+    principal = auth.authenticate(SCOPE)
     query = parsing.query(AuditExport)
     with transaction(principal.workspace_id) as db:
         now = clock.now(db)

@@ -20,7 +20,7 @@ from models.people.principal import PersonPrincipal
 channels = Blueprint("channels", __name__, url_prefix="/v1/channels")
 
 SCOPE = "admin or own"
-NEWEST: Order[Channel] = Order("channels", (Channel.id,), lambda channel: (channel.id,))
+NEWEST: Order[Channel] = Order("channels", (Channel.id,))
 
 
 @channels.get("")

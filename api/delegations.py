@@ -17,7 +17,7 @@ from models.people.principal import PersonPrincipal
 
 delegations = Blueprint("delegations", __name__, url_prefix="/v1/delegations")
 
-NEWEST: Order[Delegation] = Order("delegations", (Delegation.created_at, Delegation.id), lambda d: (d.created_at, d.id))
+NEWEST: Order[Delegation] = Order("delegations", (Delegation.created_at, Delegation.id))
 _OWN = "(from_person_id = %(me)s OR to_person_id = %(me)s)"
 _LIVE = "(ended_at IS NULL AND ends_at > assent_now())"
 

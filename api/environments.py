@@ -14,7 +14,7 @@ from models.workspace.environment import Environment
 
 environments = Blueprint("environments", __name__, url_prefix="/v1/environments")
 
-NEWEST: Order[Environment] = Order("environments", (Environment.created_at, Environment.id), lambda e: (e.created_at, e.id))
+NEWEST: Order[Environment] = Order("environments", (Environment.created_at, Environment.id))
 
 
 @environments.post("")

@@ -6,7 +6,7 @@ from api import auth, parsing, queue, revealing
 from api.answers import events as answers
 from api.door import EVENT_STREAM, Door, opens, reads, writes
 from api.hub import hub
-from api.paging import OPERATORS, Order, Selection, page
+from api.paging import Order, Selection, page
 from api.reader import Reader
 from api.requests.events import OURS, EventList, EventsSend, EventStream, plain
 from api.streams import Stream
@@ -21,7 +21,7 @@ from models.session.session import Session
 
 events = Blueprint("events", __name__, url_prefix="/v1/sessions/<session_id>/events")
 
-ASCENDING: Order[Event] = Order("events", (Event.seq,), lambda e: (e.seq,), descending=False)
+ASCENDING: Order[Event] = Order("events", (Event.seq,), descending=False)
 _HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
 
 
@@ -60,10 +60,7 @@ def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> a
         selection = selection.where("NOT type ^@ ANY(%(ours)s)", ours=list(OURS))
     if query.types:
         selection = selection.where("type = ANY(%(types)s)", types=list(query.types))
-    bounds = {"gt": query.processed_gt, "gte": query.processed_gte, "lt": query.processed_lt, "lte": query.processed_lte}
-    for op, at in bounds.items():
-        if at is not None:
-            selection = selection.where(f"processed_at {OPERATORS[op]} %({op})s", **{op: at})
+    selection = selection.between("processed_at", query.between)
     order = ASCENDING if query.order == "asc" else ASCENDING.reversed()
     rows, after = page(db, selection, order, query.limit, query.page)
     secrets = revealing.revealed(db, principal, session_id, rows) if query.reveal else {}
@@ -87,8 +84,7 @@ def stream(session_id: str) -> Response:
 
     The stream begins after `Last-Event-ID`, after the events that this key has just sent, or now.
     """
-    principal = auth.authenticate()
-    auth.require(principal, "read or own")
+    principal = auth.authenticate("read or own")
     parsing.check_ids({"session_id": session_id})
     return opened(principal, session_id)
 

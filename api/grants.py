@@ -25,7 +25,7 @@ from models.workspace.workspace import Workspace
 
 grants = Blueprint("grants", __name__, url_prefix="/v1/grants")
 
-NEWEST: Order[Grant] = Order("grants", (Grant.created_at, Grant.id), lambda g: (g.created_at, g.id))
+NEWEST: Order[Grant] = Order("grants", (Grant.created_at, Grant.id))
 LOOKED_AT = 500
 """Pending approvals that a preview considers, oldest first."""
 

@@ -33,8 +33,7 @@ def show() -> Response:
 
     Each scrape reads the database. Configure the API key as the scraper's bearer token.
     """
-    principal = auth.authenticate()
-    auth.require(principal, "admin")
+    principal = auth.authenticate("admin")
     registry = CollectorRegistry()
     for name, value in asdict(gauges(principal.workspace_id)).items():
         gauge = Gauge(f"assent_{name}", _MEANINGS[name], ["workspace"], registry=registry)

@@ -15,7 +15,7 @@ from models.workspace.provider_key import ProviderKey
 provider_keys = Blueprint("provider_keys", __name__, url_prefix="/v1/provider_keys")
 
 SCOPE = "admin"
-NEWEST: Order[ProviderKey] = Order("provider_keys", (ProviderKey.id,), lambda key: (key.id,))
+NEWEST: Order[ProviderKey] = Order("provider_keys", (ProviderKey.id,))
 
 
 @provider_keys.post("")

@@ -15,9 +15,7 @@ from models.session.approval import Approval
 
 R = TypeVar("R")
 
-OLDEST_DEADLINE: Order[Approval] = Order(
-    "queue", (Approval.expires_at, Approval.id), lambda a: (a.expires_at, a.id), descending=False
-)
+OLDEST_DEADLINE: Order[Approval] = Order("queue", (Approval.expires_at, Approval.id), descending=False)
 _NOT_VOTED = "NOT EXISTS (SELECT FROM vote v WHERE v.approval_id = approval.id AND v.person_id = %(voter)s AND v.voided_at IS NULL)"
 _NOT_USED = (
     "NOT EXISTS (SELECT FROM vote v WHERE v.approval_id = approval.id AND v.for_person_id = %({right})s AND v.voided_at IS NULL)"

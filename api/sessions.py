@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from flask import Blueprint
 
 from api import loosening
-from api.agents import named, within
+from api.agents import named
 from api.answers import sessions as answers
 from api.approvers import check_agent_approvers
 from api.door import reads, writes
@@ -28,7 +28,7 @@ from models.workspace.environment import Environment
 
 sessions = Blueprint("sessions", __name__, url_prefix="/v1/sessions")
 
-NEWEST: Order[Session] = Order("sessions", (Session.created_at, Session.id), lambda s: (s.created_at, s.id))
+NEWEST: Order[Session] = Order("sessions", (Session.created_at, Session.id))
 
 
 @sessions.post("")
@@ -133,7 +133,7 @@ def _version(db: Db, body: SessionCreate) -> AgentVersion:
 
 
 def _selection(query: SessionList) -> Selection[Session]:
-    selection = within(Selection(Session), query)
+    selection = Selection(Session).between("created_at", query.between)
     if not query.include_archived:
         selection = selection.where("archived_at IS NULL")
     if query.agent_id:

@@ -21,8 +21,8 @@ spend_limits = Blueprint("spend_limits", __name__)
 PREFIXES = {"spend_limits": "/v1/spend_limits", "organization_spend_limits": "/v1/organizations/spend_limits"}
 """Where the routes are, by the name of the blueprint there. The SDK uses the second."""
 SCOPE = "admin"
-NEWEST: Order[SpendLimit] = Order("spend_limits", (SpendLimit.id,), lambda limit: (limit.id,))
-BY_PERSON: Order[Member] = Order("effective_limits", (Member.person_id,), lambda member: (member.person_id,))
+NEWEST: Order[SpendLimit] = Order("spend_limits", (SpendLimit.id,))
+BY_PERSON: Order[Member] = Order("effective_limits", (Member.person_id,))
 
 
 @spend_limits.post("")

@@ -62,8 +62,7 @@ def stream(session_id: str, thread_id: str) -> Response:
 
     The stream begins after `Last-Event-ID`, or now.
     """
-    principal = auth.authenticate()
-    auth.require(principal, "read or own")
+    principal = auth.authenticate("read or own")
     parsing.check_ids({"session_id": session_id, "thread_id": thread_id})
     with transaction(principal.workspace_id) as db:
         _find(db, principal, session_id, thread_id)

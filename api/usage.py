@@ -1,7 +1,5 @@
 """The route of usage over time."""
 
-import base64
-import json
 from datetime import datetime
 
 from flask import Blueprint
@@ -9,6 +7,7 @@ from flask import Blueprint
 from api.answers.base import Page
 from api.answers.usage import UsageLine
 from api.door import reads
+from api.paging import cursor_of, parts_of
 from api.requests.usage import UsageList
 from models.audit.principal import Principal
 from models.database import clock
@@ -47,17 +46,13 @@ def index(db: Db, _principal: Principal, query: UsageList) -> Page[UsageLine]:
     rows = lines(db, report, query.limit + 1, _place(query.page, len(report.groups)) if query.page else None)
     more = len(rows) > query.limit
     rows = rows[: query.limit]
-    return Page[UsageLine](data=[UsageLine.of(row) for row in rows], next_page=_cursor(rows[-1].key) if more else None)
-
-
-def _cursor(key: tuple[str, ...]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
+    return Page[UsageLine](data=[UsageLine.of(row) for row in rows], next_page=cursor_of(rows[-1].key) if more else None)
 
 
 def _place(cursor: str, groups: int) -> tuple[str, ...]:
     """Return the key in a cursor. Raises Invalid."""
     try:
-        at, *values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        at, *values = parts_of(cursor)
         whole = len(values) == groups and all(isinstance(value, str) and "\0" not in value for value in values)
         if not whole or datetime.fromisoformat(at).tzinfo is None:
             raise ValueError(cursor)

@@ -5,7 +5,7 @@ from flask import Blueprint
 from api.answers import webhooks as answers
 from api.answers.base import Page
 from api.door import reads, writes
-from api.paging import OPERATORS, Order, Selection, page
+from api.paging import Order, Selection, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.webhooks import DeliveryList, Redelivery, WebhookCreate, WebhookList, WebhookTest, WebhookUpdate
 from models.audit.principal import Principal
@@ -19,8 +19,8 @@ webhooks = Blueprint("webhooks", __name__, url_prefix="/v1/webhooks")
 SCOPE = "admin"
 AT_ONCE = 500
 """Deliveries that one request sends again."""
-NEWEST: Order[Endpoint] = Order("webhooks", (Endpoint.id,), lambda endpoint: (endpoint.id,))
-NEWEST_DELIVERY: Order[Delivery] = Order("deliveries", (Delivery.id,), lambda delivery: (delivery.id,))
+NEWEST: Order[Endpoint] = Order("webhooks", (Endpoint.id,))
+NEWEST_DELIVERY: Order[Delivery] = Order("deliveries", (Delivery.id,))
 
 
 @webhooks.post("")
@@ -90,9 +90,7 @@ def deliveries(db: Db, _principal: Principal, query: DeliveryList, webhook_id: s
     """List an endpoint's deliveries with their attempts, newest first."""
     endpoint = Endpoint.find(db, webhook_id)
     selection = Selection(Delivery).equal(endpoint_id=endpoint.id, status=query.status, event_type=query.event_type)
-    for op, at in query.between:
-        selection = selection.where(f"created_at {OPERATORS[op]} %(created_{op})s", **{f"created_{op}": at})
-    rows, after = page(db, selection, NEWEST_DELIVERY, query.limit, query.page)
+    rows, after = page(db, selection.between("created_at", query.between), NEWEST_DELIVERY, query.limit, query.page)
     return Page[answers.Delivery](data=[answers.Delivery.of(row) for row in rows], next_page=after)
 
 

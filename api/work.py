@@ -25,7 +25,7 @@ from models.workspace.environment import Environment
 
 work = Blueprint("work", __name__, url_prefix="/v1/environments/<environment_id>/work")
 
-NEWEST: Order[Work] = Order("work", (Work.created_at, Work.id), lambda w: (w.created_at, w.id))
+NEWEST: Order[Work] = Order("work", (Work.created_at, Work.id))
 FIRST = "NO_HEARTBEAT"
 """`expected_last_heartbeat` before the first heartbeat."""
 _LOOK_SECONDS = 0.25
@@ -40,8 +40,7 @@ def poll(environment_id: str) -> Response:
 
     The response is `null` if no work arrives within `block_ms`. No transaction is open in the meantime.
     """
-    principal = auth.authenticate()
-    auth.require(principal, "environment")
+    principal = auth.authenticate("environment")
     query = parsing.query(WorkPoll)
     parsing.check_ids({"environment_id": environment_id})
     worker = _worker(principal)

@@ -27,7 +27,7 @@ from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 
-ASCENDING: Order[Turn] = Order("messages", (Turn.number,), lambda turn: (turn.number,), descending=False)
+ASCENDING: Order[Turn] = Order("messages", (Turn.number,), descending=False)
 _OF_TURNS = "WHERE session_id = %(session)s AND turn_id = ANY(%(turns)s)"
 _PROMPTS = f"{_OF_TURNS} AND type = 'user.message' ORDER BY seq"
 _CALLS = f"{_OF_TURNS} AND status <> 'replaced' AND announced ORDER BY turn_id, position, created_at"

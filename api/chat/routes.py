@@ -66,8 +66,7 @@ def complete() -> Response:
     Without a session the request creates one. The response is sent when the run ends, or waits for an approval or for tools of
     the client. Then `finish_reason` is `tool_calls`, or `assent.waiting_on` lists the approvals.
     """
-    principal = auth.authenticate()
-    auth.require(principal, "sessions", "read")
+    principal = auth.authenticate("sessions", "read")
     body, raw = parsing.body(ChatCreate)
     session_id = _session_id(body)
     slip = slip_of(principal, raw + b"\n" + session_id.encode())

@@ -29,7 +29,7 @@ KEPT = 500
 """Approvals of an open page that are looked up again."""
 FILTERS = ("agent", "tool", "session", "kind", "group", "q")
 
-NEWEST: Order[Approval] = Order("decided", (Approval.created_at, Approval.id), lambda a: (a.created_at, a.id))
+NEWEST: Order[Approval] = Order("decided", (Approval.created_at, Approval.id))
 
 
 @dataclass(frozen=True)

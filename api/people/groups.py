@@ -15,10 +15,8 @@ from models.people.person import Person
 
 groups = Blueprint("groups", __name__, url_prefix="/v1/organizations/rbac_groups")
 
-NEWEST: Order[Group] = Order("rbac_groups", (Group.id,), lambda row: (row.id,))
-LAST_ADDED: Order[Membership] = Order(
-    "rbac_group_members", (Membership.created_at, Membership.person_id), lambda row: (row.created_at, row.person_id)
-)
+NEWEST: Order[Group] = Order("rbac_groups", (Group.id,))
+LAST_ADDED: Order[Membership] = Order("rbac_group_members", (Membership.created_at, Membership.person_id))
 
 
 @groups.get("")

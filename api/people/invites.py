@@ -4,8 +4,7 @@ from flask import Blueprint
 
 from api.answers import people as answers
 from api.door import reads, writes
-from api.paging import Selection
-from api.people.listing import rows_of
+from api.paging import Selection, id_page
 from api.people.rights import check_role
 from api.requests.base import NoQuery, Nothing
 from api.requests.people import InviteCreate, InviteList
@@ -36,7 +35,9 @@ def index(db: Db, _principal: Principal, query: InviteList) -> answers.InvitePag
         matching = matching.equal(email=normalized(query.email))
     if query.statuses:
         matching = matching.where("(" + " OR ".join(f"({_STATUS[status]})" for status in query.statuses) + ")")
-    rows, has_more = rows_of(db, matching, query, "id")
+    if query.workspace_roles is not None:
+        matching = matching.where("role = ANY(%(roles)s)", roles=query.workspace_roles)
+    rows, has_more = id_page(db, matching, query)
     now = clock.now(db)
     return answers.InvitePage.of([answers.Invite.of(row, now) for row in rows], has_more=has_more)
 

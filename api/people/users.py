@@ -6,8 +6,7 @@ from flask import Blueprint
 
 from api.answers import people as answers
 from api.door import reads, writes
-from api.paging import Selection
-from api.people.listing import rows_of
+from api.paging import Selection, id_page
 from api.people.rights import check_role
 from api.requests.base import NoQuery, Nothing
 from api.requests.people import UserList, UserUpdate
@@ -32,7 +31,9 @@ def index(db: Db, _principal: Principal, query: UserList) -> answers.UserPage:
     matching = Selection(Member).where("deactivated_at IS NULL")
     if query.email:
         matching = matching.where("person_id = (SELECT id FROM person WHERE email = %(email)s)", email=normalized(query.email))
-    rows, has_more = rows_of(db, matching, query, "person_id")
+    if query.workspace_roles is not None:
+        matching = matching.where("role = ANY(%(roles)s)", roles=query.workspace_roles)
+    rows, has_more = id_page(db, matching, query, "person_id")
     return answers.UserPage.of(_users(db, rows), has_more=has_more)
 
 

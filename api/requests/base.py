@@ -87,6 +87,17 @@ class Paged(Query):
     page: str | None = Field(None, max_length=1000)
 
 
+Id = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+
+
+class IdPaged(Query):
+    """A page of the SDK's `SyncPage`: `limit` rows behind `after_id`, or before `before_id`."""
+
+    limit: Annotated[int, Field(ge=1, le=1000)] = 20
+    after_id: Id | None = None
+    before_id: Id | None = None
+
+
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 """Bounds of all rows' times. Within them, Python can move a time by months and to any offset."""
 
@@ -135,7 +146,6 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 Description = Annotated[str, StringConstraints(max_length=2048)]
 System = Annotated[str, StringConstraints(max_length=100_000)]
 Message = Annotated[str, StringConstraints(max_length=10_000)]
-Id = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), Field(examples=["5f" * 32])]
 PersonName = Annotated[
     str, StringConstraints(pattern=r"^user:user_[0-9A-Za-z]{1,100}$"), Field(examples=["user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
