@@ -1,5 +1,7 @@
 """Routes of agents."""
 
+from collections.abc import Iterable
+
 from flask import Blueprint
 
 from api import loosening
@@ -45,9 +47,8 @@ def index(db: Db, _principal: Principal, query: AgentList) -> Page[answers.Agent
     if not query.include_archived:
         selection = selection.where("archived_at IS NULL")
     rows, after = page(db, selection, NEWEST, query.limit, query.page)
-    heads = "WHERE (agent_id, version) IN (SELECT id, version FROM agent WHERE id = ANY(%(ids)s))"
-    versions_by_agent = {version.agent_id: version for version in db.find(AgentVersion, heads, ids=[row.id for row in rows])}
-    return Page[answers.Agent](data=[answers.Agent.of(row, versions_by_agent[row.id]) for row in rows], next_page=after)
+    newest = heads(db, rows)
+    return Page[answers.Agent](data=[answers.Agent.of(row, newest[row.id]) for row in rows], next_page=after)
 
 
 @agents.get("/<agent_id>")
@@ -91,6 +92,12 @@ def versions(db: Db, _principal: Principal, query: VersionList, agent_id: str) -
     selection = Selection(AgentVersion).equal(agent_id=agent.id)
     rows, after = page(db, selection, VERSIONS, query.limit, query.page)
     return Page[answers.Agent](data=[answers.Agent.of(agent, row) for row in rows], next_page=after)
+
+
+def heads(db: Db, agents: Iterable[Agent]) -> dict[str, AgentVersion]:
+    """Return the newest version of each agent, by the agent's id."""
+    clauses = "WHERE (agent_id, version) IN (SELECT id, version FROM agent WHERE id = ANY(%(ids)s))"
+    return {version.agent_id: version for version in db.find(AgentVersion, clauses, ids=[agent.id for agent in agents])}
 
 
 def named(db: Db, agent_id: str, version: int | None, *, field: str = "agent") -> tuple[Agent, AgentVersion]:

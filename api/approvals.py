@@ -15,12 +15,11 @@ from api.requests.approvals import ApprovalList, ApprovalShow, DecisionBody, Dec
 from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
-from models.errors import Invalid, NotFound
+from models.errors import Invalid
 from models.pure import policy
 from models.session import approval_deadline
 from models.session.approval import Approval
 from models.session.grant import rule_for
-from models.session.session import Session
 from models.session.vote import Vote
 
 approvals = Blueprint("approvals", __name__, url_prefix="/v1/approvals")
@@ -57,10 +56,10 @@ def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) ->
 
     `reveal` shows masked secrets. It needs the scope `reveal`, and is audited.
     """
-    approval = _find(db, principal, approval_id)
+    approval = queue.find(db, principal, approval_id)
     if query.reveal:
         auth.require(principal, "reveal")
-        session, approval = _locked(db, approval)
+        session, approval = queue.locked(db, principal, approval_id)
         session.note(principal, "approval.revealed", approval.id, input_sha256=approval.input_sha256)
     return _answer(db, approval, reveal=query.reveal)
 
@@ -72,7 +71,7 @@ def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -
 
     Idempotent: the same decision again gets the same response. A different one is a 409, with the decision that holds as `winner`.
     """
-    session, approval = _locked(db, _find(db, principal, approval_id))
+    session, approval = queue.locked(db, principal, approval_id)
     flow.decide(db, session, principal, approval, body.decision())
     return _answer(db, approval)
 
@@ -102,7 +101,7 @@ def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> 
 
     The new deadline is `seconds` from now. The response is a 409 if the deadline has passed or would not move to a later time.
     """
-    session, approval = _locked(db, _find(db, principal, approval_id))
+    session, approval = queue.locked(db, principal, approval_id)
     approval_deadline.extend(db, session, approval, principal, body.seconds)
     return _answer(db, approval)
 
@@ -111,7 +110,7 @@ def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> 
 @writes(PreviewBody, "approvals", answer=answers.GrantPreview)
 def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -> answers.GrantPreview:
     """Preview the grant that a decision would give: the calls that it covers, and how many waiting calls it would release."""
-    approval = _find(db, principal, approval_id)
+    approval = queue.find(db, principal, approval_id)
     if approval.kind != "tool_call":
         raise Invalid("scope", "a call that has begun is settled alone; its approval gives no grant.")
     rule = rule_for(approval, body.match)
@@ -122,20 +121,6 @@ def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -
         covers=policy.covers(rule),
         waiting=would_release(db, approval, rule, body.scope),
     )
-
-
-def _find(db: Db, principal: Principal, approval_id: str) -> Approval:
-    """Return the approval. Raises NotFound, also for a person who may not see it."""
-    approval = db.get(Approval, approval_id)
-    if approval is None or not queue.may_see(db, principal, approval):
-        raise NotFound("approval", approval_id)
-    return approval
-
-
-def _locked(db: Db, unlocked: Approval) -> tuple[Session, Approval]:
-    """Lock the approval's session. Returns the session, and the approval read again under the lock."""
-    session = flow.lock(db, unlocked.session_id)
-    return session, db.get_one(Approval, unlocked.id, lock=True)
 
 
 def _answer(db: Db, approval: Approval, *, reveal: bool = False) -> answers.Approval:

@@ -9,12 +9,12 @@ from api.hub import hub
 from api.paging import Order, Selection, page
 from api.reader import Reader
 from api.requests.events import OURS, EventList, EventsSend, EventStream, plain
-from api.streams import Stream
+from api.streams import HEADERS, Stream
 from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.errors import Invalid, NotFound
+from models.errors import Invalid
 from models.people.principal import PersonPrincipal
 from models.session.event import Event
 from models.session.session import Session
@@ -22,7 +22,6 @@ from models.session.session import Session
 events = Blueprint("events", __name__, url_prefix="/v1/sessions/<session_id>/events")
 
 ASCENDING: Order[Event] = Order("events", (Event.seq,), descending=False)
-_HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
 
 
 @events.post("")
@@ -35,7 +34,7 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> ans
     """
     body.check()
     payloads = [plain(event) for event in body.events]
-    check_visible(db, principal, session_id)
+    queue.check_session(db, principal, session_id)
     session = flow.lock(db, session_id)
     stored = flow.receive(db, session, principal, payloads)
     return answers.SentEvents.from_row(None, data=[answers.shown_event(event, whole=runs_tools(principal)) for event in stored])
@@ -49,7 +48,7 @@ def index(db: Db, principal: Principal, query: EventList, session_id: str) -> an
     The types `approval.*`, `grant.*` and `model.*` are listed only with `include=approvals`. `reveal` shows masked secrets.
     It needs the scope `reveal`, and is audited.
     """
-    find(db, principal, session_id)
+    queue.find_session(db, principal, session_id)
     return listed(db, principal, query, session_id)
 
 
@@ -92,10 +91,7 @@ def stream(session_id: str) -> Response:
 def opened(principal: Principal, session_id: str) -> Response:
     """Return a stream of the session's events, according to the request's query and headers."""
     query = parsing.query(EventStream)
-    connection = request.environ.get("gunicorn.socket")
-    reader = Reader(session_id, principal.id, deltas=bool(query.event_deltas), connection=connection)
-    if isinstance(principal, PersonPrincipal):
-        reader.watch(principal)
+    reader = Reader.of(principal, session_id, deltas=bool(query.event_deltas))
     hub().register(reader)
     try:
         over = _take_position(principal, reader)
@@ -104,7 +100,7 @@ def opened(principal: Principal, session_id: str) -> Response:
         raise
     previews = frozenset(query.event_deltas)
     sent = Stream(reader, principal.workspace_id, "approvals" in query.include, previews, runs_tools(principal), over)
-    response = Response(iter(sent), mimetype=EVENT_STREAM, headers=_HEADERS)
+    response = Response(iter(sent), mimetype=EVENT_STREAM, headers=HEADERS)
     response.call_on_close(lambda: hub().unregister(reader))
     return response
 
@@ -112,7 +108,7 @@ def opened(principal: Principal, session_id: str) -> Response:
 def _take_position(principal: Principal, reader: Reader) -> bool:
     """Set the position at which the stream begins. The hub announces later events. Returns True if no event will follow."""
     with transaction(principal.workspace_id) as db:
-        session = find(db, principal, reader.session_id)
+        session = queue.find_session(db, principal, reader.session_id)
         reader.seq = _position(db, session, principal)
         if reader.seq < session.last_seq:
             reader.look = True
@@ -136,18 +132,3 @@ def _position(db: Db, session: Session, principal: Principal) -> int:
         ended = "SELECT max(seq) FROM event WHERE session_id = %(session)s AND type = 'session.status_terminated'"
         return (db.value(ended, session=session.id) or 1) - 1
     return session.last_seq
-
-
-def find(db: Db, principal: Principal, session_id: str) -> Session:
-    """Return the session. Raises NotFound, also for a person who may not see it."""
-    session = db.get(Session, session_id)
-    if session is None:
-        raise NotFound("session", session_id)
-    check_visible(db, principal, session_id)
-    return session
-
-
-def check_visible(db: Db, principal: Principal, session_id: str) -> None:
-    """Raise NotFound for a session that the person may not see. An API key sees all."""
-    if not queue.may_see_session(db, principal, session_id):
-        raise NotFound("session", session_id)

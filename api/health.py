@@ -11,10 +11,10 @@ import models
 from api import auth
 from api.answers.health import Alive, Ready
 from api.door import Door, dumps, opens
+from api.hub import connect
 from models.audit import signer
 from models.database.transactions import ERRORS, transaction
 from models.flow import readiness
-from models.settings import settings
 
 log = logging.getLogger("assent.api")
 
@@ -79,9 +79,8 @@ def _held_back(workspace_id: str) -> list[str]:
 
 
 def _redis() -> str:
-    limit = settings().publish_seconds
     try:
-        with redis.Redis.from_url(settings().redis_url, socket_timeout=limit, socket_connect_timeout=limit) as client:
+        with connect() as client:
             client.ping()
     except (redis.RedisError, OSError):
         return "away: work goes on by sweeps, later"

@@ -102,7 +102,7 @@ class Hub:
     def _listen(self) -> None:
         while not self._over("listen"):
             try:
-                with _connect() as client, client.pubsub() as pubsub:
+                with connect() as client, client.pubsub() as pubsub:
                     self._relay(pubsub)
             except (redis.RedisError, OSError) as error:
                 if self._redis_up:
@@ -213,7 +213,8 @@ def _look_at_heads(readers: list[Reader]) -> None:
             reader.wake.set()
 
 
-def _connect() -> "redis.Redis":
+def connect() -> "redis.Redis":
+    """Return a client of Redis that does not wait for long."""
     limit = settings().publish_seconds
     return redis.Redis.from_url(settings().redis_url, socket_timeout=limit, socket_connect_timeout=limit)
 

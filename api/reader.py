@@ -3,12 +3,15 @@
 import socket
 import struct
 import threading
+import time
 from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from api import arrival
+from models.audit.principal import Principal
 from models.people.principal import PersonPrincipal
 from models.people.sign_in import Standing
 
@@ -17,6 +20,8 @@ Frame = dict[str, Any]
 
 FRAMES = 1000
 """Most deltas that wait for one reader."""
+PIECE = 65_536
+"""Bytes per write. A client that reads fewer within `stream_write_seconds` is disconnected."""
 
 
 @dataclass(eq=False)
@@ -53,10 +58,22 @@ class Reader:
     wake: threading.Event = field(default_factory=threading.Event)
     ready: threading.Event = field(default_factory=threading.Event)
 
-    def watch(self, person: PersonPrincipal) -> None:
-        """Have the stream end with the sign-in, the role or the groups of the person who opens it."""
-        self.sign_in_id, self.workspace_id = person.sign_in_id, person.workspace_id
-        self.standing = (person.role, person.group_ids)
+    @classmethod
+    def of(cls, principal: Principal, session_id: str, **position: Any) -> Self:
+        """Return the reader of this request. A person's stream ends with the person's sign-in, role or groups."""
+        reader = cls(session_id, principal.id, connection=arrival.connection(), **position)
+        if isinstance(principal, PersonPrincipal):
+            reader.sign_in_id, reader.workspace_id = principal.sign_in_id, principal.workspace_id
+            reader.standing = (principal.role, principal.group_ids)
+        return reader
+
+    def pieces(self, frames: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the frames piece by piece. The server requests the next piece once the client's connection has accepted one."""
+        for frame in frames:
+            for start in range(0, len(frame), PIECE):
+                self.writing = time.monotonic()
+                yield frame[start : start + PIECE]
+                self.writing = 0
 
     def tell(self, frames: list[Frame]) -> None:
         """Receive a note: with deltas, or empty if there are new events."""

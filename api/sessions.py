@@ -9,8 +9,8 @@ from api.agents import named
 from api.answers import sessions as answers
 from api.approvers import check_agent_approvers
 from api.door import reads, writes
-from api.events import find
 from api.paging import Order, Selection, both_ways
+from api.queue import find_session
 from api.requests.base import NoQuery, Nothing
 from api.requests.events import plain
 from api.requests.servers import check_servers
@@ -79,7 +79,7 @@ def index(db: Db, _principal: Principal, query: SessionList) -> answers.SessionP
 @reads(NoQuery, "read or own", answer=answers.Session)
 def show(db: Db, principal: Principal, _query: NoQuery, session_id: str) -> answers.Session:
     """Get a session with the approvals that it waits for."""
-    return _answer(db, find(db, principal, session_id))
+    return _answer(db, find_session(db, principal, session_id))
 
 
 @sessions.post("/<session_id>")
@@ -120,7 +120,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> an
 @reads(ResourceList, answer=answers.NoResources)
 def resources(db: Db, principal: Principal, _query: ResourceList, session_id: str) -> answers.NoResources:
     """List a session's resources, always an empty list, as this server mounts none."""
-    find(db, principal, session_id)
+    find_session(db, principal, session_id)
     return answers.NoResources(data=[], next_page=None)
 
 

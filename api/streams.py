@@ -33,10 +33,10 @@ PAGE = 100
 """Events that are read at once, which bounds a stream's memory."""
 PAGE_BYTES = 250_000
 """Size of the bodies that are read at once; the last body may exceed it."""
-PIECE = 65_536
-"""Bytes per write. A client that reads fewer within `stream_write_seconds` is disconnected."""
 
 COMMENT = b": \n\n"
+HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
+"""Of each response that is a stream: no proxy may store or hold it."""
 _RESTS = ("session.status_idle", "session.status_terminated")
 
 
@@ -60,12 +60,8 @@ class Stream:
     """Events that were sent completely. Their late deltas are dropped."""
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the bytes to send. The server requests the next piece once the client's connection has accepted one."""
-        for frame in self._frames():
-            for start in range(0, len(frame), PIECE):
-                self.reader.writing = time.monotonic()
-                yield frame[start : start + PIECE]
-                self.reader.writing = 0
+        """Return the bytes to send."""
+        return self.reader.pieces(self._frames())
 
     def _frames(self) -> Iterator[bytes]:
         """Yield a first comment at once, so that the headers are sent; then events, and comments while there are none."""

@@ -2,7 +2,7 @@
 
 from flask import Blueprint, Response
 
-from api import auth, events, parsing
+from api import auth, events, parsing, queue
 from api.answers import threads as answers
 from api.answers.events import EventPage, StreamFrame
 from api.door import EVENT_STREAM, Door, opens, reads, writes
@@ -25,7 +25,7 @@ def index(db: Db, principal: Principal, query: ThreadList, session_id: str) -> a
     """List a session's threads: always one, the session's own."""
     if query.page is not None:
         raise Invalid("page", "this list has one page; leave it out.")
-    thread = answers.Thread.of(db, events.find(db, principal, session_id))
+    thread = answers.Thread.of(db, queue.find_session(db, principal, session_id))
     is_listed = not query.statuses or thread.status in query.statuses
     return answers.ThreadPage(data=[thread] if is_listed else [], next_page=None)
 
@@ -70,7 +70,7 @@ def stream(session_id: str, thread_id: str) -> Response:
 
 
 def _find(db: Db, principal: Principal, session_id: str, thread_id: str) -> Session:
-    session = events.find(db, principal, session_id)
+    session = queue.find_session(db, principal, session_id)
     _check(session, thread_id)
     return session
 

@@ -5,10 +5,11 @@ from typing import Any
 from flask import request
 
 from api.grants import would_release
-from api.inbox import card, patterns
-from api.inbox.deciding import decide_by_form, locked, onwards
+from api.inbox import patterns
+from api.inbox.deciding import decide_by_form, onwards
 from api.inbox.door import Page, action, page, shows
 from api.inbox.list import agent_name
+from api.queue import find, locked
 from models.database.rows import Db
 from models.errors import Invalid, NotFound, Refusal
 from models.people.principal import PersonPrincipal
@@ -22,7 +23,7 @@ from models.session.session import Session
 @page("/inbox/approvals/<approval_id>/always", "inbox", "approvals")
 def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> Page:
     """The page on which a grant is given: each pattern with what it covers and how many waiting calls it releases."""
-    approval, match = card.find(db, person, approval_id), request.values.get("match")
+    approval, match = find(db, person, approval_id), request.values.get("match")
     if approval.kind != "tool_call":
         raise NotFound("grant", "of a call that has begun")
     session = db.get_one(Session, approval.session_id)

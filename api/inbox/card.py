@@ -19,12 +19,11 @@ from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.story import Entry, entry
 from api.inbox.rendering.tree import tree
 from api.paging import Selection
-from api.queue import may_see, only_own
-from models import flow
+from api.queue import find, locked, only_own
 from models.audit.acts import Audit
 from models.database import clock
 from models.database.rows import Db
-from models.errors import NotFound, Refusal
+from models.errors import Refusal
 from models.flow.approvers import described
 from models.flow.names import Names
 from models.people.principal import PersonPrincipal
@@ -69,18 +68,9 @@ def card(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | N
 @action("/inbox/approvals/<approval_id>/reveal", "reveal")
 def reveal(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
     """The card with its secrets; that they were shown is audited."""
-    session = flow.lock(db, find(db, person, approval_id).session_id)
-    approval = db.get_one(Approval, approval_id, lock=True)
+    session, approval = locked(db, person, approval_id)
     session.note(person, "approval.revealed", approval.id, input_sha256=approval.input_sha256)
     return drawn(db, person, approval, revealed=True)
-
-
-def find(db: Db, person: PersonPrincipal, approval_id: str) -> Approval:
-    """The approval. Raises NotFound, also if the person may not see it."""
-    result = db.get(Approval, approval_id)
-    if result is None or not may_see(db, person, result):
-        raise NotFound("approval", approval_id)
-    return result
 
 
 def drawn(

@@ -15,6 +15,7 @@ from api.inbox.list import waiting
 from api.inbox.verbs import VERBS
 from api.pages import local
 from api.parsing import validated
+from api.queue import locked
 from api.requests.approvals import DecisionBody, DecisionsBody, ExtendBody
 from models import flow
 from models.database.rows import Db
@@ -65,12 +66,6 @@ def decide_several(db: Db, person: PersonPrincipal) -> str:
     except NoneDecided as refusal:
         raise Conflict(str(refusal)) from refusal
     return local(request.form.get("back"))
-
-
-def locked(db: Db, person: PersonPrincipal, approval_id: str) -> tuple[Session, Approval]:
-    """Its session, locked, and the approval as it is under the lock: only that decides."""
-    session = flow.lock(db, card.find(db, person, approval_id).session_id)
-    return session, db.get_one(Approval, approval_id, lock=True)
 
 
 def decide_by_form(db: Db, session: Session, person: PersonPrincipal, approval: Approval, values: dict[str, Any]) -> None:

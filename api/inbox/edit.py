@@ -5,11 +5,12 @@ from typing import Any
 from flask import request
 
 from api.inbox import card
-from api.inbox.deciding import decide_by_form, locked, onwards
+from api.inbox.deciding import decide_by_form, onwards
 from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.forms import Misfilled, text
 from api.inbox.list import agent_name
 from api.inbox.rendering import fields
+from api.queue import find, locked
 from models.database.rows import Db
 from models.errors import Invalid, Refusal
 from models.people.principal import PersonPrincipal
@@ -21,7 +22,7 @@ from models.session.session import Session
 @page("/inbox/approvals/<approval_id>/edit", "inbox", "approvals")
 def edit_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> Page:
     """The page on which the input is edited: as a form, or as JSON."""
-    approval = card.find(db, person, approval_id)
+    approval = find(db, person, approval_id)
     session = db.get_one(Session, approval.session_id)
     faults = refusal.faults if isinstance(refusal, Misfilled) else {}
     as_json = (request.form.get("as") or wants("as")) == "json"

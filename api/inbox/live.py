@@ -9,7 +9,7 @@ It carries no content. A page that hears of a change fetches itself again, with 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from flask import Response, request
+from flask import Response
 
 from api import pages
 from api.door import EVENT_STREAM
@@ -18,10 +18,8 @@ from api.hub import hub
 from api.inbox.blueprint import inbox
 from api.inbox.door import wants
 from api.reader import Reader
-from api.streams import COMMENT
+from api.streams import COMMENT, HEADERS
 from models.settings import settings
-
-_HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
 
 
 @dataclass
@@ -51,14 +49,8 @@ def stream() -> Response:
     person = pages.current("own or read")
     if person is None:
         raise Denied(401, "You are signed out.")
-    reader = Reader(
-        person.workspace_id,
-        person.person_id,
-        mark=wants("mark") or "",
-        connection=request.environ.get("gunicorn.socket"),
-    )
-    reader.watch(person)
+    reader = Reader.of(person, person.workspace_id, mark=wants("mark") or "")
     hub().register(reader)
-    response = Response(iter(Changes(reader)), mimetype=EVENT_STREAM, headers=_HEADERS)
+    response = Response(iter(Changes(reader)), mimetype=EVENT_STREAM, headers=HEADERS)
     response.call_on_close(lambda: hub().unregister(reader))
     return response

@@ -15,12 +15,12 @@ from api.inbox.list import agent_name
 from api.inbox.rendering.story import Entry, entry
 from api.paging import Selection
 from api.paging import page as page_of
-from api.queue import may_see_session, only_own
+from api.queue import find_session, only_own
 from api.sessions import NEWEST
 from models import flow
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.errors import Invalid, NotFound, Refusal
+from models.errors import Invalid, Refusal
 from models.people.principal import PersonPrincipal
 from models.session.approval import Approval
 from models.session.event import Event
@@ -53,7 +53,7 @@ def sessions(db: Db, person: PersonPrincipal) -> Page:
 @page("/inbox/sessions/<session_id>", "sessions", "own or read")
 def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refusal | None = None) -> Page:
     """The conversation: its newest events, or those before an event."""
-    session = find(db, person, session_id)
+    session = find_session(db, person, session_id)
     before = _number("before", session.last_seq + 1)
     these = "WHERE session_id = %(session)s AND seq < %(before)s ORDER BY seq DESC LIMIT %(most)s"
     rows = db.find(Event, these, session=session.id, before=before, most=PAGE)[::-1]
@@ -71,14 +71,6 @@ def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refu
         refusal=str(refusal or ""),
         text=request.form.get("text", ""),
     )
-
-
-def find(db: Db, person: PersonPrincipal, session_id: str) -> Session:
-    """The session. Raises NotFound, also if the person may not see it."""
-    result = db.get(Session, session_id)
-    if result is None or not may_see_session(db, person, session_id):
-        raise NotFound("session", session_id)
-    return result
 
 
 def entries(db: Db, rows: Sequence[Event], waiting: Sequence[Approval]) -> list[Entry]:
@@ -116,7 +108,7 @@ def stop(db: Db, person: PersonPrincipal, session_id: str) -> str:
 @action("/inbox/sessions/<session_id>/archive", "sessions", section="sessions", again=conversation)
 def archive(db: Db, person: PersonPrincipal, session_id: str) -> str:
     """Archive the session."""
-    find(db, person, session_id)
+    find_session(db, person, session_id)
     flow.archive(db, flow.lock(db, session_id), person)
     return f"/inbox/sessions/{session_id}"
 
@@ -129,12 +121,12 @@ def session_stream(session_id: str) -> Response:
         raise Denied(401, "You are signed out.")
     parsing.check_ids({"session_id": session_id})
     with transaction(person.workspace_id) as db:
-        find(db, person, session_id)
+        find_session(db, person, session_id)
     return opened(person, session_id)
 
 
 def _receive(db: Db, person: PersonPrincipal, session_id: str, event: dict[str, Any]) -> None:
-    find(db, person, session_id)
+    find_session(db, person, session_id)
     flow.receive(db, flow.lock(db, session_id), person, [event])
 
 
