@@ -11,7 +11,7 @@ def create_app() -> "Flask":
     from flask import Flask
 
     import workers.enqueue  # noqa: F401 - publishes hints after each commit
-    from api import client, errors, inbox, limits, signing_in, spend_limits, unsubscribe
+    from api import client, errors, inbox, limits, signing_in, spend_limits
     from models.database import roles
     from models.settings import settings
 
@@ -29,7 +29,6 @@ def create_app() -> "Flask":
         app.register_blueprint(spend_limits.spend_limits, name=place, url_prefix=prefix)
     inbox.install(app)
     signing_in.install(app)
-    unsubscribe.install(app)
     return app
 
 
@@ -71,10 +70,11 @@ def _blueprints() -> "tuple[Blueprint, ...]":
     from api.sessions import sessions
     from api.slack import slack
     from api.threads import threads
+    from api.unsubscribe import unsubscribing
     from api.usage import usage
     from api.webhooks import webhooks
     from api.work import work
 
     conversations = (agents, environments, work, sessions, events, chat, threads, approvals)
     control = (audit, usage, grants, delegations, halt, api_keys, users, invites, groups, policy, provider_keys)
-    return *conversations, *control, webhooks, channels, slack, health, metrics, reference
+    return *conversations, *control, webhooks, channels, slack, health, metrics, reference, unsubscribing

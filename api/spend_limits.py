@@ -32,7 +32,7 @@ def create(db: Db, principal: Principal, body: SpendLimitSet) -> answers.SpendLi
 
     A limit of the same scope and period is replaced. Sessions that wait at a raised limit go on within a minute.
     """
-    row = limits.set_limit(db, principal, (body.scope.type, body.scope.id), body.period, body.dollars)
+    row = limits.set_limit(db, principal, body.scope_key, body.period, body.dollars)
     return answers.SpendLimit.of(row)
 
 

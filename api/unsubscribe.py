@@ -5,7 +5,7 @@ Looking changes nothing. Mail programs post `List-Unsubscribe=One-Click` (RFC 80
 
 import hmac
 
-from flask import Blueprint, Flask, Response
+from flask import Blueprint, Response
 
 from api import pages, parsing
 from models.audit.principal import system
@@ -20,11 +20,6 @@ pages.install(unsubscribing, "refused.html", lambda _status: "This is not possib
 
 REASON = "Unsubscribed by a link in a mail."
 _LINK = "/unsubscribe/<workspace_id>/<channel_id>/<token>"
-
-
-def install(app: Flask) -> None:
-    """Register the routes."""
-    app.register_blueprint(unsubscribing)
 
 
 @unsubscribing.get(_LINK)

@@ -71,7 +71,7 @@ def set_limit(db: Db, person: PersonPrincipal) -> str:
         raise Invalid("amount", str(error)) from None
     scope = {"type": kind, f"{kind}_id": scope_id}
     body = validated(SpendLimitSet, {"amount": amount, "scope": scope, "period": request.form.get("period", "")})
-    limits.set_limit(db, person, (body.scope.type, body.scope.id), body.period, body.dollars)
+    limits.set_limit(db, person, body.scope_key, body.period, body.dollars)
     return "/inbox/usage"
 
 

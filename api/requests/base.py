@@ -1,6 +1,7 @@
 """Base classes and common types of the requests: strict, without unknown fields, with the limits that the SDK documents."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -36,6 +37,10 @@ class Body(BaseModel):
     """A JSON object. Types are strict: `"1"` is not an integer, `1` is not a boolean."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+    def sent(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of the values whose fields the request sets."""
+        return {field: value for field, value in values.items() if field in self.model_fields_set}
 
 
 class Nothing(Body):
