@@ -45,7 +45,7 @@ METRICS = "text/plain"
 
 @dataclass(frozen=True)
 class Door:
-    """A route's requests and answers. `api.openapi` generates the document from the doors."""
+    """A route's requests and answers. `api.reference.openapi` generates the document from the doors."""
 
     answer: type[BaseModel] | None = None
     query: type[BaseModel] | None = None

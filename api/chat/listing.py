@@ -11,8 +11,8 @@ from api.chat import answers
 from api.chat.ending import called
 from api.chat.preview import APART
 from api.chat.requests import MessageList
-from api.events import runs_tools
 from api.paging import Order, Selection, page
+from api.routes.events import runs_tools
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.flow.history import edited_input

@@ -10,7 +10,6 @@ from typing import Any
 from flask import Blueprint, Response, g, request
 
 from api import arrival, auth, errors, parsing
-from api.agents import heads
 from api.chat import answers, listing
 from api.chat.beginning import Place, begin
 from api.chat.ending import End, end
@@ -18,11 +17,12 @@ from api.chat.preview import APART
 from api.chat.requests import MODEL, ChatCreate, MessageList
 from api.chat.waiting import HELD_SECONDS, Wait
 from api.door import EVENT_STREAM, Door, dumps, opens, reads, respond, slip_of, take_effect
-from api.hub import hub
 from api.queue import find_session
-from api.reader import Reader
 from api.requests.base import NoQuery
-from api.streams import COMMENT, HEADERS
+from api.routes.agents import heads
+from api.streams.hub import hub
+from api.streams.reader import Reader
+from api.streams.stream import COMMENT, HEADERS
 from models.audit.principal import Principal
 from models.database import ids
 from models.database.rows import Db

@@ -4,12 +4,12 @@ from typing import Any
 
 from flask import request
 
-from api.grants import would_release
 from api.inbox import patterns
 from api.inbox.deciding import decide_by_form, onwards
 from api.inbox.door import Page, action, page, shows
 from api.inbox.list import agent_name
 from api.queue import find, locked
+from api.routes.grants import would_release
 from models.database.rows import Db
 from models.errors import Invalid, NotFound, Refusal
 from models.people.principal import PersonPrincipal

@@ -5,10 +5,10 @@ from zoneinfo import available_timezones
 
 from flask import request
 
-from api.channels import own
 from api.inbox.door import Page, action, page, shows
 from api.parsing import validated
 from api.requests.channels import ChannelCreate, ChannelUpdate
+from api.routes.channels import own
 from models.database.rows import Db
 from models.errors import Refusal
 from models.flow.channels import add_of_workspace, add_own

@@ -1,11 +1,11 @@
 """Grants: what runs without asking, until it ends or somebody revokes it."""
 
 from api.answers.grants import Grant as AnsweredGrant
-from api.grants import LIVE, NEWEST
 from api.inbox.door import Page, action, page, shows, wants
 from api.paging import Selection
 from api.paging import page as page_of
 from api.queue import only_own
+from api.routes.grants import LIVE, NEWEST
 from models.database import clock
 from models.database.rows import Db
 from models.flow.names import Names

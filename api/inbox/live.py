@@ -14,11 +14,11 @@ from flask import Response
 from api import pages
 from api.door import EVENT_STREAM
 from api.errors import Denied
-from api.hub import hub
 from api.inbox.blueprint import inbox
 from api.inbox.door import wants
-from api.reader import Reader
-from api.streams import COMMENT, HEADERS
+from api.streams.hub import hub
+from api.streams.reader import Reader
+from api.streams.stream import COMMENT, HEADERS
 from models.settings import settings
 
 

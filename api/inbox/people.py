@@ -7,8 +7,8 @@ from flask import request
 
 from api.inbox.door import Page, action, page, shows
 from api.parsing import validated
-from api.people.rights import check_role
 from api.requests.people import GroupCreate, InviteCreate, UserUpdate
+from api.routes.people.rights import check_role
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Invalid, Refusal

@@ -8,7 +8,6 @@ from flask import Response, request
 from api import pages, parsing
 from api.answers.events import shown_event
 from api.errors import Denied
-from api.events import opened
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.list import agent_name
@@ -16,7 +15,8 @@ from api.inbox.rendering.story import Entry, entry
 from api.paging import Selection
 from api.paging import page as page_of
 from api.queue import find_session, only_own
-from api.sessions import NEWEST
+from api.routes.events import opened
+from api.routes.sessions import NEWEST
 from models import flow
 from models.database.rows import Db
 from models.database.transactions import transaction

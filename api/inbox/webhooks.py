@@ -9,7 +9,7 @@ from api.paging import Selection
 from api.paging import page as page_of
 from api.parsing import validated
 from api.requests.webhooks import Redelivery, WebhookCreate, WebhookTest, WebhookUpdate
-from api.webhooks import NEWEST_DELIVERY, send_range_again
+from api.routes.webhooks import NEWEST_DELIVERY, send_range_again
 from models.database.rows import Db
 from models.errors import Invalid, Refusal
 from models.outbox.delivery import Delivery

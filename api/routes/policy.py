@@ -6,13 +6,13 @@ from typing import Any
 
 from flask import Blueprint
 
-from api.agents import named
 from api.answers import policy as answers
 from api.answers.base import rfc3339
 from api.approvers import check_workspace_approvers
 from api.door import reads, writes
 from api.requests.base import NoQuery
 from api.requests.policy import PolicyExplain, PolicySimulate, PolicyUpdate
+from api.routes.agents import named
 from models.audit import acts
 from models.audit.principal import Principal
 from models.audit.text import Text

@@ -5,11 +5,11 @@ from flask import Blueprint, Response, request
 from api import auth, parsing, queue, revealing
 from api.answers import events as answers
 from api.door import EVENT_STREAM, Door, opens, reads, writes
-from api.hub import hub
 from api.paging import Order, Selection, page
-from api.reader import Reader
 from api.requests.events import OURS, EventList, EventsSend, EventStream, plain
-from api.streams import HEADERS, Stream
+from api.streams.hub import hub
+from api.streams.reader import Reader
+from api.streams.stream import HEADERS, Stream
 from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db

@@ -17,8 +17,8 @@ from werkzeug.routing import Rule
 from api import errors, examples
 from api.answers.base import Error
 from api.door import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, METRICS, Door, doors
-from api.model_schemas import Schemas, query_parameter
 from api.parsing import ID
+from api.reference.model_schemas import Schemas, query_parameter
 
 Json = dict[str, Any]
 

@@ -16,7 +16,7 @@ from typing import Any
 import redis
 
 from api import limits
-from api.reader import Frame, Reader
+from api.streams.reader import Frame, Reader
 from models.database.transactions import ERRORS, transaction
 from models.people.sign_in import SignIn, Standing
 from models.session.approval_mark import approval_mark

@@ -17,8 +17,8 @@ from typing import Any
 
 from api.answers.base import rfc3339
 from api.answers.events import shown_event
-from api.reader import Reader
 from api.requests.events import OURS
+from api.streams.reader import Reader
 from models.database import clock, ids
 from models.database.rows import Db
 from models.database.tables import table_of

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from flask import Blueprint
 
 from api import loosening
-from api.agents import named
 from api.answers import sessions as answers
 from api.approvers import check_agent_approvers
 from api.door import reads, writes
@@ -15,6 +14,7 @@ from api.requests.base import NoQuery, Nothing
 from api.requests.events import plain
 from api.requests.servers import check_servers
 from api.requests.sessions import ResourceList, SessionCreate, SessionList, SessionUpdate
+from api.routes.agents import named
 from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db

@@ -9,9 +9,9 @@ from api.answers import approvals as answers
 from api.answers.base import Page
 from api.bulk import NoneDecided, decide_all
 from api.door import reads, writes
-from api.grants import grants_by_approval, would_release
 from api.paging import Order, Selection, page
 from api.requests.approvals import ApprovalList, ApprovalShow, DecisionBody, DecisionsBody, ExtendBody, PreviewBody
+from api.routes.grants import grants_by_approval, would_release
 from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db

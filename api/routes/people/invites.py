@@ -5,9 +5,9 @@ from flask import Blueprint
 from api.answers import people as answers
 from api.door import reads, writes
 from api.paging import Selection, id_page
-from api.people.rights import check_role
 from api.requests.base import NoQuery, Nothing
 from api.requests.people import InviteCreate, InviteList
+from api.routes.people.rights import check_role
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db

@@ -2,13 +2,14 @@
 
 from flask import Blueprint, Response
 
-from api import auth, events, parsing, queue
+from api import auth, parsing, queue
 from api.answers import threads as answers
 from api.answers.events import EventPage, StreamFrame
 from api.door import EVENT_STREAM, Door, opens, reads, writes
 from api.requests.base import NoQuery, Nothing
 from api.requests.events import EventList, EventStream
 from api.requests.threads import ThreadList
+from api.routes import events
 from models import flow
 from models.audit.principal import Principal
 from models.database.rows import Db

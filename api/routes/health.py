@@ -11,7 +11,7 @@ import models
 from api import auth
 from api.answers.health import Alive, Ready
 from api.door import Door, dumps, opens
-from api.hub import connect
+from api.streams.hub import connect
 from models.audit import signer
 from models.database.transactions import ERRORS, transaction
 from models.flow import readiness

@@ -15,7 +15,7 @@ from models.errors import NotFound
 from models.outbox.channel import Channel
 from models.pure.key_secret import sha256
 
-unsubscribing = Blueprint("unsubscribing", __name__, template_folder="signing_in/templates")
+unsubscribing = Blueprint("unsubscribing", __name__)  # its templates are those for signing in
 pages.install(unsubscribing, "refused.html", lambda _status: "This is not possible")
 
 REASON = "Unsubscribed by a link in a mail."
