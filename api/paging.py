@@ -2,17 +2,19 @@
 
 import base64
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from api.requests.base import EARLIEST, LATEST, IdPaged
+from api.answers.base import Answer, Page
+from api.requests.base import EARLIEST, LATEST, IdPaged, Paged
 from models.database.rows import Db
 from models.database.tables import table_of
 from models.errors import Invalid
 
 R = TypeVar("R")
+A = TypeVar("A", bound=Answer)
 _OPERATORS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 """SQL operators by their names in queries."""
 Key = tuple[Any, ...]
@@ -96,6 +98,12 @@ def page(db: Db, selection: Selection[R], order: Order[R], limit: int, cursor: s
     if len(rows) <= limit:
         return rows, None
     return rows[:limit], _encode(order, order.key(rows[limit - 1]))
+
+
+def listed(db: Db, selection: Selection[R], order: Order[R], query: Paged, answer: Callable[[R], A]) -> Page[A]:
+    """Return the answer with the page of a list for which the query asks, each row as `answer`."""
+    rows, after = page(db, selection, order, query.limit, query.page)
+    return Page(data=[answer(row) for row in rows], next_page=after)
 
 
 def both_ways(

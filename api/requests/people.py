@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from api.examples import IDS
-from api.requests.base import Body, Id, IdPaged, Name, Query, examples
+from api.requests.base import Body, Id, IdPaged, Name, Paged, examples
 from models.people.invitation import MOST_GROUPS
 from models.people.person import MAX_EMAIL
 from models.people.roles import ROLES, wire_role
@@ -35,11 +35,10 @@ class InviteList(UserList):
     """Default: all of these. Withdrawn invitations are not listed."""
 
 
-class CursorPage(Query):
+class CursorPage(Paged):
     """A list's page from where the cursor `page` points."""
 
     limit: Annotated[int, Field(ge=1, le=1000)] = 20
-    page: str | None = Field(None, max_length=1000)
 
 
 class UserUpdate(Body):

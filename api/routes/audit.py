@@ -115,7 +115,7 @@ def erase(db: Db, principal: Principal, body: AuditErase) -> answers.AuditErasur
     Their salted digests stay in the chain, and a new act records who erased the texts.
     """
     erasure = erase_texts(db, principal, chain=body.chain, seq=body.seq, by=body.principal)
-    return answers.AuditErasure.from_row(erasure, type="audit_erasure")
+    return answers.AuditErasure.from_row(erasure)
 
 
 def _at_most(most: int, items: Iterator[Item]) -> Iterator[Item]:

@@ -6,7 +6,7 @@ from api.answers import channels as answers
 from api.answers.base import Page
 from api.door import reads, writes
 from api.errors import Denied
-from api.paging import Order, Selection, page
+from api.paging import Order, Selection, listed
 from api.requests.base import NoQuery, Nothing
 from api.requests.channels import ChannelCreate, ChannelList, ChannelUpdate
 from models.audit.principal import Principal
@@ -29,8 +29,7 @@ def index(db: Db, principal: Principal, query: ChannelList) -> Page[answers.Chan
     """List the channels of the person who is signed in, or of the workspace, newest first."""
     person_id = _owner(principal, query.owner)
     own = Selection(Channel).where("person_id IS NOT DISTINCT FROM %(person)s", person=person_id)
-    rows, after = page(db, own, NEWEST, query.limit, query.page)
-    return Page[answers.Channel](data=[answers.Channel.of(row) for row in rows], next_page=after)
+    return listed(db, own, NEWEST, query, answers.Channel.of)
 
 
 @channels.post("")
@@ -66,7 +65,7 @@ def update(db: Db, principal: Principal, body: ChannelUpdate, channel_id: str) -
 @writes(Nothing, SCOPE, answer=answers.ChannelTest)
 def test(db: Db, principal: Principal, _body: Nothing, channel_id: str) -> answers.ChannelTest:
     """Send a channel a test message, also in quiet hours."""
-    return answers.ChannelTest.of(Notification.test(db, own(db, principal, channel_id, lock=True)))
+    return answers.ChannelTest.from_row(Notification.test(db, own(db, principal, channel_id, lock=True)))
 
 
 @channels.get("/<channel_id>/test")
@@ -76,7 +75,7 @@ def last_test(db: Db, principal: Principal, _query: NoQuery, channel_id: str) ->
     row = Notification.last_tests(db, [own(db, principal, channel_id).id]).get(channel_id)
     if row is None:
         raise NotFound("test of the channel", channel_id)
-    return answers.ChannelTest.of(row)
+    return answers.ChannelTest.from_row(row)
 
 
 @channels.delete("/<channel_id>")

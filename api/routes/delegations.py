@@ -6,7 +6,7 @@ from api.answers import delegations as answers
 from api.answers.base import Page
 from api.door import reads, writes
 from api.errors import Denied
-from api.paging import Order, Selection, page
+from api.paging import Order, Selection, listed
 from api.requests.base import Nothing
 from api.requests.delegations import DelegationGive, DelegationList
 from models.audit.principal import Principal
@@ -34,8 +34,7 @@ def index(db: Db, principal: Principal, query: DelegationList) -> Page[answers.D
         matching = matching.where(_OWN, me=principal.id)
     if query.live is not None:
         matching = matching.where(_LIVE if query.live else f"NOT {_LIVE}")
-    rows, after = page(db, matching, NEWEST, query.limit, query.page)
-    return Page[answers.Delegation](data=[answers.Delegation.of(row) for row in rows], next_page=after)
+    return listed(db, matching, NEWEST, query, answers.Delegation.of)
 
 
 @delegations.post("")

@@ -5,7 +5,7 @@ from flask import Blueprint
 from api.answers import environments as answers
 from api.answers.base import Page
 from api.door import reads, writes
-from api.paging import Order, Selection, page
+from api.paging import Order, Selection, listed
 from api.requests.base import NoQuery, Nothing
 from api.requests.environments import EnvironmentCreate, EnvironmentList, EnvironmentUpdate
 from models.audit.principal import Principal
@@ -42,8 +42,7 @@ def index(db: Db, _principal: Principal, query: EnvironmentList) -> Page[answers
     selection = Selection(Environment)
     if not query.include_archived:
         selection = selection.where("archived_at IS NULL")
-    rows, after = page(db, selection, NEWEST, query.limit, query.page)
-    return Page[answers.Environment](data=[answers.Environment.of(row) for row in rows], next_page=after)
+    return listed(db, selection, NEWEST, query, answers.Environment.of)
 
 
 @environments.get("/<environment_id>")

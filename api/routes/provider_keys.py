@@ -5,7 +5,7 @@ from flask import Blueprint
 from api.answers import provider_keys as answers
 from api.answers.base import Page
 from api.door import reads, writes
-from api.paging import Order, Selection, page
+from api.paging import Order, Selection, listed
 from api.requests.base import Nothing
 from api.requests.provider_keys import ProviderKeyCreate, ProviderKeyList
 from models.audit.principal import Principal
@@ -25,15 +25,14 @@ def create(db: Db, principal: Principal, body: ProviderKeyCreate) -> answers.Pro
 
     The key is stored encrypted, and only the process that calls models can decrypt it. It takes precedence over the operator's key.
     """
-    return answers.ProviderKey.of(ProviderKey.store(db, principal, body.provider, body.key))
+    return answers.ProviderKey.from_row(ProviderKey.store(db, principal, body.provider, body.key))
 
 
 @provider_keys.get("")
 @reads(ProviderKeyList, SCOPE, answer=Page[answers.ProviderKey])
 def index(db: Db, _principal: Principal, query: ProviderKeyList) -> Page[answers.ProviderKey]:
     """List the providers for which the workspace has a key of its own, newest first."""
-    rows, after = page(db, Selection(ProviderKey), NEWEST, query.limit, query.page)
-    return Page[answers.ProviderKey](data=[answers.ProviderKey.of(row) for row in rows], next_page=after)
+    return listed(db, Selection(ProviderKey), NEWEST, query, answers.ProviderKey.from_row)
 
 
 @provider_keys.delete("/<provider_key_id>")

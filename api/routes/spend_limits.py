@@ -5,7 +5,7 @@ from flask import Blueprint
 from api.answers import spend_limits as answers
 from api.answers.base import Page
 from api.door import reads, writes
-from api.paging import Order, Selection, page
+from api.paging import Order, Selection, listed, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.spend_limits import EffectiveList, SpendLimitList, SpendLimitSet
 from models.audit.principal import Principal
@@ -45,8 +45,7 @@ def index(db: Db, _principal: Principal, query: SpendLimitList) -> Page[answers.
         selection = selection.where("scope_type = ANY(%(types)s)", types=query.scope_type)
     if query.workspace_id is not None:
         selection = selection.where("scope_type = 'workspace' AND scope_id = %(scope_id)s", scope_id=query.workspace_id)
-    rows, after = page(db, selection, NEWEST, query.limit, query.page)
-    return Page[answers.SpendLimit](data=[answers.SpendLimit.of(row) for row in rows], next_page=after)
+    return listed(db, selection, NEWEST, query, answers.SpendLimit.of)
 
 
 @spend_limits.get("/effective")

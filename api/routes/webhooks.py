@@ -5,7 +5,7 @@ from flask import Blueprint
 from api.answers import webhooks as answers
 from api.answers.base import Page
 from api.door import reads, writes
-from api.paging import Order, Selection, page
+from api.paging import Order, Selection, listed
 from api.requests.base import NoQuery, Nothing
 from api.requests.webhooks import DeliveryList, Redelivery, WebhookCreate, WebhookList, WebhookTest, WebhookUpdate
 from models.audit.principal import Principal
@@ -30,22 +30,21 @@ def create(db: Db, principal: Principal, body: WebhookCreate) -> answers.NewWebh
     row, secret = Endpoint.create(
         db, principal, url=body.url, enabled_events=body.enabled_events, name=body.name, description=body.description
     )
-    return answers.NewWebhook.of(row, signing_secret=secret)
+    return answers.NewWebhook.from_row(row, signing_secret=secret)
 
 
 @webhooks.get("")
 @reads(WebhookList, SCOPE, answer=Page[answers.Webhook])
 def index(db: Db, _principal: Principal, query: WebhookList) -> Page[answers.Webhook]:
     """List the workspace's endpoints, newest first."""
-    rows, after = page(db, Selection(Endpoint), NEWEST, query.limit, query.page)
-    return Page[answers.Webhook](data=[answers.Webhook.of(row) for row in rows], next_page=after)
+    return listed(db, Selection(Endpoint), NEWEST, query, answers.Webhook.from_row)
 
 
 @webhooks.get("/<webhook_id>")
 @reads(NoQuery, SCOPE, answer=answers.Webhook)
 def show(db: Db, _principal: Principal, _query: NoQuery, webhook_id: str) -> answers.Webhook:
     """Get an endpoint without its signing secret."""
-    return answers.Webhook.of(Endpoint.find(db, webhook_id))
+    return answers.Webhook.from_row(Endpoint.find(db, webhook_id))
 
 
 @webhooks.post("/<webhook_id>")
@@ -54,7 +53,7 @@ def update(db: Db, principal: Principal, body: WebhookUpdate, webhook_id: str) -
     """Update an endpoint, or disable and enable it."""
     row = Endpoint.find(db, webhook_id, lock=True)
     row.change(db, principal, body.changes())
-    return answers.Webhook.of(row)
+    return answers.Webhook.from_row(row)
 
 
 @webhooks.delete("/<webhook_id>")
@@ -90,8 +89,7 @@ def deliveries(db: Db, _principal: Principal, query: DeliveryList, webhook_id: s
     """List an endpoint's deliveries with their attempts, newest first."""
     endpoint = Endpoint.find(db, webhook_id)
     selection = Selection(Delivery).equal(endpoint_id=endpoint.id, status=query.status, event_type=query.event_type)
-    rows, after = page(db, selection.between("created_at", query.between), NEWEST_DELIVERY, query.limit, query.page)
-    return Page[answers.Delivery](data=[answers.Delivery.of(row) for row in rows], next_page=after)
+    return listed(db, selection.between("created_at", query.between), NEWEST_DELIVERY, query, answers.Delivery.of)
 
 
 @webhooks.post("/<webhook_id>/deliveries/<delivery_id>/redeliver")

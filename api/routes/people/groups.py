@@ -5,7 +5,7 @@ from flask import Blueprint
 from api.answers import people as answers
 from api.answers.base import Page
 from api.door import reads, writes
-from api.paging import Order, Selection, page
+from api.paging import Order, Selection, listed, page
 from api.requests.base import NoQuery, Nothing
 from api.requests.people import CursorPage, GroupCreate, GroupUpdate, MemberAdd
 from models.audit.principal import Principal
@@ -23,8 +23,7 @@ LAST_ADDED: Order[Membership] = Order("rbac_group_members", (Membership.created_
 @reads(CursorPage, "admin", answer=Page[answers.Group])
 def index(db: Db, _principal: Principal, query: CursorPage) -> Page[answers.Group]:
     """List the workspace's groups, newest first."""
-    rows, after = page(db, Selection(Group), NEWEST, query.limit, query.page)
-    return Page[answers.Group](data=[answers.Group.of(row) for row in rows], next_page=after)
+    return listed(db, Selection(Group), NEWEST, query, answers.Group.of)
 
 
 @groups.get("/<rbac_group_id>")
