@@ -161,10 +161,10 @@ GroupName = Annotated[
 YEAR = 366 * 86_400
 """The longest duration in a request, in seconds."""
 
-_Key = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-_Value = Annotated[str, StringConstraints(max_length=512)]
-Metadata = Annotated[dict[_Key, _Value], Field(max_length=METADATA_PAIRS)]
-MetadataPatch = Annotated[dict[_Key, _Value | None], Field(max_length=2 * METADATA_PAIRS)]
+MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+MetadataValue = Annotated[str, StringConstraints(max_length=512)]
+Metadata = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=METADATA_PAIRS)]
+MetadataPatch = Annotated[dict[MetadataKey, MetadataValue | None], Field(max_length=2 * METADATA_PAIRS)]
 
 
 def not_null(value: Any) -> Any:
