@@ -47,7 +47,13 @@ def is_page(endpoint: str) -> bool:
     return endpoint.partition(".")[0] in _BLUEPRINTS
 
 
-def install(blueprint: Blueprint, template: str, headings: Callable[[int], str], headers: Mapping[str, str] = HEADERS) -> None:
+def _not_possible(_status: int) -> str:
+    return "This is not possible"
+
+
+def install(
+    blueprint: Blueprint, template: str, headings: Callable[[int], str] = _not_possible, headers: Mapping[str, str] = HEADERS
+) -> None:
     """Give a blueprint's responses these headers, and show what is refused by this template, with the heading of its status."""
 
     @blueprint.after_request

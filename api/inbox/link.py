@@ -61,7 +61,7 @@ class View:
     values: dict[str, Any]
 
 
-pages.install(links, "failure.html", lambda _status: "This is not possible", HEADERS)
+pages.install(links, "failure.html", headers=HEADERS)
 
 
 @links.errorhandler(link.UsedUp)

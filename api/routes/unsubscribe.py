@@ -16,7 +16,7 @@ from models.outbox.channel import Channel
 from models.pure.key_secret import sha256
 
 unsubscribing = Blueprint("unsubscribing", __name__)  # its templates are those for signing in
-pages.install(unsubscribing, "refused.html", lambda _status: "This is not possible")
+pages.install(unsubscribing, "refused.html")
 
 REASON = "Unsubscribed by a link in a mail."
 _LINK = "/unsubscribe/<workspace_id>/<channel_id>/<token>"
