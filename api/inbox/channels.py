@@ -8,10 +8,9 @@ from flask import request
 from api.inbox.door import Page, action, page, shows
 from api.parsing import validated
 from api.requests.channels import ChannelCreate, ChannelUpdate
-from api.routes.channels import own
+from api.routes.channels import add, own
 from models.database.rows import Db
 from models.errors import Refusal
-from models.flow.channels import add_of_workspace, add_own
 from models.outbox.channel import Channel
 from models.outbox.notification import Notification
 from models.people.principal import PersonPrincipal
@@ -65,8 +64,7 @@ def _drawn(db: Db, template: str, rows: list[Channel], kinds: dict[str, str], re
 @action("/inbox/channels", "own", section="channels", again=my_channels)
 def add_mine(db: Db, person: PersonPrincipal) -> str:
     """Add a channel of the person's own."""
-    body = validated(ChannelCreate, _fields("kind", "address", "url"))
-    add_own(db, person.person_id, person, kind=body.kind, address=body.address, url=body.url, **body.options)
+    add(db, person, person.person_id, validated(ChannelCreate, _fields("kind", "address", "url")))
     return "/inbox/channels"
 
 
@@ -74,9 +72,7 @@ def add_mine(db: Db, person: PersonPrincipal) -> str:
 def add_workspace_s(db: Db, person: PersonPrincipal) -> str:
     """Add a channel of the workspace."""
     for_everyone = request.form.get("for_everyone") == "on"
-    body = validated(ChannelCreate, _fields("kind", "address", "url") | {"for_everyone": for_everyone})
-    destination = {"kind": body.kind, "address": body.address, "url": body.url}
-    add_of_workspace(db, person, **destination, for_everyone=body.for_everyone, **body.options)
+    add(db, person, None, validated(ChannelCreate, _fields("kind", "address", "url") | {"for_everyone": for_everyone}))
     return "/inbox/workspace/channels"
 
 

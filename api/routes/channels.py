@@ -36,13 +36,7 @@ def index(db: Db, principal: Principal, query: ChannelList) -> Page[answers.Chan
 @writes(ChannelCreate, SCOPE, answer=answers.Channel)
 def create(db: Db, principal: Principal, body: ChannelCreate) -> answers.Channel:
     """Create a channel of the person who is signed in, or of the workspace."""
-    person_id = _owner(principal, body.owner)
-    destination = {"kind": body.kind, "address": body.address, "url": body.url}
-    if person_id is None:
-        return answers.Channel.of(add_of_workspace(db, principal, **destination, for_everyone=body.for_everyone, **body.options))
-    if body.for_everyone:
-        raise Invalid("for_everyone", "is for a channel of the workspace; leave it out.")
-    return answers.Channel.of(add_own(db, person_id, principal, **destination, **body.options))
+    return answers.Channel.of(add(db, principal, _owner(principal, body.owner), body))
 
 
 @channels.get("/<channel_id>")
@@ -84,6 +78,16 @@ def delete(db: Db, principal: Principal, _body: Nothing, channel_id: str) -> ans
     """Delete a channel with its notifications, and a default with the channels that follow it."""
     own(db, principal, channel_id, lock=True).delete(db, principal)
     return answers.ChannelDeleted(id=channel_id, type="channel_deleted")
+
+
+def add(db: Db, principal: Principal, person_id: str | None, body: ChannelCreate) -> Channel:
+    """Add a channel of a person, or without one of the workspace. Raises Invalid."""
+    destination = {"kind": body.kind, "address": body.address, "url": body.url}
+    if person_id is None:
+        return add_of_workspace(db, principal, **destination, for_everyone=body.for_everyone, **body.options)
+    if body.for_everyone:
+        raise Invalid("for_everyone", "is for a channel of the workspace; leave it out.")
+    return add_own(db, person_id, principal, **destination, **body.options)
 
 
 def own(db: Db, principal: Principal, channel_id: str, *, lock: bool = False) -> Channel:
