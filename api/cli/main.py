@@ -27,23 +27,13 @@ data_dir = click.option(
 workspace = click.option("--workspace", default="default", show_default=True, help="Name or id.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
-ELSEWHERE = {
-    "approvals": "api.cli.approvals",
-    "audit": "api.cli.audit",
-    "channels": "api.cli.channels",
-    "delegations": "api.cli.delegations",
-    "grants": "api.cli.grants",
-    "groups": "api.cli.groups",
-    "halt": "api.cli.halt",
-    "keys": "api.cli.keys",
+_HERE = (
+    *("approvals", "audit", "channels", "delegations", "grants", "groups", "halt", "keys", "limits", "people", "provider-keys"),
+    *("secrets", "usage", "webhooks"),
+)
+ELSEWHERE = {name: f"api.cli.{name.replace('-', '_')}" for name in _HERE} | {
     "models": "workers.providers.cli",  # imported by name, since the API must not import providers
-    "people": "api.cli.people",
-    "limits": "api.cli.limits",
-    "provider-keys": "api.cli.provider_keys",
-    "secrets": "api.cli.secrets",
-    "tools": "workers.tools.cli",  # imported by name, since the API must not import tools
-    "usage": "api.cli.usage",
-    "webhooks": "api.cli.webhooks",
+    "tools": "workers.tools.cli",  # likewise tools
 }
 """Commands with a file of their own, which is imported when the command runs."""
 
