@@ -1,4 +1,4 @@
-"""Limits of requests per key, of open streams per key, and of unknown keys per client address.
+"""Limits of requests per key, and of unknown keys per client address. `api.streams.hub` limits the open streams per key.
 
 Each process counts in its own memory, so the limits do not depend on Redis.
 
@@ -146,29 +146,6 @@ def _neighbourhood(address: str | None) -> str:
     if address and ":" in address:
         return "guess " + str(IPv6Interface(f"{address.partition('%')[0]}/64").network)
     return f"guess {address}"
-
-
-class Streams:
-    """The open streams of each key. The caller holds a lock."""
-
-    def __init__(self) -> None:
-        self._of: dict[str, set[object]] = {}
-
-    def enter(self, key: str, stream: object) -> None:
-        """Count `stream`. Raises TooMany."""
-        most, streams = settings().streams_per_key, self._of.get(key, set())
-        if most and len(streams) >= most:
-            raise TooMany(
-                f"This API key has {most} open streams, the most that this server allows (ASSENT_STREAMS_PER_KEY); close one first."
-            )
-        self._of.setdefault(key, streams).add(stream)
-
-    def leave(self, key: str, stream: object) -> None:
-        """Stop counting `stream`. Idempotent."""
-        streams = self._of.get(key, set())
-        streams.discard(stream)
-        if not streams:
-            self._of.pop(key, None)
 
 
 def install(app: Flask) -> None:

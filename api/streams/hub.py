@@ -15,7 +15,7 @@ from typing import Any
 
 import redis
 
-from api import limits
+from api.errors import TooMany
 from api.streams.reader import Frame, Reader
 from models.database.transactions import ERRORS, transaction
 from models.people.sign_in import SignIn, Standing
@@ -41,7 +41,6 @@ class Hub:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._readers: dict[str, set[Reader]] = {}
-        self._open = limits.Streams()
         self._changed: deque[str] = deque()
         self._confirmed: set[str] = set()
         """Sessions whose subscription Redis has confirmed. Only the listening thread changes it."""
@@ -51,7 +50,7 @@ class Hub:
     def register(self, reader: Reader) -> None:
         """Add a reader to wake. Waits a moment for the subscription if Redis is up. Raises TooMany."""
         with self._lock:
-            self._open.enter(reader.key_id, reader)
+            self._check_number(reader.key_id)
             self._readers.setdefault(reader.session_id, set()).add(reader)
             self._changed.append(reader.session_id)
             for name, work in (("poll", self._poll), ("listen", self._listen)):
@@ -64,7 +63,6 @@ class Hub:
     def unregister(self, reader: Reader) -> None:
         """Remove a reader. Idempotent."""
         with self._lock:
-            self._open.leave(reader.key_id, reader)
             readers = self._readers.get(reader.session_id, set())
             readers.discard(reader)
             if not readers and self._readers.pop(reader.session_id, None) is not None:
@@ -74,6 +72,14 @@ class Hub:
         """Return the readers of a session."""
         with self._lock:
             return list(self._readers.get(session_id, ()))
+
+    def _check_number(self, key_id: str) -> None:
+        """Raise TooMany if the key has as many open streams as the setting allows. The caller holds the lock."""
+        most = settings().streams_per_key
+        if most and sum(reader.key_id == key_id for readers in self._readers.values() for reader in readers) >= most:
+            raise TooMany(
+                f"This API key has {most} open streams, the most that this server allows (ASSENT_STREAMS_PER_KEY); close one first."
+            )
 
     def _all(self) -> list[Reader]:
         with self._lock:
