@@ -11,7 +11,8 @@ def create_app() -> "Flask":
     from flask import Flask
 
     import workers.enqueue  # noqa: F401 - publishes hints after each commit
-    from api import client, errors, inbox, limits, signing_in, spend_limits, unsubscribe
+    from api import client, errors, inbox, limits, signing_in
+    from api.routes import spend_limits
     from models.database import roles
     from models.settings import settings
 
@@ -29,7 +30,6 @@ def create_app() -> "Flask":
         app.register_blueprint(spend_limits.spend_limits, name=place, url_prefix=prefix)
     inbox.install(app)
     signing_in.install(app)
-    unsubscribe.install(app)
     return app
 
 
@@ -51,30 +51,31 @@ def _number_requests(app: "Flask") -> None:
 
 def _blueprints() -> "tuple[Blueprint, ...]":
     """Return the API's routes, in the order of the reference."""
-    from api.agents import agents
-    from api.api_keys import api_keys
-    from api.approvals import approvals
-    from api.audit import audit
-    from api.channels import channels
     from api.chat.routes import chat
-    from api.delegations import delegations
-    from api.environments import environments
-    from api.events import events
-    from api.grants import grants
-    from api.halt import halt
-    from api.health import health
-    from api.metrics import metrics
-    from api.people import groups, invites, users
-    from api.policy import policy
-    from api.provider_keys import provider_keys
-    from api.reference import reference
-    from api.sessions import sessions
-    from api.slack import slack
-    from api.threads import threads
-    from api.usage import usage
-    from api.webhooks import webhooks
-    from api.work import work
+    from api.reference.routes import reference
+    from api.routes.agents import agents
+    from api.routes.api_keys import api_keys
+    from api.routes.approvals import approvals
+    from api.routes.audit import audit
+    from api.routes.channels import channels
+    from api.routes.delegations import delegations
+    from api.routes.environments import environments
+    from api.routes.events import events
+    from api.routes.grants import grants
+    from api.routes.halt import halt
+    from api.routes.health import health
+    from api.routes.metrics import metrics
+    from api.routes.people import groups, invites, users
+    from api.routes.policy import policy
+    from api.routes.provider_keys import provider_keys
+    from api.routes.sessions import sessions
+    from api.routes.slack import slack
+    from api.routes.threads import threads
+    from api.routes.unsubscribe import unsubscribing
+    from api.routes.usage import usage
+    from api.routes.webhooks import webhooks
+    from api.routes.work import work
 
     conversations = (agents, environments, work, sessions, events, chat, threads, approvals)
     control = (audit, usage, grants, delegations, halt, api_keys, users, invites, groups, policy, provider_keys)
-    return *conversations, *control, webhooks, channels, slack, health, metrics, reference
+    return *conversations, *control, webhooks, channels, slack, health, metrics, reference, unsubscribing

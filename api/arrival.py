@@ -30,7 +30,7 @@ _NO_LONGER_WRITES = getattr(select, "POLLRDHUP", 0)
 
 def hung_up() -> bool:
     """True if the request's client has hung up. False if the server does not expose the connection."""
-    client = _client()
+    client = connection()
     return client is not None and has_closed(client)
 
 
@@ -41,7 +41,7 @@ def has_closed(client: socket.socket) -> bool:
 
 def watch(response: Response, answer_id: str) -> None:
     """Delete the stored answer once the response has reached its client. For requests whose repetition may be a new request."""
-    client = _client()
+    client = connection()
     if client is not None and not hung_up():
         response.call_on_close(partial(_sent, client, answer_id))
 
@@ -52,7 +52,8 @@ def delivered(client: socket.socket | None, answer_id: str) -> None:
         _sent(client, answer_id)
 
 
-def _client() -> socket.socket | None:
+def connection() -> socket.socket | None:
+    """Return the connection to the request's client. None if the server does not expose it."""
     client: socket.socket | None = request.environ.get("gunicorn.socket")
     return client
 

@@ -25,12 +25,18 @@ _WORKER = frozenset(
 """The routes that the SDK's `EnvironmentWorker` uses. A key that is bound to an environment opens only these."""
 
 
-def authenticate() -> Principal:
-    """Return the principal behind the request's API key or, without a key, behind the cookie of a sign-in.
+def authenticate(*scopes: str) -> Principal:
+    """Return the principal behind the request's API key or, without a key, behind the cookie of a sign-in. It has all `scopes`.
 
-    Raises Denied (401 without either, 403 for another workspace or environment and for another site's page), NotFound (another
-    environment's session), TooMany.
+    Raises Denied (401 without either, 403 without a scope, for another workspace or environment and for another site's page),
+    NotFound (another environment's session), TooMany.
     """
+    principal = _principal()
+    require(principal, *scopes)
+    return principal
+
+
+def _principal() -> Principal:
     key = secret()
     if not key:
         return _person()
@@ -59,13 +65,6 @@ def _person() -> PersonPrincipal:
     if request.method not in browser.SAFE:
         browser.check_change()
     return person
-
-
-def require_person(principal: Principal) -> PersonPrincipal:
-    """Return the principal as a person. Raises Denied (403) for an API key."""
-    if not isinstance(principal, PersonPrincipal):
-        raise Denied(403, "An API key is not a person: only a person who is signed in may do this. See docs/people.md.")
-    return principal
 
 
 def _known(key: str, address: str | None) -> Principal | None:

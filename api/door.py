@@ -45,7 +45,7 @@ METRICS = "text/plain"
 
 @dataclass(frozen=True)
 class Door:
-    """A route's requests and answers. `api.openapi` generates the document from the doors."""
+    """A route's requests and answers. `api.reference.openapi` generates the document from the doors."""
 
     answer: type[BaseModel] | None = None
     query: type[BaseModel] | None = None
@@ -54,8 +54,6 @@ class Door:
     """The scopes that the key needs; empty if they depend on the body."""
     key: bool = True
     """False if the route needs no key."""
-    person: bool = False
-    """True if only signed-in people may use the route. API keys are refused."""
     media_type: str = JSON
     statuses: tuple[int, ...] = (200,)
     """Statuses with `answer` as their body."""
@@ -90,26 +88,20 @@ LOOK_AGAIN_SECONDS = 0.1
 """Pause while the answer to an equal request may still be under way."""
 
 
-def reads(query: type[B], scope: str = "read", *, answer: type[A], person: bool = False) -> Callable[[Handler[B, P, A]], View]:
-    """Declare a route that changes nothing. `query` is the model of its query string, `answer` of its answer.
-
-    `person` allows only signed-in people: the handler's principal is a PersonPrincipal. An admin person has the scope `admin`.
-    """
+def reads(query: type[B], scope: str = "read", *, answer: type[A]) -> Callable[[Handler[B, P, A]], View]:
+    """Declare a route that changes nothing. `query` is the model of its query string, `answer` of its answer."""
 
     def wrap(handler: Handler[B, P, A]) -> View:
         @wraps(handler)
         def view(**path_ids: Any) -> Response:
-            principal = auth.authenticate()
-            if person:
-                auth.require_person(principal)
-            auth.require(principal, scope)
+            principal = auth.authenticate(scope)
             validated = parsing.query(query)
             parsing.check_ids(path_ids)
             with transaction(principal.workspace_id) as db:
                 payload = dumps(handler(db, principal, validated, **path_ids))  # type: ignore[call-arg]
             return respond(payload)
 
-        return opens(Door(answer, query=query, scopes=(scope,), person=person))(view)
+        return opens(Door(answer, query=query, scopes=(scope,)))(view)
 
     return wrap
 
@@ -120,24 +112,20 @@ def writes(
     answer: type[A],
     also: Callable[[B], Iterable[str]] | None = None,
     once: bool = False,
-    person: bool = False,
     shown_once: str = "",
     query: type[BaseModel] | None = None,
     errors: tuple[int, ...] = (),
 ) -> Callable[[Handler[B, P, A]], View]:
     """Declare a route that changes something. The key needs all of `scopes`, and the scopes that `also` returns for the body.
 
-    `person`: as in `reads`. `once`: a repetition of the request is always a retry. `shown_once`: a field of the answer that is a
+    `once`: a repetition of the request is always a retry. `shown_once`: a field of the answer that is a
     secret. It is not stored for retries, whose answer has null instead. `query`, `errors`: as in `Door`.
     """
 
     def wrap(handler: Handler[B, P, A]) -> View:
         @wraps(handler)
         def view(**path_ids: Any) -> Response:
-            principal = auth.authenticate()
-            if person:
-                auth.require_person(principal)
-            auth.require(principal, *scopes)
+            principal = auth.authenticate(*scopes)
             validated, raw = parsing.body(body)
             if also:
                 auth.require(principal, *also(validated))
@@ -149,7 +137,7 @@ def writes(
                 arrival.watch(response, effect.watched_id)
             return response
 
-        return opens(Door(answer, query, body, scopes, person=person, errors=errors))(view)
+        return opens(Door(answer, query, body, scopes, errors=errors))(view)
 
     return wrap
 

@@ -1,4 +1,4 @@
-"""Limits of requests per key, of open streams per key, and of unknown keys per client address.
+"""Limits of requests per key, and of unknown keys per client address. `api.streams.hub` limits the open streams per key.
 
 Each process counts in its own memory, so the limits do not depend on Redis.
 
@@ -85,12 +85,18 @@ def take(principal: Principal) -> None:
         "anthropic-ratelimit-requests-remaining": str(taken.left),
         "anthropic-ratelimit-requests-reset": _in(taken.full),
     }
+    _check(
+        taken,
+        f"This API key sends more than {s.requests_per_second:g} requests a second (burst: {s.requests_burst}); retry after "
+        "`retry-after`. The server's settings are ASSENT_REQUESTS_PER_SECOND and ASSENT_REQUESTS_BURST.",
+    )
+
+
+def _check(taken: Taken, message: str) -> None:
+    """Raise TooMany if the bucket was empty."""
     if not taken.good:
-        raise TooMany(
-            f"This API key sends more than {s.requests_per_second:g} requests a second (burst: {s.requests_burst}); retry after "
-            "`retry-after`. The server's settings are ASSENT_REQUESTS_PER_SECOND and ASSENT_REQUESTS_BURST.",
-            **{"retry-after": str(math.ceil(taken.wait)), "retry-after-ms": str(math.ceil(taken.wait * 1000))},
-        )
+        waits = {"retry-after": str(math.ceil(taken.wait)), "retry-after-ms": str(math.ceil(taken.wait * 1000))}
+        raise TooMany(message, **waits)
 
 
 def take_guess(address: str | None) -> None:
@@ -98,12 +104,11 @@ def take_guess(address: str | None) -> None:
     if not settings().unknown_keys_per_second:
         return
     taken = _guesses().take(_neighbourhood(address), time.monotonic())
-    if not taken.good:
-        raise TooMany(
-            f"Too many unknown API keys came from {address}; retry after `retry-after`, with a valid key. The server's settings "
-            "are ASSENT_UNKNOWN_KEYS_PER_SECOND and ASSENT_UNKNOWN_KEYS_BURST.",
-            **{"retry-after": str(math.ceil(taken.wait)), "retry-after-ms": str(math.ceil(taken.wait * 1000))},
-        )
+    _check(
+        taken,
+        f"Too many unknown API keys came from {address}; retry after `retry-after`, with a valid key. The server's settings "
+        "are ASSENT_UNKNOWN_KEYS_PER_SECOND and ASSENT_UNKNOWN_KEYS_BURST.",
+    )
 
 
 def give_guess_back(address: str | None) -> None:
@@ -122,11 +127,7 @@ def take_attempt(*names: str, to: str = "sign in") -> None:
         return
     for name in (_neighbourhood(client.address()), *names):
         taken = _buckets(rate, burst).take(f"attempt to {to} {name}", time.monotonic())
-        if not taken.good:
-            raise TooMany(
-                f"Too many attempts to {to}. Try again in {math.ceil(taken.wait)} s.",
-                **{"retry-after": str(math.ceil(taken.wait))},
-            )
+        _check(taken, f"Too many attempts to {to}. Try again in {math.ceil(taken.wait)} s.")
 
 
 def give_attempt_back(*names: str, to: str = "sign in") -> None:
@@ -145,29 +146,6 @@ def _neighbourhood(address: str | None) -> str:
     if address and ":" in address:
         return "guess " + str(IPv6Interface(f"{address.partition('%')[0]}/64").network)
     return f"guess {address}"
-
-
-class Streams:
-    """The open streams of each key. The caller holds a lock."""
-
-    def __init__(self) -> None:
-        self._of: dict[str, set[object]] = {}
-
-    def enter(self, key: str, stream: object) -> None:
-        """Count `stream`. Raises TooMany."""
-        most, streams = settings().streams_per_key, self._of.get(key, set())
-        if most and len(streams) >= most:
-            raise TooMany(
-                f"This API key has {most} open streams, the most that this server allows (ASSENT_STREAMS_PER_KEY); close one first."
-            )
-        self._of.setdefault(key, streams).add(stream)
-
-    def leave(self, key: str, stream: object) -> None:
-        """Stop counting `stream`. Idempotent."""
-        streams = self._of.get(key, set())
-        streams.discard(stream)
-        if not streams:
-            self._of.pop(key, None)
 
 
 def install(app: Flask) -> None:

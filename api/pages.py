@@ -1,20 +1,21 @@
 """Pages for people: who may open one, the policy that each carries, and refusals that a person can read.
 
-    @inbox.get("/inbox/queue")
+    @signing_in.get("/inbox/account")
     @page("read or own")
-    def queue(person: PersonPrincipal) -> Response:
-        return pages.html("queue.html", person, title="Your queue")
+    def show_account(person: PersonPrincipal) -> Response:
+        return pages.html("account.html", person, title="Your account")
 
 A request without a sign-in is sent to the page for signing in, and comes back afterwards. A request that changes something must
-come from a page of ours: see `api.browser`.
+come from a page of ours: see `api.browser`. `install` gives the pages of a blueprint their headers and their refusals.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Response, render_template, request
+from flask import Blueprint, Response, render_template, request
+from werkzeug.exceptions import HTTPException
 
 from api import auth, browser, errors, limits, parsing
 from api.door import HTML, View
@@ -38,13 +39,71 @@ HEADERS = {
 }
 """Of every page, beside those that `api.client` gives to every response."""
 
-
-views: set[View] = set()
-"""The views that are pages, or parts of pages, or called by Slack. They are not in the API's reference."""
+_BLUEPRINTS = frozenset({"inbox", "links", "signing_in", "slack", "unsubscribing"})
 
 
-def page(scope: str, *, ids: bool = True) -> Callable[[Callable[..., Response]], View]:
-    """A view for signed-in people whose role has the scope; `read or own` is every role. The view gets the person.
+def is_page(endpoint: str) -> bool:
+    """True if the route is a page, or part of a page, or called by Slack. Such routes are not in the API's reference."""
+    return endpoint.partition(".")[0] in _BLUEPRINTS
+
+
+def _not_possible(_status: int) -> str:
+    return "This is not possible"
+
+
+def install(
+    blueprint: Blueprint, template: str, headings: Callable[[int], str] = _not_possible, headers: Mapping[str, str] = HEADERS
+) -> None:
+    """Give a blueprint's responses these headers, and show what is refused by this template, with the heading of its status."""
+
+    @blueprint.after_request
+    def protect(response: Response) -> Response:
+        for name, value in headers.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    @blueprint.errorhandler(Refusal)
+    def refuse(refusal: Refusal) -> Response:
+        status = errors.status_of(refusal)
+        response = failed(template, status, headings(status), str(refusal))
+        if isinstance(refusal, errors.Denied):
+            response.headers.update(refusal.headers)
+        return response
+
+    @blueprint.errorhandler(HTTPException)
+    def fail(error: HTTPException) -> Response:
+        status = error.code or 500
+        return failed(template, status, headings(status), error.description or error.name)
+
+
+def failed(template: str, status: int, heading: str, message: str, place: str = "") -> Response:
+    """Return the page that says why something is refused. `place`: the page to open instead."""
+    return Response(render_template(template, heading=heading, message=message, place=place), status, mimetype=HTML)
+
+
+def current(*scopes: str) -> PersonPrincipal | None:
+    """The person behind the request's cookie; None if nobody is signed in.
+
+    Raises Denied for a role without the scopes, and TooMany.
+    """
+    person = browser.current_person()
+    if person is not None:
+        limits.take(person)
+        auth.require(person, *scopes)
+    return person
+
+
+def of_form(*scopes: str) -> PersonPrincipal:
+    """The person who submits a form of one of our own pages. Raises Denied."""
+    person = current(*scopes)
+    if person is None:
+        raise errors.Denied(401, "You are signed out, so nothing was done. Sign in, and send the form again.")
+    browser.check_change()
+    return person
+
+
+def page(*scopes: str, ids: bool = True) -> Callable[[Callable[..., Response]], View]:
+    """A view for signed-in people whose role has the scopes; `read or own` is every role. The view gets the person.
 
     `ids`: False if the path holds something other than ids.
     """
@@ -52,45 +111,26 @@ def page(scope: str, *, ids: bool = True) -> Callable[[Callable[..., Response]],
     def wrap(view: Callable[..., Response]) -> View:
         @wraps(view)
         def guarded(**path_ids: Any) -> Response:
-            person = browser.current_person()
+            person = current(*scopes) if request.method in browser.SAFE else of_form(*scopes)
             if person is None:
-                return _to_sign_in()
-            limits.take(person)
-            auth.require(person, scope)
-            if request.method not in browser.SAFE:
-                browser.check_change()
+                return to_sign_in()
             if ids:
                 parsing.check_ids(path_ids)
             return view(person, **path_ids)
 
-        return readable(guarded)
+        return guarded
 
     return wrap
 
 
-def readable(view: View) -> View:
-    """A view for everybody. What it refuses becomes a page that a person can read."""
-
-    @wraps(view)
-    def answering(**path_ids: Any) -> Response:
-        try:
-            return view(**path_ids)
-        except Refusal as refusal:
-            return refused(refusal)
-
-    views.add(answering)
-    return answering
-
-
-def html(template: str, person: PersonPrincipal | None = None, status: int = 200, **values: Any) -> Response:
-    """Render a template. It gets `person`, and `csrf_token` for its forms, beside `values`."""
-    token = browser.token() if person else ""
-    return Response(render_template(template, person=person, csrf_token=token, **values), status, mimetype=HTML, headers=HEADERS)
+def html(template: str, person: PersonPrincipal | None = None, **values: Any) -> Response:
+    """Render a template, which gets `person` beside `values`."""
+    return Response(render_template(template, person=person, **values), mimetype=HTML)
 
 
 def form(template: str, status: int = 200, **values: Any) -> Response:
     """Render a template for somebody who is not signed in. Its forms carry `csrf_token`, which belongs to a cookie that is set."""
-    response = Response(status=status, mimetype=HTML, headers=HEADERS)
+    response = Response(status=status, mimetype=HTML)
     token = "" if browser.why_refused() else browser.form_token(response)
     response.set_data(render_template(template, csrf_token=token, **values))
     return response
@@ -98,15 +138,12 @@ def form(template: str, status: int = 200, **values: Any) -> Response:
 
 def see(place: str) -> Response:
     """Send the browser to a page of ours, by a 303."""
-    return Response(status=303, headers=HEADERS | {"location": local(place)})
+    return Response(status=303, headers={"location": local(place)})
 
 
-def refused(refusal: Refusal) -> Response:
-    """Return the page that says why something is refused."""
-    response = html("refused.html", status=errors.status_of(refusal), title="This is not possible", message=str(refusal))
-    if isinstance(refusal, errors.Denied):
-        response.headers.update(refusal.headers)
-    return response
+def to_sign_in() -> Response:
+    """Send the browser to the page for signing in, which leads back to the page of this request."""
+    return see(f"{SIGN_IN}?{urlencode({'next': local(request.full_path.rstrip('?'))})}")
 
 
 def local(place: str | None, otherwise: str = "/inbox") -> str:
@@ -114,9 +151,3 @@ def local(place: str | None, otherwise: str = "/inbox") -> str:
     if not place or not place.startswith("/") or place.startswith(("//", "/\\")) or len(place) > 2000:
         return otherwise
     return place if place.isascii() and place.isprintable() and "\\" not in place else otherwise
-
-
-def _to_sign_in() -> Response:
-    if request.method in browser.SAFE:
-        return see(f"{SIGN_IN}?{urlencode({'next': request.full_path.rstrip('?')})}")
-    raise errors.Denied(401, "You are signed out. Sign in, and send the form again.")

@@ -2,18 +2,20 @@
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from api.requests.base import EARLIEST, LATEST
+from api.answers.base import Answer, Page
+from api.requests.base import EARLIEST, LATEST, IdPaged, Paged
 from models.database.rows import Db
 from models.database.tables import table_of
 from models.errors import Invalid
 
 R = TypeVar("R")
-OPERATORS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+A = TypeVar("A", bound=Answer)
+_OPERATORS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 """SQL operators by their names in queries."""
 Key = tuple[Any, ...]
 
@@ -36,6 +38,13 @@ class Selection(Generic[R]):
         """Return the selection limited to rows with these values. A value of None does not limit its column."""
         bound = {column: value for column, value in values.items() if value is not None}
         return Selection(self.table, (*self.conditions, *(f"{column} = %({column})s" for column in bound)), self.values | bound)
+
+    def between(self, column: str, bounds: Iterable[tuple[str, datetime]]) -> "Selection[R]":
+        """Return the selection limited to rows whose `column` is within the bounds, such as `("gt", ...)`."""
+        selection = self
+        for op, at in bounds:
+            selection = selection.where(f"{column} {_OPERATORS[op]} %({column}_{op})s", **{f"{column}_{op}": at})
+        return selection
 
     def count(self, db: Db) -> int:
         """How many rows there are."""
@@ -61,24 +70,27 @@ class Selection(Generic[R]):
 
 @dataclass(frozen=True)
 class Order(Generic[R]):
-    """A list's order: by unique `columns`. `key` returns their values in a row."""
+    """A list's order: by unique `columns`."""
 
     name: str
     """Part of the cursor, so that a cursor fits only one list and one order."""
     columns: tuple[Any, ...]
-    key: Callable[[R], Key]
     descending: bool = True
 
     def reversed(self) -> "Order[R]":
         """Return the opposite order."""
         return replace(self, descending=not self.descending)
 
+    def key(self, row: R) -> Key:
+        """Return the columns' values in a row."""
+        return tuple(getattr(row, column.key) for column in self.columns)
+
 
 def page(db: Db, selection: Selection[R], order: Order[R], limit: int, cursor: str | None) -> tuple[Sequence[R], str | None]:
     """Return at most `limit` rows after `cursor`, and the cursor of the next page, or None."""
     names = [column.key for column in order.columns]
     if cursor is not None:
-        after = {f"after_{name}": value for name, value in zip(names, _decode(order, cursor), strict=True)}
+        after = {f"after_{name}": value for name, value in zip(names, place(order, cursor), strict=True)}
         marks = ", ".join(f"%({mark})s" for mark in after)
         selection = selection.where(f"({', '.join(names)}) {'<' if order.descending else '>'} ({marks})", **after)
     sorts = ", ".join(f"{name} {'DESC' if order.descending else 'ASC'}" for name in names)
@@ -86,6 +98,12 @@ def page(db: Db, selection: Selection[R], order: Order[R], limit: int, cursor: s
     if len(rows) <= limit:
         return rows, None
     return rows[:limit], _encode(order, order.key(rows[limit - 1]))
+
+
+def listed(db: Db, selection: Selection[R], order: Order[R], query: Paged, answer: Callable[[R], A]) -> Page[A]:
+    """Return the answer with the page of a list for which the query asks, each row as `answer`."""
+    rows, after = page(db, selection, order, query.limit, query.page)
+    return Page(data=[answer(row) for row in rows], next_page=after)
 
 
 def both_ways(
@@ -101,28 +119,47 @@ def both_ways(
     return rows, _encode(order, order.key(rows[-1])) if rows else None, before
 
 
-def place(order: Order[R], cursor: str) -> Key:
-    """Return a cursor's position: `order.key` of the last row of the previous page. Raises Invalid."""
-    return _decode(order, cursor)
+def id_page(db: Db, selection: Selection[R], query: IdPaged, column: str = "id") -> tuple[Sequence[R], bool]:
+    """Return a page of rows by a unique column, newest first, and whether there are more in this direction. Raises Invalid."""
+    if query.after_id and query.before_id:
+        raise Invalid("before_id", "cannot be sent together with after_id; send one of them.")
+    if query.after_id:
+        selection = selection.where(f"{column} < %(after)s", after=query.after_id)
+    if query.before_id:
+        selection = selection.where(f"{column} > %(before)s", before=query.before_id)
+    order = "ASC" if query.before_id else "DESC"
+    rows = selection.select(db, f"ORDER BY {column} {order} LIMIT %(limit)s", limit=query.limit + 1)
+    has_more, rows = len(rows) > query.limit, rows[: query.limit]
+    return (rows[::-1] if query.before_id else rows), has_more
 
 
 def _is_of(order: Order[R], cursor: str) -> bool:
     try:
-        _decode(order, cursor)
+        place(order, cursor)
     except Invalid:
         return False
     return True
 
 
 def _encode(order: Order[R], key: Key) -> str:
-    parts = [order.name, order.descending, *(v.isoformat() if isinstance(v, datetime) else v for v in key)]
+    return cursor_of([order.name, order.descending, *(v.isoformat() if isinstance(v, datetime) else v for v in key)])
+
+
+def cursor_of(parts: Sequence[Any]) -> str:
+    """Return a cursor that holds these JSON values."""
     return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
 
 
-def _decode(order: Order[R], cursor: str) -> Key:
+def parts_of(cursor: str) -> list[Any]:
+    """Return what a cursor holds. Raises ValueError, TypeError or RecursionError for a text that is no cursor."""
+    parts: list[Any] = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    return parts
+
+
+def place(order: Order[R], cursor: str) -> Key:
+    """Return a cursor's position: `order.key` of the last row of the previous page. Raises Invalid."""
     try:
-        parts = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        name, descending, *key = parts
+        name, descending, *key = parts_of(cursor)
         values = tuple(_value(column.type.python_type, v) for column, v in zip(order.columns, key, strict=True))
     except (ValueError, TypeError, RecursionError):
         raise Invalid("page", _NOT_OURS) from None

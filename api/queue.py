@@ -1,23 +1,23 @@
-"""A person's queue: the pending approvals that wait for the person's vote, those with the oldest deadline first."""
+"""A person's queue: the pending approvals that wait for the person's vote. Also: which approvals and sessions a person may see."""
 
 from typing import Any, TypeVar
 
 from api.errors import Denied
 from api.paging import Order, Selection
+from models import flow
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
-from models.errors import Invalid
+from models.errors import Invalid, NotFound
 from models.people.delegation import Right, rights_of
 from models.people.principal import PersonPrincipal
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
+from models.session.session import Session
 
 R = TypeVar("R")
 
-OLDEST_DEADLINE: Order[Approval] = Order(
-    "queue", (Approval.expires_at, Approval.id), lambda a: (a.expires_at, a.id), descending=False
-)
+OLDEST_DEADLINE: Order[Approval] = Order("queue", (Approval.expires_at, Approval.id), descending=False)
 _NOT_VOTED = "NOT EXISTS (SELECT FROM vote v WHERE v.approval_id = approval.id AND v.person_id = %(voter)s AND v.voided_at IS NULL)"
 _NOT_USED = (
     "NOT EXISTS (SELECT FROM vote v WHERE v.approval_id = approval.id AND v.for_person_id = %({right})s AND v.voided_at IS NULL)"
@@ -85,9 +85,33 @@ def may_see(db: Db, principal: Principal, approval: Approval) -> bool:
     return sees_all(principal) or is_own(db, principal, approval)
 
 
-def may_see_session(db: Db, principal: Principal, session_id: str) -> bool:
-    """Likewise of a session: it is a person's own if an approval in it is."""
-    return sees_all(principal) or owned(db, principal.id).equal(session_id=session_id).count(db) > 0
+def find(db: Db, principal: Principal, approval_id: str) -> Approval:
+    """Return the approval. Raises NotFound, also for a person who may not see it."""
+    approval = db.get(Approval, approval_id)
+    if approval is None or not may_see(db, principal, approval):
+        raise NotFound("approval", approval_id)
+    return approval
+
+
+def locked(db: Db, principal: Principal, approval_id: str) -> tuple[Session, Approval]:
+    """Lock the approval's session. Returns the session, and the approval as it is under the lock: only that decides."""
+    session = flow.lock(db, find(db, principal, approval_id).session_id)
+    return session, db.get_one(Approval, approval_id, lock=True)
+
+
+def find_session(db: Db, principal: Principal, session_id: str) -> Session:
+    """Return the session. Raises NotFound, also for a person who may not see it."""
+    check_session(db, principal, session_id)
+    session = db.get(Session, session_id)
+    if session is None:
+        raise NotFound("session", session_id)
+    return session
+
+
+def check_session(db: Db, principal: Principal, session_id: str) -> None:
+    """Raise NotFound for a session that the person may not see: none of its approvals is their own. An API key sees all."""
+    if not sees_all(principal) and not owned(db, principal.id).equal(session_id=session_id).count(db):
+        raise NotFound("session", session_id)
 
 
 def sees_all(principal: Principal) -> bool:

@@ -45,12 +45,9 @@ class ApiKey(Identified):
         """Return a key as it is at `now`."""
         return cls.from_row(
             row,
-            type="api_key",
             partial_key_hint=f"{PREFIX}...{row.hint}",
             status=row.status(now),
             scope=KeyScope(type="workspace", workspace_id=row.workspace_id),
-            principal=None,
-            created_by=None,
             **secret,
         )
 

@@ -158,7 +158,6 @@ class Approval(Standing, Question):
         echoes = masking.Echoes(()) if reveal else row.echoes
         return cls.from_row(
             row,
-            type="approval",
             tool_use_id=row.tool_call_id,
             input=masked.shown if hidden else json.loads(row.input),
             input_canonical=spelled(masked.shown) if hidden else row.input,

@@ -36,7 +36,6 @@ class AuditAct(Answer):
         """Return an act with those of its texts that are not erased."""
         return cls.from_row(
             row,
-            type="audit_act",
             session_id=None if row.chain == row.workspace_id else row.chain,
             texts={name: texts.get(name) for name in row.details.get("texts", ())},
             created_at=row.at,
@@ -140,7 +139,6 @@ class AuditVerification(Answer):
         """Return the report of a verification."""
         return cls.from_row(
             report,
-            type="audit_verification",
             problems=[AuditProblem.of(problem) for problem in report.problems],
             unsealed=AuditUnsealed(acts=report.unsealed, since=report.unsealed_since),
             signed=AuditSignedHead.of(report.signed),

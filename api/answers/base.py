@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from functools import cache
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar, cast
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
@@ -44,6 +44,22 @@ def _required(answer: type[BaseModel]) -> tuple[str, ...]:
     return tuple(name for name, field in answer.model_fields.items() if field.is_required())
 
 
+@cache
+def _constants(answer: type[BaseModel]) -> dict[str, Any]:
+    """Return the required fields that can have one value only, with this value: `type` and what this server does not support."""
+    constants: dict[str, Any] = {}
+    for name in _required(answer):
+        field = answer.model_fields[name]
+        choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+        if len(choices) == 1:
+            constants[name] = choices[0]
+        elif field.annotation is type(None):
+            constants[name] = None
+        elif any(getattr(limit, "max_length", None) == 0 for limit in field.metadata):
+            constants[name] = []
+    return constants
+
+
 class Answer(BaseModel):
     """A JSON object in an answer. A field that is not set is left out."""
 
@@ -51,7 +67,11 @@ class Answer(BaseModel):
 
     @classmethod
     def from_row(cls, row: object, **values: Any) -> Self:
-        """Return an answer with these `values`, and with the row's attribute of the same name for every other required field."""
+        """Return an answer with these `values`, and with the row's attribute of the same name for every other required field.
+
+        A field that can have one value only, such as `type`, has that value.
+        """
+        values = _constants(cls) | values
         attributes = {name: getattr(row, name) for name in _required(cls) if name not in values}
         # pydantic's plugin for mypy takes the result for an Answer, not for the subclass.
         return cast("Self", cls.model_construct(**attributes, **values))

@@ -53,27 +53,27 @@ class PendingApproval(Standing):
     """Hints of the tool's server, such as MCP's `readOnlyHint`. They are not verified."""
 
 
-class AgentToolUse(Fact):
+class ServerCall(Fact):
+    """The fields of a call that the server or an MCP server runs."""
+
+    name: str
+    input: dict[str, Any]
+    evaluated_permission: Permission
+    evaluation: Annotated[AlwaysEvaluation | AutoEvaluation, Field(discriminator="type")] | None = None
+    approval: PendingApproval | None = None
+
+
+class AgentToolUse(ServerCall):
     """A call of a tool that the server runs."""
 
     type: Literal["agent.tool_use"]
-    name: str
-    input: dict[str, Any]
-    evaluated_permission: Permission
-    evaluation: Annotated[AlwaysEvaluation | AutoEvaluation, Field(discriminator="type")] | None = None
-    approval: PendingApproval | None = None
 
 
-class AgentMcpToolUse(Fact):
+class AgentMcpToolUse(ServerCall):
     """A call of a tool of an MCP server, by the tool's own name and the agent's name for the server."""
 
     type: Literal["agent.mcp_tool_use"]
-    name: str
     mcp_server_name: str
-    input: dict[str, Any]
-    evaluated_permission: Permission
-    evaluation: Annotated[AlwaysEvaluation | AutoEvaluation, Field(discriminator="type")] | None = None
-    approval: PendingApproval | None = None
 
 
 class AgentCustomToolUse(Fact):
@@ -93,53 +93,56 @@ class Cached(Answer):
     at: Time
 
 
-class AgentToolResult(Fact):
+class ServerResult(Fact):
+    """The fields of a result of the server or of an MCP server."""
+
+    content: list[Result | Text]
+    is_error: bool
+    cached: Cached | None = None
+
+
+class AgentToolResult(ServerResult):
     """The result of a call."""
 
     type: Literal["agent.tool_result"]
     tool_use_id: EventId
-    content: list[Result | Text]
-    is_error: bool
-    cached: Cached | None = None
 
 
-class AgentMcpToolResult(Fact):
+class AgentMcpToolResult(ServerResult):
     """The result of a call of a tool of an MCP server."""
 
     type: Literal["agent.mcp_tool_result"]
     mcp_tool_use_id: EventId
-    content: list[Result | Text]
-    is_error: bool
     structured_content: dict[str, Any] | None = None
     """The result as data, if the tool returned data."""
-    cached: Cached | None = None
 
 
-class ApprovalRequested(PendingApproval, Fact):
+class AboutApproval(Standing, Fact):
+    """The fields of every event of an approval."""
+
+    approval_id: ApprovalId
+    tool_use_id: EventId
+
+
+class ApprovalRequested(PendingApproval, AboutApproval):
     """A person is asked. Like all events `approval.*`, `grant.*` and `model.*`, only sent with `include=approvals`."""
 
     type: Literal["approval.requested"]
-    approval_id: ApprovalId
-    tool_use_id: EventId
     tool: str
 
 
-class ApprovalClosed(Standing, Fact):
+class ApprovalClosed(AboutApproval):
     """An approval was decided, expired or was cancelled."""
 
     type: Literal["approval.decided", "approval.expired", "approval.cancelled"]
-    approval_id: ApprovalId
-    tool_use_id: EventId
     status: Literal["allowed", "denied", "expired", "cancelled", "answered"]
     decided_by: str
 
 
-class ApprovalVoted(Standing, Fact):
+class ApprovalVoted(AboutApproval):
     """A person voted. The approval is decided once enough people have allowed it, or one has denied it."""
 
     type: Literal["approval.voted"]
-    approval_id: ApprovalId
-    tool_use_id: EventId
     by: str
     """Who voted."""
     on_behalf_of: str | None
@@ -150,34 +153,28 @@ class ApprovalVoted(Standing, Fact):
     at: Time
 
 
-class ApprovalEscalated(Standing, Fact):
+class ApprovalEscalated(AboutApproval):
     """Nobody decided in time: the next people may decide, with a deadline of their own."""
 
     type: Literal["approval.escalated"]
-    approval_id: ApprovalId
-    tool_use_id: EventId
     tool: str
     level: int
     levels: int
     expires_at: Time
 
 
-class ApprovalExtended(Standing, Fact):
+class ApprovalExtended(AboutApproval):
     """The deadline of an approval was moved."""
 
     type: Literal["approval.extended"]
-    approval_id: ApprovalId
-    tool_use_id: EventId
     by: str
     expires_at: Time
 
 
-class ApprovalReminded(Standing, Fact):
+class ApprovalReminded(AboutApproval):
     """People are reminded of a pending approval."""
 
     type: Literal["approval.reminded"]
-    approval_id: ApprovalId
-    tool_use_id: EventId
     tool: str
     expires_at: Time
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from api.answers.base import Answer, Time
 from api.examples import IDS
-from models.outbox import channel, notification
+from models.outbox import channel
 
 
 class Channel(Answer):
@@ -42,7 +42,7 @@ class Channel(Answer):
     @classmethod
     def of(cls, row: channel.Channel) -> Self:
         """Return a channel."""
-        return cls.from_row(row, type="channel", person=f"user:{row.person_id}" if row.person_id else None)
+        return cls.from_row(row, person=f"user:{row.person_id}" if row.person_id else None)
 
 
 class ChannelTest(Answer):
@@ -57,11 +57,6 @@ class ChannelTest(Answer):
     """Why the test failed; empty unless `status` is `failed`."""
     created_at: Time
     ended_at: Time | None
-
-    @classmethod
-    def of(cls, row: notification.Notification) -> Self:
-        """Return a test."""
-        return cls.from_row(row, type="channel_test")
 
 
 class ChannelDeleted(Answer):

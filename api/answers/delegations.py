@@ -34,7 +34,6 @@ class Delegation(Answer):
         """Return a delegation."""
         return cls.from_row(
             row,
-            type="delegation",
             from_=f"user:{row.from_person_id}",
             to=f"user:{row.to_person_id}",
             group=f"group:{row.group_id}" if row.group_id else None,

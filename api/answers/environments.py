@@ -64,7 +64,7 @@ class Environment(Answer):
     @classmethod
     def of(cls, row: rows.Environment) -> Self:
         """Return an environment."""
-        return cls.from_row(row, type="environment", scope="organization", metadata=row.metadata_)
+        return cls.from_row(row, metadata=row.metadata_)
 
 
 class EnvironmentDeleted(Answer):

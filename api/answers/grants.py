@@ -41,7 +41,7 @@ class Grant(Answer):
     def of(cls, row: rows.Grant, now: datetime) -> Self:
         """Return a grant as it is at `now`."""
         ended = row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now)
-        return cls.from_row(row, type="grant", live=not ended and (row.max_uses is None or row.uses < row.max_uses))
+        return cls.from_row(row, live=not ended and (row.max_uses is None or row.uses < row.max_uses))
 
 
 class GrantRevoked(Answer):

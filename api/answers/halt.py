@@ -28,5 +28,5 @@ class Halt(Answer):
     def of(cls, row: rows.Halt | None) -> Self:
         """Return the state of a workspace whose newest halt is `row`."""
         if row:
-            return cls.from_row(row, type="halt", halted=row.ended_at is None)
+            return cls.from_row(row, halted=row.ended_at is None)
         return cls(type="halt", halted=False, id=None, reason=None, started_at=None, started_by=None, ended_at=None, ended_by=None)

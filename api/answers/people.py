@@ -37,7 +37,6 @@ class User(Identified):
         return cls.from_row(
             row,
             id=row.person_id,
-            type="user",
             email=who.email,
             name=who.name,
             role=wire_role(row.role),
@@ -78,7 +77,6 @@ class Invite(Identified):
         """Return an invitation as it is at `now`."""
         return cls.from_row(
             row,
-            type="invite",
             role=wire_role(row.role),
             status=row.status(now),
             rbac_group_ids=row.group_ids,
@@ -122,7 +120,7 @@ class Group(Answer):
     @classmethod
     def of(cls, row: group.Group) -> Self:
         """Return a group."""
-        return cls.from_row(row, type="rbac_group", role_ids=[], source_type="direct" if row.source == member.DIRECT else "scim")
+        return cls.from_row(row, source_type="direct" if row.source == member.DIRECT else "scim")
 
 
 class GroupDeleted(Answer):
@@ -144,7 +142,7 @@ class GroupMember(Answer):
     @classmethod
     def of(cls, row: group.Membership, email: str) -> Self:
         """Return a person in a group."""
-        return cls.from_row(row, type="rbac_group_member", rbac_group_id=row.group_id, user_id=row.person_id, email=email)
+        return cls.from_row(row, rbac_group_id=row.group_id, user_id=row.person_id, email=email)
 
 
 class GroupMemberDeleted(Answer):

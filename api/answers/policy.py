@@ -31,7 +31,7 @@ class WorkspacePolicy(Answer):
     @classmethod
     def of(cls, row: Workspace) -> Self:
         """Return the policy of a workspace."""
-        return cls.from_row(row, type="policy", permission_policy=row.policy)
+        return cls.from_row(row, permission_policy=row.policy)
 
 
 class ExplainedRule(AnsweredRule):
@@ -105,7 +105,6 @@ class PolicyExplanation(Answer):
         lines = explanation.lines.items()
         return cls.from_row(
             verdict,
-            type="policy_explanation",
             tool=tool,
             source=first.source if first else "default",
             covers=covers(first) if first else None,
@@ -177,4 +176,4 @@ class PolicySimulation(Answer):
     def of(cls, trial: Trial, outcome: Outcome) -> Self:
         """Return the outcome of a simulation."""
         sides = {effect: SimulatedSide.of(side) for effect, side in outcome.sides.items()}
-        return cls.from_row(outcome, type="policy_simulation", since=trial.since, **sides)
+        return cls.from_row(outcome, since=trial.since, **sides)

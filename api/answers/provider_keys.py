@@ -1,11 +1,10 @@
 """Keys of model providers, without the keys."""
 
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field
 
 from api.answers.base import Answer, ProviderKeyId, Time
-from models.workspace import provider_key
 
 
 class ProviderKey(Answer):
@@ -18,11 +17,6 @@ class ProviderKey(Answer):
     """The key's last four characters; empty for a short key."""
     created_at: Time
     created_by: str = Field(examples=["api_key:key_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
-
-    @classmethod
-    def of(cls, row: provider_key.ProviderKey) -> Self:
-        """Return a key's description."""
-        return cls.from_row(row, type="provider_key")
 
 
 class ProviderKeyDeleted(Answer):

@@ -87,18 +87,14 @@ class Session(Answer):
         """Return a session with the approvals that it waits for."""
         return cls.from_row(
             row,
-            type="session",
             agent=SessionAgent.stored(**row.agent(db)),
             status=STATUSES[row.status],
             waiting_on=waiting_on,
             metadata=row.metadata_,
             on_behalf_of=f"user:{row.on_behalf_of}" if row.on_behalf_of else None,
-            outcome_evaluations=[],
-            resources=[],
             budget=Budget.of(row.budget),
             stats=Stats.of(db, row),
             usage=ActiveUsage.of(db, row),
-            vault_ids=[],
         )
 
 

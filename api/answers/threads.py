@@ -31,9 +31,7 @@ class Thread(Answer):
         return cls.from_row(
             row,
             id=row.thread_id,
-            type="session_thread",
             session_id=row.id,
-            parent_thread_id=None,
             agent=SessionAgent.stored(**row.agent(db)),
             status=STATUSES[row.status],
             stats=ThreadStats.of(db, row, startup_seconds=0.0),

@@ -1,12 +1,12 @@
 """Webhook endpoints as the SDK knows an organization's, and their deliveries."""
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, SerializeAsAny
 
 from api.answers.base import Answer, DeliveryId, Time, WebhookId
 from api.examples import IDS
-from models.outbox import delivery, endpoint
+from models.outbox import delivery
 
 
 class Webhook(Answer):
@@ -23,11 +23,6 @@ class Webhook(Answer):
     """Why Assent disabled the endpoint; empty if it is enabled, or if somebody disabled it."""
     created_at: Time
     updated_at: Time
-
-    @classmethod
-    def of(cls, row: endpoint.Endpoint, **secret: Any) -> Self:
-        """Return an endpoint."""
-        return cls.from_row(row, type="webhook_endpoint", **secret)
 
 
 class SigningSecret(Answer):
@@ -83,7 +78,7 @@ class Delivery(Answer):
     def of(cls, row: delivery.Delivery) -> Self:
         """Return a delivery with its attempts."""
         due_at = row.due_at if row.status == "queued" else None
-        return cls.from_row(row, type="webhook_delivery", webhook_id=row.endpoint_id, due_at=due_at)
+        return cls.from_row(row, webhook_id=row.endpoint_id, due_at=due_at)
 
 
 class Redelivered(Answer):

@@ -40,11 +40,9 @@ class Work(Answer):
         """Return a piece of work."""
         return cls.from_row(
             row,
-            type="work",
             data=WorkData(type="session", id=row.session_id),
             state=row.status,
             metadata=row.metadata_,
-            secret=None,
             latest_heartbeat_at=row.heartbeat_at,
         )
 
@@ -81,4 +79,4 @@ class Lease(Answer):
         """Return the lease of a piece of work. `extended` is False if the heartbeat did not extend the lease."""
         last = rfc3339(row.heartbeat_at) if row.heartbeat_at else ""
         values = {"last_heartbeat": last, "lease_extended": extended, "state": row.status, "ttl_seconds": ttl_seconds}
-        return cls.from_row(row, type="work_heartbeat", **values)
+        return cls.from_row(row, **values)

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from api import events, parsing
+from api import parsing, queue
 from api.approvers import check_agent_approvers
 from api.chat import translating
 from api.chat.requests import MODEL, ChatCreate
@@ -105,7 +105,7 @@ def _default_environment(db: Db) -> str:
 def _continued(db: Db, principal: Principal, body: ChatCreate, session_id: str) -> Session:
     """Lock the session, and give it the request's metadata and tools."""
     parsing.check_ids({"session_id": session_id})
-    events.check_visible(db, principal, session_id)
+    queue.check_session(db, principal, session_id)
     session = flow.lock(db, session_id)
     if session.agent_id != body.agent_id:
         raise Invalid(

@@ -11,8 +11,8 @@ from api.chat import answers
 from api.chat.ending import called
 from api.chat.preview import APART
 from api.chat.requests import MessageList
-from api.events import runs_tools
 from api.paging import Order, Selection, page
+from api.routes.events import runs_tools
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.flow.history import edited_input
@@ -27,7 +27,7 @@ from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 
-ASCENDING: Order[Turn] = Order("messages", (Turn.number,), lambda turn: (turn.number,), descending=False)
+ASCENDING: Order[Turn] = Order("messages", (Turn.number,), descending=False)
 _OF_TURNS = "WHERE session_id = %(session)s AND turn_id = ANY(%(turns)s)"
 _PROMPTS = f"{_OF_TURNS} AND type = 'user.message' ORDER BY seq"
 _CALLS = f"{_OF_TURNS} AND status <> 'replaced' AND announced ORDER BY turn_id, position, created_at"

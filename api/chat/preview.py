@@ -6,7 +6,7 @@ Pieces come over Redis, which may lose some. A piece is used only if all pieces 
 from collections import deque
 from dataclasses import dataclass, field
 
-from api.reader import Frame
+from api.streams.reader import Frame
 from models.pure.storable import storable
 
 APART = "\n\n"

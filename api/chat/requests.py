@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from api.examples import IDS
-from api.requests.base import Body, Paged, examples
+from api.requests.base import Body, MetadataKey, MetadataValue, Paged, examples
 from api.requests.schemas import InputSchema
 
 MODEL = "assent/"
@@ -149,9 +149,6 @@ _NotForced = Annotated[
     Any, Only(("auto",), "leave it out, as the agent chooses its tools; for no tools of yours leave out `tools`.")
 ]
 
-_Key = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-_Value = Annotated[str, StringConstraints(max_length=512)]
-
 
 class ChatCreate(Body):
     """A request to an agent, in OpenAI's format."""
@@ -171,7 +168,7 @@ class ChatCreate(Body):
     tools: Annotated[list[FunctionTool], Field(max_length=256)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    metadata: Annotated[dict[_Key, _Value], Field(max_length=19)] | None = Field(
+    metadata: Annotated[dict[MetadataKey, MetadataValue], Field(max_length=19)] | None = Field(
         None,
         description="`session_id` names a session to continue, `environment_id` the environment of a new one, `on_behalf_of` the"
         " person for whom the API key speaks. All other pairs become the session's metadata.",

@@ -17,25 +17,24 @@ from api.chat.preview import APART
 from api.chat.requests import MODEL, ChatCreate, MessageList
 from api.chat.waiting import HELD_SECONDS, Wait
 from api.door import EVENT_STREAM, Door, dumps, opens, reads, respond, slip_of, take_effect
-from api.events import find
-from api.hub import hub
-from api.reader import Reader
+from api.queue import find_session
 from api.requests.base import NoQuery
-from api.streams import COMMENT, PIECE
+from api.routes.agents import heads
+from api.streams.hub import hub
+from api.streams.reader import Reader
+from api.streams.stream import COMMENT, HEADERS
 from models.audit.principal import Principal
 from models.database import ids
 from models.database.rows import Db
 from models.errors import Busy, Invalid, Refusal
-from models.people.principal import PersonPrincipal
 from models.settings import settings
-from models.workspace.agent import Agent, AgentVersion
+from models.workspace.agent import Agent
 
 log = logging.getLogger("assent.api")
 
 chat = Blueprint("chat", __name__, url_prefix="/v1")
 
 SESSION_HEADER = "X-Assent-Session"
-_HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
 MOST_MODELS = 1000
 
 errors.FORMATS["/v1/chat/completions"] = answers.error
@@ -66,8 +65,7 @@ def complete() -> Response:
     Without a session the request creates one. The response is sent when the run ends, or waits for an approval or for tools of
     the client. Then `finish_reason` is `tool_calls`, or `assent.waiting_on` lists the approvals.
     """
-    principal = auth.authenticate()
-    auth.require(principal, "sessions", "read")
+    principal = auth.authenticate("sessions", "read")
     body, raw = parsing.body(ChatCreate)
     session_id = _session_id(body)
     slip = slip_of(principal, raw + b"\n" + session_id.encode())
@@ -80,7 +78,7 @@ def complete() -> Response:
     headers = {SESSION_HEADER: place.session_id} | ({"idempotent-replayed": "true"} if effect.replayed else {})
     if body.stream:
         include_usage = bool(body.stream_options and body.stream_options.include_usage)
-        response = Response(completion.stream(include_usage), mimetype=EVENT_STREAM, headers=_HEADERS | headers)
+        response = Response(completion.stream(include_usage), mimetype=EVENT_STREAM, headers=HEADERS | headers)
         response.call_on_close(completion.close)
         return response
     response = respond(dumps(completion.whole()), **headers)
@@ -98,10 +96,7 @@ def _session_id(body: ChatCreate) -> str:
 
 
 def _wait(principal: Principal, place: Place, answer_id: str, *, deltas: bool) -> Wait:
-    connection = request.environ.get("gunicorn.socket")
-    reader = Reader(place.session_id, principal.id, seq=place.after, deltas=deltas, connection=connection)
-    if isinstance(principal, PersonPrincipal):
-        reader.watch(principal)
+    reader = Reader.of(principal, place.session_id, seq=place.after, deltas=deltas)
     wait = Wait(reader, principal.workspace_id, place, answer_id)
     try:
         hub().register(reader)
@@ -148,11 +143,7 @@ class Completion:
     def stream(self, include_usage: bool) -> Iterator[bytes]:
         """Yield the chunks as server-sent events, and comments while there are none."""
         try:
-            for piece in self._chunks(include_usage):
-                for start in range(0, len(piece), PIECE):
-                    self.wait.reader.writing = time.monotonic()
-                    yield piece[start : start + PIECE]
-                    self.wait.reader.writing = 0
+            yield from self.wait.reader.pieces(self._chunks(include_usage))
         except Busy:
             return  # the client has hung up
         except Refusal as refusal:
@@ -213,8 +204,7 @@ def _frame(body: dict[str, Any]) -> bytes:
 def models(db: Db, _principal: Principal, _query: NoQuery) -> answers.ModelList:
     """List the agents as models in OpenAI's format."""
     agents = db.find(Agent, "WHERE archived_at IS NULL ORDER BY created_at DESC, id DESC LIMIT %(most)s", most=MOST_MODELS)
-    heads = "WHERE (agent_id, version) IN (SELECT id, version FROM agent WHERE id = ANY(%(ids)s))"
-    versions = {version.agent_id: version for version in db.find(AgentVersion, heads, ids=[agent.id for agent in agents])}
+    versions = heads(db, agents)
     data = [
         answers.ListedModel(
             id=MODEL + agent.id,
@@ -235,4 +225,4 @@ def messages(db: Db, principal: Principal, query: MessageList, session_id: str) 
 
     A page has the messages of `limit` turns, so that a call and its result are on the same page.
     """
-    return listing.listed(db, principal, find(db, principal, session_id), query)
+    return listing.listed(db, principal, find_session(db, principal, session_id), query)

@@ -12,8 +12,8 @@ from typing import Any
 from api.chat.beginning import Place
 from api.chat.preview import APART, Preview
 from api.errors import Denied
-from api.reader import Reader
-from api.streams import following
+from api.streams.reader import Reader
+from api.streams.stream import following
 from models.database.transactions import ERRORS, transaction
 from models.errors import Busy, NotFound
 from models.pure.usage import SPAN

@@ -8,7 +8,7 @@ import click
 
 from api.cli.asking import ask, edited
 from api.cli.client import Approval, Inbox, with_inbox
-from api.cli.main import as_json
+from api.cli.main import as_json, show
 from api.cli.showing import describe, outcome, since, tally, until
 from models.pure.visible import visible
 
@@ -54,17 +54,7 @@ def approvals_list(inbox: Inbox, status: str, limit: int, as_json: bool, for_: s
     """List approvals, without deciding."""
     only |= {"for": for_}
     rows = inbox.listed("/v1/approvals", most=limit, status=None if status == "all" else status, **only)
-    if as_json:
-        click.echo(json.dumps(rows, indent=1))
-        return
-    for row in rows:
-        prompt = visible(row["prompt"])
-        cut = prompt if len(prompt) <= PROMPT else f"{prompt[:PROMPT]}..."
-        place = f"{row['queue_position']}. " if row["queue_position"] else ""
-        far = f"  {tally(row)}" if row["people_only"] else ""
-        click.echo(f"{place}{row['id']}  {row['status']}{far}  {_when(row)}  {cut}")
-    if not rows:
-        click.echo("None.", err=True)
+    show(rows, as_json, _line)
 
 
 @approvals.command("show")
@@ -133,9 +123,14 @@ def approvals_decide(
         click.echo(line)
 
 
-def _when(row: Approval) -> str:
-    line = f"asked {since(row['created_at'])}"
-    return f"{line}, {until(row['expires_at'])}" if row["status"] == "pending" else line
+def _line(row: Approval) -> str:
+    """Return an approval as a line of a list."""
+    prompt = visible(row["prompt"])
+    cut = prompt if len(prompt) <= PROMPT else f"{prompt[:PROMPT]}..."
+    place = f"{row['queue_position']}. " if row["queue_position"] else ""
+    far = f"  {tally(row)}" if row["people_only"] else ""
+    left = f", {until(row['expires_at'])}" if row["status"] == "pending" else ""
+    return f"{place}{row['id']}  {row['status']}{far}  asked {since(row['created_at'])}{left}  {cut}"
 
 
 def run(inbox: Inbox, *, watch: bool = False) -> None:

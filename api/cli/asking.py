@@ -13,7 +13,10 @@ from models.pure.visible import visible
 
 Decision = dict[str, Any]
 
-CALL: dict[str, tuple[str, Decision | None]] = {
+Choices = dict[str, tuple[str, Decision | None]]
+
+_LATER: Choices = {"9": ("skip", None), "q": ("quit", None)}
+CALL: Choices = {
     "1": ("allow once", {"result": "allow"}),
     "2": ("allow for this session", {"result": "allow", "scope": "session"}),
     "3": ("allow always", {"result": "allow", "scope": "always"}),
@@ -22,28 +25,24 @@ CALL: dict[str, tuple[str, Decision | None]] = {
     "6": ("deny and end the run", {"result": "deny", "interrupt": True}),
     "7": ("edit the input, then allow", {"result": "allow"}),
     "8": ("answer in the tool's place", {"result": "allow"}),
-    "9": ("skip", None),
-    "q": ("quit", None),
+    **_LATER,
 }
-UNKNOWN: dict[str, tuple[str, Decision | None]] = {
+UNKNOWN: Choices = {
     "1": ("it happened: tell the agent this result", {"outcome": "happened"}),
     "2": ("run it again, though it may have happened", {"outcome": "rerun"}),
     "3": ("give up: tell the agent that the outcome is unknown", {"outcome": "give_up"}),
-    "9": ("skip", None),
-    "q": ("quit", None),
+    **_LATER,
 }
-QUESTION: dict[str, tuple[str, Decision | None]] = {
+QUESTION: Choices = {
     "1": ("answer, and let it go on", {"result": "allow"}),
     "2": ("decline to answer, and let it go on", {"result": "allow"}),
     "3": ("deny: it does not go on", {"result": "deny"}),
-    "9": ("skip", None),
-    "q": ("quit", None),
+    **_LATER,
 }
-BUDGET: dict[str, tuple[str, Decision | None]] = {
+BUDGET: Choices = {
     "1": ("raise the budget", {"result": "allow"}),
     "4": ("deny: the run rests", {"result": "deny"}),
-    "9": ("skip", None),
-    "q": ("quit", None),
+    **_LATER,
 }
 CHOICES = {"budget": BUDGET, "tool_call": CALL, "unknown_outcome": UNKNOWN, "question": QUESTION}
 PROMPTS = {

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json
+from api.cli.main import as_json, show
 from models.pure.visible import visible
 
 TEST_SECONDS = 60
@@ -29,11 +29,7 @@ def channels() -> None:
 @with_inbox
 def channels_list(inbox: Inbox, *, as_json: bool) -> None:
     """List the workspace's channels, newest first."""
-    rows = inbox.listed("/v1/channels")
-    for line in [json.dumps(rows, indent=1)] if as_json else map(_line, rows):
-        click.echo(line)
-    if not rows and not as_json:
-        click.echo("None.", err=True)
+    show(inbox.listed("/v1/channels"), as_json, _line)
 
 
 @channels.command("add")

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json
+from api.cli.main import as_json, show
 from api.cli.showing import since, until
 from models.pure.visible import visible
 
@@ -26,10 +26,7 @@ def delegations() -> None:
 def delegations_list(inbox: Inbox, over: bool, limit: int, as_json: bool) -> None:
     """List delegations."""
     rows = inbox.listed("/v1/delegations", most=limit, live=None if over else True)
-    for line in [json.dumps(rows, indent=1)] if as_json else map(_line, rows):
-        click.echo(line)
-    if not rows and not as_json:
-        click.echo("None.", err=True)
+    show(rows, as_json, _line)
 
 
 @delegations.command("give")

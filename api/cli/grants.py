@@ -1,11 +1,9 @@
 """`assent grants`: the standing approvals."""
 
-import json
-
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json
+from api.cli.main import as_json, show
 from api.cli.showing import grant_line
 
 
@@ -25,10 +23,7 @@ def grants() -> None:
 def grants_list(inbox: Inbox, over: bool, limit: int, as_json: bool, **only: str | None) -> None:
     """List grants."""
     rows = inbox.listed("/v1/grants", most=limit, live=None if over else True, **only)
-    for line in [json.dumps(rows, indent=1)] if as_json else map(grant_line, rows):
-        click.echo(line)
-    if not rows and not as_json:
-        click.echo("None.", err=True)
+    show(rows, as_json, grant_line)
 
 
 @grants.command("revoke")

@@ -1,11 +1,15 @@
 """`assent groups`: sets of people that approvals can name."""
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from api.cli.main import as_json, caller, data_dir, database_errors, find_workspace, show, use, workspace
+from api.cli.main import as_json, in_workspace, show
 from api.cli.people import find_person
+
+if TYPE_CHECKING:
+    from models.audit.principal import Principal
+    from models.database.rows import Db
 
 
 @click.group()
@@ -15,88 +19,57 @@ def groups() -> None:
 
 @groups.command("create")
 @click.argument("name")
-@workspace
-@data_dir
-def groups_create(name: str, workspace: str, data_dir: Path) -> None:
+@in_workspace
+def groups_create(db: "Db", by: "Principal", name: str) -> str:
     """Make a group. Prints its id."""
-    use(data_dir)
-    from models.database.transactions import transaction
     from models.people.group import Group
 
-    with database_errors():
-        workspace_id = find_workspace(workspace)
-        with transaction(workspace_id) as db:
-            row = Group.create(db, name, by=caller(workspace_id))
-    click.echo(row.id)
+    return Group.create(db, name, by=by).id
 
 
 @groups.command("list")
-@workspace
-@data_dir
+@in_workspace
 @as_json
-def groups_list(workspace: str, data_dir: Path, as_json: bool) -> None:
+def groups_list(db: "Db", as_json: bool, **_by: "Principal") -> None:
     """List the groups of a workspace with their people."""
-    use(data_dir)
-    from models.database.transactions import transaction
-
-    with database_errors(), transaction(find_workspace(workspace)) as db:
-        rows = db.rows(_LIST)
-    show([dict(zip(_SHOWN, row, strict=True)) for row in rows], as_json)
+    show([dict(zip(_SHOWN, row, strict=True)) for row in db.rows(_LIST)], as_json)
 
 
 @groups.command("add")
 @click.argument("group_id")
 @click.argument("person")
-@workspace
-@data_dir
-def groups_add(group_id: str, person: str, workspace: str, data_dir: Path) -> None:
+@in_workspace
+def groups_add(db: "Db", by: "Principal", group_id: str, person: str) -> str:
     """Add a person (address or id) to a group."""
-    use(data_dir)
-    from models.database.transactions import transaction
     from models.people.group import Group
 
-    with database_errors():
-        workspace_id = find_workspace(workspace)
-        with transaction(workspace_id) as db:
-            person_id = find_person(db, person)
-            Group.add(db, group_id, person_id, by=caller(workspace_id))
-    click.echo(f"{person_id} is in {group_id}.")
+    person_id = find_person(db, person)
+    Group.add(db, group_id, person_id, by=by)
+    return f"{person_id} is in {group_id}."
 
 
 @groups.command("remove")
 @click.argument("group_id")
 @click.argument("person")
-@workspace
-@data_dir
-def groups_remove(group_id: str, person: str, workspace: str, data_dir: Path) -> None:
+@in_workspace
+def groups_remove(db: "Db", by: "Principal", group_id: str, person: str) -> str:
     """Take a person (address or id) out of a group."""
-    use(data_dir)
-    from models.database.transactions import transaction
     from models.people.group import Group
 
-    with database_errors():
-        workspace_id = find_workspace(workspace)
-        with transaction(workspace_id) as db:
-            person_id = find_person(db, person)
-            Group.take_out(db, group_id, person_id, by=caller(workspace_id))
-    click.echo(f"{person_id} is not in {group_id} any more.")
+    person_id = find_person(db, person)
+    Group.take_out(db, group_id, person_id, by=by)
+    return f"{person_id} is not in {group_id} any more."
 
 
 @groups.command("delete")
 @click.argument("group_id")
-@workspace
-@data_dir
-def groups_delete(group_id: str, workspace: str, data_dir: Path) -> None:
+@in_workspace
+def groups_delete(db: "Db", by: "Principal", group_id: str) -> str:
     """Delete a group. Approvals that name it have no approvers in it any more."""
-    use(data_dir)
-    from models.database.transactions import transaction
     from models.people.group import Group
 
-    with database_errors():
-        workspace_id = find_workspace(workspace)
-        with transaction(workspace_id) as db:
-            Group.remove(db, group_id, by=caller(workspace_id))
-    click.echo(f"{group_id} is deleted.")
+    Group.remove(db, group_id, by=by)
+    return f"{group_id} is deleted."
 
 
 _SHOWN = ("id", "name", "source", "members")

@@ -1,6 +1,5 @@
 """`assent limits`: the most that a workspace, an agent or a person may spend in a day, a week or a month."""
 
-import json
 from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
@@ -8,7 +7,7 @@ from urllib.parse import quote
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json
+from api.cli.main import as_json, show
 from models.pure.prices import cents_in
 
 PATH = "/v1/spend_limits"
@@ -43,11 +42,7 @@ def limits_create(
 @with_inbox
 def limits_list(inbox: Inbox, as_json: bool) -> None:
     """List the spend limits, newest first."""
-    rows = inbox.listed(PATH)
-    for line in [json.dumps(rows, indent=1)] if as_json else map(_line, rows):
-        click.echo(line)
-    if not rows and not as_json:
-        click.echo("None.", err=True)
+    show(inbox.listed(PATH), as_json, _line)
 
 
 @limits.command("delete")

@@ -4,8 +4,9 @@ import getpass
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,23 +27,13 @@ data_dir = click.option(
 workspace = click.option("--workspace", default="default", show_default=True, help="Name or id.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
-ELSEWHERE = {
-    "approvals": "api.cli.approvals",
-    "audit": "api.cli.audit",
-    "channels": "api.cli.channels",
-    "delegations": "api.cli.delegations",
-    "grants": "api.cli.grants",
-    "groups": "api.cli.groups",
-    "halt": "api.cli.halt",
-    "keys": "api.cli.keys",
+_HERE = (
+    *("approvals", "audit", "channels", "delegations", "grants", "groups", "halt", "keys", "limits", "people", "provider-keys"),
+    *("secrets", "usage", "webhooks"),
+)
+ELSEWHERE = {name: f"api.cli.{name.replace('-', '_')}" for name in _HERE} | {
     "models": "workers.providers.cli",  # imported by name, since the API must not import providers
-    "people": "api.cli.people",
-    "limits": "api.cli.limits",
-    "provider-keys": "api.cli.provider_keys",
-    "secrets": "api.cli.secrets",
-    "tools": "workers.tools.cli",  # imported by name, since the API must not import tools
-    "usage": "api.cli.usage",
-    "webhooks": "api.cli.webhooks",
+    "tools": "workers.tools.cli",  # likewise tools
 }
 """Commands with a file of their own, which is imported when the command runs."""
 
@@ -175,16 +166,45 @@ def caller(workspace_id: str) -> "Principal":
     return Principal("person", getpass.getuser(), workspace_id)
 
 
-def show(rows: list[dict[str, Any]], as_json: bool) -> None:
-    """Print rows, one per line, or as JSON."""
+def in_workspace(command: Callable[..., str | tuple[str, str] | None]) -> Callable[..., None]:
+    """Pass a transaction in the workspace of `--workspace` to a command as `db`, and the person at the terminal as `by`.
+
+    The command returns what is printed after the commit: a text, or a note for people, on stderr, and a text.
+    """
+
+    @workspace
+    @data_dir
+    @wraps(command)
+    def run(workspace: str, data_dir: Path, **more: Any) -> None:
+        use(data_dir)
+        from models.database.transactions import transaction
+
+        with database_errors():
+            workspace_id = find_workspace(workspace)
+            with transaction(workspace_id) as db:
+                result = command(db=db, by=caller(workspace_id), **more)
+        note, text = result if isinstance(result, tuple) else (None, result)
+        if note:
+            click.echo(note, err=True)
+        if text is not None:
+            click.echo(text)
+
+    return run
+
+
+def show(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[str, Any]], str] | None = None) -> None:
+    """Print rows, each by `line`, as its values by default, or as JSON."""
     if as_json:
         click.echo(json.dumps(rows, default=str, indent=1))
         return
     for row in rows:
-        cells = [", ".join(v) if isinstance(v, list) else "-" if v is None else str(v) for v in row.values()]
-        click.echo("  ".join(cells))
+        click.echo((line or _cells)(row))
     if not rows:
         click.echo("None.", err=True)
+
+
+def _cells(row: dict[str, Any]) -> str:
+    return "  ".join(", ".join(v) if isinstance(v, list) else "-" if v is None else str(v) for v in row.values())
 
 
 if __name__ == "__main__":

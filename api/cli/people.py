@@ -1,13 +1,13 @@
 """`assent people`: who may sign in to a workspace, and as what."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from api.cli.main import as_json, caller, data_dir, database_errors, find_workspace, show, use, workspace
+from api.cli.main import as_json, in_workspace, show
 
 if TYPE_CHECKING:
+    from models.audit.principal import Principal
     from models.database.rows import Db
 
 ROLES = ("admin", "developer", "approver", "viewer")
@@ -23,73 +23,51 @@ def people() -> None:
 @click.option("--role", type=click.Choice(ROLES), help="In the workspace.  [default: approver]")
 @click.option("--admin", is_flag=True, help="The same as --role admin.")
 @click.option("--group", "group_ids", multiple=True, metavar="GRP", help="A group to enter, grp_...; several times for several.")
-@workspace
-@data_dir
-def people_invite(email: str, role: str | None, admin: bool, group_ids: tuple[str, ...], workspace: str, data_dir: Path) -> None:
+@in_workspace
+def people_invite(
+    db: "Db", by: "Principal", email: str, role: str | None, admin: bool, group_ids: tuple[str, ...]
+) -> tuple[str, str]:
     """Invite a person. Prints a link that works once."""
     if admin and role not in {None, "admin"}:
         raise click.UsageError(f"--admin and --role {role} contradict each other: give one of them")
-    use(data_dir)
-    from models.database.transactions import transaction
     from models.people.invitation import Invitation, link_of
 
-    with database_errors():
-        workspace_id = find_workspace(workspace)
-        with transaction(workspace_id) as db:
-            new_role = "admin" if admin else role or "approver"
-            row, secret = Invitation.create(db, email, new_role, group_ids=group_ids, by=caller(workspace_id))  # type: ignore[arg-type]
-    click.echo(f"{row.email} becomes {row.role} by this link. It works once, until {row.expires_at:%Y-%m-%d %H:%M} UTC:", err=True)
-    click.echo(link_of(secret))
+    new_role = "admin" if admin else role or "approver"
+    row, secret = Invitation.create(db, email, new_role, group_ids=group_ids, by=by)  # type: ignore[arg-type]
+    note = f"{row.email} becomes {row.role} by this link. It works once, until {row.expires_at:%Y-%m-%d %H:%M} UTC:"
+    return note, link_of(secret)
 
 
 @people.command("link")
 @click.argument("person")
-@workspace
-@data_dir
-def people_link(person: str, workspace: str, data_dir: Path) -> None:
+@in_workspace
+def people_link(db: "Db", by: "Principal", person: str) -> tuple[str, str]:
     """Give a person (address or id) a new link, for example after the loss of a passkey."""
-    use(data_dir)
-    from models.database.transactions import transaction
     from models.people.invitation import Invitation, link_of
 
-    with database_errors():
-        workspace_id = find_workspace(workspace)
-        with transaction(workspace_id) as db:
-            row, secret = Invitation.renew(db, find_person(db, person), by=caller(workspace_id))
-    click.echo(f"It ends all earlier ways in of {row.email}. It works once, until {row.expires_at:%Y-%m-%d %H:%M} UTC:", err=True)
-    click.echo(link_of(secret))
+    row, secret = Invitation.renew(db, find_person(db, person), by=by)
+    note = f"It ends all earlier ways in of {row.email}. It works once, until {row.expires_at:%Y-%m-%d %H:%M} UTC:"
+    return note, link_of(secret)
 
 
 @people.command("list")
-@workspace
-@data_dir
+@in_workspace
 @as_json
-def people_list(workspace: str, data_dir: Path, as_json: bool) -> None:
+def people_list(db: "Db", as_json: bool, **_by: "Principal") -> None:
     """List the people of a workspace."""
-    use(data_dir)
-    from models.database.transactions import transaction
-
-    with database_errors(), transaction(find_workspace(workspace)) as db:
-        rows = db.rows(_LIST)
-    show([dict(zip(_SHOWN, row, strict=True)) for row in rows], as_json)
+    show([dict(zip(_SHOWN, row, strict=True)) for row in db.rows(_LIST)], as_json)
 
 
 @people.command("deactivate")
 @click.argument("person")
-@workspace
-@data_dir
-def people_deactivate(person: str, workspace: str, data_dir: Path) -> None:
+@in_workspace
+def people_deactivate(db: "Db", by: "Principal", person: str) -> str:
     """End a person's role (address or id), and all sign-ins, at once."""
-    use(data_dir)
-    from models.database.transactions import transaction
     from models.people.member import Member
 
-    with database_errors():
-        workspace_id = find_workspace(workspace)
-        with transaction(workspace_id) as db:
-            person_id = find_person(db, person)
-            Member.deactivate(db, person_id, by=caller(workspace_id))
-    click.echo(f"{person_id} is deactivated.")
+    person_id = find_person(db, person)
+    Member.deactivate(db, person_id, by=by)
+    return f"{person_id} is deactivated."
 
 
 @people.group("slack")
@@ -98,47 +76,36 @@ def people_slack() -> None:
 
 
 @people_slack.command("list")
-@workspace
-@data_dir
+@in_workspace
 @as_json
-def slack_list(workspace: str, data_dir: Path, as_json: bool) -> None:
+def slack_list(db: "Db", as_json: bool, **_by: "Principal") -> None:
     """List the Slack users that decide for a person."""
-    use(data_dir)
-    from models.database.transactions import transaction
     from models.people.person import Person
     from models.people.slack_user import SlackUser
 
-    with database_errors(), transaction(find_workspace(workspace)) as db:
-        rows = [(row, db.get_one(Person, row.person_id)) for row in SlackUser.linked(db)]
     columns = [
         {
             "id": row.id,
             "team": row.team_id,
             "user": row.slack_id,
             "name": row.name,
-            "person": person.email,
+            "person": db.get_one(Person, row.person_id).email,
             "linked_at": row.linked_at,
         }
-        for row, person in rows
+        for row in SlackUser.linked(db)
     ]
     show(columns, as_json)
 
 
 @people_slack.command("remove")
 @click.argument("slack_user")
-@workspace
-@data_dir
-def slack_remove(slack_user: str, workspace: str, data_dir: Path) -> None:
+@in_workspace
+def slack_remove(db: "Db", by: "Principal", slack_user: str) -> str:
     """Have a Slack user (slku_...) decide for nobody, at once."""
-    use(data_dir)
-    from models.database.transactions import transaction
     from models.people.slack_user import SlackUser
 
-    with database_errors():
-        workspace_id = find_workspace(workspace)
-        with transaction(workspace_id) as db:
-            SlackUser.unlink(db, slack_user, by=caller(workspace_id))
-    click.echo(f"{slack_user} decides for nobody any more.")
+    SlackUser.unlink(db, slack_user, by=by)
+    return f"{slack_user} decides for nobody any more."
 
 
 def find_person(db: "Db", named: str) -> str:

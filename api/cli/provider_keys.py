@@ -2,10 +2,15 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from api.cli.main import as_json, caller, data_dir, database_errors, find_workspace, show, use, workspace
+from api.cli.main import as_json, caller, data_dir, database_errors, find_workspace, in_workspace, show, use, workspace
+
+if TYPE_CHECKING:
+    from models.audit.principal import Principal
+    from models.database.rows import Db
 
 SHOWN = ("id", "provider", "hint", "created_at", "created_by")
 
@@ -26,7 +31,6 @@ def provider_keys_set(provider: str, workspace: str, data_dir: Path) -> None:
 
     from api.requests.provider_keys import ProviderKeyCreate
     from models.database.transactions import transaction
-    from models.errors import Refusal
     from models.workspace.provider_key import ProviderKey
 
     key = click.prompt("Key", hide_input=True) if sys.stdin.isatty() else sys.stdin.read().strip()
@@ -37,45 +41,28 @@ def provider_keys_set(provider: str, workspace: str, data_dir: Path) -> None:
         raise click.ClickException(f"{fault['loc'][0]}: {fault['msg'].removeprefix('Value error, ')}") from None
     with database_errors():
         workspace_id = find_workspace(workspace)
-        try:
-            with transaction(workspace_id) as db:
-                row = ProviderKey.store(db, caller(workspace_id), body.provider, body.key)
-        except Refusal as refusal:
-            raise click.ClickException(str(refusal)) from None
+        with transaction(workspace_id) as db:
+            row = ProviderKey.store(db, caller(workspace_id), body.provider, body.key)
     click.echo(row.id)
 
 
 @provider_keys.command("list")
-@workspace
-@data_dir
+@in_workspace
 @as_json
-def provider_keys_list(workspace: str, data_dir: Path, as_json: bool) -> None:
+def provider_keys_list(db: "Db", as_json: bool, **_by: "Principal") -> None:
     """List the providers for which the workspace has a key of its own."""
-    use(data_dir)
-    from models.database.transactions import transaction
     from models.workspace.provider_key import of_workspace
 
-    with database_errors(), transaction(find_workspace(workspace)) as db:
-        [rows] = db.read(of_workspace())
+    [rows] = db.read(of_workspace())
     show([{name: getattr(row, name) for name in SHOWN} for row in rows], as_json)
 
 
 @provider_keys.command("delete")
 @click.argument("key_id")
-@workspace
-@data_dir
-def provider_keys_delete(key_id: str, workspace: str, data_dir: Path) -> None:
+@in_workspace
+def provider_keys_delete(db: "Db", by: "Principal", key_id: str) -> str:
     """Delete a key (pkey_...). The operator's key holds again, if there is one."""
-    use(data_dir)
-    from models.database.transactions import transaction
-    from models.errors import NotFound
     from models.workspace.provider_key import ProviderKey
 
-    with database_errors():
-        workspace_id = find_workspace(workspace)
-        try:
-            with transaction(workspace_id) as db:
-                ProviderKey.remove(db, caller(workspace_id), key_id)
-        except NotFound as missing:
-            raise click.ClickException(str(missing)) from None
-    click.echo(f"{key_id} is deleted.")
+    ProviderKey.remove(db, by, key_id)
+    return f"{key_id} is deleted."

@@ -1,13 +1,13 @@
 """`assent usage`: what models consumed, and what it cost."""
 
-import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import click
 
 from api.cli.client import Inbox, with_inbox
-from api.cli.main import as_json
+from api.cli.main import as_json, show
 from models.pure.visible import visible
 
 GROUPS = ("agent", "person", "session", "thread", "turn", "provider", "model")
@@ -32,11 +32,7 @@ def usage(
         "agent_id": agent_id,
         "session_id": session_id,
     }
-    rows = inbox.listed("/v1/usage", **query)
-    for line in [json.dumps(rows, indent=1)] if as_json else (_line(row, by, daily=daily) for row in rows):
-        click.echo(line)
-    if not rows and not as_json:
-        click.echo("None.", err=True)
+    show(inbox.listed("/v1/usage", **query), as_json, partial(_line, by=by, daily=daily))
 
 
 def _line(row: dict[str, Any], by: tuple[str, ...], *, daily: bool) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import click
 
 from api.cli.client import Inbox, Refused, with_inbox
-from api.cli.main import as_json
+from api.cli.main import as_json, show
 from api.cli.showing import since, until
 from models.pure.visible import visible
 from models.pure.webhook_events import EVENTS
@@ -50,7 +50,7 @@ def webhooks_create(inbox: Inbox, endpoint_url: str, event_types: tuple[str, ...
 @with_inbox
 def webhooks_list(inbox: Inbox, as_json: bool) -> None:
     """List the endpoints, newest first."""
-    _print(inbox.listed("/v1/webhooks"), as_json, _line)
+    show(inbox.listed("/v1/webhooks"), as_json, _line)
 
 
 @webhooks.command("deliveries")
@@ -61,7 +61,7 @@ def webhooks_list(inbox: Inbox, as_json: bool) -> None:
 @with_inbox
 def webhooks_deliveries(inbox: Inbox, webhook_id: str, status: str | None, limit: int, as_json: bool) -> None:
     """List an endpoint's deliveries with their last attempts, newest first."""
-    _print(inbox.listed(f"{_path(webhook_id)}/deliveries", most=limit, status=status), as_json, _delivery_line)
+    show(inbox.listed(f"{_path(webhook_id)}/deliveries", most=limit, status=status), as_json, _delivery_line)
 
 
 @webhooks.command("test")
@@ -172,13 +172,6 @@ def _create(inbox: Inbox, url: str, event_types: tuple[str, ...], **texts: str) 
 
 def _path(webhook_id: str) -> str:
     return f"/v1/webhooks/{quote(webhook_id)}"
-
-
-def _print(rows: list[dict[str, Any]], as_json: bool, line: Any) -> None:
-    for text in [json.dumps(rows, indent=1)] if as_json else map(line, rows):
-        click.echo(text)
-    if not rows and not as_json:
-        click.echo("None.", err=True)
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ A page asks `door` who is signed in, reads rows, and gives them to a template. `
 `live` is the stream that tells open pages to look again.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 def install(app: "Flask") -> None:
     """Serve the pages."""
-    from api import pages
     from api.inbox import (
         always,
         audit,
@@ -51,5 +50,3 @@ def install(app: "Flask") -> None:
     template_language.install(app)
     app.register_blueprint(inbox)
     app.register_blueprint(links)
-    views: dict[str, Any] = app.view_functions
-    pages.views.update(view for name, view in views.items() if name.startswith(("inbox.", "links.")))

@@ -4,12 +4,12 @@ from typing import Any
 
 from flask import request
 
-from api.grants import would_release
-from api.inbox import card, patterns
-from api.inbox.blueprint import inbox
-from api.inbox.deciding import decide_by_form, locked, onwards
-from api.inbox.door import Page, action, page, shows, wants
+from api.inbox import patterns
+from api.inbox.deciding import decide_by_form, onwards
+from api.inbox.door import Page, action, page, shows
 from api.inbox.list import agent_name
+from api.queue import find, locked
+from api.routes.grants import would_release
 from models.database.rows import Db
 from models.errors import Invalid, NotFound, Refusal
 from models.people.principal import PersonPrincipal
@@ -20,30 +20,10 @@ from models.session.grant import rule_for
 from models.session.session import Session
 
 
-def always_again(db: Db, person: PersonPrincipal, refusal: Refusal, approval_id: str) -> Page:
-    """The page of the grant after a refusal."""
-    return _always_page(db, card.find(db, person, approval_id), request.form.get("match"), refusal)
-
-
-@inbox.get("/inbox/approvals/<approval_id>/always")
-@page("inbox", "approvals")
-def always_form(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
+@page("/inbox/approvals/<approval_id>/always", "inbox", "approvals")
+def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> Page:
     """The page on which a grant is given: each pattern with what it covers and how many waiting calls it releases."""
-    return _always_page(db, card.find(db, person, approval_id), wants("match"))
-
-
-@inbox.post("/inbox/approvals/<approval_id>/always")
-@action("approvals", again=always_again)
-def always(db: Db, person: PersonPrincipal, approval_id: str) -> str:
-    """Allow the call, and those like it."""
-    session, approval = locked(db, person, approval_id)
-    values = {name: request.form.get(name) for name in ("max_uses", "expires_in_seconds") if request.form.get(name)}
-    match, scope = request.form.get("match"), request.form.get("scope")
-    decide_by_form(db, session, person, approval, {"result": "allow", "scope": scope, "match": match} | values)
-    return onwards(db, person, approval)
-
-
-def _always_page(db: Db, approval: Approval, match: str | None, refusal: Refusal | None = None) -> Page:
+    approval, match = find(db, person, approval_id), request.values.get("match")
     if approval.kind != "tool_call":
         raise NotFound("grant", "of a call that has begun")
     session = db.get_one(Session, approval.session_id)
@@ -68,6 +48,16 @@ def _always_page(db: Db, approval: Approval, match: str | None, refusal: Refusal
         refusal=str(refusal) if refusal and not fault else "",
         form=request.form,
     )
+
+
+@action("/inbox/approvals/<approval_id>/always", "approvals", again=always_form)
+def always(db: Db, person: PersonPrincipal, approval_id: str) -> str:
+    """Allow the call, and those like it."""
+    session, approval = locked(db, person, approval_id)
+    values = {name: request.form.get(name) for name in ("max_uses", "expires_in_seconds") if request.form.get(name)}
+    match, scope = request.form.get("match"), request.form.get("scope")
+    decide_by_form(db, session, person, approval, {"result": "allow", "scope": scope, "match": match} | values)
+    return onwards(db, person, approval)
 
 
 def _option(db: Db, approval: Approval, match: str) -> dict[str, Any]:

@@ -5,11 +5,10 @@ from urllib.parse import urlencode
 from flask import Response, request
 
 from api import pages, parsing
-from api.audit import JSON_LINES, listed, verified
-from api.inbox import viewing
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, page, shows
 from api.requests.audit import AuditList, AuditVerify
+from api.routes.audit import JSON_LINES, listed, verified
 from models.audit import text, verifying
 from models.audit.verifying import Report
 from models.database import clock
@@ -22,15 +21,13 @@ from models.people.principal import PersonPrincipal
 _FILTERS = ("action", "principal", "subject_id", "session_id", "created_at[gte]", "created_at[lt]")
 
 
-@inbox.get("/inbox/audit")
-@page("audit", "admin")
+@page("/inbox/audit", "audit", "admin")
 def audit(db: Db, _person: PersonPrincipal) -> Page:
     """The acts, newest first, filtered."""
     return _drawn(db)
 
 
-@inbox.get("/inbox/audit/verify")
-@page("audit", "admin")
+@page("/inbox/audit/verify", "audit", "admin")
 def verify(db: Db, person: PersonPrincipal) -> Page:
     """The report on the whole audit, above the acts."""
     try:
@@ -42,9 +39,9 @@ def verify(db: Db, person: PersonPrincipal) -> Page:
 @inbox.get("/inbox/audit/export")
 def export() -> Response:
     """All acts as JSON lines, which `assent audit verify --file` reads."""
-    person = viewing.current("admin")
+    person = pages.current("admin")
     if person is None:
-        return pages.see(viewing.sign_in_address())
+        return pages.to_sign_in()
     with transaction(person.workspace_id) as db:
         now = clock.now(db)
     headers = {"content-disposition": f'attachment; filename="assent-audit-{now:%Y-%m-%d}.jsonl"'}

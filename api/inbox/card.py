@@ -1,7 +1,7 @@
 """A card: one approval, with what a person needs to judge it and every answer that it can be given."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,20 +11,19 @@ from api.answers import approvals as answers
 from api.answers import grants
 from api.answers.events import shown_event
 from api.inbox import queue
-from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
+from api.inbox.forms import Misfilled
 from api.inbox.list import agent_name, noticed
 from api.inbox.rendering import fields
 from api.inbox.rendering.evidence import evidence
 from api.inbox.rendering.story import Entry, entry
 from api.inbox.rendering.tree import tree
 from api.paging import Selection
-from api.queue import may_see, only_own
-from models import flow
+from api.queue import find, locked, only_own
 from models.audit.acts import Audit
 from models.database import clock
 from models.database.rows import Db
-from models.errors import NotFound, Refusal
+from models.errors import Refusal
 from models.flow.approvers import described
 from models.flow.names import Names
 from models.people.principal import PersonPrincipal
@@ -60,29 +59,18 @@ class Question:
         return self.url.lower().startswith(("https://", "http://"))
 
 
-@inbox.get("/inbox/approvals/<approval_id>")
-@page("inbox", "own or read")
-def card(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
+@page("/inbox/approvals/<approval_id>", "inbox", "own or read")
+def card(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> Page:
     """The card."""
-    return drawn(db, person, find(db, person, approval_id))
+    return drawn(db, person, find(db, person, approval_id), refusal=refusal)
 
 
-@inbox.post("/inbox/approvals/<approval_id>/reveal")
-@action("reveal")
+@action("/inbox/approvals/<approval_id>/reveal", "reveal")
 def reveal(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
     """The card with its secrets; that they were shown is audited."""
-    session = flow.lock(db, find(db, person, approval_id).session_id)
-    approval = db.get_one(Approval, approval_id, lock=True)
+    session, approval = locked(db, person, approval_id)
     session.note(person, "approval.revealed", approval.id, input_sha256=approval.input_sha256)
     return drawn(db, person, approval, revealed=True)
-
-
-def find(db: Db, person: PersonPrincipal, approval_id: str) -> Approval:
-    """The approval. Raises NotFound, also if the person may not see it."""
-    result = db.get(Approval, approval_id)
-    if result is None or not may_see(db, person, result):
-        raise NotFound("approval", approval_id)
-    return result
 
 
 def drawn(
@@ -92,9 +80,9 @@ def drawn(
     *,
     revealed: bool = False,
     refusal: Refusal | None = None,
-    faults: Mapping[str, str] | None = None,
 ) -> Page:
     """The card as a page. After a refusal: with the refusal on top, or with the faults beside the form's fields."""
+    faults = refusal.faults if isinstance(refusal, Misfilled) else {}
     session = db.get_one(Session, approval.session_id)
     before = _decided_before(db, person, approval)
     cast = Vote.of(db, [approval.id])[approval.id]
@@ -116,7 +104,7 @@ def drawn(
         place=queue.position(db, person, approval) if waits else None,
         may_reveal=bool(values["shown"].masked) and "reveal" in person.scopes,
         refusal=str(refusal) if refusal and not faults else "",
-        faults=faults or {},
+        faults=faults,
         form=request.form,
         opened=wants("open"),
     )

@@ -5,14 +5,12 @@ from zoneinfo import available_timezones
 
 from flask import request
 
-from api.channels import own
-from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows
 from api.parsing import validated
 from api.requests.channels import ChannelCreate, ChannelUpdate
+from api.routes.channels import add, own
 from models.database.rows import Db
 from models.errors import Refusal
-from models.flow.channels import add_of_workspace, add_own
 from models.outbox.channel import Channel
 from models.outbox.notification import Notification
 from models.people.principal import PersonPrincipal
@@ -25,8 +23,9 @@ _EMPTY = {"quiet_from", "quiet_until"}
 """Fields that a form sends empty for none."""
 
 
-def mine(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
-    """The page of the person's own channels."""
+@page("/inbox/channels", "channels", "own")
+def my_channels(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
+    """The person's own channels, newest first."""
     kinds = {"mail": "Mail to my own address"} if settings().mail_from else {}
     if SlackUser.of_person(db, person.person_id):
         kinds["slack"] = "Slack, as a direct message"
@@ -36,8 +35,9 @@ def mine(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_pat
     return _drawn(db, "my_channels.html", rows, kinds, refusal, default=default, decides="approvals" in person.scopes)
 
 
-def of_workspace(db: Db, _person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
-    """The page of the workspace's channels."""
+@page("/inbox/workspace/channels", "workspace_channels", "admin")
+def workspace_channels(db: Db, _: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
+    """The workspace's channels, newest first."""
     kinds = {"mail": "Mail"} if settings().mail_from else {}
     kinds |= {"slack": "Slack", "apprise": "Another service", "operator": "A URL of the operator"}
     rows = db.find(Channel, "WHERE person_id IS NULL ORDER BY id DESC")
@@ -61,50 +61,29 @@ def _drawn(db: Db, template: str, rows: list[Channel], kinds: dict[str, str], re
     )
 
 
-@inbox.get("/inbox/channels")
-@page("channels", "own")
-def my_channels(db: Db, person: PersonPrincipal) -> Page:
-    """The person's own channels, newest first."""
-    return mine(db, person)
-
-
-@inbox.get("/inbox/workspace/channels")
-@page("workspace_channels", "admin")
-def workspace_channels(db: Db, person: PersonPrincipal) -> Page:
-    """The workspace's channels, newest first."""
-    return of_workspace(db, person)
-
-
-@inbox.post("/inbox/channels")
-@action("own", section="channels", again=mine)
+@action("/inbox/channels", "own", section="channels", again=my_channels)
 def add_mine(db: Db, person: PersonPrincipal) -> str:
     """Add a channel of the person's own."""
-    body = validated(ChannelCreate, _fields("kind", "address", "url"))
-    add_own(db, person.person_id, person, kind=body.kind, address=body.address, url=body.url, **body.options)
+    add(db, person, person.person_id, validated(ChannelCreate, _fields("kind", "address", "url")))
     return "/inbox/channels"
 
 
-@inbox.post("/inbox/workspace/channels")
-@action("admin", section="workspace_channels", again=of_workspace)
+@action("/inbox/workspace/channels", "admin", section="workspace_channels", again=workspace_channels)
 def add_workspace_s(db: Db, person: PersonPrincipal) -> str:
     """Add a channel of the workspace."""
     for_everyone = request.form.get("for_everyone") == "on"
-    body = validated(ChannelCreate, _fields("kind", "address", "url") | {"for_everyone": for_everyone})
-    destination = {"kind": body.kind, "address": body.address, "url": body.url}
-    add_of_workspace(db, person, **destination, for_everyone=body.for_everyone, **body.options)
+    add(db, person, None, validated(ChannelCreate, _fields("kind", "address", "url") | {"for_everyone": for_everyone}))
     return "/inbox/workspace/channels"
 
 
-@inbox.post("/inbox/channels/<channel_id>")
-@action("own", section="channels", again=mine)
+@action("/inbox/channels/<channel_id>", "own", section="channels", again=my_channels)
 def change_mine(db: Db, person: PersonPrincipal, channel_id: str) -> str:
     """Change, enable, disable, test or remove one of the person's own channels."""
     _change(db, person, channel_id)
     return "/inbox/channels"
 
 
-@inbox.post("/inbox/workspace/channels/<channel_id>")
-@action("admin", section="workspace_channels", again=of_workspace)
+@action("/inbox/workspace/channels/<channel_id>", "admin", section="workspace_channels", again=workspace_channels)
 def change_workspace_s(db: Db, person: PersonPrincipal, channel_id: str) -> str:
     """Change, enable, disable, test or remove one of the workspace's channels."""
     _change(db, person, channel_id)

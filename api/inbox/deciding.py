@@ -9,31 +9,24 @@ from flask import request
 
 from api.bulk import NoneDecided, decide_all
 from api.inbox import card, queue
-from api.inbox.blueprint import inbox
-from api.inbox.door import Page, action
+from api.inbox.door import action
 from api.inbox.forms import Misfilled
-from api.inbox.list import index_page
+from api.inbox.list import waiting
 from api.inbox.verbs import VERBS
 from api.pages import local
 from api.parsing import validated
+from api.queue import locked
 from api.requests.approvals import DecisionBody, DecisionsBody, ExtendBody
 from models import flow
 from models.database.rows import Db
-from models.errors import Conflict, Invalid, Refusal
+from models.errors import Conflict, Invalid
 from models.people.principal import PersonPrincipal
 from models.session import approval_deadline
 from models.session.approval import Approval
 from models.session.session import Session
 
 
-def card_again(db: Db, person: PersonPrincipal, refusal: Refusal, approval_id: str) -> Page:
-    """The card after a refusal."""
-    faults = refusal.faults if isinstance(refusal, Misfilled) else {}
-    return card.drawn(db, person, card.find(db, person, approval_id), refusal=refusal, faults=faults)
-
-
-@inbox.post("/inbox/approvals/<approval_id>/decision")
-@action("approvals", again=card_again)
+@action("/inbox/approvals/<approval_id>/decision", "approvals", again=card.card)
 def decide(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     """Decide what the card asks."""
     session, approval = locked(db, person, approval_id)
@@ -44,8 +37,7 @@ def decide(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     return onwards(db, person, approval)
 
 
-@inbox.post("/inbox/approvals/<approval_id>/extend")
-@action("approvals", again=card_again)
+@action("/inbox/approvals/<approval_id>/extend", "approvals", again=card.card)
 def extend(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     """Move the deadline."""
     session, approval = locked(db, person, approval_id)
@@ -60,8 +52,7 @@ def extend(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     return f"/inbox/approvals/{approval.id}"
 
 
-@inbox.post("/inbox/approvals/decisions")
-@action("approvals", again=index_page)
+@action("/inbox/approvals/decisions", "approvals", again=waiting)
 def decide_several(db: Db, person: PersonPrincipal) -> str:
     """Decide several plain cards, all or none."""
     result = request.form.get("do")
@@ -75,12 +66,6 @@ def decide_several(db: Db, person: PersonPrincipal) -> str:
     except NoneDecided as refusal:
         raise Conflict(str(refusal)) from refusal
     return local(request.form.get("back"))
-
-
-def locked(db: Db, person: PersonPrincipal, approval_id: str) -> tuple[Session, Approval]:
-    """Its session, locked, and the approval as it is under the lock: only that decides."""
-    session = flow.lock(db, card.find(db, person, approval_id).session_id)
-    return session, db.get_one(Approval, approval_id, lock=True)
 
 
 def decide_by_form(db: Db, session: Session, person: PersonPrincipal, approval: Approval, values: dict[str, Any]) -> None:

@@ -1,27 +1,26 @@
 """The door of every page: who is signed in, may this person do this, one transaction, one template.
 
-    @inbox.get("/inbox/grants")
-    @page("grants", "read")
-    def index(db: Db, person: PersonPrincipal) -> Page: ...
+    @page("/inbox/grants", "grants", "read")
+    def grants(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page: ...
 
-    @inbox.post("/inbox/grants/<grant_id>/revoke")
-    @action("approvals")
+    @action("/inbox/grants/<grant_id>/revoke", "approvals", section="grants", again=grants)
     def revoke(db: Db, person: PersonPrincipal, grant_id: str) -> str: ...
 
 A page returns what its template shows, or the local address of another page. So does an action. Where an action raises a refusal,
-`again` draws the page that the form was on, with the refusal on it.
+`again` draws the page that the form was on, with the refusal on it. Like Flask's own decorators, these return the function itself.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import Any
+from typing import Any, TypeVar
 
 from flask import Response, render_template, request
 
 from api import errors, pages, parsing
 from api.door import HTML
 from api.inbox import viewing
+from api.inbox.blueprint import inbox
 from models import flow
 from models.database.rows import Db
 from models.database.transactions import transaction
@@ -40,8 +39,7 @@ class Page:
 
 Shown = Page | str
 Show = Callable[..., Shown]
-Again = Callable[..., Page]
-View = Callable[..., Response]
+S = TypeVar("S", bound=Show)
 
 
 def shows(template: str, **values: Any) -> Page:
@@ -49,30 +47,31 @@ def shows(template: str, **values: Any) -> Page:
     return Page(template, values)
 
 
-def page(section: str, *scopes: str) -> Callable[[Show], View]:
+def page(rule: str, section: str, *scopes: str) -> Callable[[S], S]:
     """A page of the navigation's `section`. Whoever is not signed in goes to the sign-in page first."""
 
-    def wrap(show: Show) -> View:
+    def wrap(show: S) -> S:
         @wraps(show)
         def view(**path_ids: str) -> Response:
-            person = viewing.current(*scopes)
+            person = pages.current(*scopes)
             if person is None:
-                return pages.see(viewing.sign_in_address())
+                return pages.to_sign_in()
             parsing.check_ids(path_ids)
             return _in_transaction(section, person, lambda db: show(db, person, **path_ids))
 
-        return view
+        inbox.add_url_rule(rule, view_func=view)
+        return show
 
     return wrap
 
 
-def action(*scopes: str, section: str = "inbox", again: Again | None = None) -> Callable[[Show], View]:
-    """A submitted form, in one transaction. `again(db, person, refusal, **path_ids)` draws the form's page with the refusal."""
+def action(rule: str, *scopes: str, section: str = "inbox", again: Show | None = None) -> Callable[[S], S]:
+    """A submitted form, in one transaction. `again(db, person, refusal=..., **path_ids)` draws the form's page with the refusal."""
 
-    def wrap(act: Show) -> View:
+    def wrap(act: S) -> S:
         @wraps(act)
         def view(**path_ids: str) -> Response:
-            person = viewing.of_form(*scopes)
+            person = pages.of_form(*scopes)
             parsing.check_ids(path_ids)
             try:
                 return _in_transaction(section, person, lambda db: act(db, person, **path_ids))
@@ -82,7 +81,8 @@ def action(*scopes: str, section: str = "inbox", again: Again | None = None) -> 
                 shown = partial(again, person=person, refusal=refusal, **path_ids)
                 return _in_transaction(section, person, shown, errors.status_of(refusal))
 
-        return view
+        inbox.add_url_rule(rule, view_func=view, methods=["POST"])
+        return act
 
     return wrap
 

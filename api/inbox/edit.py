@@ -5,12 +5,12 @@ from typing import Any
 from flask import request
 
 from api.inbox import card
-from api.inbox.blueprint import inbox
-from api.inbox.deciding import decide_by_form, locked, onwards
+from api.inbox.deciding import decide_by_form, onwards
 from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.forms import Misfilled, text
 from api.inbox.list import agent_name
 from api.inbox.rendering import fields
+from api.queue import find, locked
 from models.database.rows import Db
 from models.errors import Invalid, Refusal
 from models.people.principal import PersonPrincipal
@@ -19,20 +19,28 @@ from models.session.approval import Approval
 from models.session.session import Session
 
 
-def edit_again(db: Db, person: PersonPrincipal, refusal: Refusal, approval_id: str) -> Page:
-    """The page of the edit after a refusal."""
-    return _edit_page(db, card.find(db, person, approval_id), refusal)
-
-
-@inbox.get("/inbox/approvals/<approval_id>/edit")
-@page("inbox", "approvals")
-def edit_form(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
+@page("/inbox/approvals/<approval_id>/edit", "inbox", "approvals")
+def edit_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> Page:
     """The page on which the input is edited: as a form, or as JSON."""
-    return _edit_page(db, card.find(db, person, approval_id))
+    approval = find(db, person, approval_id)
+    session = db.get_one(Session, approval.session_id)
+    faults = refusal.faults if isinstance(refusal, Misfilled) else {}
+    as_json = (request.form.get("as") or wants("as")) == "json"
+    parts = card.edited_fields(approval)
+    return shows(
+        "edit.html",
+        approval=approval,
+        headline=sentences.headline(approval, agent_name(db, session)),
+        as_json=as_json,
+        fields=fields.refilled(parts, request.form) if request.form else parts,
+        json=request.form.get("json") or fields.pretty(card.shown_input(approval)),
+        masked=approval.masked.paths,
+        faults=faults,
+        refusal=str(refusal) if refusal and not faults else "",
+    )
 
 
-@inbox.post("/inbox/approvals/<approval_id>/edit")
-@action("approvals", again=edit_again)
+@action("/inbox/approvals/<approval_id>/edit", "approvals", again=edit_form)
 def edit(db: Db, person: PersonPrincipal, approval_id: str) -> str:
     """Allow the call with another input."""
     session, approval = locked(db, person, approval_id)
@@ -58,21 +66,3 @@ def _edited(approval: Approval) -> dict[str, Any]:
     if fields.pretty(value) == fields.pretty(card.shown_input(approval)):
         raise Invalid("", "This is the input as it was. Change it, or allow the call once.")
     return value
-
-
-def _edit_page(db: Db, approval: Approval, refusal: Refusal | None = None) -> Page:
-    session = db.get_one(Session, approval.session_id)
-    faults = refusal.faults if isinstance(refusal, Misfilled) else {}
-    as_json = (request.form.get("as") or wants("as")) == "json"
-    parts = card.edited_fields(approval)
-    return shows(
-        "edit.html",
-        approval=approval,
-        headline=sentences.headline(approval, agent_name(db, session)),
-        as_json=as_json,
-        fields=fields.refilled(parts, request.form) if request.form else parts,
-        json=request.form.get("json") or fields.pretty(card.shown_input(approval)),
-        masked=approval.masked.paths,
-        faults=faults,
-        refusal=str(refusal) if refusal and not faults else "",
-    )

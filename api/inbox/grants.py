@@ -1,12 +1,11 @@
 """Grants: what runs without asking, until it ends or somebody revokes it."""
 
 from api.answers.grants import Grant as AnsweredGrant
-from api.grants import LIVE, NEWEST
-from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
 from api.paging import Selection
 from api.paging import page as page_of
 from api.queue import only_own
+from api.routes.grants import LIVE, NEWEST
 from models.database import clock
 from models.database.rows import Db
 from models.flow.names import Names
@@ -20,8 +19,7 @@ _AGENTS = """
 """
 
 
-@inbox.get("/inbox/grants")
-@page("grants", "own or read")
+@page("/inbox/grants", "grants", "own or read")
 def grants(db: Db, person: PersonPrincipal) -> Page:
     """The grants that allow something now, or all; the newest first."""
     selection = only_own(db, person, Selection(Grant), "approval_id")
@@ -37,8 +35,7 @@ def grants(db: Db, person: PersonPrincipal) -> Page:
     return shows("grants.html", rows=lines, after=after, over=over, may="approvals" in person.scopes)
 
 
-@inbox.post("/inbox/grants/<grant_id>/revoke")
-@action("approvals", section="grants")
+@action("/inbox/grants/<grant_id>/revoke", "approvals", section="grants")
 def revoke(db: Db, person: PersonPrincipal, grant_id: str) -> str:
     """Revoke a grant."""
     Grant.find(db, grant_id).revoke(db, person)

@@ -2,7 +2,6 @@
 
 from flask import request
 
-from api.inbox.blueprint import inbox
 from api.inbox.door import action
 from api.parsing import validated
 from api.requests.halt import HaltStart
@@ -11,8 +10,7 @@ from models.people.principal import PersonPrincipal
 from models.workspace.halt import Halt
 
 
-@inbox.post("/inbox/halt")
-@action("admin")
+@action("/inbox/halt", "admin")
 def start_halt(db: Db, person: PersonPrincipal) -> str:
     """Halt the workspace: nothing begins from now on."""
     reason = request.form.get("reason") or None
@@ -20,8 +18,7 @@ def start_halt(db: Db, person: PersonPrincipal) -> str:
     return "/inbox"
 
 
-@inbox.post("/inbox/halt/end")
-@action("admin")
+@action("/inbox/halt/end", "admin")
 def end_halt(db: Db, person: PersonPrincipal) -> str:
     """Lift the halt."""
     Halt.end(db, person)

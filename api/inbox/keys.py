@@ -3,7 +3,6 @@
 from flask import request
 
 from api import auth
-from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows
 from api.parsing import validated
 from api.requests.api_keys import ApiKeyCreate, ApiKeyUpdate
@@ -16,8 +15,9 @@ from models.workspace.api_key import DEFAULT_SCOPES, SCOPES, ApiKey
 _MOST = 500
 
 
-def drawn(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, secret: str = "", **_path_ids: str) -> Page:
-    """The page of keys."""
+@page("/inbox/keys", "keys", "admin")
+def keys(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, secret: str = "", **_path_ids: str) -> Page:
+    """The keys of the workspace, newest first. `secret`: of a new key, which is shown once."""
     now = clock.now(db)
     rows = db.find(ApiKey, "ORDER BY id DESC LIMIT %(most)s", most=_MOST)
     chosen = request.form.getlist("scopes") or sorted(DEFAULT_SCOPES)
@@ -33,15 +33,7 @@ def drawn(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, secre
     )
 
 
-@inbox.get("/inbox/keys")
-@page("keys", "admin")
-def keys(db: Db, person: PersonPrincipal) -> Page:
-    """The keys of the workspace, newest first."""
-    return drawn(db, person)
-
-
-@inbox.post("/inbox/keys")
-@action("admin", section="keys", again=drawn)
+@action("/inbox/keys", "admin", section="keys", again=keys)
 def create(db: Db, person: PersonPrincipal) -> Page:
     """Create a key. Its secret is on this page only."""
     body = validated(ApiKeyCreate, {"name": request.form.get("name", ""), "scopes": request.form.getlist("scopes")})
@@ -49,11 +41,10 @@ def create(db: Db, person: PersonPrincipal) -> Page:
     _row, secret = ApiKey.create(
         db, workspace_id=person.workspace_id, name=body.name, scopes=frozenset(body.scopes or ()), by=person
     )
-    return drawn(db, person, secret=secret)
+    return keys(db, person, secret=secret)
 
 
-@inbox.post("/inbox/keys/<api_key_id>")
-@action("admin", section="keys", again=drawn)
+@action("/inbox/keys/<api_key_id>", "admin", section="keys", again=keys)
 def change(db: Db, person: PersonPrincipal, api_key_id: str) -> str:
     """Switch a key off or on, or archive it for good."""
     body = validated(ApiKeyUpdate, {"status": request.form.get("status", "")})

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from flask import Blueprint, Response, g, render_template, request
-from werkzeug.exceptions import HTTPException
 
 from api import browser, client, errors, limits, pages
 from api.door import HTML
@@ -62,32 +61,13 @@ class View:
     values: dict[str, Any]
 
 
-@links.after_request
-def protect(response: Response) -> Response:
-    """Give each response the headers that keep its address and content from others."""
-    response.headers.update(HEADERS)
-    return response
-
-
-@links.errorhandler(Refusal)
-def refuse(refusal: Refusal) -> Response:
-    """The page of a refusal."""
-    response = _plain(errors.status_of(refusal), "This is not possible", str(refusal))
-    if isinstance(refusal, errors.Denied):
-        response.headers.update(refusal.headers)
-    return response
+pages.install(links, "failure.html", headers=HEADERS)
 
 
 @links.errorhandler(link.UsedUp)
 def refuse_link(_refusal: link.UsedUp) -> Response:
     """The one page of all links that cannot be used."""
-    return _plain(404, "This link does not work", _UNUSABLE)
-
-
-@links.errorhandler(HTTPException)
-def fail(error: HTTPException) -> Response:
-    """The page of a request that Flask refuses."""
-    return _plain(error.code or 500, "This is not possible", error.description or error.name)
+    return pages.failed("failure.html", 404, "This link does not work", _UNUSABLE)
 
 
 @links.get("/link/", defaults={"token": ""})
@@ -164,7 +144,7 @@ def _for_somebody_else(row: Link) -> Response | None:
     if viewer is None or viewer.person_id == row.person_id:
         return None
     words = "This link is for another person. You are signed in, so open the same approval with your own rights."
-    return _plain(403, "Not your link", words, f"/inbox/approvals/{row.approval_id}")
+    return pages.failed("failure.html", 403, "Not your link", words, f"/inbox/approvals/{row.approval_id}")
 
 
 def _own_card(row: Link) -> Response | None:
@@ -235,8 +215,3 @@ def _over(approval: Approval) -> str:
     if approval.level:
         return "Nobody decided in time, so more people were asked. Sign in to decide."
     return "The approval was given more time after the message was sent. Sign in to decide."
-
-
-def _plain(status: int, heading: str, message: str, place: str = "") -> Response:
-    page = render_template("failure.html", heading=heading, message=message, place=place)
-    return Response(page, status, mimetype=HTML)

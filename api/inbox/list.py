@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 
 from api import queue as api_queue
 from api.inbox import queue
-from api.inbox.blueprint import inbox
 from api.inbox.door import Page, page, shows, wants
 from api.paging import Order
 from api.paging import page as page_of
@@ -30,7 +29,7 @@ KEPT = 500
 """Approvals of an open page that are looked up again."""
 FILTERS = ("agent", "tool", "session", "kind", "group", "q")
 
-NEWEST: Order[Approval] = Order("decided", (Approval.created_at, Approval.id), lambda a: (a.created_at, a.id))
+NEWEST: Order[Approval] = Order("decided", (Approval.created_at, Approval.id))
 
 
 @dataclass(frozen=True)
@@ -50,15 +49,9 @@ class Line:
     """Whether this person may allow or deny it here: the kind needs no more than yes or no."""
 
 
-@inbox.get("/inbox")
-@page("inbox", "own or read")
-def waiting(db: Db, person: PersonPrincipal) -> Page:
-    """The list."""
-    return index_page(db, person)
-
-
-def index_page(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> Page:
-    """The list, with why several decisions were refused."""
+@page("/inbox", "inbox", "own or read")
+def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> Page:
+    """The list. `refusal`: why several decisions were refused."""
     tab = wants("show") or "mine"
     if tab not in TABS or "read" not in person.scopes:
         tab = "mine"
@@ -89,8 +82,7 @@ def _kept(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Approval]:
     return [row for row in result if api_queue.may_see(db, person, row)]
 
 
-@inbox.get("/inbox/next")
-@page("inbox", "own or read")
+@page("/inbox/next", "inbox", "own or read")
 def next_card(db: Db, person: PersonPrincipal) -> str:
     """One at a time: the first card of the queue, behind the one that was just decided or skipped."""
     return queue.address_of_next(db, person, after=wants("after"), decided=wants("decided"), held=(wants("held") or "").split())

@@ -9,19 +9,17 @@ It carries no content. A page that hears of a change fetches itself again, with 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from flask import Response, request
+from flask import Response
 
+from api import pages
 from api.door import EVENT_STREAM
 from api.errors import Denied
-from api.hub import hub
-from api.inbox import viewing
 from api.inbox.blueprint import inbox
 from api.inbox.door import wants
-from api.reader import Reader
-from api.streams import COMMENT
+from api.streams.hub import hub
+from api.streams.reader import Reader
+from api.streams.stream import COMMENT, HEADERS
 from models.settings import settings
-
-_HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
 
 
 @dataclass
@@ -48,17 +46,11 @@ class Changes:
 @inbox.get("/inbox/stream")
 def stream() -> Response:
     """Changes of the workspace's approvals, since the page with this `mark` was drawn."""
-    person = viewing.current("own or read")
+    person = pages.current("own or read")
     if person is None:
         raise Denied(401, "You are signed out.")
-    reader = Reader(
-        person.workspace_id,
-        person.person_id,
-        mark=wants("mark") or "",
-        connection=request.environ.get("gunicorn.socket"),
-    )
-    reader.watch(person)
+    reader = Reader.of(person, person.workspace_id, mark=wants("mark") or "")
     hub().register(reader)
-    response = Response(iter(Changes(reader)), mimetype=EVENT_STREAM, headers=_HEADERS)
+    response = Response(iter(Changes(reader)), mimetype=EVENT_STREAM, headers=HEADERS)
     response.call_on_close(lambda: hub().unregister(reader))
     return response

@@ -5,11 +5,10 @@ from typing import Any
 
 from flask import request
 
-from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows
 from api.parsing import validated
-from api.people.rights import check_role
 from api.requests.people import GroupCreate, InviteCreate, UserUpdate
+from api.routes.people.rights import check_role
 from models.database import clock
 from models.database.rows import Db
 from models.errors import Invalid, Refusal
@@ -25,10 +24,11 @@ _MOST = 500
 """People, and groups, that the page shows."""
 
 
-def drawn(
+@page("/inbox/people", "people", "admin")
+def people(
     db: Db, person: PersonPrincipal, refusal: Refusal | None = None, url: str = "", whose: str = "", **_path_ids: str
 ) -> Page:
-    """The page of people. `url` is a new one-time link, which is shown once."""
+    """The people and groups of the workspace. `url` is a new one-time link, which is shown once."""
     now = clock.now(db)
     members = db.find(Member, "WHERE deactivated_at IS NULL ORDER BY person_id DESC LIMIT %(most)s", most=_MOST)
     ids = [row.person_id for row in members]
@@ -52,33 +52,23 @@ def drawn(
     )
 
 
-@inbox.get("/inbox/people")
-@page("people", "admin")
-def people(db: Db, person: PersonPrincipal) -> Page:
-    """The people and groups of the workspace."""
-    return drawn(db, person)
-
-
-@inbox.post("/inbox/people/invite")
-@action("admin", section="people", again=drawn)
+@action("/inbox/people/invite", "admin", section="people", again=people)
 def invite(db: Db, person: PersonPrincipal) -> Page:
     """Invite a person. The one-time link is on this page only."""
     body = validated(InviteCreate, {"email": request.form.get("email", ""), "workspace_role": request.form.get("role")})
     check_role(person, body.given_role)
     row, secret = Invitation.create(db, body.email, body.given_role, group_ids=request.form.getlist("groups"), by=person)
-    return drawn(db, person, url=link_of(secret), whose=row.email)
+    return people(db, person, url=link_of(secret), whose=row.email)
 
 
-@inbox.post("/inbox/people/invitations/<invite_id>/withdraw")
-@action("admin", section="people", again=drawn)
+@action("/inbox/people/invitations/<invite_id>/withdraw", "admin", section="people", again=people)
 def withdraw(db: Db, person: PersonPrincipal, invite_id: str) -> str:
     """Withdraw an invitation that nobody has accepted."""
     Invitation.withdraw(db, invite_id, by=person)
     return "/inbox/people"
 
 
-@inbox.post("/inbox/people/<user_id>")
-@action("admin", section="people", again=drawn)
+@action("/inbox/people/<user_id>", "admin", section="people", again=people)
 def change_person(db: Db, person: PersonPrincipal, user_id: str) -> Page | str:
     """Change a role, sign a person out, give a new link, or deactivate the person."""
     member = Member.find(db, user_id, lock=True)
@@ -93,7 +83,7 @@ def change_person(db: Db, person: PersonPrincipal, user_id: str) -> Page | str:
             SignIn.end_all(db, user_id, by=person)
         case "link":
             _row, secret = Invitation.renew(db, user_id, by=person)
-            return drawn(db, person, url=link_of(secret), whose=db.get_one(Person, user_id).name)
+            return people(db, person, url=link_of(secret), whose=db.get_one(Person, user_id).name)
         case "deactivate":
             Member.deactivate(db, user_id, by=person)
         case _:
@@ -101,16 +91,14 @@ def change_person(db: Db, person: PersonPrincipal, user_id: str) -> Page | str:
     return "/inbox/people"
 
 
-@inbox.post("/inbox/people/groups")
-@action("admin", section="people", again=drawn)
+@action("/inbox/people/groups", "admin", section="people", again=people)
 def create_group(db: Db, person: PersonPrincipal) -> str:
     """Create a group."""
     Group.create(db, validated(GroupCreate, {"name": request.form.get("name", "")}).name, by=person)
     return "/inbox/people#groups"
 
 
-@inbox.post("/inbox/people/groups/<group_id>")
-@action("admin", section="people", again=drawn)
+@action("/inbox/people/groups/<group_id>", "admin", section="people", again=people)
 def change_group(db: Db, person: PersonPrincipal, group_id: str) -> str:
     """Add a person to a group, take one out, or delete the group."""
     user_id = request.form.get("user_id", "")

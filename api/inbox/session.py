@@ -5,23 +5,22 @@ from typing import Any
 
 from flask import Response, request
 
-from api import parsing
+from api import pages, parsing
 from api.answers.events import shown_event
 from api.errors import Denied
-from api.events import opened
-from api.inbox import viewing
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
 from api.inbox.list import agent_name
 from api.inbox.rendering.story import Entry, entry
 from api.paging import Selection
 from api.paging import page as page_of
-from api.queue import may_see_session, only_own
-from api.sessions import NEWEST
+from api.queue import find_session, only_own
+from api.routes.events import opened
+from api.routes.sessions import NEWEST
 from models import flow
 from models.database.rows import Db
 from models.database.transactions import transaction
-from models.errors import Invalid, NotFound, Refusal
+from models.errors import Invalid, Refusal
 from models.people.principal import PersonPrincipal
 from models.session.approval import Approval
 from models.session.event import Event
@@ -43,8 +42,7 @@ STATUS = {
 }
 
 
-@inbox.get("/inbox/sessions")
-@page("sessions", "own or read")
+@page("/inbox/sessions", "sessions", "own or read")
 def sessions(db: Db, person: PersonPrincipal) -> Page:
     """The sessions that the person may see, newest first."""
     selection = only_own(db, person, Selection(Session), "id", of="session_id")
@@ -52,28 +50,10 @@ def sessions(db: Db, person: PersonPrincipal) -> Page:
     return shows("sessions.html", rows=[(row, agent_name(db, row), STATUS[row.status]) for row in rows], after=after)
 
 
-@inbox.get("/inbox/sessions/<session_id>")
-@page("sessions", "own or read")
-def conversation(db: Db, person: PersonPrincipal, session_id: str) -> Page:
+@page("/inbox/sessions/<session_id>", "sessions", "own or read")
+def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refusal | None = None) -> Page:
     """The conversation: its newest events, or those before an event."""
-    return drawn(db, person, find(db, person, session_id))
-
-
-def find(db: Db, person: PersonPrincipal, session_id: str) -> Session:
-    """The session. Raises NotFound, also if the person may not see it."""
-    result = db.get(Session, session_id)
-    if result is None or not may_see_session(db, person, session_id):
-        raise NotFound("session", session_id)
-    return result
-
-
-def again(db: Db, person: PersonPrincipal, refusal: Refusal, session_id: str) -> Page:
-    """The conversation after a refusal."""
-    return drawn(db, person, find(db, person, session_id), refusal)
-
-
-def drawn(db: Db, person: PersonPrincipal, session: Session, refusal: Refusal | None = None) -> Page:
-    """The conversation as a page."""
+    session = find_session(db, person, session_id)
     before = _number("before", session.last_seq + 1)
     these = "WHERE session_id = %(session)s AND seq < %(before)s ORDER BY seq DESC LIMIT %(most)s"
     rows = db.find(Event, these, session=session.id, before=before, most=PAGE)[::-1]
@@ -106,8 +86,7 @@ def entries(db: Db, rows: Sequence[Event], waiting: Sequence[Approval]) -> list[
     return [one for one in result if one is not None]
 
 
-@inbox.post("/inbox/sessions/<session_id>/message")
-@action("sessions", section="sessions", again=again)
+@action("/inbox/sessions/<session_id>/message", "sessions", section="sessions", again=conversation)
 def write(db: Db, person: PersonPrincipal, session_id: str) -> str:
     """Send a message."""
     text = request.form.get("text", "").replace("\r\n", "\n")
@@ -119,19 +98,17 @@ def write(db: Db, person: PersonPrincipal, session_id: str) -> str:
     return f"/inbox/sessions/{session_id}#end"
 
 
-@inbox.post("/inbox/sessions/<session_id>/stop")
-@action("sessions", section="sessions", again=again)
+@action("/inbox/sessions/<session_id>/stop", "sessions", section="sessions", again=conversation)
 def stop(db: Db, person: PersonPrincipal, session_id: str) -> str:
     """Stop the run."""
     _receive(db, person, session_id, {"type": "user.interrupt"})
     return f"/inbox/sessions/{session_id}#end"
 
 
-@inbox.post("/inbox/sessions/<session_id>/archive")
-@action("sessions", section="sessions", again=again)
+@action("/inbox/sessions/<session_id>/archive", "sessions", section="sessions", again=conversation)
 def archive(db: Db, person: PersonPrincipal, session_id: str) -> str:
     """Archive the session."""
-    find(db, person, session_id)
+    find_session(db, person, session_id)
     flow.archive(db, flow.lock(db, session_id), person)
     return f"/inbox/sessions/{session_id}"
 
@@ -139,17 +116,17 @@ def archive(db: Db, person: PersonPrincipal, session_id: str) -> str:
 @inbox.get("/inbox/sessions/<session_id>/stream")
 def session_stream(session_id: str) -> Response:
     """The session's events and the text that the agent writes, as the API streams them."""
-    person = viewing.current("own or read")
+    person = pages.current("own or read")
     if person is None:
         raise Denied(401, "You are signed out.")
     parsing.check_ids({"session_id": session_id})
     with transaction(person.workspace_id) as db:
-        find(db, person, session_id)
+        find_session(db, person, session_id)
     return opened(person, session_id)
 
 
 def _receive(db: Db, person: PersonPrincipal, session_id: str, event: dict[str, Any]) -> None:
-    find(db, person, session_id)
+    find_session(db, person, session_id)
     flow.receive(db, flow.lock(db, session_id), person, [event])
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from flask import request
 
-from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows
 from api.parsing import validated
 from api.requests.spend_limits import SpendLimitSet
@@ -32,7 +31,8 @@ _PEOPLE = """
 """
 
 
-def drawn(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
+@page("/inbox/usage", "usage", "admin")
+def usage(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
     """The spend limits, and the last 30 days, the newest first."""
     report = Report.of(clock.now(db), None, None, "1d", ["agent_id"], {})
     rows = lines(db, report, _MOST + 1)
@@ -61,15 +61,7 @@ def _scopes(db: Db, person: PersonPrincipal) -> dict[str, list[tuple[str, str]]]
     }
 
 
-@inbox.get("/inbox/usage")
-@page("usage", "admin")
-def usage(db: Db, person: PersonPrincipal) -> Page:
-    """What was spent, and the limits."""
-    return drawn(db, person)
-
-
-@inbox.post("/inbox/usage/limits")
-@action("admin", section="usage", again=drawn)
+@action("/inbox/usage/limits", "admin", section="usage", again=usage)
 def set_limit(db: Db, person: PersonPrincipal) -> str:
     """Set the limit of a scope in a period, in the place of the former one."""
     kind, _, scope_id = request.form.get("scope", "").partition(" ")
@@ -79,12 +71,11 @@ def set_limit(db: Db, person: PersonPrincipal) -> str:
         raise Invalid("amount", str(error)) from None
     scope = {"type": kind, f"{kind}_id": scope_id}
     body = validated(SpendLimitSet, {"amount": amount, "scope": scope, "period": request.form.get("period", "")})
-    limits.set_limit(db, person, (body.scope.type, body.scope.id), body.period, body.dollars)
+    limits.set_limit(db, person, body.scope_key, body.period, body.dollars)
     return "/inbox/usage"
 
 
-@inbox.post("/inbox/usage/limits/<spend_limit_id>/delete")
-@action("admin", section="usage", again=drawn)
+@action("/inbox/usage/limits/<spend_limit_id>/delete", "admin", section="usage", again=usage)
 def delete_limit(db: Db, person: PersonPrincipal, spend_limit_id: str) -> str:
     """Delete a limit: sessions that wait at it go on within a minute."""
     SpendLimit.remove(db, person, spend_limit_id)

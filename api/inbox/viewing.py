@@ -1,15 +1,13 @@
-"""Who looks at a page, and what every page shows besides: the count of what waits, and whether the workspace is halted."""
+"""What every page shows beside its own content: who looks, the count of what waits, and whether the workspace is halted."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
-from flask import g, request
+from flask import g
 from markupsafe import Markup
 
-from api import auth, browser, limits, pages
-from api.errors import Denied
+from api import browser
 from api.inbox import queue
 from models.database import clock
 from models.database.rows import Db
@@ -18,32 +16,6 @@ from models.people.person import Person
 from models.people.principal import PersonPrincipal
 from models.session.approval_mark import approval_mark
 from models.workspace.halt import Halt
-
-
-def current(*scopes: str) -> PersonPrincipal | None:
-    """The person behind the request's cookie; None if nobody is signed in.
-
-    Raises Denied for a role without the scopes, and TooMany.
-    """
-    person = browser.current_person()
-    if person is not None:
-        limits.take(person)
-        auth.require(person, *scopes)
-    return person
-
-
-def of_form(*scopes: str) -> PersonPrincipal:
-    """The person who submits a form of one of our own pages. Raises Denied."""
-    person = current(*scopes)
-    if person is None:
-        raise Denied(401, "You are signed out, so nothing was done. Sign in, and send the form again.")
-    browser.check_change()
-    return person
-
-
-def sign_in_address() -> str:
-    """The page for signing in, which leads back to the page that was asked for."""
-    return f"{pages.SIGN_IN}?{urlencode({'next': pages.local(request.full_path.rstrip('?'))})}"
 
 
 def csrf_field() -> Markup:

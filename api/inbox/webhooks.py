@@ -4,13 +4,12 @@ from typing import Any
 
 from flask import request
 
-from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
 from api.paging import Selection
 from api.paging import page as page_of
 from api.parsing import validated
 from api.requests.webhooks import Redelivery, WebhookCreate, WebhookTest, WebhookUpdate
-from api.webhooks import NEWEST_DELIVERY, send_range_again
+from api.routes.webhooks import NEWEST_DELIVERY, send_range_again
 from models.database.rows import Db
 from models.errors import Invalid, Refusal
 from models.outbox.delivery import Delivery
@@ -23,14 +22,16 @@ _PAGE = 20
 _TEXTS = ("url", "name", "description")
 
 
-def drawn(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> Page:  # noqa: ARG001 - the door passes it
-    """The page of endpoints."""
+@page("/inbox/webhooks", "webhooks", "admin")
+def webhooks(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> Page:  # noqa: ARG001 - the door passes it
+    """The endpoints of the workspace, newest first."""
     rows = db.find(Endpoint, "ORDER BY id DESC")
     chosen = request.form.getlist("enabled_events") or SDK_EVENTS
     return shows("webhooks.html", rows=rows, refusal=str(refusal or ""), form=request.form, **_events(chosen))
 
 
-def drawn_one(
+@page("/inbox/webhooks/<webhook_id>", "webhooks", "admin")
+def webhook(
     db: Db,
     person: PersonPrincipal,  # noqa: ARG001 - the door passes it
     refusal: Refusal | None = None,
@@ -40,7 +41,7 @@ def drawn_one(
     notice: str = "",
     **_path_ids: str,
 ) -> Page:
-    """The page of one endpoint. `secret` is a new one, which is shown once."""
+    """One endpoint with its deliveries, newest first. `secret` is a new one, which is shown once."""
     endpoint = Endpoint.find(db, webhook_id)
     status = wants("status") if wants("status") in DELIVERY else None
     selection = Selection(Delivery).equal(endpoint_id=webhook_id, status=status)
@@ -65,33 +66,17 @@ def _events(chosen: Any) -> dict[str, Any]:
     return {"groups": (("Sessions, agents and environments", SDK_EVENTS), ("Approvals", OWN_EVENTS)), "chosen": frozenset(chosen)}
 
 
-@inbox.get("/inbox/webhooks")
-@page("webhooks", "admin")
-def webhooks(db: Db, person: PersonPrincipal) -> Page:
-    """The endpoints of the workspace, newest first."""
-    return drawn(db, person)
-
-
-@inbox.post("/inbox/webhooks")
-@action("admin", section="webhooks", again=drawn)
+@action("/inbox/webhooks", "admin", section="webhooks", again=webhooks)
 def create_webhook(db: Db, person: PersonPrincipal) -> Page:
     """Create an endpoint. Its signing secret is on this page only."""
     body = validated(WebhookCreate, _fields())
     row, secret = Endpoint.create(
         db, person, url=body.url, enabled_events=body.enabled_events, name=body.name, description=body.description
     )
-    return drawn_one(db, person, webhook_id=row.id, secret=secret)
+    return webhook(db, person, webhook_id=row.id, secret=secret)
 
 
-@inbox.get("/inbox/webhooks/<webhook_id>")
-@page("webhooks", "admin")
-def webhook(db: Db, person: PersonPrincipal, webhook_id: str) -> Page:
-    """One endpoint with its deliveries, newest first."""
-    return drawn_one(db, person, webhook_id=webhook_id)
-
-
-@inbox.post("/inbox/webhooks/<webhook_id>")
-@action("admin", section="webhooks", again=drawn_one)
+@action("/inbox/webhooks/<webhook_id>", "admin", section="webhooks", again=webhook)
 def change_webhook(db: Db, person: PersonPrincipal, webhook_id: str) -> Page | str:
     """Save, enable, disable or delete an endpoint, or replace its secret."""
     endpoint = Endpoint.find(db, webhook_id, lock=True)
@@ -101,7 +86,7 @@ def change_webhook(db: Db, person: PersonPrincipal, webhook_id: str) -> Page | s
         case "enable" | "disable" as verb:
             endpoint.change(db, person, validated(WebhookUpdate, {"state": f"{verb}d"}).changes())
         case "regenerate":
-            return drawn_one(db, person, webhook_id=webhook_id, secret=endpoint.regenerate_secret(db, person))
+            return webhook(db, person, webhook_id=webhook_id, secret=endpoint.regenerate_secret(db, person))
         case "delete":
             endpoint.delete(db, person)
             return "/inbox/webhooks"
@@ -110,8 +95,7 @@ def change_webhook(db: Db, person: PersonPrincipal, webhook_id: str) -> Page | s
     return _address(webhook_id)
 
 
-@inbox.post("/inbox/webhooks/<webhook_id>/test")
-@action("admin", section="webhooks", again=drawn_one)
+@action("/inbox/webhooks/<webhook_id>/test", "admin", section="webhooks", again=webhook)
 def send_test(db: Db, _person: PersonPrincipal, webhook_id: str) -> str:
     """Send a test event."""
     body = validated(WebhookTest, {"event_type": request.form.get("event_type")})
@@ -120,8 +104,7 @@ def send_test(db: Db, _person: PersonPrincipal, webhook_id: str) -> str:
     return _address(webhook_id)
 
 
-@inbox.post("/inbox/webhooks/<webhook_id>/redeliver")
-@action("admin", section="webhooks", again=drawn_one)
+@action("/inbox/webhooks/<webhook_id>/redeliver", "admin", section="webhooks", again=webhook)
 def redeliver_webhooks(db: Db, person: PersonPrincipal, webhook_id: str) -> Page:
     """Send deliveries of a status and time again."""
     times = {name: f"{request.form[name]}Z" for name in ("created_after", "created_before") if request.form.get(name)}
@@ -129,11 +112,10 @@ def redeliver_webhooks(db: Db, person: PersonPrincipal, webhook_id: str) -> Page
     count, has_more = send_range_again(db, webhook_id, body)
     more = " More are left: send again for the rest." if has_more else ""
     notice = f"{count} {'delivery is' if count == 1 else 'deliveries are'} sent again.{more}"
-    return drawn_one(db, person, webhook_id=webhook_id, notice=notice)
+    return webhook(db, person, webhook_id=webhook_id, notice=notice)
 
 
-@inbox.post("/inbox/webhooks/<webhook_id>/deliveries/<delivery_id>")
-@action("admin", section="webhooks", again=drawn_one)
+@action("/inbox/webhooks/<webhook_id>/deliveries/<delivery_id>", "admin", section="webhooks", again=webhook)
 def redeliver_webhook(db: Db, _person: PersonPrincipal, webhook_id: str, delivery_id: str) -> str:
     """Send one delivery again."""
     delivery = Delivery.of(db, webhook_id, delivery_id, lock=True)

@@ -51,6 +51,19 @@ class AgentFields(Body):
     max_turns: MaxTurns | None = None
     disable_parallel_tool_use: bool | None = Field(None, description="Whether the model calls at most one tool per turn.")
 
+    def fields(self) -> dict[str, Any]:
+        """Return the shared fields in normal form."""
+        return {
+            "description": self.description or None,
+            "system": self.system or None,
+            "tools": normal_tools(self.tools),
+            "permission_policy": self.permission_policy,
+            "approval": self.approval.normal() if self.approval else None,
+            "max_turns": self.max_turns,
+            "disable_parallel_tool_use": bool(self.disable_parallel_tool_use),
+            "mcp_servers": normal_servers(self.mcp_servers),
+        }
+
 
 class AgentCreate(AgentFields):
     """A new agent."""
@@ -86,17 +99,9 @@ class AgentCreate(AgentFields):
 
     def normal(self) -> dict[str, Any]:
         """Return the body of a version."""
-        return {
+        return self.fields() | {
             "name": self.name,
-            "description": self.description or None,
             "model": self.model.normal(),
-            "system": self.system or None,
-            "tools": normal_tools(self.tools),
-            "permission_policy": self.permission_policy,
-            "approval": self.approval.normal() if self.approval else None,
-            "max_turns": self.max_turns,
-            "disable_parallel_tool_use": bool(self.disable_parallel_tool_use),
-            "mcp_servers": normal_servers(self.mcp_servers),
             "skills": [],
             "multiagent": None,
             "execution_identity": {"type": "service_account"},
@@ -120,20 +125,8 @@ class AgentUpdate(AgentFields):
 
     def changes(self) -> dict[str, Any]:
         """Return the fields that the request sets, in normal form."""
-        fields: dict[str, Any] = {
-            "name": self.name,
-            "description": self.description or None,
-            "model": self.model.normal() if self.model else None,
-            "system": self.system or None,
-            "tools": normal_tools(self.tools),
-            "permission_policy": self.permission_policy,
-            "approval": self.approval.normal() if self.approval else None,
-            "max_turns": self.max_turns,
-            "disable_parallel_tool_use": bool(self.disable_parallel_tool_use),
-            "mcp_servers": normal_servers(self.mcp_servers),
-            "metadata": self.metadata or {},
-        }
-        return {field: value for field, value in fields.items() if field in self.model_fields_set}
+        model = self.model.normal() if self.model else None
+        return self.sent(self.fields() | {"name": self.name, "model": model, "metadata": self.metadata or {}})
 
 
 class AgentQuery(Query):

@@ -5,17 +5,14 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from api.examples import IDS
-from api.requests.base import YEAR, Body, Id, Moment, Name, Query, examples
+from api.requests.base import YEAR, Body, Id, IdPaged, Moment, Name, examples
 
 Scope = Annotated[str, StringConstraints(max_length=32)]
 
 
-class ApiKeyList(Query):
+class ApiKeyList(IdPaged):
     """GET /v1/organizations/api_keys: newest first, or the page before or after a key."""
 
-    limit: Annotated[int, Field(ge=1, le=1000)] = 20
-    after_id: Id | None = None
-    before_id: Id | None = None
     status: Literal["active", "inactive", "expired", "archived"] | None = None
     workspace_id: Id | None = None
     created_by_user_id: Id | None = None

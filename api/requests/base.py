@@ -1,6 +1,7 @@
 """Base classes and common types of the requests: strict, without unknown fields, with the limits that the SDK documents."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -36,6 +37,10 @@ class Body(BaseModel):
     """A JSON object. Types are strict: `"1"` is not an integer, `1` is not a boolean."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+    def sent(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return those of the values whose fields the request sets."""
+        return {field: value for field, value in values.items() if field in self.model_fields_set}
 
 
 class Nothing(Body):
@@ -87,6 +92,17 @@ class Paged(Query):
     page: str | None = Field(None, max_length=1000)
 
 
+Id = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+
+
+class IdPaged(Query):
+    """A page of the SDK's `SyncPage`: `limit` rows behind `after_id`, or before `before_id`."""
+
+    limit: Annotated[int, Field(ge=1, le=1000)] = 20
+    after_id: Id | None = None
+    before_id: Id | None = None
+
+
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 """Bounds of all rows' times. Within them, Python can move a time by months and to any offset."""
 
@@ -135,7 +151,6 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 Description = Annotated[str, StringConstraints(max_length=2048)]
 System = Annotated[str, StringConstraints(max_length=100_000)]
 Message = Annotated[str, StringConstraints(max_length=10_000)]
-Id = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), Field(examples=["5f" * 32])]
 PersonName = Annotated[
     str, StringConstraints(pattern=r"^user:user_[0-9A-Za-z]{1,100}$"), Field(examples=["user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
@@ -146,10 +161,10 @@ GroupName = Annotated[
 YEAR = 366 * 86_400
 """The longest duration in a request, in seconds."""
 
-_Key = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-_Value = Annotated[str, StringConstraints(max_length=512)]
-Metadata = Annotated[dict[_Key, _Value], Field(max_length=METADATA_PAIRS)]
-MetadataPatch = Annotated[dict[_Key, _Value | None], Field(max_length=2 * METADATA_PAIRS)]
+MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+MetadataValue = Annotated[str, StringConstraints(max_length=512)]
+Metadata = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=METADATA_PAIRS)]
+MetadataPatch = Annotated[dict[MetadataKey, MetadataValue | None], Field(max_length=2 * METADATA_PAIRS)]
 
 
 def not_null(value: Any) -> Any:

@@ -95,9 +95,8 @@ class EnvironmentUpdate(EnvironmentFields):
 
     def changes(self) -> dict[str, Any]:
         """Return the fields that the request sets. A configuration is reduced to its `type`, which has no options."""
-        fields: dict[str, Any] = {"name": self.name, "description": self.description, "metadata": self.metadata or {}}
-        fields = {field: value for field, value in fields.items() if field in self.model_fields_set}
-        return fields | ({"type": self.config.type} if self.config else {})
+        changes = self.sent({"name": self.name, "description": self.description, "metadata": self.metadata or {}})
+        return changes | ({"type": self.config.type} if self.config else {})
 
 
 class EnvironmentList(Paged):

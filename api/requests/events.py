@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator
 
 from api.examples import IDS
-from api.requests.base import AtMost, Body, Id, Moment, PersonName, Query, examples
+from api.requests.base import AtMost, Body, Created, Id, PersonName, Query, examples
 from api.requests.blocks import Result, Said, says_something
 from api.requests.decisions import DecisionFields
 from models.errors import Invalid
@@ -172,19 +172,14 @@ class Seen(Query):
     include: list[Literal["approvals"]] = Field(default_factory=list)
 
 
-class EventList(Seen):
+class EventList(Seen, Created):
     """GET /v1/sessions/{id}/events. Times compare with `processed_at`, as the SDK says."""
 
     limit: Annotated[int, Field(ge=1), AtMost("max_page_events")] = 100
-    page: str | None = Field(None, max_length=1000)
     order: Literal["asc", "desc"] = "asc"
     types: list[TypeName] = Field(default_factory=list, max_length=100)
     reveal: bool = False
     """Whether to show the secrets in the inputs and results of calls. Needs the scope `reveal`, and is audited."""
-    processed_gt: Moment | None = Field(None, alias="created_at[gt]")
-    processed_gte: Moment | None = Field(None, alias="created_at[gte]")
-    processed_lt: Moment | None = Field(None, alias="created_at[lt]")
-    processed_lte: Moment | None = Field(None, alias="created_at[lte]")
 
     @field_validator("types")
     @classmethod

@@ -5,42 +5,40 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from api.examples import IDS
-from api.requests.base import Body, Id, Name, Query, examples
+from api.requests.base import Body, Id, IdPaged, Name, Paged, examples
 from models.people.invitation import MOST_GROUPS
 from models.people.person import MAX_EMAIL
+from models.people.roles import ROLES, wire_role
 
 Email = Annotated[str, StringConstraints(min_length=3, max_length=MAX_EMAIL)]
 WorkspaceRole = Literal["admin", "developer", "approver", "viewer"]
 WireRole = Literal["admin", "developer", "user"]
 
 
-class Listed(Query):
-    """A list's page: `limit` rows behind `after_id`, or before `before_id`."""
+class UserList(IdPaged):
+    """GET /v1/organizations/users."""
 
-    limit: Annotated[int, Field(ge=1, le=1000)] = 20
-    after_id: Id | None = None
-    before_id: Id | None = None
     email: Email | None = None
     roles: list[Id] = Field(default_factory=list)
     """The SDK's roles: `admin`, `developer`, `user`. Any other finds nothing."""
 
+    @property
+    def workspace_roles(self) -> list[str] | None:
+        """The roles in the workspace that `roles` stand for; None for all."""
+        return [role for role in ROLES if wire_role(role) in self.roles] if self.roles else None
 
-class UserList(Listed):
-    """GET /v1/organizations/users."""
 
-
-class InviteList(Listed):
+class InviteList(UserList):
     """GET /v1/organizations/invites."""
 
     statuses: list[Literal["accepted", "expired", "pending"]] = Field(default_factory=list)
     """Default: all of these. Withdrawn invitations are not listed."""
 
 
-class CursorPage(Query):
+class CursorPage(Paged):
     """A list's page from where the cursor `page` points."""
 
     limit: Annotated[int, Field(ge=1, le=1000)] = 20
-    page: str | None = Field(None, max_length=1000)
 
 
 class UserUpdate(Body):

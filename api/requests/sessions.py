@@ -68,15 +68,14 @@ class Overridden(Body):
 
     def overrides(self) -> dict[str, Any]:
         """Return the fields that were sent, in normal form."""
-        fields: dict[str, Any] = {
+        fields = {
             "system": self.system or None,
             "tools": normal_tools(self.tools),
             "mcp_servers": normal_servers(self.mcp_servers),
             "permission_policy": self.permission_policy,
             "approval": self.approval.normal() if self.approval else None,
         }
-        fields = {field: value for field, value in fields.items() if field in self.model_fields_set}
-        return fields | ({"model": self.model.normal()} if self.model else {})
+        return self.sent(fields) | ({"model": self.model.normal()} if self.model else {})
 
 
 Agent = Annotated[
@@ -124,8 +123,7 @@ class SessionAgentUpdate(Body):
 
     def changes(self) -> dict[str, Any]:
         """Return the lists that were sent, in normal form."""
-        lists = {"tools": normal_tools(self.tools), "mcp_servers": normal_servers(self.mcp_servers)}
-        return {field: value for field, value in lists.items() if field in self.model_fields_set}
+        return self.sent({"tools": normal_tools(self.tools), "mcp_servers": normal_servers(self.mcp_servers)})
 
 
 class SessionUpdate(Body):
@@ -143,10 +141,9 @@ class SessionUpdate(Body):
 
     def changes(self) -> dict[str, Any]:
         """Return the fields that were sent: `title`, `metadata` (a patch), `budget` (dollars), `tools` and `mcp_servers`."""
-        fields: dict[str, Any] = {"title": self.title or None, "metadata": self.metadata or {}}
-        fields |= {"budget": self.budget.dollars if self.budget else None}
-        fields = {field: value for field, value in fields.items() if field in self.model_fields_set}
-        return fields | (self.agent.changes() if self.agent else {})
+        budget = self.budget.dollars if self.budget else None
+        changes = self.sent({"title": self.title or None, "metadata": self.metadata or {}, "budget": budget})
+        return changes | (self.agent.changes() if self.agent else {})
 
 
 class SessionList(Created):

@@ -19,11 +19,6 @@ class WorkspaceScopeParams(Body):
     type: Literal["workspace"]
     workspace_id: Id
 
-    @property
-    def id(self) -> str:
-        """The workspace's id."""
-        return self.workspace_id
-
 
 class AgentScopeParams(Body):
     """All sessions of an agent."""
@@ -31,22 +26,12 @@ class AgentScopeParams(Body):
     type: Literal["agent"]
     agent_id: Id
 
-    @property
-    def id(self) -> str:
-        """The agent's id."""
-        return self.agent_id
-
 
 class UserScopeParams(Body):
     """All sessions of a person, as `/v1/usage` counts them."""
 
     type: Literal["user"]
     user_id: Id
-
-    @property
-    def id(self) -> str:
-        """The person's id."""
-        return self.user_id
 
 
 Scope = Annotated[WorkspaceScopeParams | AgentScopeParams | UserScopeParams, Field(discriminator="type")]
@@ -62,6 +47,11 @@ class SpendLimitSet(Body):
     scope: Scope
     period: Period = "monthly"
     """Days begin at midnight UTC, weeks on Monday, months on the 1st."""
+
+    @property
+    def scope_key(self) -> tuple[ScopeType, str]:
+        """The scope's type and id."""
+        return self.scope.type, getattr(self.scope, f"{self.scope.type}_id")
 
     @property
     def dollars(self) -> Decimal | None:

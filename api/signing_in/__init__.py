@@ -13,11 +13,11 @@ from models.people import issuer
 
 def install(app: Flask) -> None:
     """Serve the pages. Exits, with one line, if the settings of people do not hold together."""
-    from api.signing_in import account, files, oidc, passkeys, passwords, routes, slack
+    from api.signing_in import account, oidc, passkeys, passwords, routes, slack
     from api.signing_in.blueprint import signing_in
 
     check_start()
-    for pages in (account, files, oidc, passkeys, passwords, routes, slack):
+    for pages in (account, oidc, passkeys, passwords, routes, slack):
         assert pages, "its import adds its routes"
     app.register_blueprint(signing_in)
 

@@ -1,5 +1,6 @@
 """A person's own page: their sign-ins, passkeys and password, and their other workspaces."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from api.errors import Denied
 from api.inbox import viewing
 from api.pages import page
 from api.signing_in.blueprint import let_in, signing_in, start
+from api.signing_in.passwords import check_allowed
 from models.database import clock
 from models.database.rows import Db
 from models.database.transactions import transaction
@@ -85,8 +87,7 @@ def set_password(person: PersonPrincipal) -> Response:
 
     All other sign-ins end.
     """
-    if not settings().passwords:
-        raise Denied(403, "Passwords are switched off here; the server's setting is ASSENT_PASSWORDS.")
+    check_allowed()
     check_recent(person)
     new_password = request.form.get("password", "")
     password_hash = password.hashed(new_password) if new_password else None
@@ -107,7 +108,7 @@ def move(person: PersonPrincipal) -> Response:
         raise Denied(403, "Sign in to that workspace by itself: a link, a passkey or a password opens one workspace.")
     with transaction(workspace_id) as db:
         there = Member.find(db, person.person_id).principal(db)
-        secret = start(db, PersonPrincipal(**{**vars(there), "address": person.address}), method)
+        secret = start(db, replace(there, address=person.address), method)
     return let_in(secret, None)
 
 

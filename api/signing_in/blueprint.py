@@ -10,6 +10,7 @@ from models.people.sign_in import SignIn
 from models.settings import settings
 
 signing_in = Blueprint("signing_in", __name__, template_folder="templates")
+pages.install(signing_in, "refused.html")
 
 
 def enter(person: PersonPrincipal, method: str, place: str | None) -> Response:

@@ -11,7 +11,6 @@ from flask import Response, request
 
 from api import browser, client, limits, pages
 from api.errors import Denied
-from api.pages import readable
 from api.signing_in import ceremonies
 from api.signing_in.blueprint import enter, signing_in
 from models.errors import NotFound
@@ -25,7 +24,6 @@ Json = dict[str, Any]
 
 
 @signing_in.get("/sign-in/oidc/<name>")
-@readable
 def begin(name: str) -> Response:
     """Send the browser to the issuer."""
     issuer = _issuer(name)
@@ -37,13 +35,12 @@ def begin(name: str) -> Response:
     from api.signing_in import openid  # here, as its imports are slow
 
     url = openid.authorization_url(issuer, begun)
-    response = Response(status=303, headers=pages.HEADERS | {"location": url})
+    response = Response(status=303, headers={"location": url})
     ceremonies.begin(response, begun)
     return response
 
 
 @signing_in.get("/sign-in/oidc/<name>/callback")
-@readable
 def callback(name: str) -> Response:
     """Sign in the person for whom the issuer vouches."""
     issuer = _issuer(name)

@@ -4,6 +4,7 @@ The relying party is the host of ASSENT_PUBLIC_URL, which is `localhost` or a na
 """
 
 import json
+from dataclasses import replace
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,7 +23,7 @@ from webauthn.helpers.structs import (
 from api import browser, client, limits, pages
 from api.door import JSON
 from api.errors import Denied
-from api.pages import page, readable
+from api.pages import page
 from api.signing_in import ceremonies
 from api.signing_in.account import check_recent
 from api.signing_in.blueprint import let_in, signing_in, start
@@ -40,7 +41,6 @@ _MOST_BYTES = 20_000
 
 
 @signing_in.post("/sign-in/passkey/options")
-@readable
 def passkey_options() -> Response:
     """Begin a sign-in by passkey: what `navigator.credentials.get` is given."""
     browser.check_form()
@@ -52,7 +52,6 @@ def passkey_options() -> Response:
 
 
 @signing_in.post("/sign-in/passkey")
-@readable
 def sign_in_by_passkey() -> Response:
     """Sign in by what the authenticator says."""
     browser.check_form()
@@ -68,7 +67,7 @@ def sign_in_by_passkey() -> Response:
         passkey.sign_count = _verified(credential, challenge, passkey)
         passkey.used_at = clock.now(db)
         person = Member.find(db, passkey.person_id).principal(db)
-        secret = start(db, PersonPrincipal(**{**vars(person), "address": client.address()}), "passkey")
+        secret = start(db, replace(person, address=client.address()), "passkey")
     limits.give_attempt_back()
     return let_in(secret, request.form.get("next"))
 
@@ -143,7 +142,7 @@ def origin() -> str:
 
 
 def _begun(kind: str, options: Any, **more: str) -> Response:
-    response = Response(webauthn.options_to_json(options), mimetype=JSON, headers=pages.HEADERS)
+    response = Response(webauthn.options_to_json(options), mimetype=JSON)
     ceremonies.begin(response, {"kind": kind, "challenge": bytes_to_base64url(options.challenge)} | more)
     return response
 

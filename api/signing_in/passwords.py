@@ -1,11 +1,12 @@
 """Signing in by e-mail address and password, if the setting `passwords` allows it."""
 
+from dataclasses import replace
+
 import gevent
 from flask import Response, request
 
 from api import browser, client, limits, pages
 from api.errors import Denied
-from api.pages import readable
 from api.signing_in.blueprint import enter, signing_in
 from api.signing_in.routes import sign_in_page
 from models.people import password
@@ -17,7 +18,6 @@ _FAILED = "This e-mail address and password do not belong together."
 
 
 @signing_in.post("/sign-in/password")
-@readable
 def sign_in_by_password() -> Response:
     """Sign in by e-mail address and password.
 
@@ -32,18 +32,13 @@ def sign_in_by_password() -> Response:
     if person is None:
         return sign_in_page(place, failure=_FAILED, email=email, status=403)
     limits.give_attempt_back(email)
-    return enter(with_address(person), "password", place)
+    return enter(replace(person, address=client.address()), "password", place)
 
 
 def check_allowed() -> None:
     """Raise Denied (403) unless the setting allows passwords."""
     if not settings().passwords:
         raise Denied(403, "Passwords are switched off here; the server's setting is ASSENT_PASSWORDS.")
-
-
-def with_address(person: PersonPrincipal) -> PersonPrincipal:
-    """Return the person with the address of the request's client."""
-    return PersonPrincipal(**{**vars(person), "address": client.address()})
 
 
 def _find(email: str, attempt: str) -> PersonPrincipal | None:

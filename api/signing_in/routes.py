@@ -3,7 +3,7 @@
 from flask import Response, request
 
 from api import browser, client, limits, pages
-from api.pages import page, readable
+from api.pages import page
 from api.signing_in import proxy
 from api.signing_in.blueprint import let_in, signing_in, start
 from models.database.transactions import transaction
@@ -16,7 +16,6 @@ from models.settings import settings
 
 
 @signing_in.get("/sign-in")
-@readable
 def show() -> Response:
     """Show the ways to sign in.
 
@@ -36,7 +35,6 @@ def sign_in_page(place: str, *, refused: str | None = None, failure: str = "", e
 
 
 @signing_in.get("/sign-in/link/<secret>")
-@readable
 def show_link(secret: str) -> Response:
     """Show what a one-time link is for.
 
@@ -49,7 +47,6 @@ def show_link(secret: str) -> Response:
 
 
 @signing_in.post("/sign-in/link/<secret>")
-@readable
 def use_link(secret: str) -> Response:
     """Use a one-time link up, and sign its person in."""
     browser.check_form()

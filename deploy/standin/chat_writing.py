@@ -7,7 +7,7 @@ from typing import Any
 
 from deploy.standin.chat import extra_content
 from deploy.standin.script import Fault
-from deploy.standin.writing import MAX_PACE, Page, Written
+from deploy.standin.writing import Page, Written, paced
 
 FINISH_REASONS = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "refusal": "stop"}
 
@@ -34,12 +34,12 @@ def stream(page: Page, model: str, usage: dict[str, Any] | None, fault: Fault | 
     yield b"data: [DONE]\n\n"
 
 
-def completion(page: Page, model: str, usage: dict[str, Any]) -> dict[str, Any]:
+def message(page: Page, model: str, usage: dict[str, Any]) -> dict[str, Any]:
     """Return the reply as one completion."""
     text = "".join("".join(written.pieces) for written in page.written if written.block.kind == "text")
     calls = [_call(written) for written in page.written if written.block.kind == "tool_use"]
-    message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": page.explanation}
-    choice = {"index": 0, "message": message | ({"tool_calls": calls} if calls else {}), "logprobs": None}
+    reply: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": page.explanation}
+    choice = {"index": 0, "message": reply | ({"tool_calls": calls} if calls else {}), "logprobs": None}
     choice["finish_reason"] = FINISH_REASONS[page.stop_reason]
     return {**_head(model, "chat.completion"), "choices": [choice], "usage": counted(page, usage)}
 
@@ -62,15 +62,12 @@ def error_event(kind: str, status: int, text: str) -> bytes:
 
 
 def _deltas(head: dict[str, Any], written: Written, index: int) -> Iterator[bytes | float]:
-    kind, pace = written.block.kind, written.block.tokens_per_second
+    kind = written.block.kind
     if kind == "tool_use":
         whole = _call(written)
         opening = {**whole, "index": index, "function": {"name": written.block.name, "arguments": ""}}
         yield _chunk(head, {"tool_calls": [opening]})
-    at_a_time = max(1, round(MAX_PACE * pace)) if pace else max(1, len(written.pieces))
-    for start in range(0, len(written.pieces), at_a_time):
-        yield b"".join(_chunk(head, _delta(kind, index, piece)) for piece in written.pieces[start : start + at_a_time])
-        yield at_a_time / pace if pace else 0.0
+    yield from paced(written, lambda piece: _chunk(head, _delta(kind, index, piece)))
 
 
 def _delta(kind: str, index: int, piece: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import socket
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
+from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -92,7 +93,6 @@ class StandIn:
         return _json(start, {"data": []}, request_id)
 
     def messages(self, environ: Environ, start: StartResponse, request_id: str) -> Iterable[bytes]:
-        _need_key(environ)
         body = self._read(environ)
         if not environ.get("HTTP_ANTHROPIC_VERSION"):
             raise RefusedError("anthropic-version: header is required")
@@ -100,31 +100,27 @@ class StandIn:
         compaction.check(body, environ.get("HTTP_ANTHROPIC_BETA", ""))
         check_pairs(body["messages"])
         window.check(body, is_chat=False)
-        page, fault = self._page(body, body)
-        usage = self._prefixes.usage(body)
-        if body.get("stream"):
-            _start_stream(start, request_id)
-            end = writing.error_event(_error_type(fault.status), _scripted(fault)) if fault and fault.status else b""
-            return self._paced(writing.stream(page, body["model"], usage, fault), fault, end)
-        self._sleep(writing.duration(page))
-        return _json(start, writing.message(page, body["model"], usage), request_id)
+        return self._answered(writing, body, body, start, request_id)
 
     def chat(self, environ: Environ, start: StartResponse, request_id: str) -> Iterable[bytes]:
-        _need_key(environ)
         body = self._read(environ)
         request = chat.translated(body)
         window.check(request, is_chat=True)
+        return self._answered(chat_writing, request | {"cache_control": {"type": "ephemeral"}}, body, start, request_id)
+
+    def _answered(
+        self, wire: ModuleType, request: dict[str, Any], body: dict[str, Any], start: StartResponse, request_id: str
+    ) -> Iterable[bytes]:
+        """Answer by a wire. `request` has the form of the Messages API, `body` is as it was sent."""
         page, fault = self._page(request, body)
-        usage = self._prefixes.usage(request | {"cache_control": {"type": "ephemeral"}})
+        usage = self._prefixes.usage(request)
         if body.get("stream"):
             _start_stream(start, request_id)
-            counts = usage if (body.get("stream_options") or {}).get("include_usage") else None
-            end = b""
-            if fault and fault.status:
-                end = chat_writing.error_event(_error_type(fault.status), fault.status, _scripted(fault))
-            return self._paced(chat_writing.stream(page, body["model"], counts, fault), fault, end)
+            counts = usage if wire is writing or (body.get("stream_options") or {}).get("include_usage") else None
+            end = wire.error_event(_error_type(fault.status), fault.status, _scripted(fault)) if fault and fault.status else b""
+            return self._paced(wire.stream(page, body["model"], counts, fault), fault, end)
         self._sleep(writing.duration(page))
-        return _json(start, chat_writing.completion(page, body["model"], usage), request_id)
+        return _json(start, wire.message(page, body["model"], usage), request_id)
 
     def _page(self, request: dict[str, Any], body: dict[str, Any]) -> tuple[Page, Fault | None]:
         """Return the reply to a request in the form of the Messages API, and a fault in its middle. `body`: as it was sent."""
@@ -140,6 +136,7 @@ class StandIn:
         return writing.write(reply, request["max_tokens"], fault), fault
 
     def _read(self, environ: Environ) -> Any:
+        _need_key(environ)
         if int(environ.get("CONTENT_LENGTH") or 0) > MAX_BODY_BYTES:
             raise RefusedError("Request exceeds the maximum size", 413)
         raw = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]) if environ.get("CONTENT_LENGTH") else -1)

@@ -6,9 +6,9 @@ import hmac
 import json
 import math
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from deploy.standin.script import Block, Fault, Reply
@@ -98,24 +98,27 @@ def duration(page: Page) -> float:
     return page.pause + sum(written.block.pause for written in page.written) + sum(paces)
 
 
-def error_event(kind: str, text: str) -> bytes:
+def error_event(kind: str, _status: int, text: str) -> bytes:
     """Return an error event, for the middle of a stream."""
     return _event({"type": "error", "error": {"type": kind, "message": text}})
 
 
 def _deltas(index: int, written: Written) -> Iterator[bytes | float]:
-    kind, pace = written.block.kind, written.block.tokens_per_second
+    kind = written.block.kind
     if kind == "compaction":
         delta = {"type": "compaction_delta", "content": "".join(written.pieces), "encrypted_content": None}
         yield _event({"type": "content_block_delta", "index": index, "delta": delta})
         return
-    if not pace:
-        yield b"".join([_delta(kind, index, piece) for piece in written.pieces])
-        return
-    at_a_time = max(1, round(MAX_PACE * pace))
+    yield from paced(written, partial(_delta, kind, index))
+
+
+def paced(written: Written, delta: Callable[[str], bytes]) -> Iterator[bytes | float]:
+    """Yield the block's pieces, each as a `delta`, at the block's pace, and between them pauses in seconds."""
+    pace = written.block.tokens_per_second
+    at_a_time = max(1, round(MAX_PACE * pace)) if pace else max(1, len(written.pieces))
     for start in range(0, len(written.pieces), at_a_time):
-        yield b"".join([_delta(kind, index, piece) for piece in written.pieces[start : start + at_a_time]])
-        yield at_a_time / pace
+        yield b"".join([delta(piece) for piece in written.pieces[start : start + at_a_time]])
+        yield at_a_time / pace if pace else 0.0
 
 
 @lru_cache(maxsize=4096)

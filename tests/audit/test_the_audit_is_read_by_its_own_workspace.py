@@ -79,7 +79,7 @@ def test_it_is_verified_over_http(caller: Caller, stage: Stage, key: PublicKey, 
 
 
 def test_more_than_one_request_can_verify_is_refused_with_the_remedy() -> None:
-    from api import audit
+    from api.routes import audit
 
     items = iter([verifying.Head("c", 1, "")] * 3)
     with pytest.raises(Exception, match="assent audit verify"):

@@ -225,7 +225,7 @@ SAME_DOOR = {
 
 def writing(app: Flask) -> dict[str, str]:
     """The methods of the API's routes that may change something, by their names. Forms of pages carry no idempotency key."""
-    rules = [rule for rule in app.url_map.iter_rules() if app.view_functions[rule.endpoint] not in pages.views]
+    rules = [rule for rule in app.url_map.iter_rules() if not pages.is_page(rule.endpoint)]
     methods = ((rule.endpoint, (rule.methods or set()) - {"GET", "HEAD", "OPTIONS"}) for rule in rules)
     return {endpoint: method for endpoint, names in methods for method in names}
 

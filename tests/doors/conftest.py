@@ -1,12 +1,17 @@
 """The API in a process of its own, a workspace per test, and hands on both sides of it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
 
+import httpx
 import pytest
 from anthropic import Anthropic
+from doors import described
 from doors.browser import chromium
 from doors.served import Caller, key
 from doors.waiting import asked
+from people import Somebody, group
 from playwright.sync_api import Browser
 from rows.stage import Stage
 
@@ -18,6 +23,26 @@ def caller(api: str, stage: Stage) -> Iterator[Caller]:
     """A client of that workspace that may do everything."""
     with Caller(api, key(stage)) as client:
         yield client
+
+
+@pytest.fixture
+def with_scopes(api: str, stage: Stage) -> Iterator[Callable[..., Caller]]:
+    """Makes clients with keys of some scopes."""
+    with ExitStack() as stack:
+        yield lambda *scopes: stack.enter_context(Caller(api, key(stage, *scopes)))
+
+
+@pytest.fixture
+def as_(api: str) -> Iterator[Callable[[Somebody], httpx.Client]]:
+    """A client in which somebody is signed in. Every response is held against the API's own document."""
+    with ExitStack() as stack:
+        yield lambda who: stack.enter_context(who.client(api, event_hooks={"response": [partial(described.check, api)]}))
+
+
+@pytest.fixture
+def finance(stage: Stage) -> str:
+    """A group of people."""
+    return group(stage, "finance")
 
 
 @pytest.fixture

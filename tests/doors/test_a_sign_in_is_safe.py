@@ -243,7 +243,7 @@ def test_a_key_wins_over_a_cookie_and_needs_no_token(api: str, caller: Caller, a
 def test_every_page_forbids_everything_foreign(api: str, stage: Stage, anna: Somebody) -> None:
     link = invited(stage, email="ben@example.com")
     with anna.client(api) as client:
-        for path in ("/sign-in", link, "/sign-in/link/x", "/inbox/account", "/sign-in/oidc/none", "/sign-in/static/passkey.js"):
+        for path in ("/sign-in", link, "/sign-in/link/x", "/inbox/account", "/sign-in/oidc/none", "/inbox/static/0/passkey.js"):
             headers = client.get(path).headers
             policy = dict(part.strip().partition(" ")[::2] for part in headers["content-security-policy"].split(";"))
             assert policy["default-src"] == "'none'", path

@@ -1,17 +1,14 @@
 """An approver reads the sessions, approvals and grants that are or were theirs to decide. Everything else is not there for them."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
-from doors import described
 from doors.reading import stream
 from doors.served import Caller, bad, confirmation, good
 from doors.waiting import approval_of
-from people import Somebody, group, member
+from people import Somebody, member
 from rows.stage import Stage, call
 
 from models.database.transactions import transaction
@@ -20,18 +17,6 @@ from models.people.group import Group
 SECRET_PLACE = "ls /srv/payroll"
 
 Client = Callable[[Somebody], httpx.Client]
-
-
-@pytest.fixture
-def as_(api: str) -> Iterator[Client]:
-    """A client in which somebody is signed in. Every response is held against the API's own document."""
-    with ExitStack() as stack:
-        yield lambda who: stack.enter_context(who.client(api, event_hooks={"response": [partial(described.check, api)]}))
-
-
-@pytest.fixture
-def finance(stage: Stage) -> str:
-    return group(stage, "finance")
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """API keys: known or not, scoped, of one workspace, revocable."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import httpx
 import pytest
@@ -13,20 +13,6 @@ from models.database.transactions import transaction
 from models.pure.key_secret import new_secret, well_formed
 from models.workspace.api_key import DEFAULT_SCOPES, ApiKey
 from models.workspace.key_lookup import CACHE_SECONDS
-
-
-@pytest.fixture
-def with_scopes(api: str, stage: Stage) -> Iterator[Callable[..., Caller]]:
-    """Makes clients with keys of some scopes."""
-    made: list[Caller] = []
-
-    def make(*scopes: str) -> Caller:
-        made.append(Caller(api, key(stage, *scopes)))
-        return made[-1]
-
-    yield make
-    for client in made:
-        client.close()
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,10 @@
 """Who may run sessions may not loosen what asks: that takes the scopes of those who write policies and of those who decide."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from doors.served import MODEL, Caller, bad, good, key
-from rows.stage import Stage
+from doors.served import MODEL, Caller, bad, good
 
 TOOLSET = {"type": "agent_toolset_20260401"}
 ALLOW = {"type": "always_allow"}
@@ -30,20 +29,6 @@ LATE_TOOLS: list[tuple[str, dict[str, Any]]] = [
         {"type": "mcp_toolset", "mcp_server_name": "docs", "configs": [{"name": "search", "approval": LATE}]},
     ),
 ]
-
-
-@pytest.fixture
-def with_scopes(api: str, stage: Stage) -> Iterator[Callable[..., Caller]]:
-    """Makes clients with keys of some scopes."""
-    made: list[Caller] = []
-
-    def make(*scopes: str) -> Caller:
-        made.append(Caller(api, key(stage, *scopes)))
-        return made[-1]
-
-    yield make
-    for client in made:
-        client.close()
 
 
 @pytest.fixture

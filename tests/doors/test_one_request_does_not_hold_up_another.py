@@ -10,8 +10,8 @@ from flask.testing import FlaskClient
 from rows.stage import Stage
 
 from api import create_app
-from api.hub import hub
-from api.reader import Reader
+from api.streams.hub import hub
+from api.streams.reader import Reader
 from models import flow
 from models.database import transactions as database
 from models.database.transactions import transaction

@@ -1,31 +1,16 @@
 """R20, R22 over HTTP: votes, who may cast them, and the queue of each person."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
-from doors import described
 from doors.served import Caller, bad, confirmation, good, message
 from doors.waiting import approval_of
 from people import Somebody, group, member
 from rows.stage import Stage, call
 
 Client = Callable[[Somebody], httpx.Client]
-
-
-@pytest.fixture
-def as_(api: str) -> Iterator[Client]:
-    """A client in which somebody is signed in. Every response is held against the API's own document."""
-    with ExitStack() as stack:
-        yield lambda who: stack.enter_context(who.client(api, event_hooks={"response": [partial(described.check, api)]}))
-
-
-@pytest.fixture
-def finance(stage: Stage) -> str:
-    return group(stage, "finance")
 
 
 @pytest.fixture

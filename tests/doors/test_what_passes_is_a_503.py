@@ -10,7 +10,7 @@ from doors.served import Caller, bad, good, key, message, served
 from rows.stage import Stage
 
 import models
-from api.health import _revisions
+from api.routes.health import _revisions
 from models import flow
 from models.database.transactions import transaction
 

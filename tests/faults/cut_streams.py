@@ -63,7 +63,7 @@ class CutModel:
 
 
 _ERROR_EVENTS = {
-    "anthropic": writing.error_event("overloaded_error", "Overloaded"),
+    "anthropic": writing.error_event("overloaded_error", 529, "Overloaded"),
     "openai": chat_writing.error_event("overloaded_error", 529, "Overloaded"),
 }
 

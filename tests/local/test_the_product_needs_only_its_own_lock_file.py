@@ -16,7 +16,8 @@ OPTIONAL = {"pyyaml", "rich", "setuptools"}
 PROGRAM = """
 import json, sys
 from importlib.metadata import packages_distributions
-import api.agents, api.approvals, api.audit, api.events, api.health, api.reference, api.serving, api.sessions
+import api.routes.agents, api.routes.approvals, api.routes.audit, api.routes.events, api.routes.health, api.routes.sessions
+import api.reference.routes, api.serving
 import deploy.local, deploy.migrate, deploy.standin.server
 import workers.announcing, workers.providers.anthropic, workers.sweeps, workers.tool, workers.tools.mcp.listing, workers.turn
 names = {name.partition(".")[0] for name in sys.modules}

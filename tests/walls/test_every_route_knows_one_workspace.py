@@ -71,7 +71,7 @@ def requests(app: Flask) -> list[tuple[str, Rule]]:
         (method, rule)
         for rule in app.url_map.iter_rules()
         for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
-        if rule.rule not in KEYLESS and app.view_functions[rule.endpoint] not in pages.views
+        if rule.rule not in KEYLESS and not pages.is_page(rule.endpoint)
     ]
 
 

@@ -1,7 +1,0 @@
-"""Routes of people, invitations and groups, as the SDK's `beta.organization` has them. All are of the principal's workspace."""
-
-from api.people.groups import groups
-from api.people.invites import invites
-from api.people.users import users
-
-__all__ = ["groups", "invites", "users"]

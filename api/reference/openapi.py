@@ -1,0 +1,248 @@
+"""Generates the OpenAPI document from the routes and their doors. Nothing here knows a particular route."""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any
+
+from flask import Flask
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+from werkzeug.routing import Rule
+
+from api import errors, examples
+from api.answers.base import Error
+from api.door import EVENT_STREAM, HTML, IDEMPOTENCY_KEY, JSON, METRICS, Door, doors
+from api.parsing import ID
+from api.reference.model_schemas import Schemas, query_parameter
+
+Json = dict[str, Any]
+
+_ABOUT = (
+    "Assent runs AI agents that must ask a person before they act. The API has the shape of Claude's Managed Agents API: the "
+    "official SDKs are its clients. The headers `anthropic-version` and `anthropic-beta` and the query `?beta=true` are accepted "
+    "and change nothing.\n\nSend an API key as `x-api-key` or as `authorization: Bearer`."
+)
+_TEXT = {"type": "string"}
+_TEXTS = {HTML: "<!doctype html>", METRICS: 'assent_queued_turns{workspace="wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"} 0.0\n'}
+"""Media types that hold no JSON, each with an example."""
+_HEADERS: dict[str, Json] = {
+    "request-id": {"description": "The request's id in the server's log.", "required": True, "schema": _TEXT},
+    "x-should-retry": {
+        "description": "Sending the same request again would fail again.",
+        "required": True,
+        "schema": {"const": "false"},
+    },
+    "retry-after": {
+        "description": "The seconds to wait before the next try.",
+        "required": True,
+        "schema": {"type": "string", "pattern": "^[0-9]+$"},
+    },
+    "idempotent-replayed": {
+        "description": "The response repeats the one to an earlier identical request.",
+        "schema": {"const": "true"},
+    },
+    "location": {"description": "The address of the page.", "required": True, "schema": _TEXT},
+    "anthropic-ratelimit-requests-limit": {"description": "The largest burst of requests that the key may send.", "schema": _TEXT},
+    "anthropic-ratelimit-requests-remaining": {"description": "The requests of the burst that are left.", "schema": _TEXT},
+    "anthropic-ratelimit-requests-reset": {
+        "description": "The time at which the whole burst is available again.",
+        "schema": {"type": "string", "format": "date-time"},
+    },
+}
+_REQUEST_HEADERS: dict[str, Json] = {
+    "Idempotency-Key": {
+        "description": "A request with the same key and body gets the same response for 24 hours. A different body is a 409.",
+        "schema": {"type": "string", "pattern": f"^{IDEMPOTENCY_KEY.pattern}$"},
+    },
+    "Last-Event-ID": {
+        "description": "The stream continues after this event. Without this header it begins now.",
+        "schema": {"type": "string", "pattern": "^[0-9]{1,18}$"},
+    },
+    "anthropic-workspace-id": {"description": "The workspace's id. It must be the key's own workspace.", "schema": _TEXT},
+}
+_SECURITY = {
+    "key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+    "bearer": {"type": "http", "scheme": "bearer"},
+}
+
+
+def document(app: Flask) -> Json:
+    """Return the document of all routes of `app` that have a door. Generated once."""
+    cached: Json | None = app.extensions.get("openapi")
+    if cached is None:
+        cached = app.extensions["openapi"] = _document(app)
+    return cached
+
+
+def _document(app: Flask) -> Json:
+    routes = list(_routes(app))
+    schemas = _schemas([door for _, _, door in routes])
+    paths: dict[str, Json] = {}
+    for rule, method, door in routes:
+        path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
+        about = inspect.getdoc(app.view_functions[rule.endpoint]) or ""
+        paths.setdefault(path, {})[method] = _operation(rule, door, about, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Assent", "version": version("assent"), "description": _ABOUT},
+        "tags": [{"name": name} for name in app.blueprints],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "responses": {_name(status): _error(status) for status in _ERRORS},
+            "headers": _HEADERS,
+            "parameters": {name: {"name": name, "in": "header", **header} for name, header in _REQUEST_HEADERS.items()},
+            "securitySchemes": _SECURITY,
+        },
+    }
+
+
+def _routes(app: Flask) -> Iterator[tuple[Rule, str, Door]]:
+    for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
+        door = doors.get(app.view_functions[rule.endpoint])
+        for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
+            if door:
+                yield rule, method.lower(), door
+
+
+def _schemas(all_doors: list[Door]) -> Json:
+    models: dict[type[BaseModel], None] = {Error: None}
+    for door in all_doors:
+        models |= dict.fromkeys(model for model in (door.body, door.answer, door.frame, door.error) if model)
+    pairs: list[tuple[type[BaseModel], JsonSchemaMode]] = [(model, "validation") for model in models]
+    _, generated = models_json_schema(pairs, ref_template="#/components/schemas/{model}", schema_generator=Schemas)
+    schemas: Json = generated["$defs"]
+    return schemas
+
+
+def _operation(rule: Rule, door: Door, about: str, schemas: Json) -> Json:
+    summary, _, description = about.partition("\n")
+    if door.key and door.scopes:
+        description += "\n\nThe key needs the " + _listed("scope", door.scopes) + "."
+    operation: Json = {
+        "operationId": rule.endpoint.replace(".", "_"),
+        "summary": summary,
+        "description": description.strip(),
+        "tags": [rule.endpoint.partition(".")[0]],
+        "parameters": list(_parameters(rule, door)),
+        "responses": _responses(rule, door, schemas),
+        "security": [{name: list(door.scopes)} for name in _SECURITY] if door.key else [],
+    }
+    if door.body and door.body.model_fields:
+        needed = any(field.is_required() for field in door.body.model_fields.values())
+        schema = _ref("schemas", door.body.__name__)
+        operation["requestBody"] = {
+            "required": needed,
+            "content": {JSON: {"schema": schema, **examples.media(schema, schemas)}},
+        }
+    return operation
+
+
+def _listed(noun: str, names: Sequence[str]) -> str:
+    return noun + ("s " if len(names) > 1 else " ") + " and ".join(f"`{name}`" for name in names)
+
+
+def _parameters(rule: Rule, door: Door) -> Iterator[Json]:
+    for name in sorted(rule.arguments):
+        yield {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "pattern": f"^{ID.pattern}$"},
+            "example": examples.IDS[name],
+        }
+    if door.query:
+        schema = door.query.model_json_schema(by_alias=True, schema_generator=Schemas)
+        for name, field in schema.get("properties", {}).items():
+            if "enum" not in field or None not in field["enum"]:  # `Unsupported` fields are not listed
+                yield query_parameter(name, field, name in schema.get("required", ()))
+    names = [*door.headers, *(["anthropic-workspace-id"] if door.key else []), *(["Idempotency-Key"] if door.body else [])]
+    for name in names:
+        yield _ref("parameters", name) if name in _REQUEST_HEADERS else {"name": name, "in": "header", "schema": _TEXT}
+
+
+_ERRORS = (400, 401, 403, 404, 405, 408, 409, 412, 413, 414, 415, 429, 431, 500, 503)
+
+
+def _responses(rule: Rule, door: Door, schemas: Json) -> Json:
+    headers = ["request-id"]
+    statuses = {405, 414, 431, 500, *door.errors}
+    if door.key:
+        headers += [name for name in _HEADERS if name.startswith("anthropic-ratelimit")]
+        statuses |= {400, 401, 403, 429, 503} | ({404} if rule.arguments else set())
+    if door.body:
+        headers.append("idempotent-replayed")
+        statuses |= {408, 409, 413, 415}
+    good: Json = {"headers": _refs(headers), "content": {door.media_type: _content(door, schemas)}}
+    if door.frame:
+        frames = replace(door, answer=door.frame, media_type=EVENT_STREAM)
+        good["content"][EVENT_STREAM] = _content(frames, schemas)
+    responses: Json = {str(status): {"description": HTTPStatus(status).phrase, **good} for status in door.statuses}
+    if door.browsers_go_to:
+        responses["303"] = {
+            "description": f"To a browser: the page is at `{door.browsers_go_to}`.",
+            "headers": _refs(["request-id", "location"]),
+            "content": {HTML: {"schema": _TEXT, "example": ""}},
+        }
+    return responses | {str(status): _refusal(door, status, schemas) for status in sorted(statuses - set(door.statuses))}
+
+
+def _refusal(door: Door, status: int, schemas: Json) -> Json:
+    """Return the response of an error. The web server answers 414 and 431 before a route is known, so in the API's format."""
+    if door.error is Error or status in {414, 431}:
+        return _ref("responses", _name(status))
+    schema = _ref("schemas", door.error.__name__)
+    return _error(status) | {"content": {JSON: {"schema": schema, **examples.media(schema, schemas)}}}
+
+
+def _content(door: Door, schemas: Json) -> Json:
+    """Return the schema of a response, with examples. A text with JSON in it has an example of that JSON."""
+    if door.media_type in _TEXTS:
+        return {"schema": _TEXT, "example": _TEXTS[door.media_type]}
+    schema = _ref("schemas", _component(door.answer)) if door.answer else {}
+    if door.media_type == JSON:
+        return {"schema": schema, **examples.media(schema, schemas)}
+    value = examples.compose(schema, schemas)
+    if door.media_type == EVENT_STREAM:
+        head = f"id: 7\nevent: {value['type']}\n" if "type" in value else ""
+        described = {"type": "string", "contentMediaType": EVENT_STREAM, "contentSchema": schema}
+        return {"schema": described, "example": head + f"data: {json.dumps(value, separators=(',', ':'))}\n\n"}
+    return {"schema": _TEXT, "example": json.dumps(value, separators=(",", ":")) + "\n"}
+
+
+def _error(status: int) -> Json:
+    names = ["request-id"]
+    if status in {429, 503}:
+        names.append("retry-after")
+    elif status < 500:
+        names.append("x-should-retry")
+    if status not in {401, 405, 414, 431}:
+        names += [name for name in _HEADERS if name.startswith("anthropic-ratelimit")]
+    return {
+        "description": HTTPStatus(status).phrase,
+        "headers": _refs(names),
+        "content": {
+            JSON: {"schema": _ref("schemas", Error.__name__), "example": examples.of_error(status, errors.type_of(status))}
+        },
+    }
+
+
+def _name(status: int) -> str:
+    return re.sub(r"\W", "", HTTPStatus(status).phrase.title())
+
+
+def _component(model: type[BaseModel]) -> str:
+    return re.sub(r"[^a-zA-Z0-9.\-_]", "_", model.__name__)  # as pydantic spells a generic
+
+
+def _refs(headers: list[str]) -> Json:
+    return {name: _ref("headers", name) for name in headers}
+
+
+def _ref(kind: str, name: str) -> Json:
+    return {"$ref": f"#/components/{kind}/{name}"}

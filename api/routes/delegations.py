@@ -1,0 +1,81 @@
+"""Routes of delegations: a person has another decide for a time."""
+
+from flask import Blueprint
+
+from api.answers import delegations as answers
+from api.answers.base import Page
+from api.door import reads, writes
+from api.errors import Denied
+from api.paging import Order, Selection, listed
+from api.requests.base import Nothing
+from api.requests.delegations import DelegationGive, DelegationList
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.errors import Invalid, NotFound
+from models.people.delegation import Delegation
+from models.people.principal import PersonPrincipal
+
+delegations = Blueprint("delegations", __name__, url_prefix="/v1/delegations")
+
+NEWEST: Order[Delegation] = Order("delegations", (Delegation.created_at, Delegation.id))
+_OWN = "(from_person_id = %(me)s OR to_person_id = %(me)s)"
+_LIVE = "(ended_at IS NULL AND ends_at > assent_now())"
+
+
+@delegations.get("")
+@reads(DelegationList, "read or own", answer=Page[answers.Delegation])
+def index(db: Db, principal: Principal, query: DelegationList) -> Page[answers.Delegation]:
+    """List delegations, newest first.
+
+    A person whose role reads only their own approvals gets the delegations from them and to them.
+    """
+    matching = Selection(Delegation)
+    if "read" not in principal.scopes:
+        matching = matching.where(_OWN, me=principal.id)
+    if query.live is not None:
+        matching = matching.where(_LIVE if query.live else f"NOT {_LIVE}")
+    return listed(db, matching, NEWEST, query, answers.Delegation.of)
+
+
+@delegations.post("")
+@writes(DelegationGive, "approvals or admin", answer=answers.Delegation)
+def give(db: Db, principal: Principal, body: DelegationGive) -> answers.Delegation:
+    """Delegate a person's decisions to another person, for a time, all of them or those of one group.
+
+    A person delegates their own. An admin, or an API key with the scope `admin`, names the giver as `from`.
+    """
+    row = Delegation.give(
+        db,
+        principal,
+        from_person_id=_giver(principal, body.from_),
+        to_person_id=body.to.removeprefix("user:"),
+        group_id=body.group.removeprefix("group:") if body.group else None,
+        starts_at=body.starts_at,
+        ends_at=body.ends_at,
+    )
+    return answers.Delegation.of(row)
+
+
+@delegations.delete("/<delegation_id>")
+@writes(Nothing, "approvals or admin", once=True, answer=answers.Delegation)
+def end(db: Db, principal: Principal, _body: Nothing, delegation_id: str) -> answers.Delegation:
+    """End a delegation before its time.
+
+    The giver, the receiver and admins may end it. Idempotent.
+    """
+    row = Delegation.find(db, delegation_id, lock=True)
+    if "admin" not in principal.scopes and principal.id not in {row.from_person_id, row.to_person_id}:
+        raise NotFound("delegation", delegation_id)
+    row.end(db, principal)
+    return answers.Delegation.of(row)
+
+
+def _giver(principal: Principal, named: str | None) -> str:
+    """The id of the person who delegates. Raises Invalid, Denied."""
+    own = isinstance(principal, PersonPrincipal)
+    if named is None and not own:
+        raise Invalid("from", "an API key has no decisions of its own to delegate: name the person, such as user:user_...")
+    person_id = principal.id if named is None else named.removeprefix("user:")
+    if not (own and person_id == principal.id) and "admin" not in principal.scopes:
+        raise Denied(403, "from: delegating for another person needs the scope 'admin'; leave it out to delegate for yourself.")
+    return person_id

@@ -1,0 +1,108 @@
+"""Routes of grants, the standing approvals."""
+
+import json
+from collections.abc import Sequence
+
+from flask import Blueprint
+
+from api.answers import grants as answers
+from api.answers.base import Page
+from api.door import reads, writes
+from api.paging import Order, Selection, page
+from api.requests.base import NoQuery, Nothing
+from api.requests.grants import GrantList
+from models.audit.principal import Principal
+from models.database import clock
+from models.database.rows import Db
+from models.policy.ruling import Ruling
+from models.pure.masking import mask
+from models.pure.policy import Rule
+from models.session.approval import Approval
+from models.session.grant import Grant
+from models.session.session import Session
+from models.workspace.toolset import listed
+from models.workspace.workspace import Workspace
+
+grants = Blueprint("grants", __name__, url_prefix="/v1/grants")
+
+NEWEST: Order[Grant] = Order("grants", (Grant.created_at, Grant.id))
+LOOKED_AT = 500
+"""Pending approvals that a preview considers, oldest first."""
+
+
+@grants.get("")
+@reads(GrantList, answer=Page[answers.Grant])
+def index(db: Db, _principal: Principal, query: GrantList) -> Page[answers.Grant]:
+    """List the workspace's grants, newest first."""
+    selection = Selection(Grant).equal(session_id=query.session_id, agent_id=query.agent_id, tool=query.tool)
+    if query.live is not None:
+        selection = selection.where(LIVE if query.live else f"NOT ({LIVE})")
+    rows, after = page(db, selection, NEWEST, query.limit, query.page)
+    now = clock.now(db)
+    return Page[answers.Grant](data=[answers.Grant.of(row, now) for row in rows], next_page=after)
+
+
+@grants.get("/<grant_id>")
+@reads(NoQuery, answer=answers.Grant)
+def show(db: Db, _principal: Principal, _query: NoQuery, grant_id: str) -> answers.Grant:
+    """Get a grant: the calls that it covers, who gave it, and how often it was used."""
+    return answers.Grant.of(Grant.find(db, grant_id), clock.now(db))
+
+
+@grants.delete("/<grant_id>")
+@writes(Nothing, "approvals", once=True, answer=answers.GrantRevoked)
+def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> answers.GrantRevoked:
+    """Revoke a grant.
+
+    Idempotent. Calls that the grant has allowed and that have not started are no longer allowed either.
+    """
+    Grant.find(db, grant_id).revoke(db, principal)
+    return answers.GrantRevoked(id=grant_id, type="grant_revoked")
+
+
+def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, answers.Grant]:
+    """Return the grants that these approvals' decisions created, by approval."""
+    giving = {row.id: row for row in approvals if (row.decision or {}).get("scope")}
+    if not giving:
+        return {}
+    # A grant has its decision's time, which an existing index covers.
+    rows = db.find(
+        Grant,
+        "WHERE workspace_id = ANY(%(workspaces)s) AND created_at = ANY(%(moments)s) AND approval_id = ANY(%(approvals)s)",
+        workspaces=list({row.workspace_id for row in giving.values()}),
+        moments=list({row.decided_at for row in giving.values()}),
+        approvals=list(giving),
+    )
+    now = clock.now(db)
+    return {row.approval_id: answers.Grant.of(row, now) for row in rows}
+
+
+def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
+    """Return the number of other waiting calls that a grant with this `rule` would allow.
+
+    The rule is matched against inputs with masked secrets, since a pattern of the caller's choice could guess secrets. A rule about
+    one exact input is matched against the real inputs, since hashes are no secrets.
+    """
+    session = db.get_one(Session, approval.session_id)
+    reach = {"session_id": session.id} if scope == "session" else {"agent_id": session.agent_id}
+    waiting = Selection(Approval).equal(**reach, tool=approval.tool, status="pending", kind="tool_call")
+    waiting = waiting.where("id <> %(id)s AND expires_at > assent_now()", id=approval.id)
+    others = waiting.select(db, "ORDER BY created_at LIMIT %(limit)s", limit=LOOKED_AT)
+    sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in others}))}
+    policies = Workspace.policies(db)
+    agent = session.agent(db)
+    identity = Ruling.of(agent, policies, listed(db, agent)).identity(approval.tool, self_hosted=session.self_hosted)
+    released = 0
+    for other_approval in others:
+        other = sessions[other_approval.session_id]
+        arguments = json.loads(other_approval.input)
+        if rule.match.input_sha256 is None:
+            arguments = mask(arguments, other_approval.input_schema).shown
+        agent = other.agent(db)
+        rules = Ruling.of(agent, policies, listed(db, agent)).in_session(git_written=other.git_written)
+        if rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
+            released += rules.verdict(approval.tool, arguments, [rule]).effect == "allow"
+    return released
+
+
+LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now()) AND (max_uses IS NULL OR uses < max_uses)"

@@ -1,0 +1,43 @@
+"""Routes of a workspace's own keys of model providers."""
+
+from flask import Blueprint
+
+from api.answers import provider_keys as answers
+from api.answers.base import Page
+from api.door import reads, writes
+from api.paging import Order, Selection, listed
+from api.requests.base import Nothing
+from api.requests.provider_keys import ProviderKeyCreate, ProviderKeyList
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.workspace.provider_key import ProviderKey
+
+provider_keys = Blueprint("provider_keys", __name__, url_prefix="/v1/provider_keys")
+
+SCOPE = "admin"
+NEWEST: Order[ProviderKey] = Order("provider_keys", (ProviderKey.id,))
+
+
+@provider_keys.post("")
+@writes(ProviderKeyCreate, SCOPE, once=True, answer=answers.ProviderKey)
+def create(db: Db, principal: Principal, body: ProviderKeyCreate) -> answers.ProviderKey:
+    """Store the workspace's own key for a provider, in the place of a former one.
+
+    The key is stored encrypted, and only the process that calls models can decrypt it. It takes precedence over the operator's key.
+    """
+    return answers.ProviderKey.from_row(ProviderKey.store(db, principal, body.provider, body.key))
+
+
+@provider_keys.get("")
+@reads(ProviderKeyList, SCOPE, answer=Page[answers.ProviderKey])
+def index(db: Db, _principal: Principal, query: ProviderKeyList) -> Page[answers.ProviderKey]:
+    """List the providers for which the workspace has a key of its own, newest first."""
+    return listed(db, Selection(ProviderKey), NEWEST, query, answers.ProviderKey.from_row)
+
+
+@provider_keys.delete("/<provider_key_id>")
+@writes(Nothing, SCOPE, once=True, answer=answers.ProviderKeyDeleted)
+def delete(db: Db, principal: Principal, _body: Nothing, provider_key_id: str) -> answers.ProviderKeyDeleted:
+    """Delete a key, so that the operator's key holds again, if there is one."""
+    ProviderKey.remove(db, principal, provider_key_id)
+    return answers.ProviderKeyDeleted(id=provider_key_id, type="provider_key_deleted")

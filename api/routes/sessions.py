@@ -1,0 +1,159 @@
+"""Routes of sessions."""
+
+from collections.abc import Sequence
+
+from flask import Blueprint
+
+from api import loosening
+from api.answers import sessions as answers
+from api.approvers import check_agent_approvers
+from api.door import reads, writes
+from api.paging import Order, Selection, both_ways
+from api.queue import find_session
+from api.requests.base import NoQuery, Nothing
+from api.requests.events import plain
+from api.requests.servers import check_servers
+from api.requests.sessions import ResourceList, SessionCreate, SessionList, SessionUpdate
+from api.routes.agents import named
+from models import flow
+from models.audit.principal import Principal
+from models.database.rows import Db
+from models.errors import Invalid
+from models.session.approval import Approval
+from models.session.session import Session
+from models.session.vote import Vote
+from models.settings import settings
+from models.workspace.agent import AgentVersion
+from models.workspace.environment import Environment
+
+sessions = Blueprint("sessions", __name__, url_prefix="/v1/sessions")
+
+NEWEST: Order[Session] = Order("sessions", (Session.created_at, Session.id))
+
+
+@sessions.post("")
+@writes(SessionCreate, "sessions", answer=answers.Session)
+def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session:
+    """Create a session, which starts to run if the request has initial events.
+
+    To override the tools, MCP servers, policy or approval settings of the agent, the key also needs the scope `agents`.
+    """
+    version = _version(db, body)
+    overrides = body.agent.overrides()
+    loosening.check_session(principal, body.agent, version.body, overrides)
+    check_servers(db, version.snapshot(overrides), overrides, at="agent.")
+    environment = Environment.for_session(db, body.environment_id)
+    session = flow.create(
+        db,
+        principal,
+        version=version,
+        overrides=overrides,
+        environment_id=environment.id,
+        self_hosted=environment.self_hosted,
+        title=body.title or None,
+        metadata=body.metadata or {},
+        max_turns=body.max_turns or version.body["max_turns"] or settings().max_turns,
+        chat_approvals=bool(body.chat_approvals),
+        on_ask=body.on_ask or "inbox",
+        on_behalf_of=body.on_behalf_of,
+        max_list_cost=body.budget.dollars if body.budget else None,
+    )
+    check_agent_approvers(db, session.agent(db), flow.policies(db, session), overrides, at="agent.")
+    if body.initial_events:
+        flow.receive(db, session, principal, [plain(event) for event in body.initial_events])
+    return _answer(db, session)
+
+
+@sessions.get("")
+@reads(SessionList, answer=answers.SessionPage)
+def index(db: Db, _principal: Principal, query: SessionList) -> answers.SessionPage:
+    """List the workspace's sessions, newest first by default."""
+    order = NEWEST if query.order == "desc" else NEWEST.reversed()
+    rows, after, before = both_ways(db, _selection(query), order, query.limit, query.page)
+    waiting = _waiting_on(db, rows)
+    data = [answers.Session.of(db, row, waiting.get(row.id, [])) for row in rows]
+    return answers.SessionPage(data=data, next_page=after, prev_page=before)
+
+
+@sessions.get("/<session_id>")
+@reads(NoQuery, "read or own", answer=answers.Session)
+def show(db: Db, principal: Principal, _query: NoQuery, session_id: str) -> answers.Session:
+    """Get a session with the approvals that it waits for."""
+    return _answer(db, find_session(db, principal, session_id))
+
+
+@sessions.post("/<session_id>")
+@writes(SessionUpdate, "sessions", answer=answers.Session)
+def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> answers.Session:
+    """Update a session's title, metadata, budget, tools or MCP servers.
+
+    Tools and MCP servers can change only while the session does not run, and need the scope `agents` as well.
+    """
+    session = flow.lock(db, session_id)
+    changes = body.changes()
+    if body.agent:
+        loosening.check_session(principal, body.agent, session.configured(db), changes)
+    flow.update(db, session, principal, changes)
+    check_servers(db, session.agent(db), changes, at="agent.")
+    check_agent_approvers(db, session.agent(db), flow.policies(db, session), changes, at="agent.")
+    return _answer(db, session)
+
+
+@sessions.delete("/<session_id>")
+@writes(Nothing, "sessions", once=True, answer=answers.SessionDeleted)
+def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> answers.SessionDeleted:
+    """Delete a session with its history."""
+    flow.delete(db, flow.lock(db, session_id), principal)
+    return answers.SessionDeleted(id=session_id, type="session_deleted")
+
+
+@sessions.post("/<session_id>/archive")
+@writes(Nothing, "sessions", once=True, answer=answers.Session)
+def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> answers.Session:
+    """Archive a session: it takes no more events, and its history stays."""
+    session = flow.lock(db, session_id)
+    flow.archive(db, session, principal)
+    return _answer(db, session)
+
+
+@sessions.get("/<session_id>/resources")
+@reads(ResourceList, answer=answers.NoResources)
+def resources(db: Db, principal: Principal, _query: ResourceList, session_id: str) -> answers.NoResources:
+    """List a session's resources, always an empty list, as this server mounts none."""
+    find_session(db, principal, session_id)
+    return answers.NoResources(data=[], next_page=None)
+
+
+def _version(db: Db, body: SessionCreate) -> AgentVersion:
+    """Return the version that the session names. Raises Invalid."""
+    agent, version = named(db, body.agent.id, body.agent.version)
+    if agent.archived_at:
+        raise Invalid("agent", f"{agent.id} is archived; choose one that is not.")
+    return version
+
+
+def _selection(query: SessionList) -> Selection[Session]:
+    selection = Selection(Session).between("created_at", query.between)
+    if not query.include_archived:
+        selection = selection.where("archived_at IS NULL")
+    if query.agent_id:
+        selection = selection.equal(agent_id=query.agent_id, agent_version=query.agent_version)
+    if query.statuses:
+        ours = [status for status, theirs in answers.STATUSES.items() if theirs in query.statuses]
+        selection = selection.where("status = ANY(%(statuses)s)", statuses=ours)
+    return selection
+
+
+def _answer(db: Db, session: Session) -> answers.Session:
+    return answers.Session.of(db, session, _waiting_on(db, [session]).get(session.id, []))
+
+
+def _waiting_on(db: Db, rows: Sequence[Session]) -> dict[str, list[answers.Waiting]]:
+    """Return the pending approvals of each session, oldest first."""
+    waiting = [row.id for row in rows if row.status == "waiting"]
+    by_session: dict[str, list[answers.Waiting]] = {}
+    approvals = Approval.pending(db, *waiting)
+    votes = Vote.of(db, [row.id for row in approvals])
+    for approval in approvals:
+        by_session.setdefault(approval.session_id, []).append(answers.Waiting.of(approval, votes[approval.id]))
+    return by_session

@@ -1,0 +1,161 @@
+"""The route that Slack calls when somebody clicks a button of a message.
+
+Slack signs each request with the app's signing secret. Slack waits three seconds for the response, so the route calls nobody: it
+decides in one transaction. `deliver` edits the message afterwards, and tells the Slack user of a refusal.
+"""
+
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qs
+
+from flask import Blueprint, Response, request
+
+from api import limits, parsing
+from api.errors import Denied
+from api.requests.slack import BlockActions
+from models import flow
+from models.database import clock
+from models.database.rows import Db
+from models.database.transactions import transaction
+from models.errors import Conflict, Forbidden, Invalid, NotFound, Refusal
+from models.flow.names import Names
+from models.outbox.notification import Notification
+from models.outbox.slack_reply import SlackReply
+from models.people.member import Member
+from models.people.principal import PersonPrincipal
+from models.people.slack_user import SlackUser
+from models.pure.slack_button import RESULTS, Button, Result
+from models.session import sentences
+from models.session.approval import Approval
+from models.session.approval_deadline import DeadlinePassed
+from models.session.decision import Decision
+from models.settings import settings
+from models.workspace.workspace import Workspace
+
+slack = Blueprint("slack", __name__)
+
+MAX_BYTES = 1_000_000
+"""Size of a request. A click brings its whole message along."""
+_NOT_LINKED = "Nothing was decided: your Slack user is not linked to a person in Assent. Link it, then click again."
+
+
+class _NotLinked(Refusal):
+    """The Slack user stands for nobody."""
+
+
+@dataclass(frozen=True)
+class Click:
+    """A button of ours that a Slack user has clicked."""
+
+    button: Button
+    result: Result
+    team_id: str
+    slack_id: str
+    name: str
+    conversation_id: str
+
+
+@slack.post("/v1/slack/interactions")
+def interact() -> Response:
+    """Decide what a Slack user has clicked. The response is empty: Slack shows nothing of it."""
+    if (click := _click(_signed_body())) is not None:
+        _act(click)
+    return Response(status=200)
+
+
+def _signed_body() -> bytes:
+    """Return the body of a request that Slack has signed within the last five minutes. Raises Denied."""
+    secret = settings().slack_signing_secret
+    if secret is None:
+        raise Denied(404, "Slack is not set up here: the server's setting is ASSENT_SLACK_SIGNING_SECRET.")
+    from slack_sdk.signature import SignatureVerifier  # its import takes 0.3 s, which only servers with Slack need
+
+    request.max_content_length = MAX_BYTES
+    raw = parsing.raw_body()
+    signature, timestamp = (request.headers.get(f"x-slack-{name}") for name in ("signature", "request-timestamp"))
+    try:
+        is_good = SignatureVerifier(secret.get_secret_value()).is_valid(raw, timestamp, signature)
+    except (TypeError, ValueError):  # no ASCII, no number, no UTF-8
+        is_good = False
+    if not is_good:
+        raise Denied(401, "This request has no signature of Slack's of the last five minutes. Check ASSENT_SLACK_SIGNING_SECRET.")
+    return raw
+
+
+def _click(raw: bytes) -> Click | None:
+    """Return the click in a request's body. None for payloads of other types, and for buttons that are not ours."""
+    fields = parse_qs(raw.decode(), max_num_fields=10).get("payload", [])
+    if len(fields) != 1:
+        raise Invalid("payload", "must be sent once, as a form's field.")
+    payload = parsing.json_object(fields[0].encode())
+    if payload.get("type") != "block_actions":
+        return None
+    body = parsing.validated(BlockActions, payload)
+    action = body.actions[0]
+    button, result = Button.of(action.value), RESULTS.get(action.action_id)
+    if button is None or result is None or not body.team_id:
+        return None
+    return Click(button, result, body.team_id, body.user.id, body.user_name, body.container.channel_id)
+
+
+def _act(click: Click) -> None:
+    """Decide, or have `deliver` tell the Slack user why nothing was decided."""
+    try:
+        with transaction(click.button.workspace_id) as db:
+            if db.get(Workspace, click.button.workspace_id) is None:
+                return  # the button of another installation that had the same Slack app
+            _decide(db, click)
+    except DeadlinePassed as late:
+        _refuse(click, flow.too_late(late))
+    except Refusal as refusal:
+        _refuse(click, refusal)
+
+
+def _decide(db: Db, click: Click) -> None:
+    """Decide as the person for whom the Slack user stands. A repeated click changes nothing. Raises Refusal."""
+    approval = db.get(Approval, click.button.approval_id)
+    if approval is None:
+        raise NotFound("approval", click.button.approval_id)
+    person = _person(db, click)
+    session = flow.lock(db, approval.session_id)
+    approval = db.get_one(Approval, approval.id, lock=True)
+    decision = Decision(click.result, expected_input_sha256=click.button.input_sha256)
+    if approval.status != "pending":
+        if approval.decided_by == str(person) and approval.decision == decision.stored:
+            return
+        by = Names.of(db, [approval.decided_by])[approval.decided_by]
+        raise Conflict(f"Your click changed nothing. {sentences.outcome(approval, by, clock.now(db))}.")
+    if approval.kind not in {"tool_call", "budget"}:
+        raise Forbidden("This question needs more than a click: answer it in Assent.")
+    if click.button.input_sha256 != approval.runs:
+        raise Conflict("Nothing was decided: the input has changed since this message was sent. Look at it in Assent.")
+    flow.decide(db, session, person, approval, decision)
+
+
+def _person(db: Db, click: Click) -> PersonPrincipal:
+    """Return the person for whom a Slack user stands, with the role of this moment. Raises Refusal."""
+    row = SlackUser.of(db, click.team_id, click.slack_id, click.name)
+    if row.person_id is None:
+        raise _NotLinked(_NOT_LINKED)
+    member = db.get(Member, db.workspace_id, row.person_id)
+    if member is None or member.deactivated_at is not None:
+        raise Forbidden("Nothing was decided: you have no role in this workspace of Assent any more. Ask an admin.")
+    person = replace(member.principal(db), through=f"slack:{row.id}")
+    limits.take(person)
+    return person
+
+
+def _refuse(click: Click, refusal: Refusal) -> None:
+    """Queue the reply to a click that decided nothing. A message that still has its buttons after the end is edited again."""
+    with transaction(click.button.workspace_id) as db:
+        approval = db.get(Approval, click.button.approval_id)
+        if approval is None or approval.status != "pending":
+            Notification.hurry(db, click.button.approval_id)
+        row = SlackUser.of(db, click.team_id, click.slack_id, click.name)
+        SlackReply.put(
+            db,
+            conversation_id=click.conversation_id,
+            slack_id=click.slack_id,
+            slack_user_id=row.id,
+            text=str(refusal),
+            offers_link=isinstance(refusal, _NotLinked),
+        )

@@ -1,0 +1,237 @@
+"""The hub, one per process, wakes streams that may have new events.
+
+For all its streams, a process has one pub/sub connection to Redis, and reads the heads of their sessions once per tick. A wake-up
+carries no state: each stream reads its own events from Postgres, from its own position. So no event is lost or doubled, even if
+Redis is down or sends wrong notes. The hub also passes deltas on, which are not stored. A slow reader loses deltas.
+"""
+
+import json
+import logging
+import os
+import threading
+import time
+from collections import deque
+from typing import Any
+
+import redis
+
+from api.errors import TooMany
+from api.streams.reader import Frame, Reader
+from models.database.transactions import ERRORS, transaction
+from models.people.sign_in import SignIn, Standing
+from models.session.approval_mark import approval_mark
+from models.session.session import Session
+from models.settings import settings
+from models.workspace import key_lookup
+from workers.enqueue import channel
+
+log = logging.getLogger("assent.api")
+
+READY_SECONDS = 0.25
+"""How long a new stream waits for its subscription. After that it starts anyway, and may miss deltas that are under way."""
+_LOOK_SECONDS = 0.025
+_PING_SECONDS = 5.0
+_SILENCE_SECONDS = 15.0
+_REST_SECONDS = 1.0
+
+
+class Hub:
+    """Readers by session, and the two threads (greenlets under gevent) that wake them. The threads end with the last reader."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._readers: dict[str, set[Reader]] = {}
+        self._changed: deque[str] = deque()
+        self._confirmed: set[str] = set()
+        """Sessions whose subscription Redis has confirmed. Only the listening thread changes it."""
+        self._threads: set[str] = set()
+        self._redis_up = True
+
+    def register(self, reader: Reader) -> None:
+        """Add a reader to wake. Waits a moment for the subscription if Redis is up. Raises TooMany."""
+        with self._lock:
+            self._check_number(reader.key_id)
+            self._readers.setdefault(reader.session_id, set()).add(reader)
+            self._changed.append(reader.session_id)
+            for name, work in (("poll", self._poll), ("listen", self._listen)):
+                if name not in self._threads:
+                    self._threads.add(name)
+                    threading.Thread(target=work, name=f"assent-hub-{name}", daemon=True).start()
+        if self._redis_up and reader.session_id not in self._confirmed and reader.ready.wait(READY_SECONDS):
+            reader.look = False
+
+    def unregister(self, reader: Reader) -> None:
+        """Remove a reader. Idempotent."""
+        with self._lock:
+            readers = self._readers.get(reader.session_id, set())
+            readers.discard(reader)
+            if not readers and self._readers.pop(reader.session_id, None) is not None:
+                self._changed.append(reader.session_id)
+
+    def of(self, session_id: str) -> list[Reader]:
+        """Return the readers of a session."""
+        with self._lock:
+            return list(self._readers.get(session_id, ()))
+
+    def _check_number(self, key_id: str) -> None:
+        """Raise TooMany if the key has as many open streams as the setting allows. The caller holds the lock."""
+        most = settings().streams_per_key
+        if most and sum(reader.key_id == key_id for readers in self._readers.values() for reader in readers) >= most:
+            raise TooMany(
+                f"This API key has {most} open streams, the most that this server allows (ASSENT_STREAMS_PER_KEY); close one first."
+            )
+
+    def _all(self) -> list[Reader]:
+        with self._lock:
+            return [reader for readers in self._readers.values() for reader in readers]
+
+    def _over(self, name: str) -> bool:
+        """True if the thread `name` may end, since there are no readers."""
+        with self._lock:
+            if self._readers:
+                return False
+            self._threads.discard(name)
+            return True
+
+    def _poll(self) -> None:
+        while not self._over("poll"):
+            time.sleep(settings().stream_poll_seconds)
+            readers = self._all()
+            try:
+                _cut_who_does_not_read(readers)
+                _look_at_heads(readers)
+            except ERRORS as error:
+                log.warning("streams: the database does not answer (%s)", type(error).__name__)
+            except Exception:
+                log.exception("streams: the poll failed")  # the loop continues, since every stream depends on it
+
+    def _listen(self) -> None:
+        while not self._over("listen"):
+            try:
+                with connect() as client, client.pubsub() as pubsub:
+                    self._relay(pubsub)
+            except (redis.RedisError, OSError) as error:
+                if self._redis_up:
+                    log.warning("streams: Redis is away (%s); events come by polling", type(error).__name__)
+                self._redis_up = False
+                time.sleep(_REST_SECONDS)
+            except Exception:
+                log.exception("streams: listening failed")
+                time.sleep(_REST_SECONDS)
+            finally:
+                self._confirmed.clear()
+
+    def _relay(self, pubsub: "redis.client.PubSub") -> None:
+        """Pass notes on until there are no readers. Raises RedisError if the connection is lost or silent."""
+        received = pinged = time.monotonic()
+        with self._lock:
+            self._changed.extend(self._readers)
+        while True:
+            if not self._subscribe(pubsub):
+                return
+            note = pubsub.get_message(timeout=_LOOK_SECONDS)
+            now = time.monotonic()
+            if note:
+                received, self._redis_up = now, True
+                self._take(note)
+            elif now - received > _SILENCE_SECONDS:
+                raise redis.ConnectionError("no answer to a ping")
+            if now - pinged > _PING_SECONDS:
+                pubsub.ping()
+                pinged = now
+
+    def _subscribe(self, pubsub: "redis.client.PubSub") -> bool:
+        """Subscribe to the sessions of new readers, unsubscribe from those without readers. Returns False without readers."""
+        while self._changed:
+            session_id = self._changed.popleft()
+            if not self.of(session_id):
+                self._confirmed.discard(session_id)
+                pubsub.unsubscribe(channel(session_id))  # type: ignore[no-untyped-call]
+            elif session_id not in self._confirmed:
+                pubsub.subscribe(channel(session_id))
+        with self._lock:
+            return bool(self._readers)
+
+    def _take(self, note: dict[str, Any]) -> None:
+        session_id = _text(note["channel"]).removeprefix(channel("")) if note["channel"] else ""
+        if note["type"] == "subscribe":
+            self._confirmed.add(session_id)
+            for reader in self.of(session_id):
+                reader.look = True  # for events that were published before the subscription
+                reader.ready.set()
+                reader.wake.set()
+        elif note["type"] == "message" and (frames := _frames(note["data"])) is not None:
+            for reader in self.of(session_id):
+                reader.tell(frames)
+
+
+def _frames(data: Any) -> list[Frame] | None:
+    """Return the deltas in a note, an empty list if it only announces events. None if the note is malformed."""
+    try:
+        frames: list[Frame] = json.loads(data).get("frames", [])
+        good = all(_is_delta(frame) for frame in frames)
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None
+    return frames if good else None
+
+
+def _is_delta(frame: Frame) -> bool:
+    if frame["type"] == "event_start":
+        return isinstance(frame["event"]["id"], str) and isinstance(frame["event"]["type"], str)
+    return frame["type"] == "event_delta" and isinstance(frame["event_id"], str)
+
+
+def _cut_who_does_not_read(readers: list[Reader]) -> None:
+    """Disconnect clients that read nothing for `stream_write_seconds`. They resume after the last event that they read."""
+    before = time.monotonic() - settings().stream_write_seconds
+    for reader in readers:
+        if 0 < reader.writing < before:
+            log.info("stream of %s: its client does not read", reader.session_id)
+            reader.cut()
+
+
+def _look_at_heads(readers: list[Reader]) -> None:
+    """Wake each reader that has something to read, and end the streams of deleted sessions, revoked keys and ended sign-ins."""
+    sessions = list({reader.session_id for reader in readers if not reader.is_page})
+    keys = list({reader.key_id for reader in readers if not reader.sign_in_id})
+    with transaction() as db:
+        heads = Session.heads(db, sessions)
+        good = set(key_lookup.good(db, keys))
+    standings: dict[str, Standing] = {}
+    marks: dict[str, str] = {}
+    for workspace_id in {reader.workspace_id for reader in readers if reader.sign_in_id}:
+        theirs = [reader for reader in readers if reader.workspace_id == workspace_id]
+        with transaction(workspace_id) as db:
+            standings |= SignIn.standings(db, {reader.sign_in_id for reader in theirs})
+            if any(reader.is_page for reader in theirs):
+                marks[workspace_id] = approval_mark(db)
+    for reader in readers:
+        person = reader.standing
+        reader.refused = reader.key_id not in good if person is None else standings.get(reader.sign_in_id) != person
+        if reader.is_page:
+            mark = marks.get(reader.workspace_id, reader.mark)
+            reader.look = reader.look or reader.mark not in {"", mark}
+            reader.mark = mark
+        else:
+            reader.gone = reader.session_id not in heads
+            reader.look = reader.look or heads.get(reader.session_id, 0) > reader.seq
+        if reader.gone or reader.refused or reader.look:
+            reader.wake.set()
+
+
+def connect() -> "redis.Redis":
+    """Return a client of Redis that does not wait for long."""
+    limit = settings().publish_seconds
+    return redis.Redis.from_url(settings().redis_url, socket_timeout=limit, socket_connect_timeout=limit)
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+_hubs: dict[int, Hub] = {}
+
+
+def hub() -> Hub:
+    """Return this process's hub. Created at first use, so a fork never shares it."""
+    return _hubs.setdefault(os.getpid(), Hub())

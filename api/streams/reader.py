@@ -1,0 +1,106 @@
+"""Readers: one for each open stream or page, with what waits to be sent on it."""
+
+import socket
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from api import arrival
+from models.audit.principal import Principal
+from models.people.principal import PersonPrincipal
+from models.people.sign_in import Standing
+
+Frame = dict[str, Any]
+"""A delta in the wire's form. Its `offset`, which no client gets, is the number of the message's characters before it."""
+
+FRAMES = 1000
+"""Most deltas that wait for one reader."""
+PIECE = 65_536
+"""Bytes per write. A client that reads fewer within `stream_write_seconds` is disconnected."""
+
+
+@dataclass(eq=False)
+class Reader:
+    """One open stream, as the hub knows it. `seq` is the stream's position, which only the stream changes."""
+
+    session_id: str
+    """The session whose events are read or, for a page, the workspace whose approvals are watched."""
+    key_id: str
+    """Of the API key or the person that reads."""
+    seq: int = 0
+    deltas: bool = False
+    gone: bool = False
+    """The session was deleted."""
+    refused: bool = False
+    """The key was revoked, the sign-in has ended, or the person's role or groups have changed."""
+    overrun: bool = False
+    """Deltas were dropped, so the previews that have begun cannot be continued."""
+    look: bool = False
+    """True if there may be events after `seq`."""
+    sign_in_id: str = ""
+    """Of a person: the sign-in that must stay open."""
+    standing: Standing | None = None
+    """Of a person: the role and groups that opened the stream, which must stay the same."""
+    workspace_id: str = ""
+    """Of a person: where the sign-in is."""
+    mark: str = ""
+    """Of a page: `Approval.mark` at the hub's last look."""
+    connection: socket.socket | None = None
+    """The connection to the client, if the server exposes it."""
+    writing: float = 0
+    """The time at which a write began that the client has not read yet, by the process's monotonic clock; else 0."""
+    frames: deque[Frame] = field(default_factory=deque)
+    wake: threading.Event = field(default_factory=threading.Event)
+    ready: threading.Event = field(default_factory=threading.Event)
+
+    @classmethod
+    def of(cls, principal: Principal, session_id: str, **position: Any) -> Self:
+        """Return the reader of this request. A person's stream ends with the person's sign-in, role or groups."""
+        reader = cls(session_id, principal.id, connection=arrival.connection(), **position)
+        if isinstance(principal, PersonPrincipal):
+            reader.sign_in_id, reader.workspace_id = principal.sign_in_id, principal.workspace_id
+            reader.standing = (principal.role, principal.group_ids)
+        return reader
+
+    def pieces(self, frames: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the frames piece by piece. The server requests the next piece once the client's connection has accepted one."""
+        for frame in frames:
+            for start in range(0, len(frame), PIECE):
+                self.writing = time.monotonic()
+                yield frame[start : start + PIECE]
+                self.writing = 0
+
+    def tell(self, frames: list[Frame]) -> None:
+        """Receive a note: with deltas, or empty if there are new events."""
+        if not frames or frames[0]["type"] == "event_start":
+            self.look = True  # stored events come before the preview
+        for frame in frames if self.deltas else ():
+            if len(self.frames) >= FRAMES:
+                self.frames.clear()
+                self.overrun = True
+            self.frames.append(frame)
+        if self.look or self.frames:
+            self.wake.set()
+
+    @property
+    def is_page(self) -> bool:
+        """True for an open page, which watches a workspace."""
+        return self.session_id == self.workspace_id
+
+    def hung_up(self) -> bool:
+        """True if the client has closed its connection. False if the server does not expose the connection."""
+        return self.connection is not None and arrival.has_closed(self.connection)
+
+    def cut(self) -> None:
+        """Close the connection. Data that the client has not read is discarded."""
+        if self.connection is None:
+            return
+        # A duplicate, because gevent would report a shutdown of the socket itself as a broken descriptor.
+        with suppress(OSError), self.connection.dup() as twin:
+            twin.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            twin.shutdown(socket.SHUT_RDWR)

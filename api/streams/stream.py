@@ -1,0 +1,193 @@
+"""One stream: a session's events as server-sent events, in order and each once, from a position on.
+
+    event: agent.message
+    id: 17
+    data: {"type": "agent.message", "id": "sevt_...", ...}
+
+`id` is the event's sequence number. A client that sends it back as `Last-Event-ID` continues after that event. Deltas have no `id`.
+"""
+
+import json
+import logging
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from api.answers.base import rfc3339
+from api.answers.events import shown_event
+from api.requests.events import OURS
+from api.streams.reader import Reader
+from models.database import clock, ids
+from models.database.rows import Db
+from models.database.tables import table_of
+from models.database.transactions import ERRORS, transaction
+from models.session.event import Event
+from models.session.stream_position import streamed
+from models.settings import settings
+
+log = logging.getLogger("assent.api")
+
+PAGE = 100
+"""Events that are read at once, which bounds a stream's memory."""
+PAGE_BYTES = 250_000
+"""Size of the bodies that are read at once; the last body may exceed it."""
+
+COMMENT = b": \n\n"
+HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
+"""Of each response that is a stream: no proxy may store or hold it."""
+_RESTS = ("session.status_idle", "session.status_terminated")
+
+
+@dataclass
+class Stream:
+    """The stream of one client. Iterate over it for the bytes to send."""
+
+    reader: Reader
+    workspace_id: str
+    approvals: bool
+    """True if the client sees the event types `approval.*`, `grant.*` and `model.*`."""
+    previews: frozenset[str]
+    """Types of events whose deltas the client sees."""
+    whole: bool
+    """True if the client may run client tools, and so gets their inputs with secrets."""
+    over: bool
+    """True if no event will follow the stored ones, since the session is terminated."""
+    _open: set[str] = field(default_factory=set)
+    """Events whose preview has begun."""
+    _closed: deque[str] = field(default_factory=lambda: deque(maxlen=64))
+    """Events that were sent completely. Their late deltas are dropped."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Return the bytes to send."""
+        return self.reader.pieces(self._frames())
+
+    def _frames(self) -> Iterator[bytes]:
+        """Yield a first comment at once, so that the headers are sent; then events, and comments while there are none."""
+        yield COMMENT
+        sent_at = time.monotonic()
+        while True:
+            self.reader.wake.clear()
+            for piece in self._news():
+                yield piece
+                sent_at = time.monotonic()
+            if self.over:
+                return
+            pause = sent_at + settings().stream_comment_seconds - time.monotonic()
+            if not self.reader.wake.wait(max(pause, 0)):
+                yield COMMENT
+                sent_at = time.monotonic()
+
+    def _news(self) -> Iterator[bytes]:
+        """Yield what can be sent now: stored events, then deltas."""
+        if self.reader.refused:
+            self.over = True
+            return
+        while self.reader.look:
+            self.reader.look = False
+            yield from self._stored()
+        if self.reader.gone and not self.over:
+            self.over = True
+            yield _frame("session.deleted", self._deleted())
+        if not self.over:
+            yield from self._deltas()
+
+    def _stored(self) -> Iterator[bytes]:
+        try:
+            with transaction(self.workspace_id) as db:
+                events, more = following(db, self.reader.session_id, self.reader.seq)
+        except ERRORS as error:
+            # The stream stays open without the database. The hub's next tick wakes it again.
+            log.warning("stream of %s: %s", self.reader.session_id, type(error).__name__)
+            return
+        while events:
+            event = events.popleft()
+            if event.type in _RESTS and not self._recorded(event):
+                return
+            self.reader.seq = event.seq
+            if self.approvals or not event.type.startswith(OURS):
+                yield _frame(event.type, shown_event(event, whole=self.whole), event.seq)
+            self._open.discard(event.id)
+            if event.type == "agent.message":
+                self._closed.append(event.id)
+            if event.type == "session.status_terminated":
+                self.over = True
+                return
+        self.reader.look = self.reader.look or more
+
+    def _recorded(self, event: Event) -> bool:
+        """Record that this client is sent the event with which the run ends or waits. Returns False if the database fails.
+
+        Recorded before the event is sent: a client that has read it, and opens its next stream in any process, must not get the run
+        again. Nothing is recorded for a client that has hung up.
+        """
+        if self.reader.hung_up():
+            return True
+        ended = event.body.get("stop_reason", {}).get("type") != "requires_action"
+        try:
+            with transaction(self.workspace_id) as db:
+                streamed(db, self.reader.session_id, self.reader.key_id, event.seq, ended=ended)
+        except ERRORS as error:
+            log.warning("stream of %s: %s", self.reader.session_id, type(error).__name__)
+            return False
+        return True
+
+    def _deltas(self) -> Iterator[bytes]:
+        if self.reader.overrun:
+            self.reader.overrun = False
+            self._open.clear()
+        while self.reader.frames:
+            frame = self.reader.frames.popleft()
+            if self._shown(frame):
+                yield _frame(frame["type"], {name: value for name, value in frame.items() if name != "offset"})
+
+    def _shown(self, frame: dict[str, Any]) -> bool:
+        """True if this delta belongs to a preview that began in this stream and has not ended."""
+        if frame.get("type") == "event_start":
+            event = frame["event"]
+            if event["type"] in self.previews and event["id"] not in self._closed:
+                self._open.add(event["id"])
+                return True
+            return False
+        return frame.get("event_id") in self._open
+
+    def _deleted(self) -> dict[str, Any]:
+        """Return the event of the session's deletion. It is not stored, since the events were deleted with the session."""
+        try:
+            with transaction(self.workspace_id) as db:
+                now = rfc3339(clock.now(db))
+        except ERRORS:
+            now = None
+        return {"id": ids.new("sevt"), "type": "session.deleted", "processed_at": now}
+
+
+_COLUMNS = tuple(table_of(Event).columns)
+# Reads event by event, each by its key, until the page is full, so that no body beyond the page is read. (A running sum over all
+# events would read all bodies, for every page.)
+_PAGE = f"""
+    WITH RECURSIVE page AS (
+        SELECT event.*, octet_length(body::text) AS bytes, 1 AS rows FROM event
+        WHERE session_id = %(session)s AND seq = (SELECT min(seq) FROM event WHERE session_id = %(session)s AND seq > %(seq)s)
+        UNION ALL
+        SELECT event.*, page.bytes + octet_length(event.body::text), page.rows + 1
+        FROM page
+        CROSS JOIN LATERAL (SELECT min(seq) AS seq FROM event WHERE session_id = %(session)s AND event.seq > page.seq) following
+        JOIN event ON event.session_id = %(session)s AND event.seq = following.seq
+        WHERE page.bytes < {PAGE_BYTES} AND page.rows < {PAGE}
+    ) SELECT {table_of(Event).column_list}, bytes FROM page ORDER BY seq
+"""  # noqa: S608 - numbers of our own
+
+
+def following(db: Db, session_id: str, seq: int) -> tuple[deque[Event], bool]:
+    """Return the next page of events after `seq`, and True if there may be more."""
+    page = db.rows(_PAGE, session=session_id, seq=seq)
+    more = len(page) == PAGE or (bool(page) and page[-1][-1] >= PAGE_BYTES)
+    return deque(Event(**dict(zip(_COLUMNS, record, strict=False))) for record in page), more
+
+
+def _frame(kind: str, body: dict[str, Any], seq: int | None = None) -> bytes:
+    # ASCII only: some readers take U+2028 and its like for the end of a line.
+    data = json.dumps(body, separators=(",", ":"))
+    number = "" if seq is None else f"id: {seq}\n"
+    return f"event: {kind}\n{number}data: {data}\n\n".encode()
