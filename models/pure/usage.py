@@ -1,8 +1,6 @@
 """Usage: what one request to a model consumed, as counts. `models.pure.prices` has its cost."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
 
 CHARACTERS_PER_TOKEN = 4
 """An estimate, for text whose tokens nobody counted."""
@@ -46,10 +44,6 @@ class Usage:
     def span(self) -> dict[str, int]:
         """The tokens as the event `span.model_request_end` has them."""
         return {name: getattr(self, name) for name in SPAN}
-
-    def added_to(self, sums: Mapping[str, Any]) -> dict[str, int]:
-        """Return sums with these counts added. A sum that is missing is 0."""
-        return {name: sums.get(name, 0) + count for name, count in self.counts.items()}
 
 
 COUNTS = tuple(field.name for field in fields(Usage))
