@@ -6,7 +6,7 @@ from typing import Any
 
 from models.database import ids
 from models.policy.effective_tool import EffectiveTool, effective_tools
-from models.policy.ruling import Ruling
+from models.policy.session_policies import SessionPolicies
 from models.pure import words
 from models.pure.canonical import canonical
 from models.pure.fitting import misfit
@@ -23,21 +23,21 @@ class AgentTools:
     """The tools of one session's agent, with the policies that judge their calls."""
 
     tools: dict[str, EffectiveTool]
-    ruling: Ruling
+    policies: SessionPolicies
 
     @classmethod
     def of(cls, agent: dict[str, Any], policies: dict[str, Any], listed: Mapping[str, Listed]) -> "AgentTools":
         """Return the tools of a session's `agent`, with its workspace's `policies` and its servers' listings."""
-        return cls({tool.name: tool for tool in effective_tools(agent, listed)}, Ruling.of(agent, policies, listed))
+        return cls({tool.name: tool for tool in effective_tools(agent, listed)}, SessionPolicies.of(agent, policies, listed))
 
     def offered(self) -> list[dict[str, Any]]:
         """Return the tools for the model, in the Messages API's shape, without those that are always denied."""
-        return [_described(tool) for tool in self.tools.values() if not self.ruling.never(tool.name)]
+        return [_described(tool) for tool in self.tools.values() if not self.policies.never(tool.name)]
 
     @property
     def asks(self) -> bool:
         """True if a call may wait for a person."""
-        return any(self.ruling.asks(name) for name in self.tools)
+        return any(self.policies.asks(name) for name in self.tools)
 
     def proposals(self, content: list[dict[str, Any]]) -> list[Proposal]:
         """Return the calls of a reply, in order. Policies judge a call when it is stored."""
@@ -62,7 +62,7 @@ class AgentTools:
             input=arguments,
             problem=problem,
             idempotent=bool(tool and _entry(tool).get("idempotent")),
-            asking=self.ruling.asking(name, masked.shown, _entry(tool)) if tool else None,
+            asking=self.policies.asking(name, masked.shown, _entry(tool)) if tool else None,
             masked=masked,
             answer_seconds=(tool and tool.answer_seconds) or settings().client_tool_seconds,
             origin=self._origin(tool) if tool else None,
@@ -78,7 +78,7 @@ class AgentTools:
             tool=tool.entry["name"],
             queue=tool.entry.get("queue"),
             workdir=bool(tool.entry.get("workdir")),
-            cache={**cache, "identity": self.ruling.identity(tool.name, self_hosted=False)} if cache else None,
+            cache={**cache, "identity": self.policies.identity(tool.name, self_hosted=False)} if cache else None,
         )
 
 

@@ -29,7 +29,7 @@ class Offer:
 
     def __init__(self, db: Db, session: Session) -> None:
         self._db, self._session = db, session
-        self.agent, self.policies = session.agent(db), flow.policies(db, session)
+        self.agent, self.policies = session.agent(db), flow.workspace_policies(db, session)
         self.messages: list[dict[str, Any]] = []
         self.keys: dict[str, ProviderKey] = {}
         """The workspace's own keys by provider."""

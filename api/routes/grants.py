@@ -14,7 +14,7 @@ from api.requests.grants import GrantList
 from models.audit.principal import Principal
 from models.database import clock
 from models.database.rows import Db
-from models.policy.ruling import Ruling
+from models.policy.session_policies import SessionPolicies
 from models.pure.masking import mask
 from models.pure.policy import Rule
 from models.session.approval import Approval
@@ -91,7 +91,7 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in others}))}
     policies = Workspace.policies(db)
     agent = session.agent(db)
-    identity = Ruling.of(agent, policies, listed(db, agent)).identity(approval.tool, self_hosted=session.self_hosted)
+    identity = SessionPolicies.of(agent, policies, listed(db, agent)).identity(approval.tool, self_hosted=session.self_hosted)
     released = 0
     for other_approval in others:
         other = sessions[other_approval.session_id]
@@ -99,9 +99,9 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
         if rule.match.input_sha256 is None:
             arguments = mask(arguments, other_approval.input_schema).shown
         agent = other.agent(db)
-        rules = Ruling.of(agent, policies, listed(db, agent)).in_session(git_written=other.git_written)
+        rules = SessionPolicies.of(agent, policies, listed(db, agent)).in_session(git_written=other.git_written)
         if rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
-            released += rules.verdict(approval.tool, arguments, [rule]).effect == "allow"
+            released += rules.judge(approval.tool, arguments, [rule]).effect == "allow"
     return released
 
 

@@ -58,7 +58,7 @@ def create(db: Db, principal: Principal, body: SessionCreate) -> answers.Session
         on_behalf_of=body.on_behalf_of,
         max_list_cost=body.budget.dollars if body.budget else None,
     )
-    check_agent_approvers(db, session.agent(db), flow.policies(db, session), overrides, at="agent.")
+    check_agent_approvers(db, session.agent(db), flow.workspace_policies(db, session), overrides, at="agent.")
     if body.initial_events:
         flow.receive(db, session, principal, [plain(event) for event in body.initial_events])
     return _answer(db, session)
@@ -95,7 +95,7 @@ def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -
         loosening.check_session(principal, body.agent, session.configured(db), changes)
     flow.update(db, session, principal, changes)
     check_servers(db, session.agent(db), changes, at="agent.")
-    check_agent_approvers(db, session.agent(db), flow.policies(db, session), changes, at="agent.")
+    check_agent_approvers(db, session.agent(db), flow.workspace_policies(db, session), changes, at="agent.")
     return _answer(db, session)
 
 

@@ -35,7 +35,7 @@ from models.flow.claims import Hands, Taken, claim_call
 from models.flow.deadlines import expire_due, remind_due, too_late
 from models.flow.decisions import decide
 from models.flow.folds import Folding, fit, fold
-from models.flow.grants import policies, release_waiting, ruling, swept
+from models.flow.grants import release_waiting, session_policies, swept, workspace_policies
 from models.flow.halts import resume, settled
 from models.flow.history import history, history_reads, joined, parts
 from models.flow.hosted_work import offer_work, stop_work
@@ -75,17 +75,17 @@ __all__ = [
     "lose_call",
     "offer_work",
     "parts",
-    "policies",
     "receive",
     "release_waiting",
     "remind_due",
     "rescue_call",
     "rescue_turn",
     "resume",
-    "ruling",
+    "session_policies",
     "settled",
     "stop_work",
     "swept",
     "too_late",
     "update",
+    "workspace_policies",
 ]

@@ -14,7 +14,7 @@ from models.audit.text import Text
 from models.database import ids
 from models.database.rows import Db
 from models.errors import Invalid
-from models.flow.grants import policies, ruling
+from models.flow.grants import session_policies, workspace_policies
 from models.flow.next_step import BUDGET_REACHED as REACHED
 from models.flow.next_step import go_on, rest
 from models.flow.pricing import price_of
@@ -114,7 +114,7 @@ def check_budgetable(db: Db, session: Session) -> None:
 
 def unpriced_model(db: Db, session: Session) -> str | None:
     """Return the first model that may answer and has no known price: the agent's model, or a fallback. None: each has a price."""
-    model, defaults = session.agent(db)["model"], policies(db, session).get("model") or {}
+    model, defaults = session.agent(db)["model"], workspace_policies(db, session).get("model") or {}
     excluded = providers.excluded(model, defaults)
     own = model.get("fallbacks")
     for name in (model["id"], *((defaults.get("fallbacks") or []) if own is None else own)):
@@ -177,7 +177,7 @@ def _ask(db: Db, session: Session, question: Question) -> None:
         created_at=session.now,
     )
     call.put_input(db, input=amount)
-    asking = ruling(db, session).asking_beyond_tools(question.prompt, _schema(question.unit))
+    asking = session_policies(db, session).asking_beyond_tools(question.prompt, _schema(question.unit))
     approval = Approval.ask(db, session, call, asking, kind=BUDGET)
     call.put(db, session)
     approval.put(db, session, _actor(session))

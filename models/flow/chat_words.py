@@ -8,7 +8,7 @@ from models.database.rows import Db
 from models.errors import Invalid
 from models.flow.approvers import described
 from models.flow.decisions import decide
-from models.flow.grants import ruling
+from models.flow.grants import session_policies
 from models.pure import chat, policy
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
@@ -73,7 +73,7 @@ def _about(db: Db, session: Session, waiting: list[Approval], seen: str | None) 
 
 def _of_people(db: Db, session: Session, about: list[Approval]) -> Approval | None:
     """Return the first of these approvals that only signed-in people may decide."""
-    rules = ruling(db, session)
+    rules = session_policies(db, session)
     for approval in about:
         approval.tighten(rules.quorum(approval.tool, approval.level))
     return next((approval for approval in about if Quorum.of(approval.quorum).needs_people), None)

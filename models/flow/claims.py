@@ -9,11 +9,11 @@ from psycopg.types.json import Jsonb
 from models.audit.principal import Principal, system
 from models.database.rows import Db
 from models.flow import votes
-from models.flow.grants import ask_instead, asking_of, granted_now, refuse, ruling
+from models.flow.grants import ask_instead, asking_of, granted_now, refuse, session_policies
 from models.flow.next_step import carry_on
 from models.flow.rejudging import Places, Rejudged, Unresolved, judge_again
 from models.policy.asking import Asking
-from models.policy.ruling import Ruling
+from models.policy.session_policies import SessionPolicies
 from models.pure import words
 from models.pure.canonical import is_digest
 from models.pure.fitting import misfit
@@ -73,7 +73,7 @@ class _Word:
             return self.approval.decided_by or ""
         return f"grant:{call.grants[0]}" if call.grants else "policy"
 
-    def stands(self, db: Db, rules: Ruling, call: ToolCall, judged: Rejudged) -> bool:
+    def stands(self, db: Db, rules: SessionPolicies, call: ToolCall, judged: Rejudged) -> bool:
         """True if it holds although the policy asks now: enough people approved, or a deadline may still allow the call.
 
         If the policy asks because of symbolic links, people must have seen where the paths lead.
@@ -106,7 +106,7 @@ def claim_call(db: Db, session: Session, call_id: str, hands: Hands) -> Taken | 
         call.settle(db, session, "refused", text(words.changed_input()), is_error=True)
         carry_on(db, session)
         return None
-    rules = ruling(db, session)
+    rules = session_policies(db, session)
     judged = judge_again(db, session, rules, call, hands.places)
     if isinstance(judged, Unresolved) or (git_line and hands.git_may_run is None):
         return Unresolved(judged.paths if isinstance(judged, Unresolved) else frozenset(), git_line)
@@ -151,7 +151,9 @@ def _entry(db: Db, call: ToolCall, hands: Hands) -> Entry | None:
     return known or (entry_of(db, call.address, call.tool) if call.address and call.tool else None)
 
 
-def _may_begin(db: Db, session: Session, rules: Ruling, call: ToolCall, entry: Entry | None, word: _Word, judged: Rejudged) -> bool:
+def _may_begin(
+    db: Db, session: Session, rules: SessionPolicies, call: ToolCall, entry: Entry | None, word: _Word, judged: Rejudged
+) -> bool:
     """True if the call is still allowed and still fits its tool. If not, the call is settled or put to a person."""
     verdict, leads_to, call_input = judged.verdict, judged.leads_to, CallInput.of(db, call.id)
     if verdict.effect == "deny":
@@ -168,7 +170,7 @@ def _may_begin(db: Db, session: Session, rules: Ruling, call: ToolCall, entry: E
     return True
 
 
-def _asking(rules: Ruling, call: ToolCall, call_input: CallInput, entry: Entry | None) -> Asking:
+def _asking(rules: SessionPolicies, call: ToolCall, call_input: CallInput, entry: Entry | None) -> Asking:
     """Return how people are asked about a call. A built-in tool's call that was allowed at once has not stored that."""
     if entry is None or call_input.asking is not None:
         return asking_of(call, call_input)

@@ -6,7 +6,7 @@ from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow.decisions import taken
 from models.flow.escalations import escalate, what_the_deadline_does
-from models.flow.grants import ruling, verdict_on
+from models.flow.grants import session_policies, verdict_on
 from models.flow.halts import move_deadlines, overdue
 from models.flow.next_step import carry_on, stop
 from models.pure import words
@@ -83,7 +83,7 @@ def _expire(db: Db, session: Session, by: Principal, approval: Approval, *, ends
 
 def _lets(db: Db, session: Session, approval: Approval, call: ToolCall) -> bool:
     """True if a deadline may still allow the call: the tool's own configuration says so, and no rule asks or denies."""
-    rules = ruling(db, session)
+    rules = session_policies(db, session)
     call_input = CallInput.of(db, call.id)
     verdict = verdict_on(rules, call, call_input)
     if approval.input_schema is not None and misfit(approval.input_schema, call_input.input):

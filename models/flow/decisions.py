@@ -9,7 +9,7 @@ from models.errors import Conflict, Invalid
 from models.flow import limits, votes
 from models.flow.budgets import raise_by
 from models.flow.edits import check_runs, take_edit
-from models.flow.grants import identity_of, ruling
+from models.flow.grants import identity_of, session_policies
 from models.flow.halts import overdue
 from models.flow.next_step import carry_on, stop
 from models.flow.questions import check_answers, named
@@ -39,7 +39,7 @@ def decide(db: Db, session: Session, principal: Principal, approval: Approval, d
         return _repeated(db, principal, approval, decision)
     if overdue(db, session, [approval]):
         raise DeadlinePassed(approval)
-    approval.tighten(ruling(db, session).quorum(approval.tool, approval.level))
+    approval.tighten(session_policies(db, session).quorum(approval.tool, approval.level))
     right = votes.right_to_decide(db, session, principal, approval, decision)
     _check(approval, decision)
     call = db.get_one(ToolCall, approval.tool_call_id)
@@ -162,7 +162,7 @@ def _allow(db: Db, session: Session, principal: Principal, approval: Approval, c
     if decision.scope != "once":
         cast = Vote.of(db, [approval.id])[approval.id]
         voters = [[vote.person_id, vote.for_person_id] for vote in cast] or None
-        identity = identity_of(ruling(db, session), session, call, CallInput.of(db, call.id))
+        identity = identity_of(session_policies(db, session), session, call, CallInput.of(db, call.id))
         Grant.give(db, session, principal, approval, decision, identity, voters)
     event_id = approval.close(db, session, principal, "allowed", decision)
     call.release(db, session)

@@ -7,7 +7,7 @@ from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
 from models.flow import votes
-from models.flow.grants import ruling, verdict_on
+from models.flow.grants import session_policies, verdict_on
 from models.pure import masking
 from models.pure.canonical import digest
 from models.pure.fitting import misfit
@@ -37,7 +37,7 @@ def check_runs(db: Db, session: Session, approval: Approval, call: ToolCall) -> 
     """Raise Conflict if a rule now denies the input that would run, Invalid if that input no longer fits the tool's schema."""
     call_input = CallInput.of(db, call.id)
     runs = json.loads(approval.decided_input) if approval.decided_input else call_input.input
-    verdict = verdict_on(ruling(db, session), call, call_input, instead=runs)
+    verdict = verdict_on(session_policies(db, session), call, call_input, instead=runs)
     if verdict.effect == "deny":
         message = f"This call is not permitted any more ({verdict.rule}): deny it, or answer in its place. Nothing was decided."
         raise Conflict(message, {"rule": verdict.rule})
@@ -65,7 +65,7 @@ def _edited(
         raise Invalid("updated_input", str(error)) from None
     if schema is not None and (fault := misfit(schema, edited)):
         raise Invalid("updated_input", f"does not fit the tool's schema. {fault}")
-    verdict = verdict_on(ruling(db, session), call, call_input, instead=edited) if call.kind != BUDGET else None
+    verdict = verdict_on(session_policies(db, session), call, call_input, instead=edited) if call.kind != BUDGET else None
     if verdict and verdict.effect == "deny":
         raise Invalid("updated_input", f"is not permitted here ({verdict.rule}). Nothing was decided.")
     return edited, masking.Echoes(call_input.secrets or ()).value(masking.mask(updated, schema).shown)

@@ -6,7 +6,7 @@ from typing import Any
 
 from models.database import clock
 from models.database.rows import Db
-from models.policy.ruling import Ruling
+from models.policy.session_policies import SessionPolicies
 from models.pure import shell
 from models.pure.policy import Verdict
 from models.pure.policy.conditions import look_up, pointer
@@ -44,12 +44,12 @@ def explain(
     """
     policies = Workspace.policies(db)
     one = with_tool(agent, tool, proposed)
-    ruling = Ruling(one, policies, settings().default_permission, listed(db, one))
-    ruling = ruling.in_session(git_written=session is not None and session.git_written)
+    applied = SessionPolicies(one, policies, settings().default_permission, listed(db, one))
+    applied = applied.in_session(git_written=session is not None and session.git_written)
     grants = _live(db, session, tool) if session else []
     texts = {path: look_up(tool_input, pointer(path)) for path in sorted(COMMAND_PATHS)}
     lines = {path: shell.read(text) for path, text in texts.items() if isinstance(text, str)}
-    return Explanation(ruling.verdict(tool, tool_input, [grant.rule for grant in grants]), lines, grants)
+    return Explanation(applied.judge(tool, tool_input, [grant.rule for grant in grants]), lines, grants)
 
 
 def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def with_tool(agent: Mapping[str, Any], tool: str, proposed: Mapping[str, Any] |
             configs = [{**config, **own} for config in entry["configs"]]
             tools.append({**entry, "default_config": {**entry["default_config"], **own}, "configs": configs})
         else:
-            # Bash, too: `Ruling` guards git's files where not every command is allowed.
+            # Bash, too: `SessionPolicies` guards git's files where not every command is allowed.
             configs = [config for config in entry["configs"] if config["name"] in {tool, "bash"}]
             configs = [{**config, **own} if config["name"] == tool else config for config in configs]
             tools.append({**entry, "configs": configs})

@@ -12,7 +12,7 @@ from models.database.transactions import transaction
 from models.flow import votes
 from models.flow.next_step import carry_on
 from models.policy.asking import Asking
-from models.policy.ruling import UNKNOWN_TOOL, Ruling
+from models.policy.session_policies import UNKNOWN_TOOL, SessionPolicies
 from models.pure import words
 from models.pure.fitting import misfit
 from models.pure.masking import Echoes, mask
@@ -31,25 +31,25 @@ from models.workspace.toolset import listed
 from models.workspace.workspace import Workspace
 
 
-def ruling(db: Db, session: Session) -> Ruling:
+def session_policies(db: Db, session: Session) -> SessionPolicies:
     """Return the policies that apply to the session's calls now."""
     agent = session.agent(db)
-    return Ruling.of(agent, policies(db, session), listed(db, agent)).in_session(git_written=session.git_written)
+    return SessionPolicies.of(agent, workspace_policies(db, session), listed(db, agent)).in_session(git_written=session.git_written)
 
 
-def policies(db: Db, session: Session) -> dict[str, Any]:
-    """Return the policies of the session's workspace, as `models.policy.ruling` needs them. Read once per transaction."""
+def workspace_policies(db: Db, session: Session) -> dict[str, Any]:
+    """Return the policies of the session's workspace, as `models.policy.session_policies` needs them. Read once per transaction."""
     if session.policies is None:
         session.policies = Workspace.policies(db)
     return session.policies
 
 
-def judge(db: Db, session: Session, proposals: Sequence[Proposal]) -> list[Verdict]:
+def judge_proposals(db: Db, session: Session, proposals: Sequence[Proposal]) -> list[Verdict]:
     """Return a verdict on each proposed call, in order. Counts each use of a grant, in this transaction."""
     if not proposals:
         return []
-    rules = ruling(db, session)
-    verdicts = [rules.verdict(each.name, each.input) for each in proposals]
+    rules = session_policies(db, session)
+    verdicts = [rules.judge(each.name, each.input) for each in proposals]
     if not any(each.effect == "ask" for each in verdicts):
         return verdicts
     grants = counting(db, session, rules, Grant.to_use(db, session.id, {each.name for each in proposals}))
@@ -66,7 +66,7 @@ def release_waiting(workspace_id: str, session_id: str, limit: int = 100) -> int
         if session is None:
             return None
         waiting = [a for a in Approval.pending(db, session_id) if a.kind == "tool_call" and a.expires_at > session.now]
-        rules = ruling(db, session)
+        rules = session_policies(db, session)
         grants = counting(db, session, rules, Grant.to_use(db, session.id, {each.tool for each in waiting}))
         released = 0
         for approval in waiting if grants else ():
@@ -86,7 +86,7 @@ def swept(workspace_id: str, grant_id: str, to: str | None, *, over: bool) -> No
             grant.swept_to, grant.swept_at = to, clock.now(db) if over else None
 
 
-def granted_now(db: Db, session: Session, rules: Ruling, call: ToolCall) -> bool:
+def granted_now(db: Db, session: Session, rules: SessionPolicies, call: ToolCall) -> bool:
     """True if grants cover a call whose earlier permission no longer holds. Counts their use."""
     call_input = CallInput.of(db, call.id)
     if identity_of(rules, session, call, call_input) != rules.identity(call.name, self_hosted=session.self_hosted):
@@ -99,7 +99,12 @@ def granted_now(db: Db, session: Session, rules: Ruling, call: ToolCall) -> bool
 
 
 def verdict_on(
-    rules: Ruling, call: ToolCall, call_input: CallInput, grants: Sequence[Rule] = (), *, instead: dict[str, Any] | None = None
+    rules: SessionPolicies,
+    call: ToolCall,
+    call_input: CallInput,
+    grants: Sequence[Rule] = (),
+    *,
+    instead: dict[str, Any] | None = None,
 ) -> Verdict:
     """Return the verdict on a stored call, with its own input or with `instead`.
 
@@ -107,11 +112,11 @@ def verdict_on(
     """
     if not rules.is_at(call.name, call.address):
         return UNKNOWN_TOOL
-    verdict = rules.verdict(call.name, call_input.input if instead is None else instead, grants)
+    verdict = rules.judge(call.name, call_input.input if instead is None else instead, grants)
     return replace(verdict, rule=Echoes(call_input.secrets or (), quoted=True).text(verdict.rule))  # it may quote the input
 
 
-def identity_of(rules: Ruling, session: Session, call: ToolCall, call_input: CallInput) -> str:
+def identity_of(rules: SessionPolicies, session: Session, call: ToolCall, call_input: CallInput) -> str:
     """Return the identity of the tool that people were asked about."""
     shown = (call_input.asking or {}).get("identity")
     return shown if call.kind == "mcp" and shown else rules.identity(call.name, self_hosted=session.self_hosted)
@@ -138,7 +143,7 @@ def ask_instead(
         return
     before = [approval for approval in Approval.of_call(db, call.id) if approval.kind == "tool_call"]
     call.ask_again(db, rule or call.rule)
-    rules, call_input = ruling(db, session), CallInput.of(db, call.id)
+    rules, call_input = session_policies(db, session), CallInput.of(db, call.id)
     if before:
         approval = before[-1].again(db, session, call, rules.quorum(call.name))
     else:
@@ -163,7 +168,7 @@ def refuse(db: Db, session: Session, call: ToolCall, rule: str, message: str) ->
         call.settle(db, session, "refused", text(message), is_error=True)
 
 
-def _release(db: Db, session: Session, rules: Ruling, grants: list[Grant], approval: Approval) -> bool:
+def _release(db: Db, session: Session, rules: SessionPolicies, grants: list[Grant], approval: Approval) -> bool:
     call = db.get_one(ToolCall, approval.tool_call_id)
     call_input = CallInput.of(db, call.id)
     if identity_of(rules, session, call, call_input) != rules.identity(call.name, self_hosted=session.self_hosted):
@@ -179,7 +184,7 @@ def _release(db: Db, session: Session, rules: Ruling, grants: list[Grant], appro
     return True
 
 
-def counting(db: Db, session: Session, rules: Ruling, grants: list[Grant]) -> list[Grant]:
+def counting(db: Db, session: Session, rules: SessionPolicies, grants: list[Grant]) -> list[Grant]:
     """Return the grants for exactly the tools of this session that were given by as many people as must approve now."""
     about = [g for g in grants if g.identity == rules.identity(g.tool, self_hosted=session.self_hosted)]
     return [g for g in about if _given_by_enough(db, session, rules.quorum(g.tool), g)]
@@ -191,11 +196,13 @@ def _given_by_enough(db: Db, session: Session, quorum: Quorum, grant: Grant) -> 
     return votes.meets(db, quorum, [(voter, right) for voter, right in grant.voters or ()], session.speakers)
 
 
-def _granted(db: Db, session: Session, rules: Ruling, grants: list[Grant], tool: str, tool_input: dict[str, object]) -> Verdict:
+def _granted(
+    db: Db, session: Session, rules: SessionPolicies, grants: list[Grant], tool: str, tool_input: dict[str, object]
+) -> Verdict:
     """Return the verdict with grants, and count their uses. A grant that was used up or revoked meanwhile leaves the list."""
     while True:
         about = [grant.rule for grant in grants if grant.tool == tool]
-        verdict = rules.verdict(tool, tool_input, about)
+        verdict = rules.judge(tool, tool_input, about)
         used = [rule.id for rule in verdict.rules if rule.source == "grant"]
         over = Grant.spend(db, session, used) if verdict.effect == "allow" else None
         if over is None:

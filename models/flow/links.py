@@ -10,7 +10,7 @@ from models.database.rows import Db
 from models.errors import Conflict, Forbidden, Invalid
 from models.flow.decisions import decide
 from models.outbox.link import Link
-from models.policy.ruling import Ruling
+from models.policy.session_policies import SessionPolicies
 from models.pure.quorum import Quorum
 from models.session.approval import Approval
 from models.session.decision import Decision
@@ -38,7 +38,7 @@ def state(db: Db, session: Session, approval: Approval, link: Link, now: datetim
 def why_sign_in(db: Db, session: Session, approval: Approval) -> str:
     """Return why a code is not enough to decide the approval, as a sentence; empty if a code is enough."""
     agent = session.agent(db)
-    configured = Ruling.of(agent, Workspace.policies(db), listed(db, agent)).quorum(approval.tool, approval.level)
+    configured = SessionPolicies.of(agent, Workspace.policies(db), listed(db, agent)).quorum(approval.tool, approval.level)
     quorum = Quorum.of(approval.quorum).and_also(configured)
     if approval.kind == "question":
         return "The tool asks for answers."

@@ -13,7 +13,7 @@ from jsonpointer import set_pointer
 
 from models.database.rows import Db
 from models.flow.grants import counting, verdict_on
-from models.policy.ruling import Ruling
+from models.policy.session_policies import SessionPolicies
 from models.pure.policy import Verdict
 from models.pure.policy.conditions import look_up, pointer
 from models.session.call_input import CallInput
@@ -47,7 +47,7 @@ class Rejudged:
     """By JSON Pointer, where paths lead elsewhere than they say, if only this made the verdict as strict as it is."""
 
 
-def judge_again(db: Db, session: Session, rules: Ruling, call: ToolCall, places: Places) -> Rejudged | Unresolved:
+def judge_again(db: Db, session: Session, rules: SessionPolicies, call: ToolCall, places: Places) -> Rejudged | Unresolved:
     """Return the present verdict on a call that was allowed. A new rule, a revoked grant or a changed link may deny or ask now."""
     grants = [grant.rule for grant in counting(db, session, rules, Grant.standing(db, session, call.grants or ()))]
     call_input = CallInput.of(db, call.id)

@@ -7,7 +7,7 @@ from models.audit.principal import Principal, system
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.flow import halts
-from models.flow.grants import asking_of, ruling
+from models.flow.grants import asking_of, session_policies
 from models.flow.next_step import carry_on
 from models.policy.asking import Asking
 from models.pure import words
@@ -144,7 +144,7 @@ def _ask_what_became(db: Db, session: Session, call: ToolCall, why: str) -> None
 def _asking(db: Db, session: Session, call: ToolCall, prompt: str) -> Asking:
     """Return another question about a call, for the same people, with the schema that marks its secret arguments."""
     schema = asking_of(call, CallInput.of(db, call.id)).input_schema
-    quorum = ruling(db, session).quorum(call.name).kept
+    quorum = session_policies(db, session).quorum(call.name).kept
     return Asking(prompt, settings().approval_seconds, input_schema=schema, quorum=quorum)
 
 

@@ -16,7 +16,7 @@ from models.database.rows import Db
 from models.errors import Busy, Invalid
 from models.flow.explanations import with_tool
 from models.flow.past_calls import Then, decided_how, grants_of, pages
-from models.policy.ruling import Ruling
+from models.policy.session_policies import SessionPolicies
 from models.pure.canonical import canonical
 from models.pure.policy import Effect, Match, Verdict
 from models.pure.policy.rules import MAX_RULES
@@ -105,7 +105,7 @@ class Outcome:
 def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
     """Try the proposal on the workspace's calls, those of the newest sessions first."""
     outcome = Outcome()
-    rulings = _Rulings(db, trial, Workspace.policies(db))
+    trials = _TrialPolicies(db, trial, Workspace.policies(db))
     until = time.monotonic() + trial.seconds
     paused_at = time.monotonic()
     for looks, calls in pages(db, workspace_id, trial.since, agent_id=trial.agent_id, tool=trial.tool):
@@ -125,7 +125,7 @@ def simulate(db: Db, workspace_id: str, trial: Trial) -> Outcome:
                 proposed, outcome.masked = call.shown_input, outcome.masked + 1
                 # The grants covered the real input, so the masked input need not match their hash or pattern.
                 granted = [replace(grant, match=Match(call.name)) for grant in granted]
-            outcome.add(call, rulings.of(look, call).verdict(call.name, proposed, granted), then[call.id])
+            outcome.add(call, trials.of(look, call).judge(call.name, proposed, granted), then[call.id])
         if time.monotonic() > until:
             return outcome
     outcome.complete = True
@@ -138,23 +138,23 @@ def _shown(call: Any) -> dict[str, Any] | None:
     return shown if len(canonical(shown)) <= SHOWN_BYTES else None
 
 
-class _Rulings:
+class _TrialPolicies:
     """The policies of the sessions with the proposal, compiled once for sessions with the same rules (`look`) and for a tool."""
 
     def __init__(self, db: Db, trial: Trial, policies: Mapping[str, Any]) -> None:
         self._db, self._trial, self._policies = db, trial, policies
         self._agents: dict[str, dict[str, Any]] = {}
-        self._by_look: dict[tuple[str, str], Ruling] = {}
+        self._by_look: dict[tuple[str, str], SessionPolicies] = {}
 
-    def of(self, look: str, call: Any) -> Ruling:
+    def of(self, look: str, call: Any) -> SessionPolicies:
         """Return the policies for the call."""
-        ruling = self._by_look.get((look, call.name))
-        if ruling is None:
+        policies = self._by_look.get((look, call.name))
+        if policies is None:
             if len(self._by_look) >= _KEPT:
                 self._by_look.clear()
                 self._agents.clear()
-            ruling = self._by_look[look, call.name] = self._compile(self._agent(look, call), call.name)
-        return ruling
+            policies = self._by_look[look, call.name] = self._compile(self._agent(look, call), call.name)
+        return policies
 
     def _agent(self, look: str, call: Any) -> dict[str, Any]:
         if look not in self._agents:
@@ -164,17 +164,17 @@ class _Rulings:
             self._agents[look] = {"permission_policy": None} | session.agent(self._db)
         return self._agents[look]
 
-    def _compile(self, agent: dict[str, Any], tool: str) -> Ruling:
+    def _compile(self, agent: dict[str, Any], tool: str) -> SessionPolicies:
         trial, workspace, fallback = self._trial, dict(self._policies), settings().default_permission
         behind = listed(self._db, agent)
         if trial.policy and trial.tool:
-            return Ruling(with_tool(agent, tool, trial.policy), workspace, fallback, behind)
+            return SessionPolicies(with_tool(agent, tool, trial.policy), workspace, fallback, behind)
         if trial.agent_id:
             below = default_of(workspace["policy"], fallback)
             agent = agent | {"permission_policy": trial.policy or added(trial.rule, agent["permission_policy"], below)}
         else:
             workspace["policy"] = trial.policy or added(trial.rule, workspace["policy"], fallback)
-        return Ruling(with_tool(agent, tool), workspace, fallback, behind)
+        return SessionPolicies(with_tool(agent, tool), workspace, fallback, behind)
 
 
 def added(rule: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, fallback: Effect) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Invalid
-from models.flow.grants import ruling
+from models.flow.grants import session_policies
 from models.people.member import Member
 from models.people.principal import PersonPrincipal
 from models.session.session import Session
@@ -28,7 +28,7 @@ def named(db: Db, principal: Principal, on_behalf_of: str | None) -> str | None:
 
 def check(db: Db, session: Session, speaker: str | None) -> None:
     """Raise Invalid if calls of the session may need four eyes, and nobody is named who could be kept from deciding."""
-    if speaker is None and ruling(db, session).four_eyes:
+    if speaker is None and session_policies(db, session).four_eyes:
         raise Invalid(
             "on_behalf_of",
             "calls of this agent need four eyes, so Assent must know who asks for them: name the person, such as user:user_...",

@@ -8,7 +8,7 @@ from models.audit.principal import Principal, system
 from models.audit.text import Text
 from models.database.rows import Db
 from models.flow import budgets, limits
-from models.flow.grants import judge
+from models.flow.grants import judge_proposals
 from models.flow.next_step import carry_on, end_unreported, rest
 from models.pure import words
 from models.pure.charges import Charge
@@ -79,7 +79,7 @@ def checkpoint(
         content = [block for block in content if block["type"] != "tool_use"]
         proposals = []
     content = _with_our_ids(content, proposals)
-    verdicts = judge(db, session, proposals) if isinstance(move, Calls) else []
+    verdicts = judge_proposals(db, session, proposals) if isinstance(move, Calls) else []
     if served:
         turn.serve(session, db, served, _actor(session))
     usage = charges[-1].usage

@@ -19,7 +19,7 @@ class Asking:
     input_schema: dict[str, Any] | None = None
     """What an edited input must fit, and which of its fields are secret."""
     identity: str | None = None
-    """The tool's `Ruling.identity`."""
+    """The tool's `SessionPolicies.identity`."""
     annotations: dict[str, Any] | None = None
     """The tool server's own hints about the tool, such as MCP's `readOnlyHint`. People see them."""
     quorum: dict[str, Any] | None = None

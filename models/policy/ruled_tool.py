@@ -9,7 +9,7 @@ from models.policy.effective_tool import EffectiveTool
 from models.pure import policy
 from models.pure.canonical import digest
 from models.pure.naming import OURS
-from models.pure.policy import Effect, Policy, Rule, Rulebook
+from models.pure.policy import CompiledRules, Effect, Policy, Rule
 from models.pure.policy.globs import text_glob
 from models.pure.quorum import Escalation, Quorum, combined
 
@@ -37,9 +37,9 @@ class RuledTool:
         return all(rule.effect == "allow" for rule in self.rules) and (self.default == "allow" or any(plain))
 
     @cached_property
-    def book(self) -> Rulebook:
+    def compiled(self) -> CompiledRules:
         """The rules, compiled at the first call."""
-        return Rulebook(self.rules, self.default, self.default_reason)
+        return CompiledRules(self.rules, self.default, self.default_reason)
 
 
 def ruled_tool(tool: EffectiveTool, over: list[Policy | None], approvals: list[Mapping[str, Any]], last: Effect) -> RuledTool:

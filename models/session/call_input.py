@@ -32,7 +32,7 @@ class CallInput(Base):
     secrets: Mapped[list[str] | None] = mapped_column(JSONB(none_as_null=True))
     """Texts that are masked in the inputs and long enough to be searched for. They are masked in the call's result too."""
     asking: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
-    """How people would be asked about a call that was allowed at once and may have to be asked about later: `ruling.Asking`."""
+    """How people would be asked about a call that was allowed at once and may have to be asked about later: `Asking`."""
     question: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """What the tool asks before it can go on: `{"requests": {key: {...}}, "state": str | None}`."""
     answers: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))

@@ -45,7 +45,7 @@ class Grant(Base):
     """The approval whose decision created the grant."""
     tool: Mapped[str]
     identity: Mapped[str]
-    """The tool's `Ruling.identity`: another session may have a different tool under the same name."""
+    """The tool's `SessionPolicies.identity`: another session may have a different tool under the same name."""
     match: Mapped[str | dict[str, Any]] = mapped_column(JSONB)
     """The covered calls, as in `models.pure.policy.spelled_rule`."""
     covers: Mapped[str]

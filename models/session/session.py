@@ -123,7 +123,7 @@ class Session(Base):
     calls: list[Any] | None
     """The tool calls of the current turn, once this transaction has read them."""
     policies: dict[str, Any] | None
-    """What holds in the workspace, as `models.policy.ruling` takes it, once this transaction has read it."""
+    """What holds in the workspace, as `models.policy.session_policies` takes it, once this transaction has read it."""
 
     @staticmethod
     def heads(db: Db, session_ids: list[str]) -> dict[str, int]:

@@ -63,7 +63,7 @@ class Workspace(Base):
 
     @staticmethod
     def policies(db: Db) -> dict[str, Any]:
-        """Return `{"policy": ..., "approval": ..., "model": ...}` of the transaction's workspace, for `models.policy.ruling`."""
+        """Return `{"policy": ..., "approval": ..., "model": ...}` of the transaction's workspace, for `SessionPolicies`."""
         return as_policies(db.read(POLICIES)[0])
 
     @classmethod

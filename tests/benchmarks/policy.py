@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from models.pure.policy import Rulebook, rule_of
+from models.pure.policy import CompiledRules, rule_of
 from models.pure.shell import read
 
 RULES = 1_000
@@ -38,10 +38,10 @@ def show(name: str, tool: str, given: dict[str, Any], effect: str, matches: list
     """One line."""
     began = time.process_time()
     rules = [rule_of({"effect": effect, "match": match}) for match in matches]
-    book = Rulebook(rules)
+    book = CompiledRules(rules)
     compiled = (time.process_time() - began) * 1e3
-    said = book.decide(tool, given).effect
-    print(f"{name:40}", timed(lambda: book.decide(tool, given), given), f"{said:6} read and compiled in {compiled:5.0f} ms")
+    said = book.judge(tool, given).effect
+    print(f"{name:40}", timed(lambda: book.judge(tool, given), given), f"{said:6} read and compiled in {compiled:5.0f} ms")
 
 
 def timed(act: Callable[[], Any], given: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ import pytest
 from api.requests.agents import AgentCreate
 from models.policy.asking import Asking
 from models.policy.effective_tool import EffectiveTool, effective_tools
-from models.policy.ruling import Ruling
+from models.policy.session_policies import SessionPolicies
 from models.workspace.toolset import Listed
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
@@ -28,12 +28,12 @@ def effective(*tools: dict[str, Any]) -> dict[str, EffectiveTool]:
 
 def effect(said: dict[str, Any], tool: str, **given: Any) -> str:
     """What the agent's policies say to a call."""
-    return Ruling(said, NOTHING, "ask").verdict(tool, given).effect
+    return SessionPolicies(said, NOTHING, "ask").judge(tool, given).effect
 
 
 def asking(said: dict[str, Any], tool: str) -> Asking:
     """How people are asked about a call."""
-    return Ruling(said, NOTHING, "ask").asking(tool, {}, {"input_schema": {"type": "object"}})
+    return SessionPolicies(said, NOTHING, "ask").asking(tool, {}, {"input_schema": {"type": "object"}})
 
 
 def test_a_plain_toolset_is_six_tools_without_a_policy_of_their_own() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from models.pure.git_writes import guarded, may_write_git
-from models.pure.policy import Rule, Rulebook, match_of
+from models.pure.policy import CompiledRules, Rule, match_of
 from models.pure.shell import read
 
 PARTS = [
@@ -50,9 +50,9 @@ SURE = [
 
 @pytest.mark.parametrize("command", UNSURE)
 def test_a_command_that_may_write_there_is_not_sure(command: str) -> None:
-    everything = Rulebook([Rule("allow", match_of(f"bash({command.split(maxsplit=1)[0]} *)"))], "ask")
-    assert everything.decide("bash", {"command": command}).effect == "ask"
-    assert everything.decide("bash", {"command": "true; " + command}).effect == "ask"
+    everything = CompiledRules([Rule("allow", match_of(f"bash({command.split(maxsplit=1)[0]} *)"))], "ask")
+    assert everything.judge("bash", {"command": command}).effect == "ask"
+    assert everything.judge("bash", {"command": "true; " + command}).effect == "ask"
     assert may_write_git("bash", {"command": command})
 
 

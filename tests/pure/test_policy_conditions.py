@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from models.pure.canonical import digest
-from models.pure.policy import Rule, Rulebook, grant, match_of, rule_of
+from models.pure.policy import CompiledRules, Rule, grant, match_of, rule_of
 
 YES, NO, CANNOT = "yes", "no", "cannot judge"
 
@@ -16,7 +16,7 @@ def told(match: Any, given: dict[str, Any], *, tool: str = "t", workdir: str | N
     effects = {}
     for effect in ("allow", "ask", "deny"):
         rule = rule_of({"effect": effect, "match": match})
-        effects[effect] = bool(Rulebook([rule], "deny" if effect == "allow" else "allow").decide(tool, given, workdir).rules)
+        effects[effect] = bool(CompiledRules([rule], "deny" if effect == "allow" else "allow").judge(tool, given, workdir).rules)
     assert effects["ask"] == effects["deny"]
     return {(True, True): YES, (False, False): NO, (False, True): CANNOT}[effects["allow"], effects["deny"]]
 
@@ -96,40 +96,42 @@ def test_an_expression_must_fit_all_of_a_value_to_allow() -> None:
 def test_a_text_pattern_allows_a_command_line_only_if_it_is_surely_one_command() -> None:
     """Since it knows nothing of what parts commands."""
     for condition in ({"glob": "ls*"}, {"regex": "ls.*"}):
-        book = Rulebook([rule_of({"effect": "allow", "match": {"tool": "bash", "input": [{"path": "/command", **condition}]}})])
-        assert book.decide("bash", {"command": "ls -la"}).effect == "allow"
+        book = CompiledRules(
+            [rule_of({"effect": "allow", "match": {"tool": "bash", "input": [{"path": "/command", **condition}]}})]
+        )
+        assert book.judge("bash", {"command": "ls -la"}).effect == "allow"
         for command in ("ls; rm x", "ls | ls", "ls $(rm x)", "ls > x"):
-            assert book.decide("bash", {"command": command}).effect == "ask"
+            assert book.judge("bash", {"command": command}).effect == "ask"
 
 
 def test_all_conditions_of_a_rule_must_hold() -> None:
     """Those beside a pattern of commands as well."""
-    book = Rulebook([Rule("allow", match_of("shell:cmd=ls*:cwd=src/*"))])
-    assert book.decide("shell", {"cmd": "ls -la", "cwd": "src/a/b"}).effect == "allow"
-    assert book.decide("shell", {"cmd": "ls -la", "cwd": "etc"}).effect == "ask"
-    assert book.decide("shell", {"cmd": "ls; rm x", "cwd": "src/a"}).effect == "ask"
-    assert book.decide("shell", {"cwd": "src/a"}).effect == "ask"
+    book = CompiledRules([Rule("allow", match_of("shell:cmd=ls*:cwd=src/*"))])
+    assert book.judge("shell", {"cmd": "ls -la", "cwd": "src/a/b"}).effect == "allow"
+    assert book.judge("shell", {"cmd": "ls -la", "cwd": "etc"}).effect == "ask"
+    assert book.judge("shell", {"cmd": "ls; rm x", "cwd": "src/a"}).effect == "ask"
+    assert book.judge("shell", {"cwd": "src/a"}).effect == "ask"
 
 
 @pytest.mark.parametrize("command", [5, ["rm"], {"a": "rm"}])
 def test_a_command_that_is_no_text_meets_rules_that_deny(command: Any) -> None:
     """And none that allow."""
-    assert Rulebook([Rule("deny", match_of("bash(rm *)"))], "allow").decide("bash", {"command": command}).effect == "deny"
-    assert Rulebook([Rule("allow", match_of("bash(*)"))]).decide("bash", {"command": command}).effect == "ask"
+    assert CompiledRules([Rule("deny", match_of("bash(rm *)"))], "allow").judge("bash", {"command": command}).effect == "deny"
+    assert CompiledRules([Rule("allow", match_of("bash(*)"))]).judge("bash", {"command": command}).effect == "ask"
 
 
 def test_no_command_meets_no_pattern_but_the_one_of_all() -> None:
     """A call that only restarts the shell."""
     for given in ({"restart": True}, {"command": None}, {"command": ""}):
-        assert Rulebook([Rule("deny", match_of("bash(rm *)"))], "allow").decide("bash", given).effect == "allow"
-        assert Rulebook([Rule("deny", match_of("bash(*)"))], "allow").decide("bash", given).effect == "deny"
+        assert CompiledRules([Rule("deny", match_of("bash(rm *)"))], "allow").judge("bash", given).effect == "allow"
+        assert CompiledRules([Rule("deny", match_of("bash(*)"))], "allow").judge("bash", given).effect == "deny"
 
 
 def test_an_exact_match_is_this_input_and_no_other() -> None:
     """By its canonical hash, whatever order its keys come in; a line that cannot be surely read is exact, too."""
     given = {"command": "echo $HOME > x", "timeout_ms": 5}
-    book = Rulebook([grant("bash", "exact", digest(given), id="grnt_1")])
-    assert book.decide("bash", dict(reversed(given.items()))).effect == "allow"
-    assert book.decide("bash", given | {"timeout_ms": 6}).effect == "ask"
-    assert book.decide("bash", given | {"timeout_ms": math.nan}).effect == "ask"
-    assert book.decide("zsh", given).effect == "ask"
+    book = CompiledRules([grant("bash", "exact", digest(given), id="grnt_1")])
+    assert book.judge("bash", dict(reversed(given.items()))).effect == "allow"
+    assert book.judge("bash", given | {"timeout_ms": 6}).effect == "ask"
+    assert book.judge("bash", given | {"timeout_ms": math.nan}).effect == "ask"
+    assert book.judge("zsh", given).effect == "ask"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.pure.canonical import digest
-from models.pure.policy import Condition, Match, Rule, Rulebook, grant, match_of, policy_of
+from models.pure.policy import CompiledRules, Condition, Match, Rule, grant, match_of, policy_of
 from models.pure.shell import read
 
 COMMANDS = [
@@ -69,16 +69,16 @@ STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
 def effect(rules: list[Rule], default: Any, call: tuple[str, dict[str, Any]]) -> str:
     """What the rules say of a call."""
-    return Rulebook(rules, default).decide(*call).effect
+    return CompiledRules(rules, default).judge(*call).effect
 
 
 @given(st.lists(RULES, max_size=6), RULES, DEFAULTS, CALLS)
 def test_a_rule_that_denies_is_final(rules: list[Rule], other: Rule, default: Any, call: tuple[str, dict[str, Any]]) -> None:
     """What matches alone denies among all others; and no further rule turns a denial by a rule into something else."""
     denial = Rule("deny", other.match)
-    if Rulebook([denial], "allow").decide(*call).rules and effect([denial], "allow", call) == "deny":
+    if CompiledRules([denial], "allow").judge(*call).rules and effect([denial], "allow", call) == "deny":
         assert effect([*rules, denial], default, call) == "deny"
-    before = Rulebook(rules, default).decide(*call)
+    before = CompiledRules(rules, default).judge(*call)
     if before.effect == "deny" and before.rules:
         assert effect([*rules, other], default, call) == "deny"
 
@@ -101,7 +101,7 @@ def test_a_rule_that_does_not_allow_never_loosens(
 def test_the_order_of_rules_is_nothing(rules: list[Rule], random: Any, default: Any, call: tuple[str, dict[str, Any]]) -> None:
     """The same effect, the same words and the same rules are named."""
     turned = random.sample(rules, len(rules))
-    assert Rulebook(turned, default).decide(*call) == Rulebook(rules, default).decide(*call)
+    assert CompiledRules(turned, default).judge(*call) == CompiledRules(rules, default).judge(*call)
 
 
 @given(st.lists(RULES, max_size=6), DEFAULTS, CALLS)
@@ -109,7 +109,7 @@ def test_grants_may_come_later(rules: list[Rule], default: Any, call: tuple[str,
     """Than the rules that they are added to, and nothing is different."""
     written = [rule for rule in rules if rule.source != "grant"]
     granted = [rule for rule in rules if rule.source == "grant"]
-    assert Rulebook(written, default).with_grants(granted).decide(*call) == Rulebook(rules, default).decide(*call)
+    assert CompiledRules(written, default).with_grants(granted).judge(*call) == CompiledRules(rules, default).judge(*call)
 
 
 @given(
@@ -118,7 +118,7 @@ def test_grants_may_come_later(rules: list[Rule], default: Any, call: tuple[str,
 )
 def test_no_pattern_allows_what_is_not_surely_read(rules: list[Rule], command: str) -> None:
     """Only a rule for the whole tool does, or one for exactly this input."""
-    verdict = Rulebook(rules, "ask").decide("bash", {"command": command})
+    verdict = CompiledRules(rules, "ask").judge("bash", {"command": command})
     assert verdict.effect == "ask" or (verdict.rules and all(not rule.match.conditions for rule in verdict.rules))
 
 
@@ -137,7 +137,7 @@ def test_a_grant_answers_the_default_s_question_and_nothing_else() -> None:
     given = grant("bash", "tool", "", id="grnt_1")
     call = ("bash", {"command": "git push"})
     always_ask = policy_of({"type": "always_ask"})
-    released = Rulebook([*always_ask.rules, given], always_ask.default).decide(*call)
+    released = CompiledRules([*always_ask.rules, given], always_ask.default).judge(*call)
     assert (released.effect, released.rules, released.rule) == ("allow", (given,), "grant grnt_1: allow bash")
     for text in ("bash", "bash(git push *)"):
         assert effect([given, Rule("ask", match_of(text))], "ask", call) == "ask"
@@ -146,31 +146,31 @@ def test_a_grant_answers_the_default_s_question_and_nothing_else() -> None:
     assert effect([*never.rules, given, Rule("allow", match_of("bash"), source="workspace")], "ask", call) == "deny"
     assert effect([given], "deny", call) == "deny"
     written = Rule("allow", match_of("bash(git *)"), priority=-5)
-    assert Rulebook([given, written], "ask").decide(*call).rules == (written,)
-    assert Rulebook([given], "allow").decide(*call).rules == ()
+    assert CompiledRules([given, written], "ask").judge(*call).rules == (written,)
+    assert CompiledRules([given], "allow").judge(*call).rules == ()
 
 
 def test_rules_and_grants_allow_a_line_together_and_each_is_a_use() -> None:
     """Of each command the first that fits; a line is not allowed while one command is left."""
     ls = Rule("allow", match_of("bash(ls *)"))
     grep = grant("bash", "bash(grep *)", "", id="grnt_1")
-    book = Rulebook([grep, ls], "ask")
-    assert book.decide("bash", {"command": "ls | grep x; ls -l"}).rules == (ls, grep)
-    assert book.decide("bash", {"command": "ls | grep x | wc"}).effect == "ask"
+    book = CompiledRules([grep, ls], "ask")
+    assert book.judge("bash", {"command": "ls | grep x; ls -l"}).rules == (ls, grep)
+    assert book.judge("bash", {"command": "ls | grep x | wc"}).effect == "ask"
 
 
 def test_priority_decides_which_rule_is_named_and_not_what_it_says() -> None:
     """Within one effect only."""
     low, high = (Rule("deny", match_of("bash(rm *)"), reason=f"{n}.", priority=n) for n in (-9, 9))
     loud = Rule("allow", match_of("bash"), priority=1_000)
-    verdict = Rulebook([low, loud, high], "allow").decide("bash", {"command": "rm x"})
+    verdict = CompiledRules([low, loud, high], "allow").judge("bash", {"command": "rm x"})
     assert (verdict.effect, verdict.rules, verdict.rule) == ("deny", (high,), "agent rule: deny bash(rm *) (9.)")
 
 
 @pytest.mark.parametrize("tool", ["bash", "mcp__github__push", "anything"])
 def test_a_tool_without_rules_has_the_default(tool: str) -> None:
     """R9; and rules of other tools are nothing to it."""
-    verdict = Rulebook([Rule("deny", match_of("read")), Rule("deny", match_of("mcp__gitlab__*"))], "ask").decide(tool, {})
+    verdict = CompiledRules([Rule("deny", match_of("read")), Rule("deny", match_of("mcp__gitlab__*"))], "ask").judge(tool, {})
     assert (verdict.effect, verdict.rule, verdict.rules) == ("ask", "default: ask", ())
 
 
@@ -186,8 +186,8 @@ def test_expressions_tried_together_decide_as_each_alone(expressions: list[str],
         Rule(effect_, Match("t", (Condition("/x", "regex", one),)), id=str(n), source="grant" if effect_ == "allow" else "agent")
         for n, one in enumerate(expressions)
     ]
-    alone = [Rulebook([rule], "ask").decide("t", {"x": text}) for rule in rules]
+    alone = [CompiledRules([rule], "ask").judge("t", {"x": text}) for rule in rules]
     hits = [verdict.rules[0] for verdict in alone if verdict.rules]
-    together = Rulebook(rules, "ask").decide("t", {"x": text})
+    together = CompiledRules(rules, "ask").judge("t", {"x": text})
     assert bool(together.rules) == bool(hits)
     assert set(together.rules) <= set(hits)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from models.pure.policy import Rule, Rulebook, match_of
+from models.pure.policy import CompiledRules, Rule, match_of
 from models.pure.shell.known_programs import KNOWN_PROGRAMS
 
 BASH = shutil.which("bash") or "bash"
@@ -48,12 +48,12 @@ READING = [
 NAMES = sorted(
     {" ".join(line.split()[: 2 if line.startswith("git ") and "--no-pager" not in line else 1]) for line in WRITING + READING}
 )
-RULES = Rulebook([Rule("allow", match_of(f"bash({name} *)")) for name in [*NAMES, "git --no-pager"]])
+RULES = CompiledRules([Rule("allow", match_of(f"bash({name} *)")) for name in [*NAMES, "git --no-pager"]])
 
 
 def answer(command: str) -> str:
     """What rules for all of these programs say of a command."""
-    return RULES.decide("bash", {"command": command}).effect
+    return RULES.judge("bash", {"command": command}).effect
 
 
 @pytest.mark.parametrize("command", WRITING)
@@ -67,13 +67,13 @@ def test_a_form_that_only_reads_is_allowed(command: str) -> None:
 
 
 def test_who_is_asked_is_told_which_program_it_is_about() -> None:
-    assert RULES.decide("bash", {"command": "ls; uniq a b"}).doubt == "`uniq` is not known to only read in this form"
+    assert RULES.judge("bash", {"command": "ls; uniq a b"}).doubt == "`uniq` is not known to only read in this form"
 
 
 def test_a_rule_for_a_program_that_writes_covers_all_its_forms() -> None:
     """Whoever allows `cp` by name allows writing."""
-    book = Rulebook([Rule("allow", match_of("bash(cp *)"))])
-    assert book.decide("bash", {"command": "cp --backup=numbered a b"}).effect == "allow"
+    book = CompiledRules([Rule("allow", match_of("bash(cp *)"))])
+    assert book.judge("bash", {"command": "cp --backup=numbered a b"}).effect == "allow"
 
 
 def forms() -> list[tuple[str, ...]]:

@@ -4,20 +4,20 @@ import time
 
 import pytest
 
-from models.pure.policy import Rule, Rulebook, match_of
+from models.pure.policy import CompiledRules, Rule, match_of
 from models.pure.shell import line, read
 
 
-def book(*, allow: str = "", deny: str = "", ask: str = "", default: str = "ask") -> Rulebook:
+def book(*, allow: str = "", deny: str = "", ask: str = "", default: str = "ask") -> CompiledRules:
     """Rules of `bash(...)`, their patterns parted by commas."""
     said = {"allow": allow, "deny": deny, "ask": ask}
     rules = [Rule(e, match_of(f"bash({p.strip()})")) for e, all_ in said.items() for p in all_.split(",") if p]  # type: ignore[arg-type]
-    return Rulebook(rules, default)  # type: ignore[arg-type]
+    return CompiledRules(rules, default)  # type: ignore[arg-type]
 
 
-def answer(rules: Rulebook, command: str) -> str:
+def answer(rules: CompiledRules, command: str) -> str:
     """What the rules say of a command."""
-    return rules.decide("bash", {"command": command}).effect
+    return rules.judge("bash", {"command": command}).effect
 
 
 PLAIN = book(
@@ -76,8 +76,8 @@ def test_no_pattern_allows_what_it_does_not_surely_name(command: str) -> None:
 
 def test_whoever_is_asked_can_be_told_why() -> None:
     """When a rule seems to allow the line."""
-    assert PLAIN.decide("bash", {"command": "ls > x"}).doubt == "it writes to a file"
-    assert PLAIN.decide("bash", {"command": "wc x"}).doubt is None
+    assert PLAIN.judge("bash", {"command": "ls > x"}).doubt == "it writes to a file"
+    assert PLAIN.judge("bash", {"command": "wc x"}).doubt is None
 
 
 @pytest.mark.parametrize("command", ALLOWED)
@@ -104,7 +104,7 @@ DENIED = [
 @pytest.mark.parametrize("command", DENIED)
 def test_a_command_that_is_denied_is_denied_wherever_it_hides(command: str) -> None:
     """Even where the whole tool is allowed."""
-    rules = Rulebook([Rule("allow", match_of("bash")), Rule("deny", match_of("bash(rm *)"))], "allow")
+    rules = CompiledRules([Rule("allow", match_of("bash")), Rule("deny", match_of("bash(rm *)"))], "allow")
     assert answer(rules, command) == "deny"
     assert answer(book(ask="rm *", allow="*", default="allow"), command) == "ask"
 
@@ -120,12 +120,12 @@ def test_what_cannot_be_surely_read_is_asked_where_a_rule_might_be_met(command: 
     """Though the whole tool is allowed; where no rule looks at commands, it stays allowed, and a default that denies denies."""
     whole = Rule("allow", match_of("bash"))
     for strict in (Rule("deny", match_of("bash(rm *)")), Rule("ask", match_of("bash(git push *)"))):
-        verdict = Rulebook([whole, strict], "ask").decide("bash", {"command": command})
+        verdict = CompiledRules([whole, strict], "ask").judge("bash", {"command": command})
         assert (verdict.effect, verdict.rules) == ("ask", (strict,))
         assert verdict.doubt
         assert verdict.doubt in verdict.rule
-        assert answer(Rulebook([strict], "deny"), command) == "deny"
-    assert answer(Rulebook([whole], "ask"), command) == "allow"
+        assert answer(CompiledRules([strict], "deny"), command) == "deny"
+    assert answer(CompiledRules([whole], "ask"), command) == "allow"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_what_cannot_be_surely_read_is_asked_where_a_rule_might_be_met(command: 
 )
 def test_a_pattern_is_about_the_words_of_one_command(pattern: str, fits: list[str], fails: list[str]) -> None:
     """` *` at the end is nothing more, too; a `*` within is anything; a quoted space is no space between words."""
-    rules = Rulebook([Rule("allow", match_of(f"bash({pattern})"))], "ask")
+    rules = CompiledRules([Rule("allow", match_of(f"bash({pattern})"))], "ask")
     assert {command: answer(rules, command) for command in fits + fails} == dict.fromkeys(fits, "allow") | dict.fromkeys(
         fails, "ask"
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.pure.policy import Rule, Rulebook, match_of
+from models.pure.policy import CompiledRules, Rule, match_of
 from models.pure.shell import read
 
 
@@ -23,10 +23,10 @@ def test_a_word_that_may_become_an_option_is_asked(command: str) -> None:
     """Where the program is allowed by a rule, and where everything is allowed and another program denied."""
     allowed = [_rule("allow", f"bash({name} *)") for name in ("find", "git", "sort", "tar", "rg", "ls", "grep")]
     assert read(command).doubt
-    assert Rulebook(allowed).decide("bash", {"command": command}).effect == "ask"
+    assert CompiledRules(allowed).judge("bash", {"command": command}).effect == "ask"
     for effect in ("deny", "ask"):
-        rules = Rulebook([_rule("allow", "bash"), _rule(effect, "bash(curl *)")])
-        assert rules.decide("bash", {"command": command}).effect == "ask"
+        rules = CompiledRules([_rule("allow", "bash"), _rule(effect, "bash(curl *)")])
+        assert rules.judge("bash", {"command": command}).effect == "ask"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_word_that_may_become_an_option_is_asked(command: str) -> None:
 def test_a_word_that_cannot_become_an_option_stays_sure(command: str) -> None:
     """Because all that it may expand into begins with the same certain character."""
     assert read(command).doubt is None
-    assert Rulebook([_rule("allow", "bash(ls *)")]).decide("bash", {"command": command}).effect == "allow"
+    assert CompiledRules([_rule("allow", "bash(ls *)")]).judge("bash", {"command": command}).effect == "allow"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_word_that_cannot_become_an_option_stays_sure(command: str) -> None:
 def test_where_a_program_reads_a_certain_word_an_expanded_one_is_asked(command: str) -> None:
     """A subcommand, a script, or options without a dash. Files may be called `difftool`, `xIf` and `s;x;id;e`."""
     assert read(command).doubt
-    assert Rulebook([_rule("allow", "bash(*)")]).decide("bash", {"command": command}).effect == "ask"
+    assert CompiledRules([_rule("allow", "bash(*)")]).judge("bash", {"command": command}).effect == "ask"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_word_that_may_become_what_a_rule_names_is_asked(denied: str, command:
     """Though everything is allowed; and the rule that might be met is named."""
     for effect in ("deny", "ask"):
         rule = _rule(effect, f"bash({denied})")
-        verdict = Rulebook([_rule("allow", "bash"), rule]).decide("bash", {"command": command})
+        verdict = CompiledRules([_rule("allow", "bash"), rule]).judge("bash", {"command": command})
         assert (verdict.effect, verdict.rules) in {("ask", (rule,)), (effect, (rule,))}
         assert effect == "ask" or verdict.effect == "deny" or verdict.doubt
 
@@ -105,12 +105,12 @@ def test_a_word_that_may_become_what_a_rule_names_is_asked(denied: str, command:
 )  # fmt: skip
 def test_however_much_of_a_denied_command_is_a_glob_it_is_not_allowed(denied: str, command: str) -> None:
     """Any word but the first, cut at any place, with a star behind."""
-    rules = Rulebook([_rule("allow", "bash"), _rule("deny", f"bash({denied})")])
+    rules = CompiledRules([_rule("allow", "bash"), _rule("deny", f"bash({denied})")])
     words = command.split()
     for place, word in enumerate(words[1:], 1):
         for cut in range(len(word)):
             line = " ".join([*words[:place], f"{word[:cut]}*", *words[place + 1 :]])
-            assert rules.decide("bash", {"command": line}).effect in {"ask", "deny"}, line
+            assert rules.judge("bash", {"command": line}).effect in {"ask", "deny"}, line
 
 
 @pytest.mark.parametrize(
@@ -120,5 +120,5 @@ def test_however_much_of_a_denied_command_is_a_glob_it_is_not_allowed(denied: st
 )  # fmt: skip
 def test_a_word_that_cannot_become_what_a_rule_names_stays_allowed(denied: str, command: str) -> None:
     """Or rules that deny would ask for every line with a star."""
-    rules = Rulebook([*(_rule("allow", text) for text in ("bash", "bash(git *)")), _rule("deny", f"bash({denied})")])
-    assert rules.decide("bash", {"command": command}).effect == "allow"
+    rules = CompiledRules([*(_rule("allow", text) for text in ("bash", "bash(git *)")), _rule("deny", f"bash({denied})")])
+    assert rules.judge("bash", {"command": command}).effect == "allow"

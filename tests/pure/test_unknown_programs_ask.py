@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from models.pure.canonical import digest
-from models.pure.policy import Effect, Match, Rule, Rulebook, grant, match_of, policy_of, rule_of, spelled
+from models.pure.policy import CompiledRules, Effect, Match, Rule, grant, match_of, policy_of, rule_of, spelled
 from models.pure.shell import read, unknown
 from workers.tools.sandbox.bubblewrap import PATH
 
@@ -35,7 +35,7 @@ PUSH = Rule("deny", match_of("bash(git push *)"))
 
 def answer(rules: list[Rule], command: str, default: Effect = "ask") -> str:
     """What the rules say of a command."""
-    return Rulebook(rules, default).decide("bash", {"command": command}).effect
+    return CompiledRules(rules, default).judge("bash", {"command": command}).effect
 
 
 @pytest.mark.parametrize("command", RUNNING_OTHERS)
@@ -74,8 +74,8 @@ def test_no_program_of_this_machine_is_taken_for_known_but_those_in_the_table() 
         path.name for folder in PATH.split(":") if Path(folder).is_dir() for path in Path(folder).iterdir() if os.access(path, 1)
     }
     assert len(names) > 100
-    book = Rulebook([*WIDE[0], PUSH])
-    allowed = {name for name in names if book.decide("bash", {"command": f"{name} rm x"}).effect == "allow"}
+    book = CompiledRules([*WIDE[0], PUSH])
+    allowed = {name for name in names if book.judge("bash", {"command": f"{name} rm x"}).effect == "allow"}
     assert allowed == {name for name in names if not read(f"{name} rm x").doubt and not unknown((name, "rm", "x"))}
     assert not allowed & {"setarch", "linux64", "ssh-agent", "gcc", "git", "perl", "tar", "make", "ldd", "find.sh", "awk", "env"}
     assert {"ls", "cat", "rm"} <= allowed
@@ -108,18 +108,18 @@ def test_a_rule_that_does_not_name_the_program_does_not_cover_it(pattern: str) -
 def test_an_exact_rule_covers_its_line() -> None:
     given = {"command": "make x"}
     exact = Rule("allow", Match("bash", input_sha256=digest(given)))
-    assert Rulebook([*WIDE[0], PUSH, exact]).decide("bash", given).effect == "allow"
-    assert Rulebook([*WIDE[0], PUSH, exact]).decide("bash", given | {"timeout_ms": 5}).effect == "ask"
+    assert CompiledRules([*WIDE[0], PUSH, exact]).judge("bash", given).effect == "allow"
+    assert CompiledRules([*WIDE[0], PUSH, exact]).judge("bash", given | {"timeout_ms": 5}).effect == "ask"
 
 
 @pytest.mark.parametrize("default", ["allow", "ask", "deny"])
 def test_a_grant_that_names_the_program_answers_the_question(default: Effect) -> None:
     """And is a use. A grant for the whole tool names nothing."""
     named = grant("bash", "bash(make *)", "", id="grnt_1")
-    verdict = Rulebook([*WIDE[0], PUSH, named], default).decide("bash", {"command": "ls; make x"})
+    verdict = CompiledRules([*WIDE[0], PUSH, named], default).judge("bash", {"command": "ls; make x"})
     assert (verdict.effect, [rule.id for rule in verdict.rules]) == ("allow", ["", "grnt_1"])
-    assert Rulebook([*WIDE[0], PUSH], default).with_grants([named]).decide("bash", {"command": "ls; make x"}) == verdict
-    assert Rulebook([*WIDE[0], PUSH, named], default).decide("bash", {"command": "ls"}).rules == (WIDE[0][0],)
+    assert CompiledRules([*WIDE[0], PUSH], default).with_grants([named]).judge("bash", {"command": "ls; make x"}) == verdict
+    assert CompiledRules([*WIDE[0], PUSH, named], default).judge("bash", {"command": "ls"}).rules == (WIDE[0][0],)
     assert answer([*WIDE[0], PUSH, grant("bash", "tool", "", id="grnt_1")], "make x", default) == "ask"
 
 
@@ -129,7 +129,7 @@ def test_a_grant_opens_no_default_that_denies() -> None:
 
 
 def test_who_is_asked_is_told_the_program_and_the_rule_that_might_be_met() -> None:
-    verdict = Rulebook([*WIDE[0], PUSH]).decide("bash", {"command": "ls; linux64 rm x; make"})
+    verdict = CompiledRules([*WIDE[0], PUSH]).judge("bash", {"command": "ls; linux64 rm x; make"})
     assert verdict.rule == ("not sure what runs: `linux64` may run other programs; agent rule: deny bash(git push *) might be met")
     assert verdict.doubt == "`linux64` may run other programs"
     assert (verdict.rules, verdict.unknown) == ((PUSH,), ("linux64", "make"))
@@ -144,7 +144,7 @@ def policy(*said: tuple[str, str], **more: Any) -> list[Rule]:
 def test_a_policy_may_say_that_its_rules_are_a_guard_rail() -> None:
     """The verdict then says why the program runs; a command that is read is still denied, and an unsure line still asks."""
     rules = policy(("allow", "bash"), ("deny", "bash(rm *)"), unknown_programs="allow")
-    verdict = Rulebook(rules).decide("bash", {"command": "linux64 rm x"})
+    verdict = CompiledRules(rules).judge("bash", {"command": "linux64 rm x"})
     assert (verdict.effect, verdict.unknown) == ("allow", ("linux64",))
     assert verdict.rule == (
         "tool rule: allow bash; `linux64` may run other programs, "
@@ -152,7 +152,7 @@ def test_a_policy_may_say_that_its_rules_are_a_guard_rail() -> None:
     )
     assert answer(rules, "rm x") == "deny"
     assert answer(rules, "$X x") == "ask"
-    assert Rulebook(rules).decide("bash", {"command": "ls"}).unknown == ()
+    assert CompiledRules(rules).judge("bash", {"command": "ls"}).unknown == ()
 
 
 @pytest.mark.parametrize("strict", [("deny", "bash(rm *)"), ("ask", "bash(git push *)")])

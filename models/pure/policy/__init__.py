@@ -18,12 +18,25 @@ programs that are known to run no others (see `unknown_programs`).
 """
 
 from models.pure.policy.covering import covers
-from models.pure.policy.deciding import Rulebook
+from models.pure.policy.judging import CompiledRules
 from models.pure.policy.rules import Condition, Effect, Match, Policy, Rule, Source, Verdict
 from models.pure.policy.texts import grant, match_of
 from models.pure.policy.wire import policy_of, rule_of, spelled, spelled_rule
 
 __all__ = [
-    "Condition", "Effect", "Match", "Policy", "Rule", "Rulebook", "Source", "Verdict",
-    "covers", "grant", "match_of", "policy_of", "rule_of", "spelled", "spelled_rule",
+    "CompiledRules",
+    "Condition",
+    "Effect",
+    "Match",
+    "Policy",
+    "Rule",
+    "Source",
+    "Verdict",
+    "covers",
+    "grant",
+    "match_of",
+    "policy_of",
+    "rule_of",
+    "spelled",
+    "spelled_rule",
 ]  # fmt: skip

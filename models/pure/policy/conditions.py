@@ -214,7 +214,7 @@ OPERATORS: dict[str, Operator] = {
     "max_length": Operator(_count, _length(lambda a, b: a <= b), "has a length of at most {}"),
     "exists": Operator(_flag, _exists, "is given"),
 }
-"""Every operator but `command`, which tests a whole line and is in `deciding`.
+"""Every operator but `command`, which tests a whole line and is in `judging`.
 
 `regex` must match the whole value to allow, and any part of it to deny or ask. `equals` and `one_of` compare JSON values: 1 equals
 1.0 and differs from true.

@@ -31,7 +31,7 @@ from models.workspace.toolset import Listed
 UNKNOWN_TOOL = Verdict("deny", "not a tool of this agent")
 
 
-class Ruling:
+class SessionPolicies:
     """The policies of one session, compiled."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Ruling:
         """False if the shell may run everything anyway: a guard of git's files would then have no effect."""
 
     @classmethod
-    def of(cls, agent: Mapping[str, Any], workspace: Mapping[str, Any], listed: Mapping[str, Listed]) -> "Ruling":
+    def of(cls, agent: Mapping[str, Any], workspace: Mapping[str, Any], listed: Mapping[str, Listed]) -> "SessionPolicies":
         """Return the policies for a session's `agent`, its workspace's `{"policy": ..., "approval": ...}`, and the tools that its
         MCP servers list. Equal arguments are compiled once.
         """
@@ -62,15 +62,15 @@ class Ruling:
         behind = tuple(sorted(listed.items(), key=lambda item: item[0]))
         return _compiled(encode(configured), encode(dict(workspace)), settings().default_permission, behind)
 
-    def in_session(self, *, git_written: bool) -> "Ruling":
+    def in_session(self, *, git_written: bool) -> "SessionPolicies":
         """Return these policies for one session. `git_written`: the session wrote files that can make git run other commands."""
         if not git_written:
             return self
-        ruling = copy.copy(self)
-        ruling.git_doubt = git_writes.DOUBT
-        return ruling
+        policies = copy.copy(self)
+        policies.git_doubt = git_writes.DOUBT
+        return policies
 
-    def verdict(self, tool: str, arguments: Mapping[str, Any], grants: Iterable[Rule] = ()) -> Verdict:
+    def judge(self, tool: str, arguments: Mapping[str, Any], grants: Iterable[Rule] = ()) -> Verdict:
         """Return allow, ask or deny for a call with these arguments. `grants` are the rules that people granted.
 
         A write into a git directory is asked about, unless a rule about exactly this input allows it.
@@ -79,8 +79,8 @@ class Ruling:
         if ruled is None:
             return UNKNOWN_TOOL
         granted = tuple(grants)
-        book = ruled.book.with_grants(granted) if granted else ruled.book
-        verdict = book.decide(tool, arguments, git_doubt=self.git_doubt)
+        rules = ruled.compiled.with_grants(granted) if granted else ruled.compiled
+        verdict = rules.judge(tool, arguments, git_doubt=self.git_doubt)
         guarded = self._guards_git and ruled.identity == "builtin" and verdict.effect == "allow"
         path = git_writes.guarded(tool, arguments) if guarded else None
         return verdict if path is None or any(rule.match.input_sha256 for rule in verdict.rules) else _guards(tool, path)
@@ -178,5 +178,5 @@ def _guards(tool: str, path: str) -> Verdict:
 
 
 @lru_cache(maxsize=256)
-def _compiled(agent: str, workspace: str, default: Effect, listed: tuple[tuple[str, Listed], ...]) -> Ruling:
-    return Ruling(decode(agent), decode(workspace), default, dict(listed))
+def _compiled(agent: str, workspace: str, default: Effect, listed: tuple[tuple[str, Listed], ...]) -> SessionPolicies:
+    return SessionPolicies(decode(agent), decode(workspace), default, dict(listed))

@@ -135,8 +135,8 @@ class _Tool:
     """The same, without rules of policies with `"unknown_programs": "allow"`."""
 
 
-class Rulebook:
-    """Compiled rules and a default. Keep it, since compiling costs more than deciding."""
+class CompiledRules:
+    """Compiled rules and a default. Keep it, since compiling costs more than judging."""
 
     def __init__(self, rules: Iterable[Rule], default: Effect = "ask", words: str | None = None) -> None:
         self.default = default
@@ -144,14 +144,14 @@ class Rulebook:
         self._rules = [_Compiled(rule, place) for place, rule in enumerate(sorted(rules, key=named))]
         self._tools: dict[str, _Tool] = {}
 
-    def with_grants(self, grants: Iterable[Rule]) -> "Rulebook":
-        """Return this rulebook with grants added. Its rules are not compiled again: grants come after all rules in the order."""
-        book = Rulebook((), self.default, self._default.rule)
+    def with_grants(self, grants: Iterable[Rule]) -> "CompiledRules":
+        """Return these rules with grants added. They are not compiled again: grants come after all rules in the order."""
+        rules = CompiledRules((), self.default, self._default.rule)
         granted = sorted((rule for rule in grants if rule.source == "grant"), key=named)
-        book._rules = self._rules + [_Compiled(rule, place) for place, rule in enumerate(granted, len(self._rules))]
-        return book
+        rules._rules = self._rules + [_Compiled(rule, place) for place, rule in enumerate(granted, len(self._rules))]
+        return rules
 
-    def decide(
+    def judge(
         self, tool: str, arguments: Mapping[str, Any], workdir: str | None = None, *, git_doubt: str | None = None
     ) -> Verdict:
         """Return the verdict on one call. Relative paths start at `workdir`, to be compared with absolute ones.
