@@ -7,6 +7,7 @@ from pydantic import Field
 from api.answers.base import Answer, Time
 from api.examples import IDS
 from models.outbox import channel
+from models.pure.services import ChannelKind
 
 
 class Channel(Answer):
@@ -20,7 +21,7 @@ class Channel(Answer):
     """True for the workspace's default: mail for each person who may decide and has no channel."""
     follows_default: bool = Field(examples=[False])
     """True for a person's channel that was made from the default and not changed since."""
-    kind: Literal["mail", "slack", "apprise", "operator"] = Field(examples=["mail"])
+    kind: ChannelKind = Field(examples=["mail"])
     name: str = Field(examples=["Work"])
     address: str = Field(examples=["anna@example.com"])
     """The public part: a mail address, a Slack conversation or user, the service's or the operator's name."""

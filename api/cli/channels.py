@@ -10,6 +10,7 @@ import click
 
 from api.cli.client import Inbox, with_inbox
 from api.cli.main import as_json, show
+from models.pure.services import CHANNEL_KINDS
 from models.pure.visible import visible
 
 TEST_SECONDS = 60
@@ -33,7 +34,7 @@ def channels_list(inbox: Inbox, *, as_json: bool) -> None:
 
 
 @channels.command("add")
-@click.argument("kind", type=click.Choice(["mail", "slack", "apprise", "operator"]))
+@click.argument("kind", type=click.Choice(CHANNEL_KINDS))
 @click.argument("address", required=False, default="")
 @click.option("--for-everyone", is_flag=True, help="Mail for each person who may decide and has no channel; without ADDRESS.")
 @_name

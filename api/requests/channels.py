@@ -6,6 +6,7 @@ from pydantic import StringConstraints, field_validator
 
 from api.requests.base import Body, Paged, examples, not_null
 from models.outbox.channel import SETTINGS
+from models.pure.services import ChannelKind
 
 Label = Annotated[str, StringConstraints(max_length=100)]
 Clock = Annotated[str, StringConstraints(max_length=5)]
@@ -26,7 +27,7 @@ class ChannelCreate(Body):
 
     owner: Owner | None = None
     """`me`: the person who is signed in. `workspace` needs the scope `admin`. Left out: `me`, or `workspace` for an API key."""
-    kind: Literal["mail", "slack", "apprise", "operator"]
+    kind: ChannelKind
     """`apprise`: a service such as Telegram, by its `url`. `operator`: a URL that the operator configured, by its name."""
     address: Annotated[str, StringConstraints(max_length=254)] = ""
     """Of the workspace: a mail address, the id of a Slack conversation, or the operator's name. Of a person: left out, or a Slack

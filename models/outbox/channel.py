@@ -21,8 +21,6 @@ from models.errors import Conflict, Invalid, NotFound
 from models.pure.key_secret import sha256
 from models.pure.quiet_hours import QuietHours
 
-KINDS = ("mail", "slack", "apprise", "operator")
-"""`apprise`: a service with a fixed public host, by a URL of the package apprise. `operator`: one of the operator's URLs."""
 ABOUT = ("mine", "groups", "all")
 """A person's channel tells of approvals that name the person; also of those that name a group of theirs; or of all that they may
 decide. A workspace's channel tells of all."""
@@ -48,7 +46,7 @@ class Channel(Base):
     follows_default: Mapped[bool] = mapped_column(default=False)
     """True for a person's channel that was made from the default and not changed by the person."""
     kind: Mapped[str]
-    """One of `KINDS`."""
+    """One of `models.pure.services.CHANNEL_KINDS`."""
     name: Mapped[str] = mapped_column(default="")
     address: Mapped[str] = mapped_column(default="")
     """The public part: a mail address, the id of a Slack user or of a Slack conversation, the service's or the operator's name."""

@@ -1,10 +1,14 @@
-"""Services that people may be notified by, beside mail and Slack: those of the package apprise whose host is fixed and public.
+"""Kinds of channels, and the services of the kind `apprise`: those of the package apprise whose host is fixed and public.
 
 apprise sends with an HTTP client of its own. So a URL may name no host, and no option that changes how the client connects.
 """
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
+
+ChannelKind = Literal["mail", "slack", "apprise", "operator"]
+"""`apprise`: a service with a fixed public host, by a URL of the package apprise. `operator`: one of the operator's URLs."""
+CHANNEL_KINDS: tuple[ChannelKind, ...] = get_args(ChannelKind)
 
 
 class Service(NamedTuple):

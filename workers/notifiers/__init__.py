@@ -46,7 +46,7 @@ class Notifier(Protocol):
 
 
 def notifier_for(kind: str) -> Notifier:
-    """Return the notifier of a kind in `models.outbox.channel.KINDS`. The first call for a kind loads its package."""
+    """Return the notifier of a kind in `models.pure.services.CHANNEL_KINDS`. The first call for a kind loads its package."""
     match kind:
         case "mail":
             from workers.notifiers.mail import Mail
