@@ -7,6 +7,7 @@ from typing import Any
 from models.pure.line_diff import hunks
 from workers.tools import paths
 from workers.tools.builtin import edit
+from workers.tools.builtin.shell import next_directory
 from workers.tools.builtin.write import FILE_BYTES
 from workers.tools.clean import escape_controls
 from workers.tools.errors import ToolError
@@ -17,20 +18,16 @@ def preview(tool: str, root: Path, fields: dict[str, Any]) -> dict[str, Any]:
     files = root / "files"
     try:
         if tool == "bash":
-            return {"directory": _directory(root, files)}
+            return {"directory": _directory(root)}
         with paths.located(files, fields["file_path"]) as place:
             return _edit(place, fields) if tool == "edit" else _write(place, fields)
     except ToolError as error:
         return {"problem": str(error)}
 
 
-def _directory(root: Path, files: Path) -> str:
+def _directory(root: Path) -> str:
     """Where the next command starts, relative to the session's files."""
-    try:
-        kept = Path(os.fsdecode((root / "state" / "directory").read_bytes()))
-        relative = kept.resolve().relative_to(files.resolve())
-    except (OSError, ValueError):
-        return "the session's directory"
+    relative = next_directory(root).resolve().relative_to((root / "files").resolve())
     return escape_controls(str(relative)) if relative.parts else "the session's directory"
 
 

@@ -15,7 +15,7 @@ from workers.tools.sandbox.bubblewrap import shell_ready
 from workers.tools.sandbox.keeper import DIRECTORY_FD
 from workers.tools.sandbox.leash import Command, Ended, Walls, run_kept
 
-__all__ = ["BASH", "confined", "shell_ready", "walls_of"]
+__all__ = ["BASH", "confined", "next_directory", "shell_ready", "walls_of"]
 
 _COMMAND_FD = 249
 _ENVIRONMENT = {
@@ -63,7 +63,7 @@ def _bash(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     walls, full = walls_of(context.workdir)
     script_limits = (_NO_GROWTH if full else "") + bubblewrap.process_limit()
     argv = [bubblewrap.bash(), "--noprofile", "--norc", "-c", script_limits + _SCRIPT, "bash"]
-    command = confined(context, argv, _directory(context), walls, {_COMMAND_FD: script})
+    command = confined(context, argv, next_directory(context.root), walls, {_COMMAND_FD: script})
     ended = run_kept(command, seconds, context.cancelled, context.output)
     moved = _remember(context, ended.directory) if ended.directory else None
     return _result(context, ended, seconds, moved)
@@ -138,28 +138,28 @@ def _result(context: ToolContext, ended: Ended, seconds: float, moved: str | Non
     return text_result(*texts, is_error=ended.how != "exited" or ended.code != 0)
 
 
-def _directory(context: ToolContext) -> Path:
-    """The directory where the last call ended, if it is still in the workdir; else the workdir."""
+def next_directory(root: Path) -> Path:
+    """The directory where the last call ended, if it is still in the files of the session at `root`; else those files."""
     try:
-        kept = Path(os.fsdecode((context.state / "directory").read_bytes()))
-    except FileNotFoundError:
-        return context.workdir
-    return kept if _inside(context, kept) else context.workdir
+        kept = Path(os.fsdecode((root / "state" / "directory").read_bytes()))
+    except OSError:
+        return root / "files"
+    return kept if _inside(root / "files", kept) else root / "files"
 
 
-def _inside(context: ToolContext, directory: Path) -> bool:
+def _inside(files: Path, directory: Path) -> bool:
     try:
         real = directory.resolve()
-        inside = real == directory and real.is_relative_to(context.workdir.resolve()) and real.is_dir()
+        inside = real == directory and real.is_relative_to(files.resolve()) and real.is_dir()
         return inside and real.stat().st_mode & 0o100 != 0  # no later call could start in a closed directory
-    except (OSError, RuntimeError):  # the shell may write any path, such as a circle of links
+    except (OSError, RuntimeError, ValueError):  # the shell may write any path, such as a circle of links
         return False
 
 
 def _remember(context: ToolContext, directory: str | None) -> str | None:
     """Store the directory for the next call; of concurrent calls the last one wins. Returns the directory if it changed."""
-    kept = context.workdir if directory is None or not _inside(context, Path(directory)) else Path(directory)
-    before = _directory(context)
+    kept = context.workdir if directory is None or not _inside(context.workdir, Path(directory)) else Path(directory)
+    before = next_directory(context.root)
     temporary = context.state / f"directory-{secrets.token_hex(8)}"
     with contextlib.suppress(OSError):  # a full disk must not hide the command's result
         temporary.write_bytes(os.fsencode(kept))
