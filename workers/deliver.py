@@ -62,7 +62,8 @@ def send(delivery_id: str, workspace_id: str) -> None:
             place.close()
             try:
                 with transaction(workspace_id) as db:
-                    Delivery.held(db, delivery.id, delivery.fence).finish(db, status=status, error=error, seconds=ended - started)
+                    held = Delivery.held(db, delivery.id, delivery.fence, lock=True)
+                    held.finish(db, status=status, error=error, seconds=ended - started)
                     work = _work(db, claims.claim_next(db, delivery.endpoint_id, may_send)) if ended < until else None
                     if request.is_probe and error is None:
                         claims.hint_next(db, delivery.endpoint_id, AT_ONCE)

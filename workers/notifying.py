@@ -66,7 +66,7 @@ def attempt(notification_id: str, workspace_id: str) -> None:
             if not isinstance(outcome, Exception):
                 notifying.finish(db, message, outcome)
                 return
-            row = Notification.held(db, notification_id, message.notification.fence)
+            row = Notification.held(db, notification_id, message.notification.fence, lock=True)
             if isinstance(outcome, Gone):
                 row.refuse(db, str(outcome))
             else:

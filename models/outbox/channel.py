@@ -24,7 +24,6 @@ from models.pure.quiet_hours import QuietHours
 ABOUT = ("mine", "groups", "all")
 """A person's channel tells of approvals that name the person; also of those that name a group of theirs; or of all that they may
 decide. A workspace's channel tells of all."""
-TIMINGS = ("at_once", "reminders")
 MOST_OF_PERSON = 10
 MOST_OF_WORKSPACE = 50
 SETTINGS = ("name", "about", "timing", "quiet_from", "quiet_until", "time_zone")

@@ -13,7 +13,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.audit.principal import system
 from models.database import clock, ids
 from models.database.exchange import Rows, Statement
-from models.database.rows import Db, Stale
+from models.database.leased import Leased
+from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.errors import Invalid, NotFound
@@ -44,7 +45,7 @@ class Caused(NamedTuple):
     session_id: str | None = None
 
 
-class Delivery(Base):
+class Delivery(Leased, Base):
     """One event for one endpoint. The states are in `models.pure.states.DELIVERY`."""
 
     __tablename__ = "delivery"
@@ -127,14 +128,6 @@ class Delivery(Base):
     def hint(self) -> Hint:
         """The queue message that says this delivery may be ready."""
         return _hint(self.id, self.workspace_id)
-
-    @classmethod
-    def held(cls, db: Db, delivery_id: str, fence: int) -> "Delivery":
-        """Return the delivery that this fence still holds. Raises Stale."""
-        row = db.get(cls, delivery_id, lock=True)
-        if row is None or row.status != "running" or row.fence != fence:
-            raise Stale(f"delivery {delivery_id} is no longer held by fence {fence}")
-        return row
 
     def finish(self, db: Db, *, status: int | None, error: str | None, seconds: float) -> None:
         """Record how an attempt ended: done by a 2xx, else due again later, or failed after the last attempt.

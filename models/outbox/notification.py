@@ -9,7 +9,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from models.audit.principal import system
 from models.database import clock, ids
-from models.database.rows import Db, Stale
+from models.database.leased import Leased
+from models.database.rows import Db
 from models.database.tables import Base
 from models.database.transactions import Hint, outbox
 from models.errors import Conflict
@@ -29,7 +30,7 @@ Receipt = dict[str, str]
 """What a notifier returned for a message, for the edit or the follow-up: Slack's channel and ts, a mail's Message-ID."""
 
 
-class Notification(Base):
+class Notification(Leased, Base):
     """What one channel is told of one approval. The states are in `models.pure.states.NOTIFICATION`."""
 
     __tablename__ = "notification"
@@ -185,14 +186,6 @@ class Notification(Base):
     def claim(self, db: Db, now: datetime) -> None:
         """Take the lease."""
         db.move(self, "running", fence=self.fence + 1, attempt=self.attempt + 1, lease_until=now + LEASE)
-
-    @classmethod
-    def held(cls, db: Db, notification_id: str, fence: int) -> "Notification":
-        """Return the notification that this fence still holds. Raises Stale."""
-        row = db.get(cls, notification_id, lock=True)
-        if row is None or row.status != "running" or row.fence != fence:
-            raise Stale(f"notification {notification_id} is no longer held by fence {fence}")
-        return row
 
     def succeed(self, db: Db, stage: str, seq: int, receipt: Receipt) -> None:
         """Record that the channel has the message of this stage. A later stage, which came meanwhile, is due at once."""
