@@ -5,7 +5,7 @@ from typing import Any
 import anthropic
 
 from workers.providers import ErrorKind, ModelError
-from workers.providers.errors import described, hint, is_too_long, retry_after
+from workers.providers.errors import described, hint, is_too_long, kind_of_status, retry_after
 
 OUT_OF_MONEY = frozenset(
     {
@@ -30,24 +30,12 @@ BY_TYPE: dict[str, ErrorKind] = {
     "permission_error": "invalid",
     "not_found_error": "gone",
 }
-BY_STATUS: dict[int, ErrorKind] = {
-    400: "unacceptable",
-    413: "too_long",
-    402: "billing",
-    408: "timed_out",
-    409: "failed",
-    429: "rate_limited",
-    502: "overloaded",
-    503: "overloaded",
-    504: "timed_out",
-    529: "overloaded",
-}
 
 
 def status_error(error: anthropic.APIStatusError, model: str, key: str | None) -> ModelError:
     """Return the error for a response with a status of 3xx, 4xx or 5xx."""
     status, message = error.status_code, error.api_message or ""
-    kind: ErrorKind = BY_STATUS.get(status, "failed" if status >= 500 else "invalid")
+    kind = kind_of_status(status)
     if error.error_code in OUT_OF_MONEY or error.type == "billing_error" or NO_CREDIT in message.lower():
         kind = "billing"
     elif error.type == "overloaded_error":

@@ -14,6 +14,20 @@ MAX_MESSAGE = 500
 UNREACHABLE = (httpx2.TimeoutException, httpx2.ConnectError)
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 """Failures before a request reached the API, which cost nothing."""
+BY_STATUS: dict[int, ErrorKind] = {
+    400: "unacceptable",
+    402: "billing",
+    408: "timed_out",
+    409: "failed",
+    410: "gone",
+    413: "too_long",
+    422: "unacceptable",
+    429: "rate_limited",
+    502: "overloaded",
+    503: "overloaded",
+    504: "timed_out",
+    529: "overloaded",
+}
 
 _TOO_LONG = (
     "prompt is too long",
@@ -40,6 +54,11 @@ def connection_error(error: Exception, name: str) -> ModelError:
     kind: ErrorKind = "timed_out" if isinstance(cause, UNREACHABLE) else "failed"
     usage = None if isinstance(cause, NEVER_SENT) else NOTHING
     return ModelError(kind, f"The connection to the API of provider {name} failed ({type(cause).__name__})", usage=usage)
+
+
+def kind_of_status(status: int) -> ErrorKind:
+    """Return the kind of error that a status of 3xx, 4xx or 5xx stands for."""
+    return BY_STATUS.get(status, "failed" if status >= 500 else "invalid")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

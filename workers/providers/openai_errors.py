@@ -5,25 +5,11 @@ from typing import Any
 import openai
 
 from workers.providers import ErrorKind, ModelError
-from workers.providers.errors import described, hint, is_too_long, retry_after
+from workers.providers.errors import BY_STATUS, described, hint, is_too_long, kind_of_status, retry_after
 
 OUT_OF_MONEY = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "account_deactivated"})
 """Codes and types for which waiting does not help, some under status 429."""
 GONE = frozenset({"model_not_found", "deploymentnotfound", "model_not_supported", "model_deprecated"})
-BY_STATUS: dict[int, ErrorKind] = {
-    400: "unacceptable",
-    402: "billing",
-    408: "timed_out",
-    409: "failed",
-    410: "gone",
-    413: "too_long",
-    422: "unacceptable",
-    429: "rate_limited",
-    502: "overloaded",
-    503: "overloaded",
-    504: "timed_out",
-    529: "overloaded",
-}
 BY_TYPE: dict[str, ErrorKind] = {
     "rate_limit_exceeded": "rate_limited",
     "rate_limit_error": "rate_limited",
@@ -48,7 +34,7 @@ _UNKNOWN = ("unsupported", "not support", "unrecognized", "unknown", "unexpected
 def status_error(error: openai.APIStatusError, model: str, key: str | None) -> ModelError:
     """Return the error for a response with a status of 3xx, 4xx or 5xx."""
     status, (names, message) = error.status_code, _read(error.body)
-    kind: ErrorKind = BY_STATUS.get(status, "failed" if status >= 500 else "invalid")
+    kind = kind_of_status(status)
     if names & OUT_OF_MONEY:
         kind = "billing"
     elif names & GONE or (status == 404 and model and model in message):
