@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from local.documents import PAGES
 from pydantic import SecretStr
 
@@ -39,8 +38,9 @@ def test_the_page_lists_all_settings_once_and_nothing_else() -> None:
     assert sorted(variable for variable, *_ in ROWS) == sorted(names_of_settings().values())
 
 
-@pytest.mark.parametrize(("name", "variable"), names_of_settings().items())
-def test_a_setting_has_its_unit_and_its_default(name: str, variable: str) -> None:
-    (row,) = [row for row in ROWS if row[0] == variable]
-    assert row[1] == unit(variable)
-    assert re.sub(r" \([^)]*\)$", "", row[2]) == default(name), f"write {default(name)} into docs/settings.md"
+def test_each_setting_has_its_unit_and_its_default() -> None:
+    rows = {row[0]: row for row in ROWS}
+    for name, variable in names_of_settings().items():
+        row = rows[variable]
+        assert row[1] == unit(variable), variable
+        assert re.sub(r" \([^)]*\)$", "", row[2]) == default(name), f"{variable}: write {default(name)} into docs/settings.md"

@@ -59,11 +59,11 @@ def is_open(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-@pytest.mark.parametrize("snippet", snippets(), ids=str)
-def test_each_snippet_is_in_a_language_that_is_checked(snippet: Snippet) -> None:
+def test_each_snippet_is_in_a_language_that_is_checked() -> None:
     """`text` is for drawings and output, never for what somebody may type or send."""
-    assert snippet.language in {"sh", "python", "json", "text"}
-    assert snippet.language != "text" or not re.search(r"^\s*(assent|curl|make|export|\{)", snippet.text, re.MULTILINE)
+    assert not [str(snippet) for snippet in snippets() if snippet.language not in {"sh", "python", "json", "text"}]
+    for snippet in snippets("text"):
+        assert not re.search(r"^\s*(assent|curl|make|export|\{)", snippet.text, re.MULTILINE), str(snippet)
 
 
 @pytest.mark.parametrize("snippet", snippets("sh"), ids=str)
@@ -130,55 +130,52 @@ def test_each_toolset_is_declared_as_the_example_s(snippet: Snippet) -> None:
     assert shown["input_schema"]["properties"].keys() <= real["input_schema"]["properties"].keys()
 
 
-@pytest.mark.parametrize(("page", "match"), inline(r"assent ([a-z].*)"), ids=lambda value: getattr(value, "string", value))
-def test_each_command_in_a_sentence_exists(page: str, match: re.Match[str]) -> None:
-    check_assent(match[1].split())
+def test_each_command_in_a_sentence_exists() -> None:
+    for _, match in inline(r"assent ([a-z].*)"):
+        check_assent(match[1].split())
 
 
-@pytest.mark.parametrize(
-    ("page", "match"), inline(r"(?:(GET|POST|DELETE) |(?=/v1/))(/[a-z][^ ]*)"), ids=lambda value: getattr(value, "string", value)
-)
-def test_each_route_in_a_sentence_exists(page: str, match: re.Match[str]) -> None:
+def test_each_route_in_a_sentence_exists() -> None:
     """`GET /v1/grants`, or `/v1/grants` by any method."""
-    assert any(path == bare(match[2]) and match[1] in (None, method) for method, path in routes())
+    known = {named for method, path in routes() for named in ((method, path), (None, path))}
+    written = inline(r"(?:(GET|POST|DELETE) |(?=/v1/))(/[a-z][^ ]*)")
+    assert not [(page, match[0]) for page, match in written if (match[1], bare(match[2])) not in known]
 
 
 NOT_SETTINGS = {"ASSENT_URL", "ASSENT_API_KEY", "ASSENT_WEBHOOK_KEY", "ASSENT_FUZZ_SEED", "ASSENT_FUZZ_SECONDS"}
 """Variables that commands and tests read, not processes."""
 
 
-@pytest.mark.parametrize(("page", "match"), inline(r"(ASSENT_[A-Z_]+)(=.*)?"), ids=lambda value: getattr(value, "string", value))
-def test_each_variable_is_a_setting(page: str, match: re.Match[str]) -> None:
-    assert match[1] in {*names_of_settings().values(), *NOT_SETTINGS}
+def test_each_variable_is_a_setting() -> None:
+    known = {*names_of_settings().values(), *NOT_SETTINGS}
+    assert not [(page, match[1]) for page, match in inline(r"(ASSENT_[A-Z_]+)(=.*)?") if match[1] not in known]
 
 
-@pytest.mark.parametrize(
-    ("page", "match"), inline(r"(tests|deploy|models|workers|api|docs)/[\w./-]*"), ids=lambda value: getattr(value, "string", value)
-)
-def test_each_file_and_folder_is_there(page: str, match: re.Match[str]) -> None:
-    assert (ROOT / match[0]).exists()
+def test_each_file_and_folder_is_there() -> None:
+    paths = inline(r"(tests|deploy|models|workers|api|docs)/[\w./-]*")
+    assert not [(page, match[0]) for page, match in paths if not (ROOT / match[0]).exists()]
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_each_link_leads_to_a_page(page: str) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)", PAGES[page]):
-        assert target.startswith("https://") or ((ROOT / page).parent / target).exists(), target
+def test_each_link_leads_to_a_page() -> None:
+    for page, text in PAGES.items():
+        for target in re.findall(r"\]\(([^)#\s]+)", text):
+            assert target.startswith("https://") or ((ROOT / page).parent / target).exists(), (page, target)
 
 
-@pytest.mark.parametrize(("name", "folder"), re.findall(r"`(\w+)` in `(\w+)/`", "".join(PAGES.values())), ids=str)
-def test_each_name_is_defined_where_the_page_says(name: str, folder: str) -> None:
-    definition = re.compile(rf"^(?:class |def )?{name}\b(?:\(|:| =)", re.MULTILINE)
-    assert any(definition.search(path.read_text()) for path in (ROOT / folder).rglob("*.py"))
+def test_each_name_is_defined_where_the_page_says() -> None:
+    for name, folder in re.findall(r"`(\w+)` in `(\w+)/`", "".join(PAGES.values())):
+        definition = re.compile(rf"^(?:class |def )?{name}\b(?:\(|:| =)", re.MULTILINE)
+        assert any(definition.search(path.read_text()) for path in (ROOT / folder).rglob("*.py")), (name, folder)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/")])
-def test_each_page_of_docs_begins_with_what_it_is_about_and_is_in_the_index(page: str) -> None:
-    title, empty, paragraph = PAGES[page].split("\n")[:3]
-    assert title.startswith("# ")
-    assert empty == ""
-    assert re.match(r"[A-Z][a-z]* ", paragraph)
-    name = page.removeprefix("docs/")
-    assert name == "README.md" or f"]({name})" in PAGES["docs/README.md"]
+def test_each_page_of_docs_begins_with_what_it_is_about_and_is_in_the_index() -> None:
+    for page in (page for page in PAGES if page.startswith("docs/")):
+        title, empty, paragraph = PAGES[page].split("\n")[:3]
+        assert title.startswith("# "), page
+        assert empty == "", page
+        assert re.match(r"[A-Z][a-z]* ", paragraph), page
+        name = page.removeprefix("docs/")
+        assert name == "README.md" or f"]({name})" in PAGES["docs/README.md"], page
 
 
 def test_the_readme_is_read_in_five_minutes() -> None:
