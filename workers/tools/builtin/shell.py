@@ -112,7 +112,6 @@ def walls_of(files: Path) -> tuple[Walls, bool]:
         free=0 if full else limits.workdir_free_bytes,
         processes=limits.shell_processes,
         memory=limits.shell_memory_bytes,
-        temporary=2 * limits.shell_temporary_bytes,
         shallow=not use.deep,
     )
     return walls, full is not None

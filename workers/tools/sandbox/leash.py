@@ -56,15 +56,13 @@ class Walls:
     bytes: int
     """Of the folder, on disk."""
     files: int
-    """In the folder, directories among them."""
+    """In the folder, directories among them; and as many again in a sandbox's own `/tmp` and `/dev/shm`."""
     free: int
     """Bytes that must stay free on the folder's disk."""
     processes: int
     """And threads."""
     memory: int
     """Bytes. Shared memory counts once."""
-    temporary: int
-    """Bytes in a sandbox's own `/tmp` and `/dev/shm`."""
     shallow: bool = True
     """True if directories that are nested too deeply to be measured end the command."""
 
