@@ -80,6 +80,16 @@ class Ended:
     problem: str
     """The limit that the command exceeded, if `how` is `over`."""
 
+    def reason(self, seconds: float) -> str | None:
+        """Why the command was killed, for the model; None if it ended by itself. `seconds` is its time limit."""
+        reasons = {
+            "timeout": f"timed out after {seconds:g} s",
+            "cancelled": "cancelled",
+            "lapsed": f"ended: {LAPSED}",
+            "over": f"ended: {self.problem}",
+        }
+        return reasons.get(self.how)
+
 
 class Leash:
     """One command under a keeper, which kills all when its standard input closes, on purpose or with this process."""
