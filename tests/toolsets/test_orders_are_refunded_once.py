@@ -77,7 +77,7 @@ def test_a_letter_that_is_sent_twice_comes_twice(shop):
 @pytest.mark.parametrize(("cents", "effect"), [(1, "allow"), (1000, "allow"), (1001, "ask"), (50_000, "ask"), (50_001, "deny")])
 def test_small_refunds_are_allowed_and_large_ones_denied(entries, cents, effect):
     policy = policy_of(entries["refund"]["policy"], tool="refund")
-    assert CompiledRules(policy.rules, policy.default, "").decide("refund", {**REFUND, "amount_cents": cents}).effect == effect
+    assert CompiledRules(policy.rules, policy.default, "").judge("refund", {**REFUND, "amount_cents": cents}).effect == effect
 
 
 def test_only_what_is_looked_up_may_be_kept(entries):

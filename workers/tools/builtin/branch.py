@@ -8,7 +8,7 @@ from typing import Any
 from workers.tools import paths
 from workers.tools.builtin.shell import confined, shell_ready, walls_of
 from workers.tools.clean import escape_controls
-from workers.tools.errors import LAPSED, ToolError
+from workers.tools.errors import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.output import OutputSoFar
 from workers.tools.sandbox import bubblewrap
@@ -50,13 +50,8 @@ class _Repository:
             raise ToolError("the working directory is full; remove some files first")
         command = confined(self._context, [git, *_QUIET, *self._more, *words], self._directory, walls, {})
         ended = run_kept(command, max(self._deadline - time.monotonic(), 0), self._context.cancelled, output)
-        if ended.how != "exited":
-            reasons = {
-                "timeout": f"timed out after {self._context.seconds:g} s",
-                "cancelled": "cancelled",
-                "lapsed": f"was ended, as {LAPSED}",
-            }
-            raise ToolError(f"{reasons.get(ended.how, ended.problem)}; see `git status` for what was done")
+        if reason := ended.reason(self._context.seconds):
+            raise ToolError(f"{reason}; see `git status` for what was done")
         texts = output.texts()
         return ended.code, texts.get("stdout", ""), texts.get("stderr", "")
 

@@ -26,7 +26,7 @@ def change(place: paths.Place, fields: dict[str, Any]) -> Change:
     old, new = encode(fields["old_string"], "old_string"), encode(fields["new_string"], "new_string")
     if not old or old == new:
         raise ToolError("old_string must not be empty" if not old else "old_string and new_string are the same")
-    data, mode = _content(place)
+    data, mode = content(place)
     if _all_crlf(data):
         old, new = _to_crlf(old), _to_crlf(new)
     # Bytes, not text: other parts of the file need not be UTF-8.
@@ -52,12 +52,13 @@ def _edit(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
     return text_result(f"edited {place.shown}: {changed.count} replacement{'s' if changed.count > 1 else ''}")
 
 
-def _content(place: paths.Place) -> tuple[bytes, int]:
+def content(place: paths.Place) -> tuple[bytes, int]:
+    """The content and mode of a file. Errors: ToolError for a file of more than FILE_BYTES."""
     with os.fdopen(paths.open_file(place), "rb") as file:
         status = os.fstat(file.fileno())
         data = file.read(FILE_BYTES + 1)
     if len(data) > FILE_BYTES:
-        raise ToolError(f"{place.shown}: has {status.st_size} bytes, more than the {FILE_BYTES} that can be edited")
+        raise ToolError(f"{place.shown}: has {status.st_size} bytes, more than the {FILE_BYTES} allowed")
     return data, status.st_mode
 
 

@@ -1,6 +1,5 @@
 """What a built-in tool would do to the session's files as they are now, for people who decide about the call. Changes nothing."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -8,18 +7,16 @@ from models.pure.line_diff import hunks
 from workers.tools import paths
 from workers.tools.builtin import edit
 from workers.tools.builtin.shell import next_directory
-from workers.tools.builtin.write import FILE_BYTES
 from workers.tools.clean import escape_controls
 from workers.tools.errors import ToolError
 
 
 def preview(tool: str, root: Path, fields: dict[str, Any]) -> dict[str, Any]:
     """Return what `models.session.evidence` describes. `root` is the session's folder, `fields` the input of the call."""
-    files = root / "files"
     try:
         if tool == "bash":
             return {"directory": _directory(root)}
-        with paths.located(files, fields["file_path"]) as place:
+        with paths.located(root / "files", fields["file_path"]) as place:
             return _edit(place, fields) if tool == "edit" else _write(place, fields)
     except ToolError as error:
         return {"problem": str(error)}
@@ -40,11 +37,7 @@ def _write(place: paths.Place, fields: dict[str, Any]) -> dict[str, Any]:
     after = fields["content"].encode("utf-8", "replace")
     if place.file_mode() is None:
         return {"hunks": [], "left_out": 0, "is_new": True}
-    with os.fdopen(paths.open_file(place), "rb") as file:
-        before = file.read(FILE_BYTES + 1)
-    if len(before) > FILE_BYTES:
-        raise ToolError(f"{place.shown}: the file is larger than {FILE_BYTES} bytes, so the change is not shown")
-    return _difference(before, after)
+    return _difference(edit.content(place)[0], after)
 
 
 def _difference(before: bytes, after: bytes) -> dict[str, Any]:

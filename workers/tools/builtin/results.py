@@ -1,19 +1,19 @@
 """`read_result`: a result that was too long for the model, in parts."""
 
-import itertools
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from models.settings import settings
 from workers.tools.builtin.patterns import compiled
-from workers.tools.clean import LINE_CHARACTERS, decode, escape_controls, lines_in
+from workers.tools.clean import LINE_CHARACTERS, decode, escape_controls
 from workers.tools.errors import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 
 _RESERVE_BYTES = 500
 """Bytes of the model's part that are not the result's own text."""
-_CHUNK = 65_536
+_LINES_PER_LOOK = 1_000
+"""Lines between two looks at the clock."""
 
 
 def _read_result(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
@@ -25,74 +25,43 @@ def _read_result(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
             "take call_id from the line that counts the bytes that were left out"
         )
     start = max(int(fields.get("start") or 1), 1)
-    if pattern := fields.get("search"):
-        return text_result(_matching(context, decode(data), start, pattern))
-    return text_result(_part(context, decode(data), start))
+    return text_result(_part(context, decode(data), start, fields.get("search")))
 
 
-def _part(context: ToolContext, text: str, start: int) -> str:
-    """As many lines from `start` on as may be shown."""
+def _part(context: ToolContext, text: str, start: int, pattern: str | None) -> str:
+    """As many lines from `start` on as may be shown; with a pattern only those that match, with their numbers."""
+    matches = compiled("search", pattern).search if pattern else None
     shown: list[str] = []
     left, end, total = settings().tool_output_bytes - _RESERVE_BYTES, 0, 0
-    for before, chunk, count in _chunks(context, text):
-        total = before + count
-        if total < start or end:
+    for total, line in _numbered(context, text):
+        if end or total < start or (matches and not matches(line)):
             continue
-        for number, line in _numbered(chunk, before):
-            if number < start:
-                continue
-            left -= len(line.encode()) + 1
-            if left < 0 and shown:
-                end = number - 1
-                break
-            shown.append(line)
+        line_shown = f"{total}:{line}" if matches else line
+        left -= len(line_shown.encode()) + 1
+        if left >= 0 or not shown:
+            shown.append(line_shown)
+        elif matches:
+            return "\n".join(shown) + f"\n[... more lines match; go on with start {total} ...]"
+        else:
+            end = total - 1
+    if matches:
+        return "\n".join(shown) or f"no line matches, of lines {start} to {total}"
     if start > total:
         raise ToolError(f"the result has only {total} lines")
     more = f"\n[... go on with start {end + 1} ...]" if end else ""
     return f"[lines {start} to {end or total} of {total}]\n" + "\n".join(shown) + more
 
 
-def _matching(context: ToolContext, text: str, start: int, pattern: str) -> str:
-    """The lines from `start` on that match, with their numbers."""
-    matches = compiled("search", pattern).search
-    # Skips chunks without a match. Only for expressions that mean the same in a line and in many lines.
-    may_match = None if "\\" in pattern or "(?" in pattern else compiled("search", f"(?m:{pattern})").search
-    shown: list[str] = []
-    left, total = settings().tool_output_bytes - _RESERVE_BYTES, 0
-    for before, chunk, count in _chunks(context, text):
-        total = before + count
-        if total < start or (may_match and count <= chunk.count("\n") + 1 and not may_match(chunk)):
-            continue
-        for number, line in _numbered(chunk, before):
-            if number < start or not matches(line):
-                continue
-            left -= len(line.encode()) + len(str(number)) + 2
-            if left < 0 and shown:
-                return "\n".join(shown) + f"\n[... more lines match; go on with start {number} ...]"
-            shown.append(f"{number}:{line}")
-    return "\n".join(shown) or f"no line matches, of lines {start} to {total}"
-
-
-def _chunks(context: ToolContext, text: str) -> Iterator[tuple[int, str, int]]:
-    """The text in chunks of whole lines: the number of lines before, the chunk, and its number of lines."""
+def _numbered(context: ToolContext, text: str) -> Iterator[tuple[int, str]]:
+    """The lines with their numbers; a long line counts as several. Errors: OutOfTime."""
     deadline = time.monotonic() + context.seconds
-    at, before, end = 0, 0, len(text.removesuffix("\n"))
-    while at <= end:
-        context.require_time(deadline)
-        stop = text.find("\n", min(at + _CHUNK, end), end)
-        stop = end if stop < 0 else stop
-        chunk = text[at:stop]
-        count = lines_in(chunk)
-        yield before, chunk, count
-        at, before = stop + 1, before + count
-
-
-def _numbered(chunk: str, before: int) -> Iterator[tuple[int, str]]:
-    """The lines of a chunk with their numbers; a long line counts as several."""
-    number = itertools.count(before + 1)
-    for line in chunk.split("\n"):
+    number = 0
+    for line in text.removesuffix("\n").split("\n"):
         for at in range(0, max(len(line), 1), LINE_CHARACTERS):
-            yield next(number), line[at : at + LINE_CHARACTERS]
+            if number % _LINES_PER_LOOK == 0:
+                context.require_time(deadline)
+            number += 1
+            yield number, line[at : at + LINE_CHARACTERS]
 
 
 READ_RESULT = Tool(

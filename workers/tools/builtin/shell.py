@@ -8,7 +8,7 @@ from typing import Any
 
 from models.settings import settings
 from workers.tools import workdir
-from workers.tools.errors import LAPSED, ToolError
+from workers.tools.errors import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.sandbox import bubblewrap, git, quota
 from workers.tools.sandbox.bubblewrap import shell_ready
@@ -112,7 +112,6 @@ def walls_of(files: Path) -> tuple[Walls, bool]:
         free=0 if full else limits.workdir_free_bytes,
         processes=limits.shell_processes,
         memory=limits.shell_memory_bytes,
-        temporary=2 * limits.shell_temporary_bytes,
         shallow=not use.deep,
     )
     return walls, full is not None
@@ -121,18 +120,11 @@ def walls_of(files: Path) -> tuple[Walls, bool]:
 def _result(context: ToolContext, ended: Ended, seconds: float, moved: str | None) -> ToolResult:
     """Standard output and standard error, each in its own block, then how the command ended. An error unless the code is 0."""
     texts = [f"{stream}:\n{text}" for stream, text in context.output.whole().items()]
-    if ended.how == "timeout":
-        texts.append(f"timed out after {seconds:g} s; its processes were killed")
-    elif ended.how == "cancelled":
-        texts.append("cancelled; its processes were killed")
-    elif ended.how == "lapsed":
-        texts.append(f"ended: {LAPSED}; its processes were killed")
-    elif ended.how == "over":
-        texts.append(f"ended: {ended.problem}; its processes were killed")
+    if reason := ended.reason(seconds):
+        texts.append(f"{reason}; its processes were killed")
     else:
-        texts.append(
-            f"exit code: {ended.code if ended.code >= 0 else 128 - ended.code}" + (f"\ndirectory: {moved}" if moved else "")
-        )
+        code = ended.code if ended.code >= 0 else 128 - ended.code
+        texts.append(f"exit code: {code}" + (f"\ndirectory: {moved}" if moved else ""))
     if problem := workdir.full(context.workdir):
         texts.append(f"{problem}. Until there is room, no command can make a file longer: remove some.")
     return text_result(*texts, is_error=ended.how != "exited" or ended.code != 0)

@@ -2,7 +2,6 @@
 
 import functools
 import os
-import re
 import shutil
 import tempfile
 import threading
@@ -25,9 +24,7 @@ _ETC = (
 )  # fmt: skip
 _ETC_NETWORK = ("gai.conf", "nsswitch.conf", "protocols", "resolv.conf", "services")
 _STRICT = ("--unshare-user", "--disable-userns")
-"""bubblewrap 0.8 and later: the sandbox cannot make namespaces of its own."""
-_SIZED = "--size"
-"""bubblewrap 0.7 and later. Before, the keeper kills a command that fills its `/tmp`."""
+"""The sandbox cannot make namespaces of its own. A container with a read-only /proc/sys may refuse these options."""
 _PROBE_SECONDS = 10
 CURL_HOME = "/etc/assent-curl"
 """Holds an empty `.curlrc`, which curl reads instead of the session's."""
@@ -69,14 +66,11 @@ def wrapped(argv: list[str], root: Path, cwd: Path) -> tuple[list[str], dict[int
 
 
 def process_limit() -> str:
-    """A shell statement that limits its processes, where the kernel counts each sandbox by itself. Root has no such limit.
+    """A shell statement that limits its processes in a sandbox, which the kernel counts by itself. Root has no such limit.
 
     The limit is twice the keeper's, so that the keeper ends the command first and tells the reason.
     """
-    kernel = tuple(int(part) for part in re.findall(r"\d+", os.uname().release)[:2])
-    if settings().shell != "bubblewrap" or os.uname().sysname != "Linux" or kernel < (5, 14):
-        return ""
-    return f"ulimit -u {2 * settings().shell_processes}; "
+    return f"ulimit -u {2 * settings().shell_processes}; " if settings().shell == "bubblewrap" else ""
 
 
 def _files(root: Path) -> dict[int, bytes]:
@@ -93,9 +87,9 @@ def _files(root: Path) -> dict[int, bytes]:
 
 
 def _arguments(argv: list[str], root: Path, cwd: Path, options: tuple[str, ...]) -> list[str]:
-    size = [_SIZED, str(settings().shell_temporary_bytes)] if _SIZED in options else []
+    size = ["--size", str(settings().shell_temporary_bytes)]
     network = settings().shell_network
-    words = [program("bwrap") or "bwrap", "--unshare-all", *(option for option in options if option != _SIZED)]
+    words = [program("bwrap") or "bwrap", "--unshare-all", *options]
     words += [*(["--share-net"] if network else []), "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += ["--seccomp", str(_FILTER)] if syscall_filter() else []
     words += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev"]
@@ -131,7 +125,7 @@ def _options() -> tuple[str, ...] | None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve() / "session"
         (root / "files").mkdir(parents=True)
-        return next((options for options in ((_SIZED, *_STRICT), (_SIZED,), ()) if _works(root, options)), None)
+        return next((options for options in (_STRICT, ()) if _works(root, options)), None)
 
 
 def _works(root: Path, options: tuple[str, ...]) -> bool:

@@ -1,4 +1,8 @@
-"""The worker's side of the sentinel: starts one for each process that runs tools, and sends it each new end of the leases."""
+"""The worker's side of the sentinel: starts one for each process that runs tools, and sends it each new end of the leases.
+
+Ours for the promise that a tool ends with its worker's lease. A keeper cannot hold it: whoever stops the worker's tree stops the
+keepers, too.
+"""
 
 import contextlib
 import errno

@@ -56,15 +56,13 @@ class Walls:
     bytes: int
     """Of the folder, on disk."""
     files: int
-    """In the folder, directories among them."""
+    """In the folder, directories among them; and as many again in a sandbox's own `/tmp` and `/dev/shm`."""
     free: int
     """Bytes that must stay free on the folder's disk."""
     processes: int
     """And threads."""
     memory: int
     """Bytes. Shared memory counts once."""
-    temporary: int
-    """Bytes in a sandbox's own `/tmp` and `/dev/shm`."""
     shallow: bool = True
     """True if directories that are nested too deeply to be measured end the command."""
 
@@ -81,6 +79,16 @@ class Ended:
     """The last directory that the command wrote to DIRECTORY_FD, empty for none."""
     problem: str
     """The limit that the command exceeded, if `how` is `over`."""
+
+    def reason(self, seconds: float) -> str | None:
+        """Why the command was killed, for the model; None if it ended by itself. `seconds` is its time limit."""
+        reasons = {
+            "timeout": f"timed out after {seconds:g} s",
+            "cancelled": "cancelled",
+            "lapsed": f"ended: {LAPSED}",
+            "over": f"ended: {self.problem}",
+        }
+        return reasons.get(self.how)
 
 
 class Leash:

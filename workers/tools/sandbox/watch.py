@@ -26,8 +26,8 @@ class Watch:
 
     def __init__(self, walls: Mapping[str, int | str]) -> None:
         self._folder = str(walls["folder"])
-        self._bytes, self._files, self._free, self._processes, self._memory, self._temporary = (
-            int(walls[name]) for name in ("bytes", "files", "free", "processes", "memory", "temporary")
+        self._bytes, self._files, self._free, self._processes, self._memory = (
+            int(walls[name]) for name in ("bytes", "files", "free", "processes", "memory")
         )
         self._shallow = bool(walls["shallow"])
         self._device = os.stat(self._folder).st_dev  # noqa: PTH116 - pathlib is slow to import
@@ -62,9 +62,8 @@ class Watch:
         disk, held = processes.nameless(pids, self._device)
         use.bytes += disk
         use.deep &= self._shallow
-        size, files = processes.temporary(pids)
-        if size > self._temporary or files > self._files:
-            return f"its files in /tmp and /dev/shm were {files} with {size} bytes, more than they may"
+        if (files := processes.temporary_files(pids)) > self._files:
+            return f"its files in /tmp and /dev/shm were {files}, more than the {self._files} that they may"
         if held and (size := held + processes.memory(pids, self._memory - held)) > self._memory:
             return self._too_much_memory(size)
         return use.problem(self._bytes, self._files)
