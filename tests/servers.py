@@ -45,8 +45,6 @@ def main() -> None:
 def start(supervisor: Supervisor, postgres: Postgres, redis: Redis, env: dict[str, str]) -> None:
     """Both servers, ready, with the roles and an empty template database."""
     redis.prepare()
-    with (redis.data / "redis.conf").open("a") as configuration:
-        configuration.write("databases 64\n")  # three for each test process
     supervisor.start(redis.child(env))
     postgres.prepare()
     supervisor.start(postgres.child(env))

@@ -112,15 +112,20 @@ def worker_env(
 
 
 @pytest.fixture(scope="session")
-def crash_redis(redis_urls: list[str]) -> str:
+def crash_redis(servers: dict[str, str], worker_number: int) -> str:
     """The shared worker's Redis database."""
-    return redis_urls[1]
+    return redis_database(servers, 15 - 2 * (worker_number % 5))
 
 
 @pytest.fixture(scope="session")
-def private_redis(redis_urls: list[str]) -> str:
+def private_redis(servers: dict[str, str], worker_number: int) -> str:
     """The Redis database for tests that start and kill workers of their own."""
-    return redis_urls[2]
+    return redis_database(servers, 14 - 2 * (worker_number % 5))
+
+
+def redis_database(servers: dict[str, str], number: int) -> str:
+    """Counted from the top; tests/conftest.py counts from the bottom."""
+    return servers["redis"].rpartition("/")[0] + f"/{number}"
 
 
 @pytest.fixture(scope="session")
