@@ -14,6 +14,7 @@ from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.pure.charges import Charge
+from models.pure.naming import OURS
 from models.pure.storable import storable
 from models.pure.usage import Usage
 from models.session.approval import Approval
@@ -26,6 +27,7 @@ from models.session.turn import Turn
 from models.workspace import toolset
 from models.workspace.agent import Agent
 from models.workspace.environment import Environment
+from models.workspace.toolset import Entry
 from models.workspace.workspace import Workspace
 from workers.agent_tools import AgentTools
 from workers.tools import sources
@@ -74,6 +76,12 @@ def _server(name: str, policy: Any) -> dict[str, Any]:
 def confirmation(call_id: str, result: str = "allow", **more: Any) -> dict[str, Any]:
     """A `user.tool_confirmation` as the verbs take it. `more` are fields of `Decision`."""
     return {"type": "user.tool_confirmation", "tool_use_id": call_id, "decision": Decision(result=result, **more)}  # type: ignore[arg-type]
+
+
+def entry_of(address: str | None, tool: str) -> Entry | None:
+    """The entry of a tool of Assent. The worker has no toolsets, which other tests of this process may have."""
+    brought = address is None or address.removeprefix(OURS) in sources.OF_THE_HOUSE
+    return sources.entry_of(address, tool) if brought else None
 
 
 class Stage:
@@ -244,7 +252,7 @@ class Stage:
         git_may_run: bool = False,
     ) -> ToolCall | None:
         """Claim a tool call. `links`: where paths lead; all others lead where they say. `git_may_run`: what the look finds."""
-        hands = flow.Hands("worker", storage_id, has, sources.entry_of)
+        hands = flow.Hands("worker", storage_id, has, entry_of)
         while True:
             taken = self.locked(found.session_id, lambda db, session, hands=hands: flow.claim_call(db, session, found.id, hands))
             if not isinstance(taken, flow.Unresolved):
