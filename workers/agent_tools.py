@@ -15,7 +15,7 @@ from models.pure.storable import DEPTH, is_deep, storable
 from models.session.proposal import MAX_INPUT_BYTES, Origin, Proposal
 from models.settings import settings
 from models.workspace.toolset import Listed
-from workers.tools import registry
+from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def _entry(tool: EffectiveTool) -> Mapping[str, Any]:
         return {"description": tool.description, "input_schema": tool.input_schema or {"type": "object"}}
     if tool.entry is not None:
         return tool.entry
-    builtin = registry.look_up(tool.name)
-    assert builtin is not None, "an agent's built-in tools are those of the registry"
+    builtin = AGENT_TOOLSET.get(tool.name)
+    assert builtin is not None, "an agent's built-in tools are those of the agent toolset"
     return builtin.described
 
 

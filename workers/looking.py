@@ -9,8 +9,8 @@ from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.settings import settings
 from workers.celery import app
-from workers.tools import workdir
 from workers.tools.builtin.preview import preview
+from workers.tools.sandbox import workdir
 
 _SECRETS = "The input has secrets, so the change is shown without the file around it."
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
+from assent import ToolError
 from models import flow
 from models.database.rows import Db, Stale
 from models.database.transactions import transaction
@@ -23,10 +24,11 @@ from workers import leases
 from workers.celery import app
 from workers.keeping import keep
 from workers.leases import Lease
-from workers.tools import paths, registry, sources, workdir
-from workers.tools.builtin import git_look
-from workers.tools.errors import OutcomeUnknown, ToolError
+from workers.tools import execution, sources
+from workers.tools.builtin import git_look, paths
 from workers.tools.kinds import Answers, ToolContext
+from workers.tools.output import OutcomeUnknown
+from workers.tools.sandbox import workdir
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +144,7 @@ def _execute(claimed: Taken, context: ToolContext) -> Outcome:
     if call.address and _resolved(call.session_id, led := _led(context)) != led:
         return Outcome(text(words.stopped("a path in its input leads elsewhere than when it was judged")), is_error=True)
     context.seconds = tool.time_limit
-    result = registry.execute(tool, context, call_input)
+    result = execution.execute(tool, context, call_input)
     question = {"requests": result.question.requests, "state": result.question.state} if result.question else None
     return Outcome(result.content, result.is_error, result.structured, question, result.whole)
 

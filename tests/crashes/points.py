@@ -28,7 +28,7 @@ from models.workspace.idempotency import Slip
 from workers import announcing, providers, tool
 from workers.celery import app
 from workers.providers import choosing
-from workers.tools import registry
+from workers.tools import execution
 
 READS = "a look"
 """Says of a transaction that it changes nothing but leases, which are renewed as if nothing had been."""
@@ -119,9 +119,9 @@ toolset.keep_listing = _keep_listing
 toolset.mark_stale = name("mark_stale")(toolset.mark_stale)
 announcing.PROGRAM = (sys.executable, "-m", "crashes.announcing")
 announcing.AGAIN_SECONDS = 0.1
-registry.execute = watch("effect")(registry.execute)
+execution.execute = watch("effect")(execution.execute)
 choosing.provider_for = _loaded
-assert tool.registry is registry, "tool.run finds the wrapped one"
+assert tool.execution is execution, "tool.run finds the wrapped one"
 
 
 @app.task(name="door.receive")

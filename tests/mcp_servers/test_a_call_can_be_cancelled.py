@@ -7,10 +7,10 @@ import pytest
 from mcp_servers.conftest import Background, Caller, is_alive, text, wait_for
 from mcp_servers.lying import Liar, Request
 
-from workers.tools.errors import OutcomeUnknown
 from workers.tools.kinds import ToolResult
 from workers.tools.mcp import calling
 from workers.tools.mcp.servers import Server
+from workers.tools.output import OutcomeUnknown
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ import pytest
 from mcp_servers.conftest import SMALL, Background, Caller, is_alive, serve, text, wait_for
 from mcp_servers.lying import Answer, Liar, Request
 
-from workers.tools.errors import OutcomeUnknown
 from workers.tools.kinds import ToolResult
 from workers.tools.mcp.servers import Server
+from workers.tools.output import OutcomeUnknown
 
 Set = Callable[..., None]
 

@@ -8,7 +8,7 @@ import psutil
 import pytest
 from mcp_servers.conftest import Caller, text, wait_for
 
-from workers.tools.errors import OutcomeUnknown
+from workers.tools.output import OutcomeUnknown
 from workers.tools.sandbox import lease_clock
 
 

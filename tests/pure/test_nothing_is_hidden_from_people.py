@@ -5,8 +5,8 @@ import pytest
 from models.pure.prompting import fill
 from models.pure.shell import read
 from models.pure.visible import visible
+from workers.tools.execution import storable_question
 from workers.tools.kinds import Question, ToolResult
-from workers.tools.registry import storable_question
 
 HIDDEN = {"\u200b": "<U+200B>", "\u3164": "<U+3164>", "\ufeff": "<U+FEFF>", "\u2800": "<U+2800>", "\u202e": "<U+202E>"}
 

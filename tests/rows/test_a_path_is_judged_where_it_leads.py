@@ -15,7 +15,8 @@ from models.session.tool_call import ToolCall
 from models.settings import settings
 from models.workspace import toolset
 from workers import tool as task
-from workers.tools import paths, workdir
+from workers.tools.builtin import paths
+from workers.tools.sandbox import workdir
 
 SECRET = "the key"
 

@@ -14,8 +14,8 @@ from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.settings import settings
 from workers import tool as task
-from workers.tools import workdir
 from workers.tools.builtin import git_look
+from workers.tools.sandbox import workdir
 
 STATUS = call(command="git status")
 CONFIG: dict[str, Any] = {"file_path": "src/.git/config", "content": "[core]\n\tfsmonitor = ./x\n"}

@@ -8,7 +8,7 @@ from rows.stage import Stage
 from models import flow
 from models.settings import settings
 from workers import tool
-from workers.tools import workdir
+from workers.tools.sandbox import workdir
 
 
 def test_the_sweep_removes_folders_of_sessions_that_are_gone(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,11 @@ from forked import end_all
 from looking import text
 
 from models.settings import settings
-from workers.tools import registry, workdir
+from workers.tools import execution
+from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
 from workers.tools.kinds import ToolContext, ToolResult
 from workers.tools.sandbox import bubblewrap as sandbox
+from workers.tools.sandbox import workdir
 
 
 @pytest.fixture(autouse=True)
@@ -60,9 +62,9 @@ def call(context: Callable[..., ToolContext]) -> Callable[..., ToolResult]:
     """Calls a tool by name: `call("read", file_path="a")`."""
 
     def run(name: str, seconds: float = 30, cancelled: threading.Event | None = None, **fields: Any) -> ToolResult:
-        tool = registry.look_up(name)
+        tool = AGENT_TOOLSET[name]
         assert tool is not None
-        return registry.execute(tool, context(seconds, cancelled), fields)
+        return execution.execute(tool, context(seconds, cancelled), fields)
 
     return run
 

@@ -12,7 +12,7 @@ Call = tuple[str, dict[str, Any]]
 """A tool's name and the fields of its input."""
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["workers.tools.registry", "workers.tools.workdir", "workers.tools.sandbox.guarding"])
+_context.set_forkserver_preload(["workers.tools.execution", "workers.tools.sandbox.workdir", "workers.tools.sandbox.guarding"])
 _started: list[ForkServerProcess] = []
 
 
@@ -40,22 +40,23 @@ def _variables() -> dict[str, str]:
 
 
 def _work(calls: tuple[Call, ...], seconds: float, lease_seconds: float | None, variables: dict[str, str]) -> None:
-    from workers.tools import registry, workdir
-    from workers.tools.builtin import shell
-    from workers.tools.sandbox import guarding
+    from workers.tools import execution
+    from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
+    from workers.tools.kinds import ToolContext
+    from workers.tools.sandbox import bubblewrap, guarding, workdir
 
     os.setsid()
     os.environ.update(variables)
     root = workdir.session_root("sesn_1")
     if lease_seconds is not None:
-        assert shell.shell_ready() is None
+        assert bubblewrap.shell_ready() is None
         assert guarding.mark()
         lease_clock.extend(lease_clock.now() + lease_seconds)
 
     def run(call: Call) -> None:
-        tool = registry.look_up(call[0])
+        tool = AGENT_TOOLSET[call[0]]
         assert tool is not None
-        registry.execute(tool, registry.ToolContext("sevt_call", "sesn_1", root, seconds), call[1])
+        execution.execute(tool, ToolContext("sevt_call", "sesn_1", root, seconds), call[1])
 
     if len(calls) == 1:
         run(calls[0])  # in the main thread, as in a process of Celery's pool

@@ -4,7 +4,7 @@ import pytest
 from looking import text
 
 from models.settings import settings
-from workers.tools import registry
+from workers.tools import execution
 from workers.tools.builtin.branch import CREATE_BRANCH
 from workers.tools.sandbox import bubblewrap
 
@@ -17,7 +17,7 @@ def create(context, each_shell):
 
     def run(name, start=None, directory=None, cancelled=None, seconds=30):
         fields = {"name": name, "from": start, "directory": directory}
-        return registry.execute(CREATE_BRANCH, context(seconds, cancelled), fields)
+        return execution.execute(CREATE_BRANCH, context(seconds, cancelled), fields)
 
     return run
 
@@ -163,6 +163,6 @@ def test_without_a_sandbox_that_works_nothing_runs(context, files, monkeypatch, 
     monkeypatch.setenv("ASSENT_SHELL", "bubblewrap")
     monkeypatch.setattr(bubblewrap, "PATH", str(tmp_path))
     settings.cache_clear()
-    result = registry.execute(CREATE_BRANCH, context(), {"name": "x"})
+    result = execution.execute(CREATE_BRANCH, context(), {"name": "x"})
     assert result.is_error
     assert "cannot run" in text(result)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 from assent import Cache, Context, Document, Image, ToolError, Toolset
 from models.pure.fitting import misfit
 from models.pure.masking import mask
-from workers.tools import registry
+from workers.tools import execution
 from workers.tools.kinds import Tool, ToolResult
 from workers.tools.python import checking, child, running
 from workers.tools.python.runner.tools import TRIES, RunnableTool
@@ -124,7 +124,7 @@ def test_a_function_without_parameters_takes_an_empty_object(declared, context):
     tool = declared(ping)
     assert misfit(tool.input_schema, {}) is None
     assert misfit(tool.input_schema, {"a": 1}) == "input: a is not a field of this tool"
-    assert text(registry.execute(tool, context(), {})) == "pong"
+    assert text(execution.execute(tool, context(), {})) == "pong"
 
 
 def test_arguments_come_as_the_types_that_are_declared(declared, context):
@@ -175,7 +175,7 @@ def test_what_the_schema_cannot_say_is_told_by_its_field_and_without_its_value(d
     def on(day: date, line: Line) -> None:
         "On a day."
 
-    result = registry.execute(declared(on), context(), {"day": "secretly", "line": {"sku": "a", "count": 2}})
+    result = execution.execute(declared(on), context(), {"day": "secretly", "line": {"sku": "a", "count": 2}})
     assert result.is_error
     assert text(result).startswith("on: input.day: Input should be a valid date")
     assert "secretly" not in text(result)
@@ -306,7 +306,7 @@ def test_a_tool_error_is_told_in_its_words(declared, context):
         "Refuse."
         raise ToolError("no such order")
 
-    result = registry.execute(declared(refuse), context(), {})
+    result = execution.execute(declared(refuse), context(), {})
     assert (result.is_error, text(result)) == (True, "refuse: no such order")
 
 

@@ -5,7 +5,7 @@ import multiprocessing
 import pytest
 
 from models.settings import settings
-from workers.tools import workdir
+from workers.tools.sandbox import workdir
 
 
 def test_the_storage_keeps_its_id(tmp_path):

@@ -8,7 +8,8 @@ import pytest
 from looking import text, until
 
 from models.settings import settings
-from workers.tools import registry
+from workers.tools import execution
+from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
 
 
 def test_output_errors_and_exit_code_are_told_apart(call, each_shell):
@@ -128,9 +129,9 @@ def test_a_call_may_ask_for_less_time_but_not_for_more(call):
 def test_output_can_be_read_while_it_runs(context):
     running, cancelled = context(), threading.Event()
     running.cancelled = cancelled
-    tool = registry.look_up("bash")
+    tool = AGENT_TOOLSET["bash"]
     with ThreadPoolExecutor(1) as pool:
-        result = pool.submit(registry.execute, tool, running, {"command": "echo so far; sleep 60"})
+        result = pool.submit(execution.execute, tool, running, {"command": "echo so far; sleep 60"})
         assert until(running.output.texts) == {"stdout": "so far\n"}
         cancelled.set()
         said = text(result.result())

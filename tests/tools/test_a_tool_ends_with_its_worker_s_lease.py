@@ -17,8 +17,8 @@ from looking import alive, text, until
 from written import Caller, House
 
 from models.settings import settings
-from workers.tools.errors import OutcomeUnknown
 from workers.tools.kinds import ToolContext
+from workers.tools.output import OutcomeUnknown
 from workers.tools.python import running
 from workers.tools.sandbox import guarding, lease_clock, processes
 

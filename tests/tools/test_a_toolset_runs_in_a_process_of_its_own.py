@@ -19,8 +19,9 @@ from looking import alive, text, until
 from written import Caller, House
 
 from api.cli.main import main
+from assent import ToolError
 from models.settings import settings
-from workers.tools.errors import OutcomeUnknown, ToolError
+from workers.tools.output import OutcomeUnknown
 from workers.tools.python import child, running
 
 TOOLS = """

@@ -7,8 +7,7 @@ import pytest
 from looking import text
 
 from models.settings import settings
-from workers.tools import workdir
-from workers.tools.sandbox import quota
+from workers.tools.sandbox import quota, workdir
 
 LIMIT = 500 * 4096
 """Whole blocks, so that a file of this size takes no more room on the disk."""

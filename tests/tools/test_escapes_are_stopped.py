@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from looking import text
 
-from workers.tools import workdir
-from workers.tools.sandbox import syscalls
+from workers.tools.sandbox import syscalls, workdir
 
 pytestmark = pytest.mark.usefixtures("bubblewrap")
 
@@ -130,11 +129,14 @@ def test_a_set_user_id_bit_gives_nothing(call):
 
 
 WORKER = """
-from workers.tools import registry, workdir
+from workers.tools import execution
+from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
+from workers.tools.kinds import ToolContext
+from workers.tools.sandbox import workdir
 root = workdir.session_root("sesn_1")
 look = "cat /proc/*/environ /proc/*/cmdline /proc/*/maps; env; ls -l /proc/*/fd; grep -rs hidden-from /etc /tmp /dev/shm ~ /run"
-context = registry.ToolContext("sevt_call", "sesn_1", root, 60)
-for block in registry.execute(registry.look_up("bash"), context, {"command": look}).content:
+context = ToolContext("sevt_call", "sesn_1", root, 60)
+for block in execution.execute(AGENT_TOOLSET["bash"], context, {"command": look}).content:
     print(block["text"])
 """
 

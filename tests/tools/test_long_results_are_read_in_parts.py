@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from looking import text
 
 from models.settings import settings
-from workers.tools import clean, media, registry
+from workers.tools import clean, execution
 from workers.tools.builtin.results import READ_RESULT
 from workers.tools.output import OutputSoFar
 
@@ -38,7 +38,7 @@ def read(context):
     def run(kept, **fields):
         given_context = context(fields.pop("seconds", 30))
         given_context.stored = {"c1": kept.encode()}.get
-        return registry.execute(READ_RESULT, given_context, {"call_id": "c1", **fields})
+        return execution.execute(READ_RESULT, given_context, {"call_id": "c1", **fields})
 
     return run
 
@@ -241,11 +241,11 @@ def test_ten_megabytes_of_zeros_are_clean_and_bounded(call):
 
 def test_a_good_image_passes_with_nothing_else_in_it():
     block = {**image(PNG + b"data"), "cache_control": {"type": "ephemeral"}}
-    assert media.checked([block]) == [image(PNG + b"data")]
+    assert clean.readable_blocks([block]) == [image(PNG + b"data")]
 
 
 def test_an_image_is_what_its_bytes_say():
-    assert media.checked([image(PNG, "image/jpeg")])[0]["source"]["media_type"] == "image/png"
+    assert clean.readable_blocks([image(PNG, "image/jpeg")])[0]["source"]["media_type"] == "image/png"
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_a_document_of_text_is_text():
 
 
 def test_images_are_limited_in_number_and_in_all():
-    many = media.checked([image(PNG)] * 30)
+    many = clean.readable_blocks([image(PNG)] * 30)
     assert [block["type"] for block in many] == ["image"] * 20 + ["text"] * 10
-    large = media.checked([image(PNG + b"x" * 3_000_000)] * 8)
+    large = clean.readable_blocks([image(PNG + b"x" * 3_000_000)] * 8)
     assert [block["type"] for block in large].count("image") == 4

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from looking import text
 
-from workers.tools import paths
-from workers.tools.errors import ToolError
+from assent import ToolError
+from workers.tools.builtin import paths
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from forked import start_worker
 from looking import alive, keepers, text, until
 
-from workers.tools.errors import OutcomeUnknown
+from workers.tools.output import OutcomeUnknown
 
 pytestmark = [pytest.mark.crash]
 

@@ -8,8 +8,8 @@ import pytest
 from looking import text
 
 from models.settings import settings
-from workers.tools import workdir
 from workers.tools.sandbox import bubblewrap as sandbox
+from workers.tools.sandbox import workdir
 
 MISSING = "bubblewrap (bwrap) is missing or does not work here"
 

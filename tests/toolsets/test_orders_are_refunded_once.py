@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from assent import ToolError
 from models.pure.masking import mask
 from models.pure.policy import CompiledRules, policy_of
-from workers.tools.errors import ToolError
 
 REFUND = {"order_id": "1001", "amount_cents": 500, "reason": "broken"}
 

@@ -1,9 +1,13 @@
-"""Makes results safe to store and to show: without NUL and invisible characters, and no longer than the setting."""
+"""Makes results safe to store and to show.
 
+Text has no NUL and no invisible character, and is no longer than the setting. Images and documents are checked, as a model refuses
+the whole history if it cannot read one of them.
+"""
+
+import base64
+import binascii
 import re
 from typing import Any
-
-from workers.tools import media
 
 LINE_CHARACTERS = 2_000
 """A longer line of a stored result counts as several lines."""
@@ -23,6 +27,20 @@ _BLOCKS = 100
 _NOTE_BYTES = 64
 _HINT_BYTES = 80
 """Length of the hint without the id."""
+
+_MEDIA_MARKS = {  # offset and first bytes of each kind
+    "image/png": (0, (b"\x89PNG\r\n\x1a\n",)),
+    "image/jpeg": (0, (b"\xff\xd8\xff",)),
+    "image/gif": (0, (b"GIF87a", b"GIF89a")),
+    "image/webp": (8, (b"WEBP",)),
+}
+_PDF = "application/pdf"
+_IMAGE_BYTES, _DOCUMENT_BYTES = 5_000_000, 10_000_000
+_MEDIA_BYTES = 20_000_000
+"""All sizes are of the base64 text."""
+_MEDIA_PIECES = 20
+
+Block = dict[str, Any]
 
 
 def decode(data: bytes) -> str:
@@ -74,9 +92,7 @@ def shares(sizes: list[int], limit: int) -> list[int]:
     return parts
 
 
-def bounded(
-    content: list[dict[str, Any]], limit: int, whole_limit: int, call_id: str | None = None
-) -> tuple[list[dict[str, Any]], bytes | None]:
+def bounded(content: list[Block], limit: int, whole_limit: int, call_id: str | None = None) -> tuple[list[Block], bytes | None]:
     """Content blocks for the model, with visible text of at most `limit` bytes in all; never empty, as models refuse no content.
 
     If text was cut, the second value is the whole text, of at most `whole_limit` bytes, to be stored. With a `call_id` each cut
@@ -85,7 +101,7 @@ def bounded(
     if len(content) > _BLOCKS:
         left_out = len(content) - _BLOCKS
         content = [*content[:_BLOCKS], {"type": "text", "text": f"[... {left_out} blocks left out ...]"}]
-    blocks = [{**b, "text": escape_controls(b["text"])} if b["type"] == "text" else b for b in media.checked(content)]
+    blocks = [{**b, "text": escape_controls(b["text"])} if b["type"] == "text" else b for b in readable_blocks(content)]
     blocks = [b for b in blocks if b["type"] != "text" or b["text"]] or [{"type": "text", "text": "(nothing)"}]
     texts = [b for b in blocks if b["type"] == "text"]
     sizes = [len(b["text"].encode()) for b in texts]
@@ -114,3 +130,65 @@ def _hint(whole: str, before: int, text: str, share: int, whole_limit: int, call
 def lines_in(text: str) -> int:
     """The number of lines; a long line counts as several."""
     return sum(max(-(-len(line) // LINE_CHARACTERS), 1) for line in text.split("\n"))
+
+
+def readable_blocks(content: list[Block]) -> list[Block]:
+    """The blocks with only the fields of the Messages API. A block that a model cannot read becomes a text that says so."""
+    blocks, pieces, size = [], 0, 0
+    for block in content:
+        readable = _readable_block(block)
+        if readable["type"] != "text":
+            pieces, size = pieces + 1, size + len(readable["source"]["data"])
+            if pieces > _MEDIA_PIECES or size > _MEDIA_BYTES:
+                readable = _text(
+                    f"[{_named(block)} left out: more than {_MEDIA_PIECES}, or than {_MEDIA_BYTES} bytes, in one result]"
+                )
+        blocks.append(readable)
+    return blocks
+
+
+def _readable_block(block: Block) -> Block:
+    kind, source = block.get("type"), block.get("source")
+    if kind == "text":
+        return _text(str(block.get("text", "")))
+    if kind not in ("image", "document") or not isinstance(source, dict):
+        return _text(f"[{_named(block)} left out: only text, images and documents can be shown]")
+    if kind == "document" and source.get("type") == "text":
+        return _text(str(source.get("data", "")))
+    if source.get("type") != "base64":
+        return _text(f"[{_named(block)} left out: only base64 data can be shown]")
+    return _in_base64(str(kind), source, _named(block))
+
+
+def _in_base64(kind: str, source: Block, name: str) -> Block:
+    most = _IMAGE_BYTES if kind == "image" else _DOCUMENT_BYTES
+    data = "".join(str(source.get("data", ""))[: 2 * most].split())
+    if len(data) > most:
+        return _text(f"[{name} left out: it has more than {most} bytes in base64]")
+    try:
+        raw = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return _text(f"[{name} left out: it is not valid base64]")
+    media_type = _media_type(kind, raw)
+    if media_type is None:
+        known = f"{', '.join(_MEDIA_MARKS)}" if kind == "image" else _PDF
+        return _text(f"[{name} left out: its bytes are none of {known}]")
+    return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+def _media_type(kind: str, raw: bytes) -> str | None:
+    """The kind by the first bytes: a tool's own statement may be wrong."""
+    if kind == "document":
+        return _PDF if b"%PDF-" in raw[:1024] else None
+    return next((name for name, (at, marks) in _MEDIA_MARKS.items() if raw[at : at + 8].startswith(marks)), None)
+
+
+def _named(block: Block) -> str:
+    source = block.get("source")
+    media_type = source.get("media_type") if isinstance(source, dict) else None
+    named = f"a block of type {str(block.get('type'))[:40]}"
+    return f"{named} ({str(media_type)[:80]})" if media_type else named
+
+
+def _text(text: str) -> Block:
+    return {"type": "text", "text": text}

@@ -62,9 +62,10 @@ def tools_show(tool: str) -> None:
 @as_json
 def tools_call(tool: str, text: str, call_id: str | None, workdir: Path | None, yes: bool, as_json: bool) -> None:
     """Run a tool here, in a process of its own. No policy applies: you decide."""
+    from assent import ToolError
     from models.pure.masking import mask
     from models.pure.prompting import fill
-    from workers.tools.errors import OutcomeUnknown, ToolError
+    from workers.tools.output import OutcomeUnknown
     from workers.tools.python import running
 
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
@@ -102,9 +103,10 @@ def _all() -> tuple[dict[str, list[dict[str, Any]]], list[str]]:
 
 def _house() -> "dict[str, list[Tool]]":
     """The tools of every worker, which run in the worker itself."""
-    from workers.tools import registry, sources
+    from workers.tools import sources
+    from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
 
-    return {BUILTIN: registry.listing(), **{name: list(tools) for name, tools in sources.OF_THE_HOUSE.items()}}
+    return {BUILTIN: list(AGENT_TOOLSET.values()), **{name: list(tools) for name, tools in sources.OF_THE_HOUSE.items()}}
 
 
 def _entry(tool: str) -> dict[str, Any]:

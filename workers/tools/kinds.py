@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from assent import Cache
+from assent import Cache, ToolError
 from models.settings import settings
-from workers.tools.errors import LAPSED, ToolError
 from workers.tools.output import OutputSoFar
 from workers.tools.sandbox import lease_clock
+from workers.tools.sandbox.lease_clock import LAPSED
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,14 @@
-"""The output of a process so far, in bounded memory."""
+"""What is known of a tool that did not return: its output so far, in bounded memory, or that the outcome is unknown."""
 
 import codecs
 import threading
 
 from models.settings import settings
 from workers.tools import clean
+
+
+class OutcomeUnknown(Exception):
+    """It is unknown whether the call's effect has ended. A person must settle the call."""
 
 
 class Clip:

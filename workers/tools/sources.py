@@ -7,7 +7,7 @@ from typing import Any
 
 from models.pure.naming import OURS
 from models.settings import settings
-from workers.tools import registry
+from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
 from workers.tools.builtin.branch import GIT_TOOLS
 from workers.tools.builtin.results import READ_RESULT
 from workers.tools.kinds import Tool
@@ -25,7 +25,7 @@ _listeners: list[Callable[[str], None]] = []
 def find(name: str, address: str | None, tool: str | None, entry: Entry | None) -> Tool | None:
     """The tool of a call: by `name` if built in, else by its toolset's `address` and its name there, described by `entry`."""
     if address is None or tool is None:
-        return registry.look_up(name)
+        return AGENT_TOOLSET.get(name)
     if not address.startswith(OURS):
         from workers.tools.mcp import servers
 
@@ -60,7 +60,7 @@ def serves(address: str | None, workspace_id: str) -> bool:
 def entry_of(address: str | None, tool: str) -> Entry | None:
     """The entry of a built-in tool (no address) or of a toolset of this worker; None for tools of MCP servers."""
     if address is None:
-        builtin = registry.look_up(tool)
+        builtin = AGENT_TOOLSET.get(tool)
         return builtin.described if builtin else None
     if not address.startswith(OURS):
         return None

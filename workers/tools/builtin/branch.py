@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from workers.tools import paths
-from workers.tools.builtin.shell import confined, shell_ready, walls_of
+from assent import ToolError
+from workers.tools.builtin import paths
+from workers.tools.builtin.shell import confined, walls_of
 from workers.tools.clean import escape_controls
-from workers.tools.errors import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.output import OutputSoFar
 from workers.tools.sandbox import bubblewrap
@@ -66,7 +66,7 @@ class _Repository:
 
 
 def _create_branch(context: ToolContext, fields: dict[str, Any]) -> ToolResult:
-    if problem := shell_ready():
+    if problem := bubblewrap.shell_ready():
         raise ToolError(problem)
     name, start = fields["name"], fields.get("from") or None
     for field, value in (("name", name), ("from", start or "x")):

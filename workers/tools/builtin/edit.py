@@ -4,9 +4,9 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from workers.tools import paths
+from assent import ToolError
+from workers.tools.builtin import paths
 from workers.tools.builtin.write import FILE_BYTES, encode, only_writer, replace, require_room
-from workers.tools.errors import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 
 

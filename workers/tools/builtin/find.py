@@ -8,9 +8,9 @@ import stat
 import time
 from typing import Any
 
-from workers.tools import paths
+from assent import ToolError
+from workers.tools.builtin import paths
 from workers.tools.builtin.write import TEMPORARY
-from workers.tools.errors import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.sandbox.quota import DEEP
 

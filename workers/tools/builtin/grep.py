@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from workers.tools import paths
+from assent import ToolError
+from workers.tools.builtin import paths
 from workers.tools.builtin.patterns import compiled
 from workers.tools.builtin.write import TEMPORARY
-from workers.tools.errors import ToolError
 from workers.tools.kinds import OutOfTime, Tool, ToolContext, ToolResult, text_result
 from workers.tools.sandbox.quota import DEEP
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from assent import ToolError
 from models.pure.regex import InvalidPattern, compile_re2
 from workers.tools.clean import escape_controls
-from workers.tools.errors import ToolError
 
 _CHARACTERS = 1_000
 _MEMORY_BYTES = 1 << 20

@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from assent import ToolError
 from models.pure.line_diff import hunks
-from workers.tools import paths
-from workers.tools.builtin import edit
+from workers.tools.builtin import edit, paths
 from workers.tools.builtin.shell import next_directory
 from workers.tools.clean import escape_controls
-from workers.tools.errors import ToolError
 
 
 def preview(tool: str, root: Path, fields: dict[str, Any]) -> dict[str, Any]:

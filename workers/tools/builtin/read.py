@@ -3,10 +3,10 @@
 import os
 from typing import Any, BinaryIO
 
+from assent import ToolError
 from models.settings import settings
-from workers.tools import paths
+from workers.tools.builtin import paths
 from workers.tools.clean import decode
-from workers.tools.errors import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 
 _PIECE = 65_536

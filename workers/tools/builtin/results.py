@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from assent import ToolError
 from models.settings import settings
 from workers.tools.builtin.patterns import compiled
 from workers.tools.clean import LINE_CHARACTERS, decode, escape_controls
-from workers.tools.errors import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 
 _RESERVE_BYTES = 500

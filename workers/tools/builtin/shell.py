@@ -6,16 +6,15 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from assent import ToolError
 from models.settings import settings
-from workers.tools import workdir
-from workers.tools.errors import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
-from workers.tools.sandbox import bubblewrap, git, quota
+from workers.tools.sandbox import bubblewrap, git, quota, workdir
 from workers.tools.sandbox.bubblewrap import shell_ready
 from workers.tools.sandbox.keeper import DIRECTORY_FD
 from workers.tools.sandbox.leash import Command, Ended, Walls, run_kept
 
-__all__ = ["BASH", "confined", "next_directory", "shell_ready", "walls_of"]
+__all__ = ["BASH", "confined", "next_directory", "walls_of"]
 
 _COMMAND_FD = 249
 _ENVIRONMENT = {

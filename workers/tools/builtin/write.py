@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from workers.tools import paths, workdir
-from workers.tools.errors import ToolError
+from assent import ToolError
+from workers.tools.builtin import paths
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
+from workers.tools.sandbox import workdir
 
 FILE_BYTES = 10_000_000
 TEMPORARY = ".assent-"

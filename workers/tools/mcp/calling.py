@@ -13,7 +13,6 @@ import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
-from workers.tools.errors import LAPSED, OutcomeUnknown
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
 from workers.tools.mcp.connecting import FAILURES
 from workers.tools.mcp.connections import Connections, in_thread
@@ -21,7 +20,9 @@ from workers.tools.mcp.links import Exchange, Link
 from workers.tools.mcp.outcomes import Answer, Reply, failed, outcome
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import Unreachable
+from workers.tools.output import OutcomeUnknown
 from workers.tools.sandbox import lease_clock
+from workers.tools.sandbox.lease_clock import LAPSED
 
 __all__ = ["Unreachable", "mcp_tool"]
 

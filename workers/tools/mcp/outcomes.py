@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from models.pure.fitting import misfit
 from models.settings import settings
-from workers.tools.errors import OutcomeUnknown
 from workers.tools.kinds import Question, ToolResult, text_result
 from workers.tools.mcp.content import blocks, is_storable
 from workers.tools.mcp.links import REJECTED, Exchange, Link
 from workers.tools.mcp.servers import Server
 from workers.tools.mcp.unreachable import REFUSED, remedy
+from workers.tools.output import OutcomeUnknown
 
 Answer = types.CallToolResult | types.InputRequiredResult
 

@@ -14,13 +14,14 @@ import weakref
 from multiprocessing.connection import Connection
 from typing import Any
 
-from workers.tools.errors import LAPSED, OutcomeUnknown, ToolError
+from assent import ToolError
 from workers.tools.kinds import ToolContext
-from workers.tools.output import OutputSoFar
+from workers.tools.output import OutcomeUnknown, OutputSoFar
 from workers.tools.python import discovery
 from workers.tools.python.discovery import Place
 from workers.tools.python.runner import start
 from workers.tools.sandbox import keeper, lease_clock
+from workers.tools.sandbox.lease_clock import LAPSED
 from workers.tools.sandbox.leash import Command, Leash
 
 log = logging.getLogger(__name__)

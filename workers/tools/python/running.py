@@ -11,11 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from workers.tools.errors import LAPSED, OutcomeUnknown, ToolError
+from assent import ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
+from workers.tools.output import OutcomeUnknown
 from workers.tools.python import checking, discovery
 from workers.tools.python.child import Child, NotBegun, Unusable
 from workers.tools.python.discovery import Place
+from workers.tools.sandbox.lease_clock import LAPSED
 
 __all__ = ["describe", "end_idle", "toolset_tool"]
 

@@ -7,9 +7,9 @@ import tempfile
 import threading
 from pathlib import Path
 
+from assent import ToolError
 from models.settings import settings
-from workers.tools.errors import OutcomeUnknown, ToolError
-from workers.tools.output import OutputSoFar
+from workers.tools.output import OutcomeUnknown, OutputSoFar
 from workers.tools.sandbox import git
 from workers.tools.sandbox.leash import Command, run_kept
 from workers.tools.sandbox.syscalls import syscall_filter

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 MESSAGE = struct.Struct("=d")
 """A new end of the leases, as the worker sends it to its sentinel; `math.inf` for no leases."""
 
+LAPSED = "its worker did not renew its lease in time, so that others may have the call by now"
+"""Why a call did not begin, or was killed: for the model and the person."""
+
 _until = math.inf
 """A process without a heartbeat, such as the command line, has no leases that could end."""
 

@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-from workers.tools.errors import LAPSED, OutcomeUnknown, ToolError
-from workers.tools.output import OutputSoFar
+from assent import ToolError
+from workers.tools.output import OutcomeUnknown, OutputSoFar
 from workers.tools.sandbox import guarding, keeper, lease_clock
 from workers.tools.sandbox.interpreter import compiled, environment, python
 from workers.tools.sandbox.keeper import END_SECONDS
+from workers.tools.sandbox.lease_clock import LAPSED
 
 _KEEPER = compiled(keeper.__file__)
 _LOOK_SECONDS = 0.05

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from assent import ToolError
 from workers.tools.clean import escape_controls
-from workers.tools.errors import ToolError
 
 _PATH_BYTES = 4096
 _NAME_BYTES = 255

@@ -1,4 +1,4 @@
-"""The registry: what is known, what its input must be, and that a tool's failure is a result."""
+"""The built-in tools, what a tool's input must be, and that a tool's failure is a result."""
 
 import logging
 import sys
@@ -8,10 +8,12 @@ from functools import reduce
 import pytest
 from looking import text
 
+from assent import ToolError
 from models.pure.fitting import misfit
-from workers.tools import registry
-from workers.tools.errors import OutcomeUnknown, ToolError
+from workers.tools import execution
+from workers.tools.builtin.agent_toolset import AGENT_TOOLSET
 from workers.tools.kinds import Tool, ToolResult, text_result
+from workers.tools.output import OutcomeUnknown
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"], "additionalProperties": False}
 
@@ -22,7 +24,7 @@ def tool(run, **changes):
 
 
 def test_the_built_in_six_are_there():
-    told = {t.name: (t.effect, t.idempotent) for t in registry.listing()}
+    told = {t.name: (t.effect, t.idempotent) for t in AGENT_TOOLSET.values()}
     assert told == {
         "bash": ("write", False),
         "read": ("read", True),
@@ -31,22 +33,20 @@ def test_the_built_in_six_are_there():
         "glob": ("read", True),
         "grep": ("read", True),
     }
-    assert registry.look_up("nonsense") is None
 
 
 def test_the_built_in_six_take_what_the_agent_toolset_takes():
     from anthropic.types import beta
 
-    for known in registry.listing():
+    for known in AGENT_TOOLSET.values():
         theirs = getattr(beta, f"BetaManagedAgentsAgentToolset20260401{known.name.title()}Input").model_json_schema()
         assert set(known.input_schema["properties"]) == set(theirs["properties"])
         assert set(known.input_schema.get("required", [])) == set(theirs.get("required", []))
 
 
-def test_what_cannot_be_called_cannot_be_registered():
-    for changes in ({"name": "bash"}, {"name": "a b"}, {"name": ""}, {"input_schema": {"type": "object"}}):
-        with pytest.raises(ValueError, match="tool"):
-            registry.register(tool(None, **changes))
+def test_no_built_in_tool_takes_a_field_that_it_does_not_declare():
+    for known in AGENT_TOOLSET.values():
+        assert "nonsense" in (misfit({**known.input_schema, "required": []}, {"nonsense": 1}) or "")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_tool_never_sees_input_that_does_not_fit(context):
     def run(_context, _fields):
         raise AssertionError("ran")
 
-    result = registry.execute(tool(run), context(), {"path": 1})
+    result = execution.execute(tool(run), context(), {"path": 1})
     assert result.is_error
     assert text(result) == "probe: input.path: must be string, not integer"
 
@@ -162,9 +162,9 @@ def test_a_tools_no_and_a_tools_mistake_are_results(context, caplog):
     def breaks(_context, fields):
         raise KeyError(fields["path"])
 
-    assert text(registry.execute(tool(refuses), context(), {"path": "x"})) == "probe: not today \\x00"
+    assert text(execution.execute(tool(refuses), context(), {"path": "x"})) == "probe: not today \\x00"
     with caplog.at_level(logging.ERROR):
-        result = registry.execute(tool(breaks), context(), {"path": "secret"})
+        result = execution.execute(tool(breaks), context(), {"path": "secret"})
     assert result.is_error
     assert text(result) == "probe: failed inside (KeyError)"
     assert "secret" not in caplog.text
@@ -176,19 +176,19 @@ def test_an_unknown_outcome_is_the_workers_business(context):
         raise OutcomeUnknown("who knows")
 
     with pytest.raises(OutcomeUnknown):
-        registry.execute(tool(lost), context(), {"path": "x"})
+        execution.execute(tool(lost), context(), {"path": "x"})
 
 
 def test_results_are_cleaned_and_never_empty(context):
-    assert text(registry.execute(tool(lambda *_: text_result("a\0")), context(), {"path": "x"})) == "a\\x00"
-    assert text(registry.execute(tool(lambda *_: text_result("", "")), context(), {"path": "x"})) == "(nothing)"
+    assert text(execution.execute(tool(lambda *_: text_result("a\0")), context(), {"path": "x"})) == "a\\x00"
+    assert text(execution.execute(tool(lambda *_: text_result("", "")), context(), {"path": "x"})) == "(nothing)"
 
 
 @pytest.mark.parametrize(
     "data", [{"a": "x" * 1_000_000}, reduce(lambda inside, _: {"a": inside}, range(900), {})], ids=["long", "deep"]
 )
 def test_data_that_nobody_could_read_is_left_out(context, data):
-    result = registry.execute(
+    result = execution.execute(
         tool(lambda *_: ToolResult([{"type": "text", "text": "done"}], structured=data)), context(), {"path": "x"}
     )
     assert (text(result), result.structured) == ("done", None)

@@ -1,57 +1,20 @@
-"""The tools by name: register, look up, list, validate, execute."""
+"""Runs one call of a tool: checks the input, and makes the result safe to store and to show."""
 
 import json
 import logging
-import re
 from dataclasses import replace
 from typing import Any
 
+from assent import ToolError
 from models.pure.fitting import misfit
 from models.pure.storable import is_deep, storable
 from models.pure.visible import visible_lines
 from models.settings import settings
-from workers.tools.builtin.edit import EDIT
-from workers.tools.builtin.find import GLOB
-from workers.tools.builtin.grep import GREP
-from workers.tools.builtin.read import READ
-from workers.tools.builtin.shell import BASH, shell_ready
-from workers.tools.builtin.write import WRITE
 from workers.tools.clean import bounded
-from workers.tools.errors import OutcomeUnknown, ToolError
 from workers.tools.kinds import Tool, ToolContext, ToolResult, text_result
-from workers.tools.output import OutputSoFar
-
-__all__ = [
-    "OutcomeUnknown", "OutputSoFar", "Tool", "ToolContext", "ToolError", "ToolResult",
-    "execute", "listing", "look_up", "register", "shell_ready",
-]  # fmt: skip
+from workers.tools.output import OutcomeUnknown
 
 log = logging.getLogger(__name__)
-
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_tools: dict[str, Tool] = {}
-
-
-def register(tool: Tool) -> Tool:
-    """Register a tool. Errors: ValueError for a taken or malformed name, or a schema that is not closed."""
-    if not _NAME.fullmatch(tool.name):
-        raise ValueError(f"tool name {tool.name!r}: use 1 to 64 letters, digits, _ and -")
-    if tool.name in _tools:
-        raise ValueError(f"tool {tool.name!r} is registered already")
-    if tool.input_schema.get("type") != "object" or tool.input_schema.get("additionalProperties") is not False:
-        raise ValueError(f"tool {tool.name!r}: its schema must be an object with additionalProperties false")
-    _tools[tool.name] = tool
-    return tool
-
-
-def look_up(name: str) -> Tool | None:
-    """The tool of a name, None if there is none."""
-    return _tools.get(name)
-
-
-def listing() -> list[Tool]:
-    """All tools, in the order of registration."""
-    return list(_tools.values())
 
 
 def execute(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResult:  # noqa: A002 - the wire's word
@@ -96,7 +59,3 @@ def _run(tool: Tool, context: ToolContext, input: dict[str, Any]) -> ToolResult:
         # The message may hold the call's input, which no log may show.
         log.error("tool %s failed inside, call %s: %s", tool.name, context.call_id, type(error).__name__)
         return text_result(f"{tool.name}: failed inside ({type(error).__name__})", is_error=True)
-
-
-for _tool in (BASH, READ, WRITE, EDIT, GLOB, GREP):
-    register(_tool)
