@@ -17,7 +17,7 @@ from models import garbage_collection
 from models.database import ids
 from models.people import issuer
 from models.settings import settings
-from models.variables import refuse_needless
+from models.settings.variables import refuse_needless
 
 _STATUS: dict[type[Exception], tuple[int, str]] = {
     errors.LimitRequestLine: (414, "URI Too Long"),

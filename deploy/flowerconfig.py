@@ -3,7 +3,7 @@
 import os
 import sys
 
-from models.variables import refuse_needless
+from models.settings.variables import refuse_needless
 
 if ":" not in os.environ.get("FLOWER_BASIC_AUTH", ""):
     sys.exit("flower: FLOWER_BASIC_AUTH is not set: set it to NAME:PASSWORD")

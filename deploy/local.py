@@ -25,9 +25,9 @@ from deploy.probes import ShellProbe, Workers, answers
 from deploy.supervisor import Child, Stopped, Supervisor, shell
 from models.audit import seal_key, signed_heads
 from models.database import encryption
-from models.providers import Misconfigured, registry
 from models.settings import settings
-from models.variables import environment_of
+from models.settings.providers import Misconfigured, registry
+from models.settings.variables import environment_of
 
 ROOT = Path(__file__).parents[1]
 UP = "up.json"
@@ -50,7 +50,7 @@ def up(port: int, path: Path, procfile: Path = ROOT / "Procfile") -> int:
 
 
 class Local:
-    """One `assent up`. `_start` holds the steps. `models.variables` decides which variables of `env` each child gets."""
+    """One `assent up`. `_start` holds the steps. `models.settings.variables` decides which variables of `env` each child gets."""
 
     def __init__(self, folder: Folder, port: int, procfile: Path) -> None:
         error = why_taken(port)

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from kombu.exceptions import OperationalError
 
-from models.variables import environment_of
+from models.settings.variables import environment_of
 
 
 class Workers:

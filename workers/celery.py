@@ -12,7 +12,7 @@ from kombu.utils import functional
 from models import garbage_collection
 from models.database.roles import check_start
 from models.settings import settings
-from models.variables import refuse_needless
+from models.settings.variables import refuse_needless
 from workers.patches import kombu_redis_client  # noqa: F401 - registers its transport
 from workers.patches.celery_task_events import BatchedTaskEvents
 from workers.schedule import BEAT

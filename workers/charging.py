@@ -8,13 +8,13 @@ from itertools import takewhile
 from typing import Any
 
 from models.flow.pricing import price_of
-from models.providers import registry
 from models.pure.charges import Charge
 from models.pure.folding import tokens_of
 from models.pure.json_codec import encode
 from models.pure.usage import Usage, estimated_tokens
 from models.session.session import Session
 from models.settings import settings
+from models.settings.providers import registry
 from workers.providers import Spent
 from workers.providers.choosing import Answer, Candidate
 

@@ -12,7 +12,6 @@ from models.database import ids
 from models.database.rows import Db
 from models.database.transactions import transaction
 from models.errors import NotFound
-from models.providers import registry
 from models.pure import words
 from models.pure.charges import Charge
 from models.pure.folding import MOST_FOLDS
@@ -20,6 +19,7 @@ from models.pure.storable import storable
 from models.session.session import Session
 from models.session.turn import Served, Turn
 from models.settings import settings
+from models.settings.providers import registry
 from models.workspace.toolset import listed
 from workers import charging, enqueue, leases, server_tools
 from workers.agent_tools import AgentTools

@@ -5,10 +5,10 @@ from flask import request
 from api.inbox.door import Page, action, page, shows
 from api.parsing import validated
 from api.requests.provider_keys import ProviderKeyCreate
-from models import providers
 from models.database.rows import Db
 from models.errors import Refusal
 from models.people.principal import PersonPrincipal
+from models.settings import providers
 from models.workspace.provider_key import ProviderKey, of_workspace
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from api.requests.base import Body, Name, Unsupported
-from models import providers
+from models.settings import providers
 
 MOST_FALLBACKS = 5
 

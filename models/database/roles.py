@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import psycopg
 
 from models.settings import settings
-from models.variables import refuse_needless
+from models.settings.variables import refuse_needless
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from models import providers
 from models.audit.principal import Principal, system
 from models.audit.text import Text
 from models.database import ids
@@ -28,6 +27,7 @@ from models.session.decision import Decision
 from models.session.session import Session
 from models.session.tool_call import BUDGET, ToolCall
 from models.session.turn import Turn
+from models.settings import providers
 
 TOOL = "session.budget"
 """The name of the call that people are asked about. No tool can have it."""

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from models import providers
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.errors import Conflict, Invalid
@@ -23,6 +22,7 @@ from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 from models.session.work import Work
+from models.settings import providers
 
 MAX_UNREAD = 100
 """Most messages that may wait in one session. The next turn reads all of them."""

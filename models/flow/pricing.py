@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from models.providers import ProviderEntry, named
 from models.pure.prices import Price, list_price, list_window
 from models.settings import settings
+from models.settings.providers import ProviderEntry, named
 
 
 def price_of(provider: str, model: str, at: datetime, *, context_tokens: int = 0, listed_as: str | None = None) -> Price | None:

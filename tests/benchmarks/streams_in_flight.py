@@ -22,7 +22,7 @@ import psutil  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from models.providers import registry  # noqa: E402
+from models.settings.providers import registry  # noqa: E402
 from workers.providers import ModelRequest, Provider, provider_for  # noqa: E402
 
 PACE = 50

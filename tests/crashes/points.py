@@ -18,11 +18,11 @@ from models.audit.principal import Principal
 from models.database import transactions
 from models.flow import due, limits, queued
 from models.flow.rejudging import Unresolved
-from models.providers import registry as providers_registry
 from models.session import lease
 from models.session.attempt import Attempt
 from models.session.evidence import Evidence
 from models.session.tool_call import ToolCall
+from models.settings.providers import registry as providers_registry
 from models.workspace import key_lookup, toolset
 from models.workspace.idempotency import Slip
 from workers import announcing, providers, tool

@@ -23,7 +23,7 @@ from rows.stage import Stage
 from deploy.folder import free_port
 from deploy.supervisor import Child, Supervisor
 from models.session.approval import Approval
-from models.variables import environment_of
+from models.settings.variables import environment_of
 
 HOUSE = Path(__file__).parents[2]
 RUNS = ("web", "turns", "tools", "sweeps", "beat")

@@ -28,7 +28,7 @@ from api.cli.asking import CALL, settle
 from api.cli.client import Approval, Inbox, connect
 from api.cli.showing import describe
 from deploy.folder import MARK, free_port
-from models.variables import PROCESSES
+from models.settings.variables import PROCESSES
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(240)]
 

@@ -16,9 +16,8 @@ from honcho.environ import parse_procfile
 
 from deploy.folder import free_port
 from deploy.local import ROOT
-from models import variables
-from models.settings import Settings, settings
-from models.variables import PROCESSES, environment_of, holders, refuse_needless
+from models.settings import Settings, settings, variables
+from models.settings.variables import PROCESSES, environment_of, holders, refuse_needless
 from workers.celery import check_worker
 
 ALL = {*PROCESSES}

@@ -8,7 +8,7 @@ from local.documents import PAGES
 from pydantic import SecretStr
 
 from models.settings import Settings
-from models.variables import names_of_settings
+from models.settings.variables import names_of_settings
 
 ROWS = re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", PAGES["docs/settings.md"], re.MULTILINE)
 UNITS = {"_PER_SECOND": "per second", "_SECONDS": "seconds", "_BYTES": "bytes"}

@@ -12,7 +12,7 @@ from own_database import DatabaseUrls
 from deploy.folder import Folder, free_port
 from deploy.local import Local
 from deploy.probes import Workers
-from models.variables import PROCESSES
+from models.settings.variables import PROCESSES
 
 
 @pytest.fixture

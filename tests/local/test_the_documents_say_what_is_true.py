@@ -25,9 +25,9 @@ from standardwebhooks import Webhook
 from deploy.folder import free_port
 from models.outbox.endpoint import new_secret
 from models.people.issuer import Issuer
-from models.providers import registry
 from models.settings import settings
-from models.variables import names_of_settings
+from models.settings.providers import registry
+from models.settings.variables import names_of_settings
 
 CANNOT_RUN: dict[str, str] = {}
 """Snippets of shell that nothing here validates, by their first line, with the reason. Empty is best."""

@@ -8,7 +8,7 @@ import pytest
 from honcho.environ import parse_procfile
 
 from deploy.local import ROOT
-from models.variables import PROCESSES
+from models.settings.variables import PROCESSES
 
 LINES = parse_procfile((ROOT / "Procfile").read_text()).processes
 SHOW = "".join(f"{program}() {{ printf '%s\\n' {program} \"$@\"; }}; " for program in ("python", "celery", "gunicorn"))

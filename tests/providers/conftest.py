@@ -17,8 +17,8 @@ import anthropic
 import httpx
 import pytest
 
-from models.providers import ProviderEntry, registry
 from models.settings import settings
+from models.settings.providers import ProviderEntry, registry
 from workers.providers import ModelRequest, Provider, provider_for
 
 HOUSE = Path(__file__).parents[2]

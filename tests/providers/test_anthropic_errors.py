@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from made_streams import BEGIN, delta, end, events, start, stop
 
-from models.providers import registry
+from models.settings.providers import registry
 from workers.providers import ModelError, ModelRequest, Provider, provider_for
 
 RequestOf = Callable[..., ModelRequest]

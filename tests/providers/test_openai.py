@@ -301,7 +301,7 @@ def test_a_parameter_that_a_provider_refuses_is_left_out_from_then_on(
 def test_a_server_without_a_key_is_sent_none(
     use_model_at: UseModelAt, refusing: Callable[[str], tuple[str, list[dict[str, Any]]]], request_of: RequestOf
 ) -> None:
-    from models.providers import ProviderEntry
+    from models.settings.providers import ProviderEntry
     from workers.providers import provider_for
 
     address, bodies = refusing("nothing")

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from models import providers
-from models.settings import settings
-from models.variables import environment_of, holders, refuse_needless
+from models.settings import providers, settings
+from models.settings.variables import environment_of, holders, refuse_needless
 
 LOCAL = {
     "name": "local",

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from models.providers import Effort, ProviderEntry
 from models.pure.usage import Usage
+from models.settings.providers import Effort, ProviderEntry
 
 ErrorKind = Literal["overloaded", "rate_limited", "timed_out", "failed", "gone", "billing", "invalid", "unacceptable", "too_long"]
 RETRYABLE = frozenset({"overloaded", "rate_limited", "timed_out", "failed"})

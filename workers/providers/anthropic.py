@@ -16,8 +16,8 @@ import anthropic.resources.beta  # loads for a second, which would else stop run
 import anthropic.resources.messages
 import httpx2  # the SDK's transport, whose errors in mid-stream the SDK does not wrap
 
-from models.providers import ProviderEntry
 from models.settings import settings
+from models.settings.providers import ProviderEntry
 from workers.providers import ModelError, ModelRequest, Reply, metered
 from workers.providers.anthropic_errors import error_event, status_error
 from workers.providers.anthropic_reply import Draft

@@ -14,11 +14,11 @@ from typing import Any
 
 from models.database.encryption import Undecryptable
 from models.flow.pricing import window_of
-from models.providers import ProviderEntry, excluded, serving
 from models.pure.folding import limit, longest_reply
 from models.pure.usage import NOTHING
 from models.session.turn import Served, Skip, Switch
 from models.settings import settings
+from models.settings.providers import ProviderEntry, excluded, serving
 from models.workspace.provider_key import ProviderKey
 from workers.providers import ModelError, ModelRequest, Reply, Spent, Unwanted, provider_for
 

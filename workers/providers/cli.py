@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from models.providers import ProviderEntry
+    from models.settings.providers import ProviderEntry
 
 MOST_SHOWN = 20
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
@@ -48,7 +48,7 @@ def models_list(as_json: bool) -> None:
 @as_json
 def models_test(model: str, provider: str | None, as_json: bool) -> None:
     """Send a short request to a model. It costs a few tokens."""
-    from models import providers
+    from models.settings import providers
     from workers.providers import ModelError, ModelRequest, provider_for
 
     _registry()
@@ -85,7 +85,7 @@ def _listed(entry: "ProviderEntry") -> dict[str, Any]:
 
 
 def _registry() -> "tuple[ProviderEntry, ...]":
-    from models.providers import Misconfigured, registry
+    from models.settings.providers import Misconfigured, registry
 
     try:
         return registry()

@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx2
 
-from models.providers import ProviderEntry
 from models.settings import settings
+from models.settings.providers import ProviderEntry
 from workers.providers import ModelError
 
 CONNECT_SECONDS = 5

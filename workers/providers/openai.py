@@ -15,7 +15,7 @@ import httpx2  # the SDK's transport, whose errors in mid-stream the SDK does no
 import openai
 import openai.resources.chat  # loads for a second, which would else stop running streams
 
-from models.providers import ProviderEntry
+from models.settings.providers import ProviderEntry
 from workers.providers import ModelError, ModelRequest, Reply, metered
 from workers.providers.errors import check_stream, connection_error
 from workers.providers.limits import client_options, timeout

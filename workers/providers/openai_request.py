@@ -4,8 +4,8 @@ import hashlib
 import json
 from typing import Any
 
-from models.providers import ProviderEntry
 from models.pure import words
+from models.settings.providers import ProviderEntry
 from workers.providers import ModelRequest
 from workers.providers.neutral import Block, asking_for_summary, blocks_of, call_ids, data_of
 

@@ -15,9 +15,9 @@ import os
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase as fits
 
-from models.providers import check as check_providers
-from models.providers import key_variables
 from models.settings import Settings, settings
+from models.settings.providers import check as check_providers
+from models.settings.providers import key_variables
 
 log = logging.getLogger(__name__)
 
