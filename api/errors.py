@@ -15,7 +15,7 @@ from gunicorn.http.errors import NoMoreData, ParseException
 from werkzeug.exceptions import HTTPException
 
 from models.database.rows import Stale
-from models.database.transactions import ERRORS, passes
+from models.database.transactions import ERRORS, is_transient
 from models.errors import Busy, Conflict, Forbidden, Invalid, NotFound, Outdated, Refusal
 from models.settings import settings
 
@@ -147,7 +147,7 @@ def _passing(error: Exception) -> Response:
 
 
 def _database(error: Exception) -> Response:
-    return _passing(error) if passes(error) else _unexpected(error)
+    return _passing(error) if is_transient(error) else _unexpected(error)
 
 
 def _http(error: HTTPException) -> Response:

@@ -26,7 +26,7 @@ def check_owner(variable: str, url: str) -> None:
 def look(variable: str, url: str) -> Facts:
     """Return the database's facts. Raises Refused if it does not answer within 3 s, or refuses the role."""
     try:
-        return roles.look(url)
+        return roles.read_facts(url)
     except psycopg.Error as error:
         message = " ".join(str(error).split())
         raise Refused(f"{variable}: the database does not answer at {_place(url)}: {message[:300]}") from None

@@ -29,7 +29,7 @@ class Invalid(Refusal):
     def __init__(self, field: str, message: str, *, code: str | None = None) -> None:
         self.field = field
         self.code = code
-        """A stable code of the cause, where programs have to tell it."""
+        """A stable code of the fault, if programs must distinguish it from others."""
         super().__init__(f"{field}: {message}" if field else message)
 
 
@@ -38,7 +38,7 @@ class Forbidden(Refusal):
 
 
 class Conflict(Refusal):
-    """Something else happened first. `winner` describes it for the caller, such as a decision or a version."""
+    """Something else happened first. `winner` describes that other act for the caller, such as a decision or a version."""
 
     def __init__(self, message: str, winner: Mapping[str, object] | None = None) -> None:
         self.winner = winner

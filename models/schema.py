@@ -1,4 +1,4 @@
-"""Imports every table. Foreign keys name tables, so SQLAlchemy needs all of them before rows are written."""
+"""Imports every table: a foreign key names its table, and SQLAlchemy must know that table before rows are written."""
 
 from models.audit.acts import Audit
 from models.audit.seals import Seal, Sealed

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from models import flow
 from models.database.rows import Db, Stale
-from models.database.transactions import ERRORS, passes, transaction
+from models.database.transactions import ERRORS, is_transient, transaction
 from models.errors import NotFound
 from models.session.session import Session
 from models.settings import settings
@@ -38,7 +38,7 @@ def keep(
         except (Stale, NotFound):
             return False
         except ERRORS as error:
-            if not passes(error):
+            if not is_transient(error):
                 raise
             log.warning("%s: the database failed (%s); the write is repeated", lease.id, type(error).__name__)
             time.sleep(pause)

@@ -1,4 +1,4 @@
-"""A read of rows that has not been sent yet. `Db.read` sends several of them in one round trip."""
+"""A read of rows, before it is sent. `Db.read` sends several queries in one round trip."""
 
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar

@@ -38,8 +38,8 @@ class Facts:
     """True if the role owns the database, a table, or a function that runs with its owner's rights."""
 
 
-def look(url: str) -> Facts:
-    """Read the facts from the database behind a URL. Raises psycopg.Error if it does not answer within 3 s, or refuses the role."""
+def read_facts(url: str) -> Facts:
+    """Return the facts of the database behind a URL. Raises psycopg.Error if it does not answer within 3 s, or refuses the role."""
     with psycopg.connect(url, connect_timeout=3, autocommit=True) as db:
         row = db.execute(_FACTS).fetchone()
     assert row, "a connected role is in pg_roles"
@@ -79,7 +79,7 @@ def check_start(*processes: str) -> None:
             raise SystemExit("assent: DATABASE_SYSTEM_URL is not set: the sweeps need the URL of the role assent_system")
     for variable, url in running.items():
         try:
-            facts = look(url)
+            facts = read_facts(url)
         except psycopg.Error as error:
             log.warning("%s: the database does not answer yet (%s)", variable, type(error).__name__)
             continue

@@ -33,7 +33,7 @@ _CONNECT: dict[str, Any] = {
 ERRORS = (psycopg.Error, PoolTimeout)
 """The errors of a failing database: psycopg's own, and a pool without a free connection."""
 
-_PASSING = ("08", "53", "57P", "40", "25P03", "55P03", "57014", "25006")
+_TRANSIENT = ("08", "53", "57P", "40", "25P03", "55P03", "57014", "25006")
 """SQLSTATEs of transient faults, after which nothing was written: connections (08, 53, 57P), deadlock and serialization (40),
 time-outs (25P03 idle in a transaction, 55P03 lock, 57014 statement), a read-only standby during a failover (25006)."""
 
@@ -142,10 +142,10 @@ def outbox(db: Db) -> Outbox:
     return messages
 
 
-def passes(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """True if the failure is transient: a connection, a time-out, a deadlock, a failover."""
     if isinstance(error, PoolTimeout):
         return True
     if not isinstance(error, psycopg.Error):
         return False
-    return error.sqlstate.startswith(_PASSING) if error.sqlstate else isinstance(error, psycopg.OperationalError)
+    return error.sqlstate.startswith(_TRANSIENT) if error.sqlstate else isinstance(error, psycopg.OperationalError)

@@ -7,7 +7,7 @@ Settings = Mapping[str, Any]
 
 
 def approval_levels(agent: Settings, workspace: Settings) -> Iterator[tuple[str, list[Settings]]]:
-    """Every place in `agent` that may have an `approval`, by its path, with all levels that hold there, the nearest last.
+    """Yield the path of every place in `agent` that may have an `approval`, with all levels that hold there, the nearest last.
 
     `workspace` is `{"policy": ..., "approval": ...}`.
     """

@@ -13,11 +13,11 @@ class Asking:
     prompt: str
     """The text above the input."""
     seconds: float
-    """From the question to the deadline."""
+    """Time from the question to the deadline."""
     on_timeout: OnTimeout = "deny"
     remind_after_seconds: float | None = None
     input_schema: dict[str, Any] | None = None
-    """What an edited input must fit, and which of its fields are secret."""
+    """The schema that an edited input must fit, and that marks secret fields."""
     identity: str | None = None
     """The tool's `SessionPolicies.identity`."""
     annotations: dict[str, Any] | None = None
@@ -29,5 +29,5 @@ class Asking:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """As JSON, stored with a call about which people may have to be asked later."""
+        """The fields as JSON, stored with a call about which people may have to be asked later."""
         return asdict(self)

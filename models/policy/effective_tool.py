@@ -1,4 +1,4 @@
-"""The tools that an agent really has: what its body names, with what its MCP servers are known to have."""
+"""The tools that an agent really has: those that its body names, and the known tools of its MCP servers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ class EffectiveTool:
     kind: Kind
     """`builtin`: our workers run it. `custom`: the client does, and posts the result. `mcp`: a toolset's, or an MCP server's."""
     policy: Mapping[str, Any] | None
-    """Its own or its toolset's permission policy; None if neither says anything."""
+    """Its own or its toolset's permission policy; None if neither has one."""
     description: str | None
-    """None for built-in tools: whoever runs them describes them."""
+    """None for built-in tools, which their runner describes."""
     input_schema: dict[str, Any] | None
     """JSON Schema of an object; None for built-in tools."""
     approval: Mapping[str, Any]
@@ -31,15 +31,15 @@ class EffectiveTool:
     server: str | None = None
     """The agent's name for its MCP server."""
     address: str | None = None
-    """Where that is, as `models.workspace.toolset` has it."""
+    """The address of that server, as in `models.workspace.toolset`."""
     answer_seconds: float | None = None
     """How long the client may take for a call, if it runs it; None: as the setting says."""
     entry: Mapping[str, Any] | None = None
-    """What its own side says of it: an entry of `models.workspace.toolset`."""
+    """The tool's entry in `models.workspace.toolset`."""
 
 
 def effective_tools(body: Mapping[str, Any], listed: Mapping[str, Listed] | None = None) -> list[EffectiveTool]:
-    """The enabled tools of an agent's body or a session's `agent`, in their order; of its MCP servers, what is `listed`."""
+    """Return the enabled tools of an agent's body or a session's `agent`, in order. `listed`: its MCP servers' known tools."""
     return [tool for entry in body["tools"] for tool in _tools_of(entry, listed or {})]
 
 
@@ -94,7 +94,7 @@ def _policy(config: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def with_toolset(agent: dict[str, Any], name: str) -> dict[str, Any]:
-    """The agent with one more of the operator's toolsets, whose tools are always allowed."""
+    """Return the agent with one more of the operator's toolsets, whose tools are always allowed."""
     if any(server["name"] == name for server in agent["mcp_servers"]):
         return agent
     allowed = {"enabled": True, "permission_policy": {"type": "always_allow"}, "policy_from": "toolset"}

@@ -5,7 +5,7 @@
 | tool, else toolset | for that tool | first |
 | agent | for every tool | for tools without a policy of their own |
 | workspace | for every tool of every agent | for agents without one |
-| a toolset's author | for that tool | where nobody above says anything |
+| a toolset's author | for that tool | where no row above has a default |
 | `ASSENT_DEFAULT_PERMISSION` | | for all else; client tools without a policy are allowed: posting the result is the client's act |
 
 `models.pure.policy` describes how rules are weighed, whatever their level.
@@ -59,8 +59,8 @@ class SessionPolicies:
         MCP servers list. Equal arguments are compiled once.
         """
         configured = {key: agent.get(key) for key in ("tools", "permission_policy", "approval")}
-        behind = tuple(sorted(listed.items(), key=lambda item: item[0]))
-        return _compiled(encode(configured), encode(dict(workspace)), settings().default_permission, behind)
+        listings = tuple(sorted(listed.items(), key=lambda item: item[0]))
+        return _compiled(encode(configured), encode(dict(workspace)), settings().default_permission, listings)
 
     def in_session(self, *, git_written: bool) -> "SessionPolicies":
         """Return these policies for one session. `git_written`: the session wrote files that can make git run other commands."""
@@ -83,7 +83,7 @@ class SessionPolicies:
         verdict = rules.judge(tool, arguments, git_doubt=self.git_doubt)
         guarded = self._guards_git and ruled.identity == "builtin" and verdict.effect == "allow"
         path = git_writes.guarded(tool, arguments) if guarded else None
-        return verdict if path is None or any(rule.match.input_sha256 for rule in verdict.rules) else _guards(tool, path)
+        return verdict if path is None or any(rule.match.input_sha256 for rule in verdict.rules) else _git_verdict(tool, path)
 
     def never(self, tool: str) -> bool:
         """True if no call of the tool can ever run. The model is then not offered the tool."""
@@ -141,7 +141,7 @@ class SessionPolicies:
         )
 
     def asking_beyond_tools(self, prompt: str, schema: dict[str, Any]) -> Asking:
-        """Return how people are asked about something that is no tool's call: as agent and workspace say. Silence is a no."""
+        """Return how people are asked about something other than a tool's call, by agent and workspace. Silence denies."""
         timeouts = {name: value for level in self._approvals for name, value in level.items() if value is not None}
         on_timeout = timeouts.get("on_timeout")
         quorum, escalation = combined(self._approvals)
@@ -171,7 +171,7 @@ class SessionPolicies:
         return {"quorum": configured.quorum.kept, "escalation": configured.escalation.kept if configured.escalation else None}
 
 
-def _guards(tool: str, path: str) -> Verdict:
+def _git_verdict(tool: str, path: str) -> Verdict:
     """Return the verdict on a write into a git directory. It has a rule, so that no deadline allows the call."""
     reason = f"{path[:200]} is of a git directory or makes one, and its files can have git run other commands"
     return Verdict("ask", f"always asked: {reason}", (Rule("ask", policy.Match(tool), reason, id="git_directory"),), reason)

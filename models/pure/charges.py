@@ -10,12 +10,12 @@ from decimal import Decimal
 from typing import Any
 
 from models.pure.prices import Price, exact
-from models.pure.usage import COUNTS, NOTHING, Usage, estimated_tokens
+from models.pure.usage import NOTHING, Usage
 
 
 @dataclass(frozen=True)
 class Charge:
-    """One request to a model. `price` is None if nobody knows it; `estimated` is true if the provider did not report the usage."""
+    """One request to a model. `price` is None if it is unknown; `estimated` is true if the provider did not report the usage."""
 
     provider: str
     model: str
@@ -55,9 +55,9 @@ class Charge:
         return self.price.savings(self.usage) if self.price else None
 
     def ended(self, usage: Usage | None) -> "Charge":
-        """Return the estimated charge of an attempt that ended early. `usage` is what was known of it until then.
+        """Return the estimated charge of an attempt that ended early. `usage` is the part that was reported until then.
 
-        What nobody reported is taken from this charge, which was made before the request: the input, and with no usage all of it.
+        Unreported counts come from this charge, which was made before the request: the input, or all counts if `usage` is None.
         """
         if usage is None:
             return replace(self, estimated=True)
@@ -83,6 +83,3 @@ def summed(sums: Mapping[str, Any], charge: Charge, times: int = 1) -> dict[str,
         **{name: exact(Decimal(before[name]) + times * (amount or Decimal(0))) for name, amount in amounts.items()},
     }
     return {name: value for name, value in after.items() if value != NO_CHARGES[name]}
-
-
-__all__ = ["COUNTS", "NO_CHARGES", "Charge", "estimated_tokens", "summed"]

@@ -12,7 +12,7 @@ from models.pure.json_codec import encode
 from models.pure.usage import estimated_tokens
 
 RESULT_CHARACTERS = 2_000
-"""What is kept of an old result that is cut."""
+"""Characters that remain of an old result that is cut."""
 MOST_FOLDS = 10
 """Summaries that one turn may request in a row."""
 _MEDIA_TOKENS = 2_000
@@ -30,7 +30,7 @@ class Part:
     number: int
     """The turn's number, or that of the last turn that the summary covers."""
     seq: int
-    """The last message that these turns read, by its number among the session's events."""
+    """The number, among the session's events, of the last message that these turns read."""
     messages: Messages
     is_summary: bool = False
 
@@ -76,7 +76,7 @@ def leading(parts: Sequence[Part], tokens: int, window: int) -> int:
     """Return how many of the first parts a summary shall replace, for a request of so many tokens. 0: none can be replaced.
 
     The last part, which is the turn itself, stays, and so does the part before it if its results wait for the reply. Newer parts
-    stay as far as they fit into a quarter of the window. What is replaced must fit into one request.
+    stay as far as they fit into a quarter of the window. The replaced parts must fit into one request.
     """
     sizes = scaled(parts, tokens)
     most = len(parts) - (2 if len(parts) > 1 and parts[-2].waits else 1)

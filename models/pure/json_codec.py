@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 
-def _plainly(value: Any) -> Any:
+def _as_base_type(value: Any) -> Any:
     """Convert an instance of a subclass of str, int or float to that base class."""
     for kind in (str, int, float):
         if isinstance(value, kind):
@@ -16,7 +16,7 @@ def _plainly(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-_encoder, _decoder = msgspec.json.Encoder(enc_hook=_plainly), msgspec.json.Decoder()
+_encoder, _decoder = msgspec.json.Encoder(enc_hook=_as_base_type), msgspec.json.Decoder()
 
 
 def encode(value: Any) -> str:

@@ -14,7 +14,7 @@ MOST_LINES = 2000
 MOST_CHARACTERS = 200_000
 _CONTEXT = 3
 _COMPARED = 4000
-"""Lines of both files, behind which they are not compared line by line."""
+"""Lines of both files together. Longer files are not compared line by line."""
 
 
 class Hunk(TypedDict):
@@ -26,13 +26,13 @@ class Hunk(TypedDict):
 
 
 def hunks(before: str, after: str) -> tuple[list[Hunk], int]:
-    """The hunks from `before` to `after`, and the number of changed lines that are left out beyond the limits.
+    """Return the hunks from `before` to `after`, and the number of changed lines that are left out beyond the limits.
 
     A line keeps all of its characters but the line feed; a last line without one gets the mark `\\ No newline at end of file`.
     """
     old, new = _lines(before), _lines(after)
     start, end = _same_ends(old, new)
-    # What is the same at both ends costs nothing: of that, only the context is compared.
+    # Equal lines at both ends are cut off before the comparison, except for the context.
     first, last = max(start - _CONTEXT, 0), max(end - _CONTEXT, 0)
     old, new = old[first : len(old) - last], new[first : len(new) - last]
     result: list[Hunk] = []
@@ -54,7 +54,7 @@ _Code = tuple[str, int, int, int, int]
 
 
 def _same_ends(old: list[str], new: list[str]) -> tuple[int, int]:
-    """The numbers of lines that are the same at the beginning and at the end."""
+    """Return the numbers of lines that are the same at the beginning and at the end."""
     shorter = min(len(old), len(new))
     start = next((i for i in range(shorter) if old[i] != new[i]), shorter)
     end = next((i for i in range(shorter - start) if old[-1 - i] != new[-1 - i]), shorter - start)
@@ -62,14 +62,14 @@ def _same_ends(old: list[str], new: list[str]) -> tuple[int, int]:
 
 
 def _groups(old: list[str], new: list[str]) -> Iterable[list[_Code]]:
-    """The changes with their context. A change of very many lines is one change, as a comparison would take too long."""
+    """Return the changes with their context. A change of very many lines is one change, as a comparison would take too long."""
     if len(old) + len(new) > _COMPARED:
         return [[("replace", 0, len(old), 0, len(new))]]
     return difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(_CONTEXT)
 
 
 def _signed(group: list[_Code], old: list[str], new: list[str]) -> Iterator[str]:
-    """The lines of a group, each behind its sign."""
+    """Yield the lines of a group, each behind its sign."""
     for tag, i1, i2, j1, j2 in group:
         if tag == "equal":
             yield from (f" {line}" for line in old[i1:i2])

@@ -6,6 +6,7 @@ from typing import Any
 
 from models.pure.charges import NO_CHARGES
 from models.pure.prices import CURRENCY, cents
+from models.pure.usage import SPAN
 
 
 def monetary(dollars: Decimal) -> dict[str, str]:
@@ -16,14 +17,14 @@ def monetary(dollars: Decimal) -> dict[str, str]:
 def spending(sums: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sums of `models.pure.charges.summed` as events and answers have them.
 
-    `list_cost` and `cache_savings` are null if no request has a price. With some such requests, which `unpriced_requests` counts,
-    they are those of the others.
+    `list_cost` and `cache_savings` are null if no request has a price. They leave out requests without one, which
+    `unpriced_requests` counts.
     """
     have = {**NO_CHARGES, **sums}
-    known = have["unpriced_requests"] < have["requests"] or not any(have[name] for name in _TOKENS)
+    known = have["unpriced_requests"] < have["requests"] or not any(have[name] for name in SPAN)
     short, long = have["cache_creation_input_tokens"], have["cache_creation_1h_input_tokens"]
     return {
-        **{name: have[name] for name in _TOKENS},
+        **{name: have[name] for name in SPAN},
         "cache_creation": {"ephemeral_5m_input_tokens": short - long, "ephemeral_1h_input_tokens": long},
         "server_tool_use": {name: have[name] for name in ("web_search_requests", "web_fetch_requests")},
         "list_cost": monetary(Decimal(have["cost"])) if known else None,
@@ -32,6 +33,3 @@ def spending(sums: Mapping[str, Any]) -> dict[str, Any]:
         "exact_cache_savings": str(have["cache_savings"]) if known else None,
         **{name: have[name] for name in ("requests", "estimated_requests", "unpriced_requests")},
     }
-
-
-_TOKENS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")

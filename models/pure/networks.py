@@ -45,7 +45,7 @@ def _plain(address: str) -> IPv4Address | IPv6Address:
 
 @dataclass(frozen=True)
 class PrivateHosts:
-    """The hosts that may be reached though they are private, and without TLS: the operator's list."""
+    """The operator's list of private hosts that may be reached, also without TLS."""
 
     names: frozenset[str] = frozenset()
     networks: tuple[IPv4Network | IPv6Network, ...] = ()

@@ -25,7 +25,7 @@ class Finish:
 
 
 def after_reply(stop_reason: str, content: list[dict[str, Any]], number: int, limit: int) -> Calls | Finish:
-    """Return what follows a reply. Only a complete reply (`tool_use`) can call tools, a cut one never does."""
+    """Return what follows a reply. Only a complete reply (`tool_use`) can call tools, never one that was cut."""
     blocks = tuple(b for b in content if b["type"] == "tool_use")
     if stop_reason == "tool_use" and blocks:
         if number < limit:

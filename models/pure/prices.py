@@ -1,6 +1,6 @@
 """Prices: what a request to a model costs, in US dollars. Decimals only: no float is ever part of an amount.
 
-    price = list_price("anthropic", "claude-opus-5-5", at, context_tokens=9000)     None: nobody knows the price
+    price = list_price("anthropic", "claude-opus-5-5", at, context_tokens=9000)     None: the price is unknown
     price.cost(usage)                                                               Decimal("0.0421"), or None
 
 List prices come with the package `genai-prices`, which is installed and never fetched.

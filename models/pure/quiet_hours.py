@@ -5,6 +5,8 @@ from datetime import datetime, time, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
+_zones = cache(available_timezones)
+
 
 @dataclass(frozen=True)
 class QuietHours:
@@ -45,8 +47,3 @@ def _time(field: str, text: str) -> time:
         return time(int(hours), int(minutes))
     except ValueError:
         raise ValueError(f"{field}: must be a time such as 22:00 or 07:30.") from None
-
-
-@cache
-def _zones() -> set[str]:
-    return available_timezones()

@@ -29,20 +29,20 @@ class Quorum:
         return all(not names.isdisjoint(one) for one in self.approvers)
 
     def and_also(self, other: "Quorum") -> "Quorum":
-        """What satisfies both: the larger number, four eyes if either says so, and the sets of both."""
+        """Return the quorum that satisfies both: the larger number, four eyes if either says so, and the sets of both."""
         sets = tuple(dict.fromkeys((*self.approvers, *other.approvers)))
         return Quorum(sets, max(self.required, other.required), self.four_eyes or other.four_eyes)
 
     @property
     def kept(self) -> dict[str, Any] | None:
-        """As JSON; None where nothing is demanded."""
+        """The quorum as JSON; None if it demands nothing."""
         if not self.needs_people:
             return None
         return {"approvers": [list(one) for one in self.approvers], "required": self.required, "four_eyes": self.four_eyes}
 
     @classmethod
     def of(cls, kept: Mapping[str, Any] | None) -> "Quorum":
-        """From `kept`."""
+        """Return the quorum of `kept`."""
         if kept is None:
             return cls()
         return cls(tuple(tuple(one) for one in kept["approvers"]), kept["required"], kept["four_eyes"])
@@ -50,31 +50,31 @@ class Quorum:
 
 @dataclass(frozen=True)
 class Escalation:
-    """What a passed deadline does: one level after another, then `then`."""
+    """The levels that passed deadlines add one after another, and the effect of the last deadline."""
 
     quorums: tuple[Quorum, ...]
     """The quorum of each level."""
     seconds: tuple[float, ...]
     """The time of each level."""
     then: str
-    """`deny` or `end_run`, when the last level's time has passed."""
+    """The effect when the last level's time has passed: `deny` or `end_run`."""
 
     @property
     def kept(self) -> dict[str, Any]:
-        """As JSON."""
+        """The escalation as JSON."""
         levels = [{"quorum": quorum.kept, "seconds": seconds} for quorum, seconds in zip(self.quorums, self.seconds, strict=True)]
         return {"levels": levels, "then": self.then}
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> "Escalation":
-        """From `kept`."""
+        """Return the escalation of `kept`."""
         levels = kept["levels"]
         quorums = tuple(Quorum.of(level["quorum"]) for level in levels)
         return cls(quorums, tuple(level["seconds"] for level in levels), kept["then"])
 
 
 def combined(levels: Sequence[Settings]) -> tuple[Quorum, Escalation | None]:
-    """The quorum of `levels`, the nearest last, and the escalation of the nearest level that sets `on_timeout`, if it escalates.
+    """Return the quorum of `levels`, the nearest last, and the escalation of the nearest level with `on_timeout`, if it escalates.
 
     An escalation adds its approvers to those of its own level. The approvers of the other levels hold as before.
     """

@@ -17,7 +17,7 @@ class InvalidPattern(ValueError):
 def compile_re2(
     pattern: str | bytes, *, max_bytes: int | None = None, dot_newline: bool = False, captures: bool = True, longest: bool = False
 ) -> Any:
-    """A compiled expression; one of bytes matches UTF-8. Raises InvalidPattern.
+    """Return a compiled expression; one of bytes matches UTF-8. Raises InvalidPattern.
 
     `max_bytes` bounds its memory. `dot_newline`: `.` matches a newline too. `longest` finds the longest match, not the first.
     """
@@ -36,5 +36,5 @@ def compile_re2(
 
 @lru_cache(maxsize=1024)
 def compile_schema_pattern(pattern: str) -> Any:
-    """An expression of a JSON Schema, which writes a character by its number as JavaScript does. Raises InvalidPattern."""
+    """Return a compiled `pattern` of a JSON Schema, which writes characters by number as in JavaScript. Raises InvalidPattern."""
     return compile_re2(_BY_NUMBER.sub(r"\\x{\1}", pattern))

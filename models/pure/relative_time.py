@@ -6,19 +6,19 @@ _UNITS = (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """How long before `now` the moment was, such as `31 minutes ago`; `just now` below five seconds, or for a future moment."""
+    """Return how long before `now` the moment was, such as `31 minutes ago`; `just now` below five seconds or in the future."""
     seconds = (now - moment).total_seconds()
     return "just now" if seconds < 5 else f"{span(seconds)} ago"
 
 
 def left(moment: datetime, now: datetime) -> str:
-    """How much time is left until the moment, such as `23 hours left`; `overdue` once it has passed."""
+    """Return how much time is left until the moment, such as `23 hours left`; `overdue` once it has passed."""
     seconds = (moment - now).total_seconds()
     return "overdue" if seconds <= 0 else f"{span(seconds)} left"
 
 
 def span(seconds: float) -> str:
-    """A length of time in its largest unit, rounded down: `2 days`, `23 hours`, `1 minute`, `0 seconds`."""
+    """Return a length of time in its largest unit, rounded down: `2 days`, `23 hours`, `1 minute`, `0 seconds`."""
     for unit, size in _UNITS:
         if seconds >= size:
             return counted(int(seconds // size), unit)
@@ -26,5 +26,5 @@ def span(seconds: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 minute`, `31 minutes`."""
+    """Return a number with its noun: `1 minute`, `31 minutes`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

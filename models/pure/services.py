@@ -47,7 +47,7 @@ def service_of(url: str) -> Service:
     scheme, _, rest = url.partition("://")
     service = SERVICES.get(scheme)
     if service is None:
-        examples = ", ".join(one.example for one in SERVICES.values())
+        examples = ", ".join(known.example for known in SERVICES.values())
         raise ValueError(f"must be the URL of a known service: {examples}. For any other, the operator names a URL.")
     if len(url) > MOST_CHARACTERS or not service.pattern.fullmatch(rest):
         raise ValueError(f"must have the form {service.example}, without anything behind it.")

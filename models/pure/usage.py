@@ -48,7 +48,7 @@ class Usage:
 
 COUNTS = tuple(field.name for field in fields(Usage))
 SPAN = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-"""The counts of an event `span.model_request_end`."""
+"""The counts of an event `span.model_request_end`, all of tokens."""
 NOTHING = Usage()
 
 

@@ -11,14 +11,14 @@ _LINE_ENDS = re.compile("([\n\t])")
 
 
 def visible(text: str) -> str:
-    """The text in one line, with each character that a screen would obey or hide written as `<U+202E>`."""
+    """Return the text in one line, with each character that a screen would obey or hide written as `<U+202E>`."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if is_plain(c) else f"<U+{ord(c):04X}>" for c in text)
 
 
 def visible_lines(text: str) -> str:
-    """The same; line ends and tabs stay."""
+    """Return the text as `visible` does, but with its line ends and tabs."""
     return "".join(part if part in "\n\t" else visible(part) for part in _LINE_ENDS.split(text))
 
 

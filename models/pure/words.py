@@ -180,9 +180,9 @@ def cut_when_old(characters: int) -> str:
     return f"({characters} more characters left out: the result is old, and the conversation is long)"
 
 
-def summary(text_: str) -> str:
-    """What stands in place of old turns, for a model that did not write it in a form of its provider's own."""
-    return f"The beginning of this conversation was replaced by a summary:\n\n{text_}\n\nGo on from it. What follows is unchanged."
+def summary(text: str) -> str:
+    """A summary in place of old turns, for a model whose provider has no form of its own for summaries."""
+    return f"The beginning of this conversation was replaced by a summary:\n\n{text}\n\nGo on from it. What follows is unchanged."
 
 
 def summarize() -> str:

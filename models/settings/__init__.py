@@ -26,7 +26,7 @@ _PARSED: dict[str, Callable[[str], Any]] = {
     "smtp_url": MailServer.of,
     "mail_from": sender,
 }
-"""What reads the text of a setting. A text that it cannot read is refused at the start."""
+"""The parser of each setting's text. A text that its parser refuses ends the process at the start."""
 
 
 class Settings(ToolSettings, PeopleSettings, RequestSettings, BaseSettings):

@@ -31,7 +31,7 @@ class PeopleSettings(BaseSettings):
     issuers_file: Path | None = None
     """The same, in a file."""
     issuer_secrets: dict[str, SecretStr] = {}
-    """Client secrets by the issuers' names, as JSON; an issuer without one is asked as a public client."""
+    """Client secrets by the issuers' names, as JSON; an issuer without a secret is asked as a public client."""
     proxy_email_header: str = ""
     """The header in which an authenticating proxy, one of ASSENT_TRUSTED_PROXIES, names the person by e-mail address."""
     proxy_groups_header: str = ""

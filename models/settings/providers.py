@@ -19,7 +19,6 @@ from models.settings import settings
 
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 """How hard a model works, from the least."""
-EFFORTS: tuple[Effort, ...] = ("low", "medium", "high", "xhigh", "max")
 MAX_FILE_BYTES = 1_000_000
 _RESERVED = ("ASSENT_*", "DATABASE_*", "REDIS_*", "FLOWER_*", "PATH", "HOME", "*_PROXY", "*_proxy")
 """Variables that have another meaning, so that none of them can hold a provider's key."""
@@ -179,13 +178,13 @@ def _read(path: Path) -> tuple[ProviderEntry, ...]:
 def _entries(rows: list[dict[str, Any]], where: str) -> tuple[ProviderEntry, ...]:
     entries: dict[str, ProviderEntry] = {}
     for number, row in enumerate(rows):
-        named = f"providers[{number}]" + (f" ({row['name']})" if isinstance(row.get("name"), str) else "")
+        label = f"providers[{number}]" + (f" ({row['name']})" if isinstance(row.get("name"), str) else "")
         try:
             entry = ProviderEntry.model_validate(row)
         except ValidationError as error:
-            raise Misconfigured(f"{where}: {named}: {_first(error)}") from None
+            raise Misconfigured(f"{where}: {label}: {_first(error)}") from None
         if entry.name in entries:
-            raise Misconfigured(f"{where}: {named}: name: is taken by an earlier entry; use another name")
+            raise Misconfigured(f"{where}: {label}: name: is taken by an earlier entry; use another name")
         entries[entry.name] = entry
     return tuple(entries.values())
 
@@ -198,7 +197,7 @@ def _first(error: ValidationError) -> str:
 
 
 def serving(model: str, excluded: Collection[str] = ()) -> ProviderEntry | None:
-    """Return the entry that serves a model, without the excluded providers; None if nobody does."""
+    """Return the entry that serves a model, without the excluded providers; None if no provider does."""
     return next((entry for entry in registry() if entry.name not in excluded and entry.serves(model)), None)
 
 
@@ -213,7 +212,7 @@ def described(block: Mapping[str, Any]) -> str:
 
 
 def named(name: str) -> ProviderEntry | None:
-    """Return the entry of this name, if there is one."""
+    """Return the entry of this name, or None."""
     return next((entry for entry in registry() if entry.name == name), None)
 
 

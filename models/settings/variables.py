@@ -97,9 +97,8 @@ def environment_of(process: str, variables: Mapping[str, str]) -> dict[str, str]
 def refuse_needless(*processes: str) -> None:
     """Exit with one line if this process holds another process's secret. Call it at the start, with the process's names.
 
-    It exits as well if the registry of providers cannot be read, since the registry names keys.
-
-    Outside production this is only a warning: on a developer's machine one shell often starts everything.
+    It exits as well if the registry of providers cannot be read, since the registry names keys. Outside production, a secret that
+    is not needed is only a warning: on a developer's machine one shell often starts everything.
     """
     check_providers()
     needless = [name for name in _secrets(os.environ) if not set(holders(name)) & set(processes)]

@@ -122,16 +122,9 @@ class ApiKey(Base):
         return "active" if self.disabled_at is None else "inactive"
 
     @classmethod
-    def find(cls, db: Db, key_id: str) -> "ApiKey":
+    def find(cls, db: Db, key_id: str, *, lock: bool = False) -> "ApiKey":
         """Return the key. Raises NotFound."""
-        row = db.get(cls, key_id)
-        if row is None:
-            raise NotFound("api_key", key_id)
-        return row
-
-    @classmethod
-    def _lock(cls, db: Db, key_id: str) -> "ApiKey":
-        row = db.get(cls, key_id, lock=True)
+        row = db.get(cls, key_id, lock=lock)
         if row is None:
             raise NotFound("api_key", key_id)
         return row
@@ -139,7 +132,7 @@ class ApiKey(Base):
     @classmethod
     def revoke(cls, db: Db, key_id: str, *, by: Principal) -> "ApiKey":
         """Revoke a key for good. Idempotent. Raises NotFound."""
-        row = cls._lock(db, key_id)
+        row = cls.find(db, key_id, lock=True)
         if row.revoked_at is None:
             row.revoked_at = clock.now(db)
             acts.record(db, by, "api_key.revoked", row.id, {"name": Text(row.name)})
@@ -156,7 +149,7 @@ class ApiKey(Base):
         by: Principal,
     ) -> "ApiKey":
         """Rename a key, switch it off or on, or revoke it. Idempotent. Raises NotFound; Invalid for a revoked key's `status`."""
-        row = cls._lock(db, key_id)
+        row = cls.find(db, key_id, lock=True)
         if name is not None and name != row.name:
             acts.record(db, by, "api_key.renamed", row.id, {"from": Text(row.name), "to": Text(name)})
             row.name = name
@@ -176,7 +169,7 @@ class ApiKey(Base):
 
         Raises NotFound; Invalid if the old key is not active.
         """
-        old, now = cls._lock(db, key_id), clock.now(db)
+        old, now = cls.find(db, key_id, lock=True), clock.now(db)
         if old.status(now) != "active":
             raise Invalid("", f"This key is {old.status(now)}: only an active key can be rotated.")
         lifetime = old.expires_at - old.created_at if old.expires_at else None

@@ -61,27 +61,12 @@ class Environment(Base):
         description: str | None = None,
         metadata: dict[str, str] | None = None,
         self_hosted: bool = False,
+        built_in: bool = False,
     ) -> "Environment":
-        """Create an environment in the principal's workspace, served by Assent's workers or, if `self_hosted`, by the client's."""
-        return cls._insert(db, principal, name, description, metadata or {}, built_in=False, self_hosted=self_hosted)
+        """Create an environment in the principal's workspace, served by Assent's workers or, if `self_hosted`, by the client's.
 
-    @classmethod
-    def build_in(cls, db: Db, principal: Principal) -> "Environment":
-        """Create the environment with which a workspace starts."""
-        return cls._insert(db, principal, BUILT_IN, "Assent's own workers", {}, built_in=True)
-
-    @classmethod
-    def _insert(
-        cls,
-        db: Db,
-        principal: Principal,
-        name: str,
-        description: str | None,
-        metadata: dict[str, str],
-        *,
-        built_in: bool,
-        self_hosted: bool = False,
-    ) -> "Environment":
+        `built_in`: the workspace starts with this environment.
+        """
         now = clock.now(db)
         row = cls(
             id=ids.new("env"),
@@ -89,7 +74,7 @@ class Environment(Base):
             name=name,
             description=description,
             config=SELF_HOSTED if self_hosted else WORKERS,
-            metadata_=metadata,
+            metadata_=metadata or {},
             built_in=built_in,
             created_at=now,
             updated_at=now,

@@ -28,7 +28,7 @@ OPEN_HALT = (
     Statement(f"SELECT pg_advisory_xact_lock_shared({_LOCK})", {}),
     Statement(f"SELECT FROM halt {_OPEN}", {}),
 )
-"""What `is_halted` reads. The second statement's rows are the open halt. Can share a round trip with other statements."""
+"""The statements of `is_halted`. The second one's rows are the open halt. They can share a round trip with other statements."""
 
 
 class Halt(Base):
@@ -44,7 +44,7 @@ class Halt(Base):
     ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     ended_by: Mapped[str | None]
     settled_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """When every deadline that the halt moves was moved."""
+    """The time at which the last deadline that the halt moves was moved."""
 
     __table_args__ = (
         sa.Index("halt_open", "workspace_id", unique=True, postgresql_where=sa.text("ended_at IS NULL")),
@@ -54,17 +54,17 @@ class Halt(Base):
 
     @classmethod
     def current(cls, db: Db) -> "Halt | None":
-        """The open halt of the transaction's workspace."""
+        """Return the open halt of the transaction's workspace, or None."""
         return db.first(cls, _OPEN)
 
     @classmethod
     def newest(cls, db: Db) -> "Halt | None":
-        """The open halt, else the last one."""
+        """Return the open halt, else the last one; None without any."""
         return db.first(cls, _NEWEST)
 
     @classmethod
     def ended_since(cls, db: Db, since: datetime) -> "list[Halt]":
-        """The halts that ended after `since`, in their order."""
+        """Return the halts that ended after `since`, in their order."""
         return db.find(cls, _ENDED, since=since)
 
     @classmethod
@@ -101,7 +101,7 @@ class Halt(Base):
         return self.ended_at - self.started_at
 
     def moves(self, deadline_from: datetime) -> timedelta:
-        """How far this ended halt moves a deadline that runs since `deadline_from`."""
+        """Return how far this ended halt moves a deadline that runs since `deadline_from`."""
         assert self.ended_at, "the halt has ended"
         return max(self.ended_at - max(self.started_at, deadline_from), timedelta(0))
 

@@ -68,8 +68,8 @@ class OnItsWay(Exception):
 
 
 # Every POST runs one of the first two statements, and the third.
-_ALONE = "SELECT pg_advisory_xact_lock(%(lock)s)"
-_BESIDE = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
+_LOCK = "SELECT pg_advisory_xact_lock(%(lock)s)"
+_LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(%(lock)s)"
 _KEEP = """
     INSERT INTO answer (id, slip, workspace_id, body_sha256, status, text, offered_at, expires_at)
     VALUES (%(id)s, %(slip)s, %(workspace)s, %(body)s, %(status)s, %(text)s, CASE WHEN %(anew)s THEN assent_now() + %(held)s END,
@@ -84,7 +84,7 @@ _FORGET = "SELECT assent_forget_answers(CAST(%(ids)s AS text[]))"
 class Slip:
     """The key under which a request's answer is stored, and how it is looked up."""
 
-    found_by: str
+    key_sha256: str
     """SHA-256 of the answer's key."""
     body_sha256: str
     replays: bool
@@ -107,10 +107,10 @@ class Slip:
         body_sha256 = hashlib.sha256(body).hexdigest()
         kind, by = ("key", key) if key is not None else ("body", body_sha256)
         answer_key = "\n".join((principal.workspace_id, str(principal), method, path, kind, by))
-        found_by = hashlib.sha256(answer_key.encode()).hexdigest()
+        key_sha256 = hashlib.sha256(answer_key.encode()).hexdigest()
         if key is not None:
-            return cls(found_by, body_sha256, replays=True, anew=False, seconds=KEY_SECONDS)
-        return cls(found_by, body_sha256, replays=retry > 0, anew=not once, seconds=RETRY_SECONDS)
+            return cls(key_sha256, body_sha256, replays=True, anew=False, seconds=KEY_SECONDS)
+        return cls(key_sha256, body_sha256, replays=retry > 0, anew=not once, seconds=RETRY_SECONDS)
 
     def find(self, db: Db, asked_at: datetime | None = None) -> Answer | None:
         """Return the stored answer if this request repeats another. Waits while the other request is being processed.
@@ -119,13 +119,13 @@ class Slip:
         moment later, with the exception's `asked_at`.
         """
         # First attempts share the lock, so that they do not wait for each other.
-        lock = int.from_bytes(bytes.fromhex(self.found_by)[:8], signed=True)
-        db.write(_ALONE if self.replays else _BESIDE, lock=lock)
+        lock = int.from_bytes(bytes.fromhex(self.key_sha256)[:8], signed=True)
+        db.write(_LOCK if self.replays else _LOCK_SHARED, lock=lock)
         if not self.replays:
             return None
         if self.anew:
             return self._lost(db, asked_at or clock.now(db))
-        answer = db.first(Answer, f"WHERE id = %(id)s AND expires_at > {clock.STARTED}", id=self.found_by)
+        answer = db.first(Answer, f"WHERE id = %(id)s AND expires_at > {clock.STARTED}", id=self.key_sha256)
         if answer and answer.body_sha256 != self.body_sha256:
             raise Conflict("Idempotency-Key: this key was used with another body; use a new key for a new request.")
         return answer
@@ -135,7 +135,7 @@ class Slip:
         mine = f"WHERE slip = %(slip)s AND expires_at > {clock.STARTED} AND expires_at - %(kept)s <= %(asked_at)s"
         # Locked, since `came_through` may be deleting it.
         oldest = f"{mine} ORDER BY offered_at LIMIT 1 FOR UPDATE"
-        answer = db.first(Answer, oldest, slip=self.found_by, kept=timedelta(seconds=self.seconds), asked_at=asked_at)
+        answer = db.first(Answer, oldest, slip=self.key_sha256, kept=timedelta(seconds=self.seconds), asked_at=asked_at)
         if answer is None:
             return None
         now = clock.now(db)
@@ -147,7 +147,7 @@ class Slip:
 
     def keep(self, db: Db, principal: Principal, status: int, text: str) -> str:
         """Store the answer, in the transaction of its effect. Returns its id."""
-        row_id, slip = (ids.new("answ"), self.found_by) if self.anew else (self.found_by, None)
+        row_id, slip = (ids.new("answ"), self.key_sha256) if self.anew else (self.key_sha256, None)
         values = {"id": row_id, "slip": slip, "workspace": principal.workspace_id, "body": self.body_sha256, "anew": self.anew}
         db.write(
             _KEEP,

@@ -48,7 +48,7 @@ _known: dict[str, tuple[Principal, tuple[str, ...], float]] = {}
 _lookups: dict[str, threading.Lock] = {}
 """Look-ups that are running, by the secret's hash."""
 _used: dict[str, float] = {}
-"""When this process last wrote that a key was used."""
+"""By the key's id: when this process last wrote its use."""
 
 
 def authenticate(secret: str, address: str | None) -> Principal | None:
@@ -63,7 +63,7 @@ def authenticate(secret: str, address: str | None) -> Principal | None:
     # Of many requests that find the cache expired at the same time, one reads the database and the others wait for it.
     if (known := _remembered(digest)) is None:
         with _lookups.setdefault(digest, threading.Lock()):
-            known = _remembered(digest) or _ask(digest)
+            known = _remembered(digest) or _look_up(digest)
         _lookups.pop(digest, None)
     if known is None:
         return None
@@ -84,7 +84,7 @@ def _remembered(digest: str) -> tuple[Principal, tuple[str, ...]] | None:
     return known[:2] if known and known[2] > time.monotonic() else None
 
 
-def _ask(digest: str) -> tuple[Principal, tuple[str, ...]] | None:
+def _look_up(digest: str) -> tuple[Principal, tuple[str, ...]] | None:
     started = time.monotonic()
     with transaction() as db:
         rows = db.rows(_FIND, digest=digest)

@@ -181,8 +181,8 @@ def _rows(db: Db, addresses: Iterable[str], more: str) -> Iterator[Any]:
     ours = [address.removeprefix(OURS) for address in addresses if address.startswith(OURS)]
     urls = [address for address in addresses if not address.startswith(OURS)]
     if ours:
-        named = f"SELECT %(ours)s || name, digest, NULL::float{more} FROM toolset WHERE name = ANY(%(names)s)"  # noqa: S608
-        yield from db.rows(named, ours=OURS, names=ours)
+        toolsets = f"SELECT %(ours)s || name, digest, NULL::float{more} FROM toolset WHERE name = ANY(%(names)s)"  # noqa: S608
+        yield from db.rows(toolsets, ours=OURS, names=ours)
     if urls:
         age = f"CASE WHEN changed_at >= listed_at THEN {_STALE} ELSE extract(epoch FROM {clock.STARTED} - listed_at)::float END"
         yield from db.rows(f"SELECT url, digest, {age}{more} FROM listing WHERE url = ANY(%(urls)s)", urls=urls)  # noqa: S608

@@ -50,7 +50,7 @@ class Workspace(Base):
             with transaction(ids.new("wrkspc")) as db:
                 workspace = Workspace.create(db, "Support")
         """
-        from models.workspace.environment import Environment
+        from models.workspace.environment import BUILT_IN, Environment
 
         workspace_id = db.workspace_id
         assert workspace_id, "open the transaction with the new workspace's id"
@@ -58,7 +58,7 @@ class Workspace(Base):
         db.insert(row)
         by = by or system("workspace.create", workspace_id)
         acts.record(db, by, "workspace.created", row.id, {"name": Text(name)})
-        Environment.build_in(db, by)
+        Environment.create(db, by, name=BUILT_IN, description="Assent's own workers", built_in=True)
         return row
 
     @staticmethod

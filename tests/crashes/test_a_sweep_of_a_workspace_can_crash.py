@@ -62,11 +62,11 @@ def test_forgetting_may_die_too(journey: Journey, boundary: str) -> None:
     journey.clock.advance(61)
     journey.someone_dies(boundary, "sweep.forget_answers")
     assert kept(journey.stage) == (
-        {old.found_by, young.found_by} if boundary == "forget_answers.before_commit" else {young.found_by}
+        {old.key_sha256, young.key_sha256} if boundary == "forget_answers.before_commit" else {young.key_sha256}
     )
     for _ in range(2):
         due.forget_answers()
-        assert kept(journey.stage) == {young.found_by}
+        assert kept(journey.stage) == {young.key_sha256}
     with transaction(who.workspace_id) as handle:
         found = young.find(handle)
         assert found

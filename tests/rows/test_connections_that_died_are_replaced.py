@@ -11,7 +11,7 @@ from rows.stage import Stage
 
 from models import flow
 from models.database.exchange import Statement
-from models.database.transactions import passes, transaction
+from models.database.transactions import is_transient, transaction
 from models.session.session import Session
 
 POOLED = 4
@@ -65,7 +65,7 @@ def test_a_process_that_stands_still_in_a_transaction_keeps_the_session_from_nob
 
     with pytest.raises(psycopg.Error) as lost:
         stand_still()
-    assert passes(lost.value)
+    assert is_transient(lost.value)
 
 
 def test_what_was_queued_and_never_sent_is_not_sent_by_the_next_one(stage: Stage) -> None:
@@ -99,7 +99,7 @@ def test_a_statement_whose_table_has_changed_fails_once_and_may_be_tried_again(s
             owner.execute("ALTER TABLE changing ADD COLUMN second int DEFAULT 2")
             with pytest.raises(psycopg.Error) as changed:
                 look()
-            assert passes(changed.value)
+            assert is_transient(changed.value)
             assert look() == [(1, 2)]
         finally:
             owner.execute("DROP TABLE changing")
@@ -127,7 +127,7 @@ def test_a_mistake_of_ours_is_no_passing_failure(stage: Stage) -> None:
 
     with pytest.raises(psycopg.Error) as refused:
         say_nul()
-    assert not passes(refused.value)
+    assert not is_transient(refused.value)
 
 
 def test_what_cannot_even_be_sent_leaves_the_transaction_and_its_workspace_to_be_opened(stage: Stage) -> None:

@@ -10,7 +10,7 @@ from rows.stage import Stage, call, say
 
 from models import flow
 from models.database.rows import Db, Stale
-from models.database.transactions import passes, transaction
+from models.database.transactions import is_transient, transaction
 from models.session.attempt import Attempt
 from models.session.reply import Reply
 from models.session.session import Session
@@ -246,7 +246,7 @@ def test_what_the_database_refuses_is_an_error_as_any_other(stage: Stage, turn: 
 
     with pytest.raises(psycopg.errors.UniqueViolation) as refused:
         insert_twice()
-    assert not passes(refused.value)
+    assert not is_transient(refused.value)
     with transaction(stage.workspace_id) as db:
         assert db.get(Turn, "turn_other") is None
 
@@ -264,5 +264,5 @@ def test_a_connection_that_dies_before_the_commit_is_a_passing_failure(stage: St
 
     with pytest.raises(psycopg.OperationalError) as died:
         die()
-    assert passes(died.value)
+    assert is_transient(died.value)
     assert status(stage, turn) == "queued"

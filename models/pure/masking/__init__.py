@@ -5,8 +5,8 @@ form (`shapes.py`) or by the text before it (`leaders.py`). In a text only the s
 quotes. A mask must never hide a second command from a person who approves the first. So in an ambiguous text, only the first word
 of a secret is masked.
 
-This is ours for the promise that a mask hides no second command: scanners for secrets name a line or a value, and do not say which
-word of a command line may be masked.
+No library keeps that promise: scanners for secrets name a line or a value, and do not say which word of a command line may be
+masked.
 
 Values that were masked in a call's input are also masked in the call's output (`echoes.py`).
 """

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from models.pure.masking.texts import MARKER, joined
+from models.pure.masking.texts import MARKER, merged
 from models.pure.regex import compile_re2, escape
 
 LEAST = 8
@@ -66,7 +66,7 @@ class Echoes:
         if not spans:
             return text
         shown, at = [], 0
-        for start, end in joined(spans):
+        for start, end in merged(spans):
             shown += [spelled[at:start], _marked(spelled[start:end])]
             at = end
         return b"".join([*shown, spelled[at:]]).decode("utf-8", "surrogatepass")

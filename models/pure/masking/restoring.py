@@ -27,17 +27,18 @@ def restore(edited: dict[str, Any], original: dict[str, Any], shown: dict[str, A
 def _object(edited: dict[str, Any], original: Any, shown: Any, path: str) -> dict[str, Any]:
     if not isinstance(original, dict) or not isinstance(shown, dict):
         original, shown = {}, {}
-    names = {now: was for was, now in shown_names(original, Reader()).items()}
+    original_names = {masked: name for name, masked in shown_names(original, Reader()).items()}
     result = {}
     for name, item in edited.items():
         here = f"{path}/{escaped(name)}"
         if MARKER in name and name not in shown:
             raise ValueError(f"{here}: there is a marker in a name where none was shown; {_ELSE}.")
-        was = names.get(name, name)
-        there = was in original and name in shown
-        if there and name == "value" and _is_marked(item) and _labels(edited) != _labels(shown):
+        original_name = original_names.get(name, name)
+        known = original_name in original and name in shown
+        if known and name == "value" and _is_marked(item) and _labels(edited) != _labels(shown):
             raise ValueError(f"{here}: the name beside the marker is not the one that was shown; {_ELSE}.")
-        result[was] = _value(item, original[was], shown[name], here) if there else _value(item, None, None, here)
+        known_value, known_face = (original[original_name], shown[name]) if known else (None, None)
+        result[original_name] = _value(item, known_value, known_face, here)
     return result
 
 

@@ -45,7 +45,7 @@ class Reader:
     def _masked(self, text: bytes) -> bytes:
         """Return the text after one pass."""
         shown, at = [], 0
-        for start, end in joined(self._spans(text)):
+        for start, end in merged(self._spans(text)):
             shown.append(text[at:start])
             self.hidden.update(text[start:end].decode("utf-8", "surrogatepass").split(MARKER))
             at = end
@@ -63,12 +63,12 @@ class Reader:
         return spans
 
 
-def joined(spans: list[Span]) -> list[Span]:
+def merged(spans: list[Span]) -> list[Span]:
     """Return the spans in order, with overlapping and adjacent ones merged."""
-    joined: list[Span] = []
+    result: list[Span] = []
     for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        if result and start <= result[-1][1]:
+            result[-1] = (result[-1][0], max(end, result[-1][1]))
         else:
-            joined.append((start, end))
-    return joined
+            result.append((start, end))
+    return result

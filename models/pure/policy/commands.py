@@ -13,7 +13,7 @@ _END = "\0"
 _STAR = "\1"
 """Stands for an unquoted star. No pattern has such a character."""
 _SIGNS = re.compile(r"[;|&<>()$`#]")
-_CLOSED = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _TOKEN = re.compile(
     r"(?P<space> +)|(?P<star>\*)|'(?P<single>[^']*)'|\"(?P<double>(?:[^\"\\]|\\.)*)\"|\\(?P<escaped>.)|(?P<plain>[^ *'\"\\]+)"
 )
@@ -69,7 +69,7 @@ def compiled(text: str) -> Pattern:
 
 def _words(text: str) -> Iterator[str]:
     """Yield the words of a pattern. Quoted and escaped characters are literal, so that an unquoted star becomes `_STAR`."""
-    if _CLOSED.search(text):
+    if _CONTROL.search(text):
         raise ValueError("the command pattern has a line end, a tab or a control character; a rule is about one simple command")
     word: str | None = None
     end = 0

@@ -28,7 +28,7 @@ class Argument:
 
     def __init__(self, value: Any, workdir: str | None) -> None:
         self.value = value
-        self.there: bool | None = None if value is UNREACHABLE else value is not MISSING
+        self.exists: bool | None = None if value is UNREACHABLE else value is not MISSING
         """True if the argument exists; None if that cannot be decided."""
         self.workdir = workdir
 
@@ -43,7 +43,7 @@ class Argument:
     @functools.cached_property
     def path(self) -> str | None:
         """The path's one certain place; None if it cannot be decided."""
-        return globs.surely_path(self.value, self.workdir) if self._is_path else None
+        return globs.certain_path(self.value, self.workdir) if self._is_path else None
 
     @functools.cached_property
     def possible_paths(self) -> set[str] | None:
@@ -52,7 +52,7 @@ class Argument:
 
     @property
     def _is_path(self) -> bool:
-        return isinstance(self.value, str) and len(self.value) <= _PATH and globs.speakable(self.value)
+        return isinstance(self.value, str) and len(self.value) <= _PATH and globs.encodable(self.value)
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class Operator:
     """An operator of a rule's condition."""
 
     check: Callable[[Any], str | None]
-    """Returns the requirement that the rule's value fails, as the end of a sentence "must be ..."; else None."""
+    """Returns None if the rule may have the value, else the requirement, as the end of a sentence "must be ..."."""
     make: Callable[[Any, Effect], _Test]
-    """Returns the test, for a rule of that effect."""
-    says: str
-    """The condition for people, with `{}` for the value."""
+    """Returns the test of a condition with this value, for a rule of this effect."""
+    words: str
+    """The condition in words for people, with `{}` for the value."""
 
 
 def pointer(path: str) -> tuple[str, ...]:
@@ -97,10 +97,6 @@ def test_of(operator: str, value: Any, effect: Effect) -> _Test:
 
 def _is_number(value: Any) -> bool:
     return type(value) is int or (type(value) is float and math.isfinite(value))
-
-
-def _equals(value: Any, effect: Effect) -> _Test:
-    return _one_of([value], effect)
 
 
 def _one_of(values: list[Any], _effect: Effect) -> _Test:
@@ -145,7 +141,7 @@ def _length(holds: Callable[[int, int], bool]) -> Callable[[Any, Effect], _Test]
 
 
 def _exists(expected: bool, _effect: Effect) -> _Test:
-    return lambda argument: bool(argument.there) == expected
+    return lambda argument: bool(argument.exists) == expected
 
 
 def _json(value: Any) -> str | None:
@@ -166,8 +162,8 @@ def _text(value: Any, limit: int = MAX_TEXT) -> str | None:
 
 
 def _expression(value: Any) -> str | None:
-    if wrong := _text(value, MAX_REGEX):
-        return wrong
+    if requirement := _text(value, MAX_REGEX):
+        return requirement
     try:
         globs.regex(value, whole=True)
         globs.regex(value, whole=False)
@@ -177,8 +173,8 @@ def _expression(value: Any) -> str | None:
 
 
 def _paths(value: Any) -> str | None:
-    if wrong := _text(value):
-        return wrong
+    if requirement := _text(value):
+        return requirement
     try:
         globs.path_pattern(value)
     except ValueError as error:
@@ -199,7 +195,7 @@ def _flag(value: Any) -> str | None:
 
 
 OPERATORS: dict[str, Operator] = {
-    "equals": Operator(_json, _equals, "is {}"),
+    "equals": Operator(_json, lambda value, effect: _one_of([value], effect), "is {}"),
     "one_of": Operator(_choices, _one_of, "is one of {}"),
     "glob": Operator(_text, _pattern(lambda value, _effect: globs.text_glob(value)), "fits {}"),
     "path_glob": Operator(_paths, _path_glob, "is a path that fits {}"),

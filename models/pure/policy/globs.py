@@ -12,7 +12,7 @@ Test = Callable[[str], bool | None]
 
 _MEMORY = 1 << 20
 """Bytes that one compiled expression may take."""
-_CLOSED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def text_glob(pattern: str) -> Test:
@@ -33,7 +33,7 @@ def starred(pattern: str, *, star: str, one: str = "") -> Test:
 
 
 def _in_order(pieces: list[str], text: str, at: int) -> bool:
-    """True if the text from there on consists of these pieces in order, with any text before each of them."""
+    """True if the text from `at` on consists of these pieces in order, with any text before each of them."""
     for piece in pieces[:-1]:
         at = text.find(piece, at)
         if at < 0:
@@ -82,7 +82,7 @@ def path_glob(pattern: str) -> Test:
 
 def path_pattern(text: str) -> str:
     """Return a pattern of paths in canonical spelling. Raises ValueError."""
-    if "\\" in text or _CLOSED.search(text) or text.startswith("~"):
+    if "\\" in text or _CONTROL.search(text) or text.startswith("~"):
         raise ValueError(f"the path pattern {text!r} must not have `\\`, `~` or control characters; write it with `/`")
     if ".." in text.split("/"):
         raise ValueError(f"the path pattern {text!r} must not have `..`; write where it leads")
@@ -94,14 +94,14 @@ def path_pattern(text: str) -> str:
     return "/" * text.startswith("/") + "/".join(names) + "/**" * text.endswith("/")
 
 
-def speakable(text: str) -> bool:
+def encodable(text: str) -> bool:
     """True if UTF-8 can encode the text."""
     return text.isprintable() or not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
-def surely_path(text: str, workdir: str | None) -> str | None:
+def certain_path(text: str, workdir: str | None) -> str | None:
     """Return the path's one certain place, relative to the workdir if inside; None if it is uncertain."""
-    if not text or "\\" in text or text.startswith("~") or _CLOSED.search(text) or ".." in text.split("/"):
+    if not text or "\\" in text or text.startswith("~") or _CONTROL.search(text) or ".." in text.split("/"):
         return None
     path = "/" * text.startswith("/") + "/".join(_names(text))
     inside = workdir and workdir.rstrip("/") + "/"
@@ -129,8 +129,8 @@ def possible_paths(text: str, workdir: str | None) -> set[str]:
         places |= {"/".join(_names(spelling)), "/".join(names)}
         if outside:
             places |= {"/".join(names[start:]) for start in range(min(len(names), 100))}
-    if workdir and (sure := surely_path(text, workdir)) is not None and not sure.startswith("/"):
-        return {sure}
+    if workdir and (certain := certain_path(text, workdir)) is not None and not certain.startswith("/"):
+        return {certain}
     return places
 
 

@@ -31,14 +31,14 @@ class Input:
             return ""
 
     def at(self, path: str) -> Argument:
-        """The value at a pointer."""
+        """Return the argument at a pointer."""
         argument = self._arguments.get(path)
         if argument is None:
             argument = self._arguments[path] = Argument(look_up(self._fields, pointer(path)), self._workdir)
         return argument
 
     def line(self, path: str) -> Line | None:
-        """The command line at a pointer; None if there is none. A value that is no text cannot be read with certainty."""
+        """Return the command line at a pointer; None if there is none. A value that is no text cannot be read with certainty."""
         if path not in self._lines:
             value = self.at(path).value
             self._lines[path] = None if value is MISSING or value is None or value == "" else self._read(value)
@@ -51,7 +51,7 @@ class Input:
         return replace(line, doubt=self._git_doubt) if self._git_doubt and not line.doubt and line.runs("git") else line
 
     def suspects(self, path: str) -> list[str]:
-        """Each command that the line at a pointer may run, as one text: with the program as it is named, and without its folder."""
+        """Return each command that the line at a pointer may run, as one text: once as it is named, and once without its folder."""
         if path not in self._suspects:
             line = self.line(path)
             suspects = line.suspects if line else ()
@@ -65,5 +65,5 @@ class Input:
 
 
 def programs(words: Words) -> set[str]:
-    """The name of a command's program, and the name without its folder."""
+    """Return the name of a command's program, and the name without its folder."""
     return {words[0], words[0].rpartition("/")[2]}

@@ -10,8 +10,8 @@ from models.pure.policy.conditions import test_of
 from models.pure.policy.covering import named_in_words
 from models.pure.policy.globs import text_glob
 from models.pure.policy.inputs import Input, programs
-from models.pure.policy.rules import COMMAND_PATHS, Effect, Rule, Verdict, named
-from models.pure.policy.unknown_programs import mind_programs
+from models.pure.policy.rules import COMMAND_PATHS, Effect, Rule, Verdict, sort_key
+from models.pure.policy.unknown_programs import check_programs
 from models.pure.shell import Words
 
 _TEXTS = frozenset({"glob", "path_glob", "regex"})
@@ -19,7 +19,7 @@ _ABOUT_TEXTS = _TEXTS | {"equals", "one_of"}
 
 
 class _Compiled:
-    """One rule, ready."""
+    """One compiled rule."""
 
     def __init__(self, rule: Rule, place: int) -> None:
         self.rule = rule
@@ -39,9 +39,9 @@ class _Compiled:
 
     def holds(self, call: Input) -> bool:
         """True if every condition but the pattern of commands holds."""
-        for path, any_, test in self._tests:
+        for path, is_exists, test in self._tests:
             argument = call.at(path)
-            result = test(argument) if any_ or argument.there else argument.there
+            result = test(argument) if is_exists or argument.exists else argument.exists
             if not (self._strict if result is None else result):
                 return False
         if self.rule.match.input_sha256 and self.rule.match.input_sha256 != call.sha256:
@@ -75,7 +75,7 @@ class _Compiled:
 
 
 class _Rules:
-    """The rules of one effect for one tool, in the order in which they are named.
+    """The rules of one effect for one tool, in the order of `sort_key`.
 
     A plain loop: 1,000 rules take 0.5 to 3 ms of the processor, and 1,000 expressions 5 ms (benchmarks.policy).
     """
@@ -85,15 +85,15 @@ class _Rules:
         self._paths = list(dict.fromkeys(rule.path for rule in self._rules if rule.path))
 
     def plain(self, call: Input) -> _Compiled | None:
-        """The first rule without a pattern of commands that matches."""
+        """Return the first rule without a pattern of commands that matches."""
         return next((rule for rule in self._rules if rule.pattern is None and rule.holds(call)), None)
 
     def strict(self, call: Input) -> _Compiled | None:
-        """The first rule that matches. One command of a line is enough."""
+        """Return the first rule that matches. One command of a line is enough."""
         return next((rule for rule in self._rules if rule.suspects(call) and rule.holds(call)), None)
 
     def covering(self, call: Input) -> list[_Compiled] | None:
-        """Rules that together match every command of a line that is read with certainty: for each command, the first."""
+        """Return the rules that together match every command of a certain line, the first for each; else None."""
         for path in self._paths:
             line = call.line(path)
             if line is None or line.doubt or not line.commands:
@@ -106,7 +106,7 @@ class _Rules:
         return None
 
     def naming(self, path: str, call: Input, words: Words) -> Rule | None:
-        """The first rule that names the program of a command, or this very input, and matches."""
+        """Return the first rule that names the program of a command, or this very input, and matches."""
         text = joined(words)
         for rule in self._rules:
             names = rule.pattern.first == words[0] if rule.pattern else rule.rule.match.input_sha256
@@ -115,24 +115,24 @@ class _Rules:
         return None
 
     def expanded(self, call: Input) -> _Compiled | None:
-        """The first rule that a command may match once bash has expanded its words."""
+        """Return the first rule that a command may match once bash has expanded its words."""
         lines = {path: line.suspects for path in self._paths if (line := call.line(path))}
         hits = (rule for rule in self._rules if rule.path and any(map(rule.may_fit, lines.get(rule.path, ()))))
         return next((rule for rule in hits if rule.holds(call)), None)
 
 
 @dataclass(frozen=True)
-class _Tool:
+class _ToolRules:
     """The rules about one tool."""
 
     deny: _Rules
     ask: _Rules
     allow: tuple[_Rules, ...]
     """The written rules; then, if there are grants, the written rules with the grants."""
-    minding: dict[str, Rule]
+    strict: dict[str, Rule]
     """By pointer to a command line: the first rule about it that denies or asks."""
-    walls: dict[str, Rule]
-    """The same, without rules of policies with `"unknown_programs": "allow"`."""
+    binding: dict[str, Rule]
+    """As `strict`, without rules of policies with `"unknown_programs": "allow"`."""
 
 
 class CompiledRules:
@@ -141,13 +141,13 @@ class CompiledRules:
     def __init__(self, rules: Iterable[Rule], default: Effect = "ask", words: str | None = None) -> None:
         self.default = default
         self._default = Verdict(default, words or f"default: {default}")
-        self._rules = [_Compiled(rule, place) for place, rule in enumerate(sorted(rules, key=named))]
-        self._tools: dict[str, _Tool] = {}
+        self._rules = [_Compiled(rule, place) for place, rule in enumerate(sorted(rules, key=sort_key))]
+        self._tools: dict[str, _ToolRules] = {}
 
     def with_grants(self, grants: Iterable[Rule]) -> "CompiledRules":
         """Return these rules with grants added. They are not compiled again: grants come after all rules in the order."""
         rules = CompiledRules((), self.default, self._default.rule)
-        granted = sorted((rule for rule in grants if rule.source == "grant"), key=named)
+        granted = sorted((rule for rule in grants if rule.source == "grant"), key=sort_key)
         rules._rules = self._rules + [_Compiled(rule, place) for place, rule in enumerate(granted, len(self._rules))]
         return rules
 
@@ -158,47 +158,47 @@ class CompiledRules:
 
         `git_doubt`: why commands of git are uncertain in this session; None if they are not.
         """
-        about, call = self._about(tool), Input(arguments, workdir, git_doubt)
-        for shelf in (about.deny, about.ask):
-            if hit := shelf.strict(call):
+        tool_rules, call = self._rules_of(tool), Input(arguments, workdir, git_doubt)
+        for rules in (tool_rules.deny, tool_rules.ask):
+            if hit := rules.strict(call):
                 return _verdict([hit])
-        verdict = self._allowed(about, call) or self._default
+        verdict = self._allowed(tool_rules, call) or self._default
         if verdict.effect == "allow":
-            lines = [(path, line) for path in about.minding if (line := call.line(path))]
+            lines = [(path, line) for path in tool_rules.strict if (line := call.line(path))]
             for path, line in lines:
                 if line.doubt:
-                    return _unsure(about.minding[path], line.doubt)
-            for shelf in (about.deny, about.ask):
-                if hit := shelf.expanded(call):
+                    return _unsure(tool_rules.strict[path], line.doubt)
+            for rules in (tool_rules.deny, tool_rules.ask):
+                if hit := rules.expanded(call):
                     return _unsure(hit.rule, "bash expands a word of it")
             for path, line in lines:
                 # Here grants count under every default, since they may name unknown programs.
-                naming = functools.partial(about.allow[-1].naming, path, call)
-                verdict = mind_programs(verdict, line, naming, about.minding[path], about.walls.get(path))
+                naming = functools.partial(tool_rules.allow[-1].naming, path, call)
+                verdict = check_programs(verdict, line, naming, tool_rules.strict[path], tool_rules.binding.get(path))
                 if verdict.effect == "ask":
                     return verdict
         return replace(verdict, doubt=call.doubt) if verdict is self._default and verdict.effect == "ask" else verdict
 
-    def _allowed(self, about: _Tool, call: Input) -> Verdict | None:
+    def _allowed(self, tool_rules: _ToolRules, call: Input) -> Verdict | None:
         # Rules before grants, so that an allowed call does not use up a grant.
-        for shelf in about.allow if self.default == "ask" else about.allow[:1]:
-            if hit := shelf.plain(call):
+        for rules in tool_rules.allow if self.default == "ask" else tool_rules.allow[:1]:
+            if hit := rules.plain(call):
                 return _verdict([hit])
-            if hits := shelf.covering(call):
+            if hits := rules.covering(call):
                 return _verdict(hits)
         return None
 
-    def _about(self, tool: str) -> _Tool:
+    def _rules_of(self, tool: str) -> _ToolRules:
         if tool not in self._tools:
             rules = [rule for rule in self._rules if text_glob(rule.rule.match.tool)(tool)]
             deny, ask, allow = ([rule for rule in rules if rule.rule.effect == effect] for effect in ("deny", "ask", "allow"))
             written = [rule for rule in allow if rule.rule.source != "grant"]
-            self._tools[tool] = _Tool(
+            self._tools[tool] = _ToolRules(
                 deny=_Rules(deny),
                 ask=_Rules(ask),
                 allow=(_Rules(written), _Rules(allow)) if len(written) < len(allow) else (_Rules(written),),
-                minding=_first_by_path([*deny, *ask]),
-                walls=_first_by_path([rule for rule in [*deny, *ask] if not rule.rule.guard_rail]),
+                strict=_first_by_path([*deny, *ask]),
+                binding=_first_by_path([rule for rule in [*deny, *ask] if not rule.rule.guard_rail]),
             )
         return self._tools[tool]
 

@@ -75,8 +75,8 @@ class Policy:
     rules: tuple[Rule, ...]
     default: Effect
     unknown_programs: UnknownPrograms = "ask"
-    """Whether an allow for everything covers commands that may run other programs, if this policy has a rule about commands that
-    denies or asks. `allow` counts only if every such policy has it."""
+    """The effect of an allow for everything on programs that may run others, while a rule of this policy about commands denies or
+    asks. `allow` counts only if every policy with such a rule has it."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Verdict:
     """Programs of the command line that may run others and that no rule names, if a rule about commands denies or asks."""
 
 
-def named(rule: Rule) -> tuple[bool, int, int, str, str, bool]:
+def sort_key(rule: Rule) -> tuple[bool, int, int, str, str, bool]:
     """Return the sort key of rules of one effect. The order is total, so that the order of the list has no effect."""
     return (
         rule.source == "grant",

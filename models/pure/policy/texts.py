@@ -86,11 +86,10 @@ def _ours(name: str) -> str:
 
 def _specified(tool: str, text: str) -> Match:
     if tool in FILE_PATHS:
-        return (
-            Match(tool)
-            if text.strip() == "*"
-            else Match(tool, (Condition(FILE_PATHS[tool], "path_glob", path_pattern(_nonempty(text))),))
-        )
+        pattern = text.strip()
+        if not pattern:
+            raise ValueError("has nothing in its parentheses; write a pattern, or the tool's name alone for every call of it")
+        return Match(tool, () if pattern == "*" else (Condition(FILE_PATHS[tool], "path_glob", path_pattern(pattern)),))
     if tool != "bash":
         raise ValueError(
             f"{tool} takes no pattern in parentheses, as bash and the file tools do; name the argument: {tool}:name=value*, "
@@ -119,12 +118,6 @@ def _argument(text: str) -> Condition:
         wide = pattern + "*" if pattern.endswith("/*") else pattern
         return Condition(path, "path_glob", path_pattern(wide))
     return Condition(path, "glob", pattern)
-
-
-def _nonempty(text: str) -> str:
-    if not text.strip():
-        raise ValueError("has nothing in its parentheses; write a pattern, or the tool's name alone for every call of it")
-    return text.strip()
 
 
 def _text_of(match: Match) -> str | None:

@@ -16,19 +16,21 @@ _SHOWN = 3
 """Programs that the reason names."""
 
 
-def mind_programs(verdict: Verdict, line: Line, naming: Callable[[Words], Rule | None], rule: Rule, wall: Rule | None) -> Verdict:
+def check_programs(
+    verdict: Verdict, line: Line, naming: Callable[[Words], Rule | None], rule: Rule, binding: Rule | None
+) -> Verdict:
     """Return the verdict that allows a call, or a verdict that asks because of an unknown program that no rule names.
 
-    `line`: one without doubt. `naming`: returns the allow rule or grant that names a command's program, or the exact input. `rule`:
-    the first rule about the line that denies or asks. `wall`: the first whose policy lacks `"unknown_programs": "allow"`.
+    `line` has no doubt. `naming` returns the allow rule or grant that names a command's program, or the exact input. `rule` is the
+    first rule about the line that denies or asks. `binding` is the first whose policy lacks `"unknown_programs": "allow"`.
     """
     reasons = {words: reason for words in line.commands if (reason := unknown(words))}
     allowing = {words: naming(words) for words in reasons}
     unnamed = [words for words, allowed in allowing.items() if not allowed]
     names = tuple(dict.fromkeys(words[0] for words in unnamed))
-    if unnamed and wall:
+    if unnamed and binding:
         reason = reasons[unnamed[0]]
-        return Verdict("ask", f"not sure what runs: {reason}; {named_in_words(wall)} might be met", (wall,), reason, names)
+        return Verdict("ask", f"not sure what runs: {reason}; {named_in_words(binding)} might be met", (binding,), reason, names)
     if unnamed:
         verdict = replace(verdict, rule=f"{verdict.rule}; {_let_pass(names, rule)}", unknown=verdict.unknown + names)
     for allowed in allowing.values():

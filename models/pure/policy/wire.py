@@ -44,11 +44,11 @@ def policy_of(value: Any, *, tool: str = "*", source: Source = "tool") -> Policy
         raise ValueError('must be an object such as {"type": "always_ask"}')
     kind = value.get("type")
     if isinstance(kind, str) and kind in _ALWAYS:
-        _known(value, {"type"}, "")
+        _refuse_unknown(value, {"type"}, "")
         return _never(tool, source) if kind == NEVER else Policy((), _ALWAYS[kind])
     if kind not in ("rules", "auto"):
         raise ValueError(f"type: unknown policy {kind!r}; use always_allow, always_ask, always_deny or rules")
-    _known(value, {"type", "rules", "default", "unknown_programs"}, "")
+    _refuse_unknown(value, {"type", "rules", "default", "unknown_programs"}, "")
     rules, default, unknown = value.get("rules", []), value.get("default"), value.get("unknown_programs", "ask")
     if unknown not in ("ask", "allow"):
         raise ValueError(f"unknown_programs: unknown value {unknown!r}; use ask or allow, or leave it out for ask")
@@ -68,7 +68,7 @@ def rule_of(value: Any, *, where: str = "rule", source: Source = "tool", id: str
     """Parse one rule. Raises ValueError, which begins with `where` and the field."""
     if not isinstance(value, Mapping):
         raise ValueError(f'{where}: must be an object such as {{"effect": "ask", "match": "bash(git push *)"}}')
-    _known(value, {"effect", "match", "reason", "priority"}, f"{where}.")
+    _refuse_unknown(value, {"effect", "match", "reason", "priority"}, f"{where}.")
     effect, reason, priority = value.get("effect"), value.get("reason"), value.get("priority", 0)
     if effect not in EFFECTS:
         raise ValueError(f"{where}.effect: unknown effect {effect!r}; use allow, ask or deny")
@@ -77,7 +77,7 @@ def rule_of(value: Any, *, where: str = "rule", source: Source = "tool", id: str
     if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > MAX_PRIORITY:
         raise ValueError(f"{where}.priority: must be a whole number of at most {MAX_PRIORITY}; leave it out for 0")
     match = _match(value.get("match"), f"{where}.match")
-    _reaches_all(effect, match, f"{where}.match")
+    _refuse_search_by_folder(effect, match, f"{where}.match")
     return Rule(effect, match, reason, priority, source, id)
 
 
@@ -117,7 +117,7 @@ def _match(value: Any, where: str) -> Match:
         tool = tool_of(value["tool"], servers=False)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
-    _known(value, {"tool", "input", "input_sha256"}, f"{where}.")
+    _refuse_unknown(value, {"tool", "input", "input_sha256"}, f"{where}.")
     sha256, tests = value.get("input_sha256"), value.get("input", [])
     if sha256 is not None and not (isinstance(sha256, str) and re.fullmatch(r"[0-9a-f]{64}", sha256)):
         raise ValueError(f"{where}.input_sha256: must be 64 hex digits in small letters")
@@ -158,12 +158,12 @@ def _condition(path: str, operator: str, value: Any, where: str) -> Condition:
             raise ValueError(f"{where}.command: {error}") from None
     if operator not in OPERATORS:
         raise ValueError(f"{where}.{operator}: is not an operator; use one of {', '.join(sorted(OPERATORS))} or command")
-    if wrong := OPERATORS[operator].check(value):
-        raise ValueError(f"{where}.{operator}: must be {wrong}")
+    if requirement := OPERATORS[operator].check(value):
+        raise ValueError(f"{where}.{operator}: must be {requirement}")
     return Condition(path, operator, value)
 
 
-def _reaches_all(effect: Effect, match: Match, where: str) -> None:
+def _refuse_search_by_folder(effect: Effect, match: Match, where: str) -> None:
     """Refuse rules that deny or ask by the folder of a search, since a search from a parent folder reads that folder as well."""
     if effect == "allow":
         return
@@ -180,7 +180,7 @@ def _never(tool: str, source: Source) -> Policy:
     return Policy((Rule("deny", Match(tool), source=source, id=NEVER),), "deny")
 
 
-def _known(value: Mapping[str, Any], fields: set[str], where: str) -> None:
+def _refuse_unknown(value: Mapping[str, Any], fields: set[str], where: str) -> None:
     unknown = sorted(str(field) for field in value if field not in fields)
     if unknown:
         raise ValueError(f"{where}{unknown[0]}: is not a field here; use {', '.join(sorted(fields))}")

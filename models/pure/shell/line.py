@@ -41,14 +41,14 @@ def read(text: str) -> Line:
 
 
 def _read(text: str, depth: int) -> Line:
-    odd = _odd(text)
+    text_doubt = _text_doubt(text)
     source = text[:LENGTH].encode("utf-8", "replace")
     root = grammar.tree_of(source)
     probable, fed = grammar.probable(root, source)
     commands: list[Words] = probable
-    doubt = odd
-    torn = odd is not None
-    if not odd:
+    doubt = text_doubt
+    torn = text_doubt is not None
+    if not text_doubt:
         try:
             commands = grammar.sure(root, source)
             doubt = next((why for words in commands if (why := wrappers.doubt(words) or git_places.doubt(words))), None)
@@ -66,7 +66,7 @@ def _read(text: str, depth: int) -> Line:
     return Line(tuple(commands), doubt, tuple(suspects)[:_SUSPECTS])
 
 
-def _odd(text: str) -> str | None:
+def _text_doubt(text: str) -> str | None:
     if len(text) > LENGTH:
         return "it is too long to be sure of"
     if not text.strip(" \t\n"):
