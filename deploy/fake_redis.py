@@ -1,4 +1,4 @@
-"""`python -m deploy.fake_redis PORT`: a broker for any platform, without Redis. About ten tasks a second; stores nothing."""
+"""`python -m deploy.fake_redis PORT`: an imitation of Redis for any platform. Handles about ten tasks a second; stores nothing."""
 
 import sys
 

@@ -1,6 +1,5 @@
 """Prepares a first start: a workspace, an API key, and a sample session with a pending approval."""
 
-import json
 from typing import Any
 
 import httpx
@@ -9,7 +8,7 @@ from deploy.folder import Folder
 from models.audit.principal import system
 from models.database import ids
 from models.database.transactions import transaction
-from models.people.invitation import Invitation
+from models.people.invitation import Invitation, link_of
 from models.workspace import key_lookup
 from models.workspace.api_key import SCOPES, ApiKey
 from models.workspace.workspace import Workspace
@@ -17,7 +16,7 @@ from models.workspace.workspace import Workspace
 WORKSPACE = "default"
 KEY_FILE = "api_key"
 ADMIN = "admin@localhost"
-"""The address of the person who started this machine's Assent."""
+"""The e-mail address of the person who started Assent on this machine."""
 
 _SAMPLE = """\
 Please look around in your working directory, and tell me what you see.
@@ -42,7 +41,7 @@ def api_key(folder: Folder) -> tuple[str, bool]:
 
 
 def workspace_id(name: str = WORKSPACE) -> str:
-    """Return the id of the first workspace of that name. Creates it if there is none."""
+    """Return the id of the first workspace with this name. Creates the workspace if there is none."""
     with transaction(role="system") as db:
         existing: str | None = db.value("SELECT id FROM workspace WHERE name = %(name)s ORDER BY id LIMIT 1", name=name)
     if existing:
@@ -51,12 +50,12 @@ def workspace_id(name: str = WORKSPACE) -> str:
         return Workspace.create(db, name).id
 
 
-def sign_in_link(public_url: str) -> str:
-    """Return a new one-time link for the admin of this machine. Those of earlier starts end."""
+def sign_in_link() -> str:
+    """Return a new one-time link for this machine's admin. Links of earlier starts end."""
     workspace = workspace_id()
     with transaction(workspace) as db:
         _, secret = Invitation.of_operator(db, ADMIN, by=system("assent up", workspace))
-    return f"{public_url}/sign-in/link/{secret}"
+    return link_of(secret)
 
 
 def sample_session(url: str, key: str) -> str:
@@ -83,6 +82,5 @@ def waits(url: str, key: str, session_id: str) -> bool:
 
 
 def _post(client: httpx.Client, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    response = client.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
-    payload: dict[str, Any] = response.raise_for_status().json()
+    payload: dict[str, Any] = client.post(path, json=body).raise_for_status().json()
     return payload

@@ -1,4 +1,4 @@
-"""Flower's secret settings. On a command line, every user of the machine could read them. Names are Flower's own."""
+"""Flower's secret settings, under Flower's own names. On a command line, every user of the machine could read the secrets."""
 
 import os
 import sys

@@ -24,7 +24,7 @@ class Refused(Exception):
 
 
 class Folder:
-    """A data folder, locked for this process. Raises Refused if another process has it."""
+    """A data folder, locked for this process. Entering it raises Refused if another process holds the lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -76,20 +76,20 @@ class Folder:
         (self.path / name).unlink(missing_ok=True)
 
     def secret(self, name: str) -> str:
-        """Return a password of this folder. Created at first use, then stored."""
-        known = self._json("secrets.json")
-        if name not in known:
-            known[name] = secrets.token_urlsafe(24)
-            self.write("secrets.json", json.dumps(known, indent=1))
-        return str(known[name])
+        """Return the password with this name. The first use creates and stores the password."""
+        passwords = self._json("secrets.json")
+        if name not in passwords:
+            passwords[name] = secrets.token_urlsafe(24)
+            self.write("secrets.json", json.dumps(passwords, indent=1))
+        return str(passwords[name])
 
     def port(self, name: str, wish: int | None = None) -> int:
-        """Return a free loopback port for `name`: the former one if it is free, else `wish`, else any."""
-        known = self._json("ports.json")
-        candidates = [known.get(name), wish]
-        port = next((p for p in candidates if p and is_free(p)), None) or free_port(taken=known.values())
-        if known.get(name) != port:
-            self.write("ports.json", json.dumps({**known, name: port}, indent=1))
+        """Return a free loopback port for `name`: the port of the previous start if it is free, else `wish`, else any."""
+        ports = self._json("ports.json")
+        candidates = [ports.get(name), wish]
+        port = next((p for p in candidates if p and is_free(p)), None) or free_port(taken=ports.values())
+        if ports.get(name) != port:
+            self.write("ports.json", json.dumps({**ports, name: port}, indent=1))
         return port
 
     def _json(self, name: str) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class Local:
         from deploy import first  # reads the settings, which are complete only now
 
         self.key, new = first.api_key(self.folder)
-        self.sign_in_url = first.sign_in_link(self.public_url)
+        self.sign_in_url = first.sign_in_link()
         self._start_processes()
         workers = Workers(self.env["REDIS_URL"])
         user, _, password = self.env["FLOWER_BASIC_AUTH"].partition(":")
@@ -182,7 +182,7 @@ class Local:
             self.supervisor.say(welcome.BARE_SHELL)
 
     def _make_audit_key(self) -> None:
-        """Create the key that signs the audit's seals, unless there is one or the environment names another."""
+        """Create the key that signs the audit's seals, unless the data folder or the environment has a key."""
         if self.env.get("ASSENT_AUDIT_KEY") or self.env.get("ASSENT_AUDIT_KEY_FILE"):
             return
         if self.folder.read(AUDIT_KEY) is None:
@@ -191,7 +191,7 @@ class Local:
         self.env["ASSENT_AUDIT_KEY_FILE"] = str(self.folder.path / AUDIT_KEY)
 
     def _make_secret_keys(self) -> None:
-        """Create the keys that encrypt secrets in rows, a pair for each reader, unless the environment names a public key."""
+        """Create a pair of keys for each reader of encrypted secrets, unless the environment has the reader's public key."""
         for reader in get_args(encryption.Reader):
             if self.env.get(f"ASSENT_{reader.upper()}_PUBLIC_KEY"):
                 continue
@@ -217,7 +217,7 @@ class Local:
             self.supervisor.start(Child(name, line, environment_of(name, self.env)))
 
     def _write_up(self) -> None:
-        """Write addresses, keys and pids to `up.json`, for programs: once everything is ready, and after each start of a child."""
+        """Write URLs, keys and pids to `up.json`, for programs: once everything is ready, and after each restart of a child."""
         if not self.supervisor.is_ready:
             return
         user, _, password = self.env["FLOWER_BASIC_AUTH"].partition(":")
@@ -241,7 +241,7 @@ class Local:
 
     @property
     def inbox_url(self) -> str:
-        """The inbox's URL. A person signs in first, by `sign_in_url`."""
+        """The inbox's URL. A person first signs in with `sign_in_url`."""
         return f"{self.public_url}/inbox"
 
     @property
@@ -251,7 +251,6 @@ class Local:
 
     @cached_property
     def postgres(self) -> Postgres:
-        """The embedded Postgres."""
         return Postgres(self.folder.path / "postgres", self.folder.port("postgres"), self.folder.secret)
 
 

@@ -49,7 +49,7 @@ class ShellProbe:
 
 
 def answers(url: str, login: tuple[str, str] | None = None) -> bool:
-    """True if a GET of this machine succeeds within two seconds. Over http, so no certificates are loaded."""
+    """True if a GET of this machine's URL succeeds within two seconds. `verify=False`: http needs no certificates loaded."""
     try:
         return httpx.get(url, auth=login, timeout=2, trust_env=False, verify=False).is_success  # noqa: S501
     except httpx.HTTPError:

@@ -1,7 +1,6 @@
 """A receiver of webhooks for development: shows each delivery that the SDK verifies, and refuses any other request."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -9,14 +8,14 @@ import anthropic
 from standardwebhooks import WebhookVerificationError
 
 MOST_BYTES = 1_000_000
-"""A delivery has less than a thousand."""
+"""Far more than a delivery, which has less than a thousand bytes."""
 
 Show = Callable[[Any, str], None]
-"""Gets the SDK's event and the request's body; for a refused request None and the reason."""
+"""Called with the SDK's event and the request's body; for a refused request, with None and the reason."""
 
 
 class Server(ThreadingHTTPServer):
-    """Listens on loopback."""
+    """Listens on loopback. The port 0 selects a free one."""
 
     daemon_threads = True
 
@@ -28,7 +27,7 @@ class Server(ThreadingHTTPServer):
         self._client = anthropic.Anthropic(api_key="unused")
 
     def serve(self, secret: str) -> None:
-        """Receive deliveries that are signed with this secret, until an exception comes, such as Ctrl-C's."""
+        """Receive deliveries that are signed with this secret, until an exception such as Ctrl-C's."""
         self.secret = secret
         self.serve_forever(0.1)
 
@@ -43,19 +42,12 @@ class Server(ThreadingHTTPServer):
         return 204
 
 
-@contextmanager
-def receiving(port: int, show: Show) -> Iterator[Server]:
-    """A receiver, which is closed at the end. `port`: 0 for a free one."""
-    with Server(port, show) as server:
-        yield server
-
-
 class _Handler(BaseHTTPRequestHandler):
     server: Server
     timeout = 20
 
     def do_POST(self) -> None:
-        """Take a delivery."""
+        """Pass a delivery to `Server.take`."""
         length = self.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > MOST_BYTES:
             self.send_error(413)
@@ -67,4 +59,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """The deliveries are the log."""
+        """Log nothing: `Show` prints each delivery."""

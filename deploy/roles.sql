@@ -22,7 +22,7 @@ SELECT 'CREATE ROLE assent_definer NOLOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NO
 WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'assent_definer')
 \gexec
 
--- Only if needed: an administrator without superuser rights may not even repeat these settings.
+-- Only for roles with other settings: an administrator without superuser rights may not even repeat these settings.
 SELECT format('ALTER ROLE %I LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE', rolname)
 FROM pg_roles
 WHERE rolname IN ('assent_owner', 'assent_app', 'assent_system')
@@ -33,7 +33,7 @@ WHERE rolname IN ('assent_owner', 'assent_app', 'assent_system')
 SELECT 'GRANT assent_definer TO assent_owner' WHERE NOT pg_has_role('assent_owner', 'assent_definer', 'MEMBER')
 \gexec
 
--- The running roles must not be members of the owner, whose tables they would own as well, nor of assent_definer.
+-- The running roles must not be members of assent_owner, because they would own its tables as well, nor of assent_definer.
 SELECT format('REVOKE %I FROM %I', strong, rolname)
 FROM pg_roles, unnest(ARRAY['assent_owner', 'assent_definer']) AS strong
 WHERE rolname IN ('assent_app', 'assent_system') AND pg_has_role(rolname, strong, 'MEMBER')
@@ -52,7 +52,7 @@ WHERE rolname IN ('assent_app', 'assent_system') AND pg_has_role(rolname, strong
   ALTER ROLE assent_system PASSWORD :'system_password';
 \endif
 
--- An administrator without superuser rights may create a database only for a role of which he is a member.
+-- An administrator without superuser rights must be a member of the role for which he creates a database.
 SELECT 'GRANT assent_owner TO CURRENT_USER' WHERE NOT pg_has_role(CURRENT_USER, 'assent_owner', 'MEMBER')
 \gexec
 

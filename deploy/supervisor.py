@@ -1,7 +1,7 @@
-"""Keeps processes alive, and ends them: honcho's Procfile and printer, with restarts and without orphans.
+"""Keeps processes alive, and ends them without orphans. Output is printed by honcho.
 
 honcho's own manager stops everything when one process ends, and notices an end only when the last child of that process has closed
-its output. Here each child has a thread that waits for the process itself, kills the rest of its group, and restarts it.
+its output. Here each child has a thread that waits for the process itself, kills the rest of its group, and restarts the process.
 """
 
 import contextlib
@@ -27,10 +27,10 @@ from deploy.folder import Refused, end
 
 TETHER = Path(__file__).with_name("tether.py")
 QUICK_SECONDS = 30
-"""A child that ends sooner is restarted after a longer pause than before."""
+"""After a shorter life of a child, the pause before its restart grows."""
 MAX_PAUSE_SECONDS = 30
 HOPELESS = 4
-"""After this many ends of one child during the start, the start is given up."""
+"""The start fails if one child ends this often before everything is ready."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Child:
     last: bool = False
     """Stopped only after all others have ended."""
     quiet: bool = False
-    """Its output is printed only if it ends unexpectedly."""
+    """The child's output is printed only if the child ends unexpectedly."""
     tether: tuple[str, ...] = field(default=())
     """Additional options for `tether.py`."""
 
@@ -71,7 +71,7 @@ class Supervisor:
         self._colours = get_colours()
 
     def listen(self) -> None:
-        """End on SIGINT, SIGTERM and SIGHUP; at the second signal without waiting."""
+        """Handle SIGINT, SIGTERM and SIGHUP: the first signal begins the end, the second ends at once."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._handle_signal)
 
@@ -96,7 +96,7 @@ class Supervisor:
         with self._printing, contextlib.suppress(OSError, ValueError):
             self._printer.write(Message("line", text, datetime.now(), name, colour))  # noqa: DTZ005 - shown to a person
 
-    def wait_for(self, what: str, ready: Callable[[], bool], seconds: float) -> None:
+    def wait_for(self, name: str, ready: Callable[[], bool], seconds: float) -> None:
         """Wait until `ready()`. Raises Refused after `seconds` or if a child keeps ending, Stopped after a signal."""
         deadline = time.monotonic() + seconds
         while not ready():
@@ -106,11 +106,10 @@ class Supervisor:
             if hopeless:
                 raise Refused(f"{hopeless[0]} keeps ending: see its output above")
             if time.monotonic() > deadline:
-                raise Refused(f"{what} is not ready after {seconds:.0f} s: see the output above")
+                raise Refused(f"{name} is not ready after {seconds:.0f} s: see the output above")
 
     def wait(self) -> None:
         """Wait for a signal to stop."""
-        self.is_ready = True
         self.ending.wait()
 
     def stop(self) -> None:
@@ -169,7 +168,7 @@ class _Keeper(threading.Thread):
             if not self.supervisor.is_ready:
                 self.ends += 1
             pause = next_pause(pause, time.monotonic() - began)
-            self._tell(code, pause)
+            self._report(code, pause)
             self.supervisor.ending.wait(pause)
 
     def _once(self) -> int:
@@ -203,7 +202,7 @@ class _Keeper(threading.Thread):
                 self.supervisor.say(line, self.child.name, self.colour)
         process.stdout.close()
 
-    def _tell(self, code: int, pause: float) -> None:
+    def _report(self, code: int, pause: float) -> None:
         for line in list(self._output):
             self.supervisor.say(line, self.child.name, self.colour)
         self._output.clear()

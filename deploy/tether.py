@@ -6,7 +6,7 @@ elsewhere the next start ends the leftovers). Postgres refuses to run as root, s
   --namespace UID     in a user namespace that maps root to UID: files keep their owner, folders their permissions
   --user UID          as that user, where namespaces are forbidden (most containers)
 
-Exits with 3 if that fails, 4 if the parent has ended already. Uses only the standard library, so that it starts in 20 ms.
+Exits with 3 if the change of user fails, 4 if the parent has ended already. Starts in 20 ms, by the standard library alone.
 """
 
 import argparse
@@ -23,7 +23,7 @@ CLONE_NEWUSER = 0x10000000
 
 
 def main() -> None:
-    """Become the command."""
+    """Replace this process by the command."""
     options = _options()
     try:
         if options.namespace:
@@ -38,7 +38,7 @@ def main() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, options.signal)
     if os.getppid() != options.parent:
         sys.exit(4)
-    os.execvp(options.command[0], options.command)  # noqa: S606 - the command is what this is for
+    os.execvp(options.command[0], options.command)  # noqa: S606 - running the command is this program's purpose
 
 
 def _options() -> argparse.Namespace:

@@ -38,7 +38,7 @@ A sample session has just started and waits for your decision in the inbox, or b
 
 
 def ready(local: "Local", *, sample: bool) -> None:
-    """Print all addresses, and the commands to type next."""
+    """Print all URLs, and the commands to type next."""
     user, _, password = local.env["FLOWER_BASIC_AUTH"].partition(":")
     default = local.folder.path.name == ".assent" and local.folder.path.parent == local.started_in
     text = _READY.format(

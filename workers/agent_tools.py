@@ -1,4 +1,4 @@
-"""The tools of an agent, as a turn needs them: described for the model, and with the calls of its reply as proposals."""
+"""The tools of an agent: describes them for the model, and turns the calls of its reply into proposals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ def _described(tool: EffectiveTool) -> dict[str, Any]:
 
 
 def _entry(tool: EffectiveTool) -> Mapping[str, Any]:
-    """The tool's entry, as in `models.workspace.toolset`. A custom tool has only some of its fields."""
+    """Return the tool's entry, as in `models.workspace.toolset`. A custom tool's entry has only some of the fields."""
     if tool.kind == "custom":
         return {"description": tool.description, "input_schema": tool.input_schema or {"type": "object"}}
     if tool.entry is not None:
@@ -99,7 +99,7 @@ def _entry(tool: EffectiveTool) -> Mapping[str, Any]:
 
 
 def _unusable(arguments: Any) -> str | None:
-    """The reason, for the model, why an input cannot be stored, shown and hashed exactly; None if it can."""
+    """Return the reason, for the model, why an input cannot be stored, shown and hashed exactly; None if it can."""
     if not isinstance(arguments, dict):
         return words.invalid_input("The input must be a JSON object.")
     if is_deep(arguments):

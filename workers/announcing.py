@@ -29,7 +29,7 @@ AGAIN_SECONDS = 5
 
 @celeryd_after_setup.connect
 def announce(instance: Any, **_: Any) -> None:
-    """Before the pool of a tools worker starts: subscribe to the queues of its toolsets, and start to announce them."""
+    """Subscribe a tools worker to the queues of its toolsets, and start to announce them. Runs before the pool starts."""
     queues = instance.app.amqp.queues
     if "tools" not in queues.consume_from:
         return
@@ -54,13 +54,13 @@ def main() -> None:
     announced: dict[str, list[dict[str, Any]]] = {}
     while True:
         try:
-            now: dict[str, list[dict[str, Any]]] = {}
+            current: dict[str, list[dict[str, Any]]] = {}
             for source in (sources.at_hand, sources.listed):  # a slow MCP server must not hold up the other toolsets
                 toolsets = source()
                 toolset.announce({name: tools for name, tools in toolsets.items() if announced.get(name) != tools})
                 toolset.announce({name: tools for name, tools in toolsets.items() if announced.get(name) == tools}, only_seen=True)
-                now |= toolsets
-            announced = now
+                current |= toolsets
+            announced = current
         except Exception as error:  # noqa: BLE001 - the database may be away: the next round announces
             log.warning("toolsets could not be announced (%s); the next round tries again", type(error).__name__)
         if select.select([0], [], [], settings().announce_seconds)[0] and not os.read(0, 1):

@@ -1,4 +1,4 @@
-"""What a request to a model costs: an estimate before it is sent, and the provider's report after."""
+"""The cost of a request to a model: an estimate before the request is sent, and the provider's report afterwards."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,34 +19,34 @@ from workers.providers import Spent
 from workers.providers.choosing import Answer, Candidate
 
 CACHED_FOR = timedelta(minutes=5)
-"""The shortest life of a prompt cache: within it, the next request is expected to read the previous one from the cache."""
+"""The shortest life of a prompt cache. Within this time, the next request probably reads the previous one from the cache."""
 
 
 def quoted(
     session: Session, agent: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], order: Sequence[Candidate]
 ) -> Charge | None:
-    """Return what the next request may consume: its whole input, and the longest reply, at the costliest of those who may answer.
+    """Return the most that the next request may cost: its input and the longest reply, at the most expensive candidate of `order`.
 
-    The input of a conversation is the size of its previous request, which the provider counted, with what has been added since.
-    None if nobody can answer.
+    The input is estimated as the previous request's size, which the provider counted, and the size of the messages since then.
+    None without candidates.
     """
-    known = session.context_tokens if any(message["role"] == "assistant" for message in messages) else 0
+    previous_tokens = session.context_tokens if any(message["role"] == "assistant" for message in messages) else 0
     added: list[Any] = list(takewhile(lambda message: message["role"] != "assistant", reversed(messages)))
-    if not known:
+    if not previous_tokens:
         added = [messages, agent.get("system"), agent.get("tools")]
-    fresh = session.context_at is not None and session.now - session.context_at < CACHED_FOR
-    more = tokens_of(added)
+    is_cached = session.context_at is not None and session.now - session.context_at < CACHED_FOR
+    added_tokens = tokens_of(added)
     usage = Usage(
         output_tokens=settings().max_tokens,
-        cache_read_input_tokens=known if fresh else 0,
-        cache_creation_input_tokens=more if fresh else known + more,
+        cache_read_input_tokens=previous_tokens if is_cached else 0,
+        cache_creation_input_tokens=added_tokens if is_cached else previous_tokens + added_tokens,
     )
     charges = [_priced(candidate.place, usage, session.now, estimated=True) for candidate in order]
     return max(charges, key=lambda charge: charge.cost or Decimal(-1), default=None)
 
 
 def charged(quote: Charge, answer: Answer, at: datetime) -> list[Charge]:
-    """Return what an attempt with a reply consumed. `at` is when it began, and `quote` was made for it."""
+    """Return the charges of an attempt with a reply. `quote` is the attempt's estimate, `at` its start."""
     reply, place = answer.reply, (answer.served.provider, answer.served.model)
     if reply.usage.context_tokens or reply.usage.output_tokens:
         charge = _priced(place, reply.usage, at, answered=reply.model)
@@ -57,7 +57,7 @@ def charged(quote: Charge, answer: Answer, at: datetime) -> list[Charge]:
 
 
 def spent(quote: Charge, requests: Sequence[Spent], at: datetime) -> list[Charge]:
-    """Return what requests without a whole reply consumed."""
+    """Return the charges of requests without a whole reply."""
     return [_priced(request.place, quote.ended(request.usage).usage, at, estimated=True) for request in requests]
 
 
@@ -68,6 +68,6 @@ def _priced(place: tuple[str, str], usage: Usage, at: datetime, *, answered: str
 
 
 def load() -> None:
-    """Load the list of prices, which takes a second."""
+    """Load the list of prices. Loading takes a second."""
     for entry in registry():
         price_of(entry.name, "-", datetime.now(UTC))

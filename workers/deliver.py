@@ -27,27 +27,27 @@ from workers.guarded_http import OPEN_NOTHING_ELSE, GuardedTransport
 
 @dataclass(frozen=True)
 class Request:
-    """What one attempt sends. `payload` is JSON."""
+    """The signed request of one attempt. `payload` is JSON."""
 
     url: str
     payload: str
     headers: dict[str, str]
     is_probe: bool
-    """True if the endpoint gets nothing else until it answers."""
+    """As in `Claimed`."""
 
 
 SLOW_AT_ONCE = 10
 """Threads that send to endpoints which are new, slow or failing. The others stay free for endpoints that answer soon."""
 _places = threading.BoundedSemaphore(SLOW_AT_ONCE)
 HOLD_SECONDS = 1.0
-"""How long a worker goes on with one endpoint's deliveries before it turns to others."""
+"""How long a thread continues with one endpoint's deliveries before it turns to others."""
 
 
 @app.task(name="deliver.send")
 def send(delivery_id: str, workspace_id: str) -> None:
-    """One attempt at one delivery, then at the next ones that are due for its endpoint.
+    """Attempt one delivery, then the next ones that are due for its endpoint.
 
-    A hint that is late, doubled or wrong finds nothing to claim, nor does one for a busy endpoint: that endpoint's worker goes on.
+    A late, doubled or wrong hint claims nothing. Nor does a hint for a busy endpoint, whose worker continues with the delivery.
     """
     until = time.monotonic() + HOLD_SECONDS
     with ExitStack() as place:
@@ -70,13 +70,13 @@ def send(delivery_id: str, workspace_id: str) -> None:
                     elif ended >= until:
                         claims.hint_next(db, delivery.endpoint_id)
             except Stale:
-                return  # the attempt took longer than its lease: the next one has the delivery
+                return  # the attempt took longer than its lease: another attempt has the delivery
 
 
 def _take_place(place: ExitStack, endpoint: Endpoint) -> bool:
-    """Return True if this thread may send to the endpoint: if the endpoint is quick, or few threads send to others.
+    """Return True if the endpoint is quick, or fewer than `SLOW_AT_ONCE` threads send to other endpoints.
 
-    Closing `place` ends the count of this thread.
+    Closing `place` gives the thread's place back.
     """
     if endpoint.is_quick:
         return True
@@ -87,7 +87,7 @@ def _take_place(place: ExitStack, endpoint: Endpoint) -> bool:
 
 
 def _work(db: Db, claimed: Claimed | None) -> tuple[Delivery, Request] | None:
-    """Return a claimed delivery with its request. None if the request cannot be signed: then the attempt has failed."""
+    """Return a claimed delivery with its request. None without a claim, or if signing failed: this ends the attempt as failed."""
     if claimed is None:
         return None
     delivery, endpoint, is_probe = claimed
@@ -115,7 +115,7 @@ def signed(delivery: Delivery, url: str, secrets: list[str], organization_id: st
 
 
 async def _post(request: Request) -> tuple[int | None, str | None]:
-    """Send the request. Returns the response's status, and what went wrong unless it is a 2xx. Nothing of the body is read."""
+    """Send the request. Returns the response's status, and the error unless the status is a 2xx. Reads nothing of the body."""
     transport = GuardedTransport(private=False, max_bytes=0)
     try:
         async with (

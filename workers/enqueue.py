@@ -32,7 +32,7 @@ Notes = dict[str, dict[str, Any]]
 
 
 def send(box: Outbox) -> None:
-    """Publish what a transaction caused: hints, the last seq for each session's readers, a note for a workspace's open pages."""
+    """Publish a transaction's hints, the last seq for each session's readers, and a note for each workspace's open pages."""
     notes: Notes = {session_id: {"seq": seq} for session_id, seq in box.sessions.items()}
     publish(box.hints, notes | {workspace_id: {} for workspace_id in box.workspaces})
 
@@ -43,7 +43,7 @@ def publish(hints: list[Hint], notes: Notes) -> bool:
 
 
 def backlog(name: str) -> int | None:
-    """The number of messages in a queue; None if Redis does not answer in time."""
+    """Return the number of messages in a queue; None if Redis does not answer in time."""
     try:
         return int(publisher().redis.llen(name))
     except _FAILURES:
@@ -51,7 +51,7 @@ def backlog(name: str) -> int | None:
 
 
 def channel(session_id: str) -> str:
-    """The pub/sub channel of a session's readers."""
+    """Return the pub/sub channel of a session's readers."""
     return f"assent:session:{session_id}"
 
 
@@ -109,7 +109,7 @@ class Publisher:
 
 @cache
 def publisher() -> Publisher:
-    """This process's publisher."""
+    """Return this process's publisher."""
     return Publisher()
 
 

@@ -20,14 +20,14 @@ import httpx2
 from models.settings import settings
 
 _KEPT_SECONDS = 2.0
-"""Shorter than servers keep idle connections: a request into a connection that is being closed is lost without a trace."""
+"""How long idle connections are kept: shorter than servers do, because a request into a closing connection is silently lost."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _SPECIAL = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("192.88.99.0/24"))
-"""Reserved networks, parts of which some versions of `ipaddress` call global."""
+"""Reserved networks. Some versions of `ipaddress` call parts of them global."""
 
 
 class Refused(httpx2.ConnectError):
-    """Destination not allowed. Nothing was sent."""
+    """The destination is not allowed. Nothing was sent."""
 
 
 class TooLong(httpx2.ReadError):
@@ -41,11 +41,11 @@ class _ClientOptions(TypedDict):
 
 
 OPEN_NOTHING_ELSE: _ClientOptions = {"trust_env": False, "follow_redirects": False, "max_redirects": 0}
-"""Arguments of `httpx2.AsyncClient` that belong to the transport."""
+"""Arguments that every `httpx2.AsyncClient` with this transport needs."""
 
 
 def is_public(address: str) -> bool:
-    """True if an IP address is on the public internet. An IPv6 address that embeds an IPv4 address is as public as that one."""
+    """True if an IP address is public. An IPv6 address that embeds an IPv4 address is as public as the IPv4 address."""
     ip = ipaddress.ip_address(address)
     if isinstance(ip, ipaddress.IPv6Address):
         embedded = ip.ipv4_mapped or ip.sixtofour
@@ -61,7 +61,7 @@ def is_public(address: str) -> bool:
 
 
 def check_url(url: httpx2.URL | str, *, http: bool = False) -> None:
-    """Refuse a URL that no DNS answer makes acceptable. `http`: allow http:// too. Errors: Refused."""
+    """Check a URL without resolving its host. `http`: allow http:// too. Errors: Refused."""
     try:
         parsed = httpx2.URL(url)
     except (httpx2.InvalidURL, UnicodeError) as error:
@@ -110,16 +110,11 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         seconds = timeout.get("connect") or 60
         name = request.url.raw_host.decode("ascii")
         addresses = await self._resolve(name, request.url.port, seconds)
-        extensions = {
-            **request.extensions,
-            "sni_hostname": name,
-            "timeout": {**timeout, "connect": seconds / len(addresses)},
-        }
+        extensions = request.extensions | {"sni_hostname": name, "timeout": {**timeout, "connect": seconds / len(addresses)}}
         while True:
             url = request.url.copy_with(host=addresses.pop(0))
-            pinned = httpx2.Request(
-                request.method, url, headers=request.headers, stream=request.stream, extensions=extensions
-            )  # the header `host` still has the name
+            # The header `host` still has the name.
+            pinned = httpx2.Request(request.method, url, headers=request.headers, stream=request.stream, extensions=extensions)
             try:
                 return await self._inner.handle_async_request(pinned)
             except (httpx2.ConnectError, httpx2.ConnectTimeout):
@@ -127,7 +122,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
                     raise
 
     async def _resolve(self, name: str, port: int | None, seconds: float) -> list[str]:
-        """The addresses of a name. Errors: Refused if one of them is private, ConnectError, ConnectTimeout."""
+        """Return the addresses of a name. Errors: Refused if an address is not public, ConnectError, ConnectTimeout."""
         try:
             async with asyncio.timeout(seconds):
                 rows = await asyncio.get_running_loop().getaddrinfo(name, port, type=socket.SOCK_STREAM)
@@ -147,7 +142,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 @lru_cache(maxsize=4)
 def _ssl_context(_file: str | None, _folder: str | None) -> ssl.SSLContext:
-    """The certificates that the environment trusts. Reading them takes 50 ms."""
+    """Return a context with the certificates that the environment trusts. Reading them takes 50 ms."""
     return httpx2.create_ssl_context()
 
 

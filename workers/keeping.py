@@ -23,11 +23,11 @@ def keep(
     *,
     even_late: bool = False,
 ) -> bool:
-    """Run `verb` on the locked session in a transaction, and repeat after a transient database error. True if this call wrote.
+    """Run `verb` on the locked session in a transaction, and repeat after a transient database error. True if the last run wrote.
 
-    An error out of COMMIT may have committed: the repeated verb then raises Stale, and the write is done. The function also ends
-    when the lease is lost, because another worker may have the row; `even_late` is for a verb that handles this case. Errors:
-    database errors that are not transient.
+    A COMMIT that raises an error may have written: then the repeated verb raises Stale. The function also ends when the lease is
+    lost, because another worker may have the row; `even_late` is for a verb that handles this case. Errors: database errors that
+    are not transient.
     """
     pause = 0.1
     until = time.monotonic() + settings().lease_seconds

@@ -1,4 +1,4 @@
-"""The leases that this process holds, renewed by one thread in one statement, whatever the load.
+"""The leases that this process holds. One thread renews all of them in one statement.
 
 Once a second, the thread also looks for lost leases and for cancelled calls, and measures how late it wakes: a process that lags
 claims nothing new.
@@ -24,7 +24,7 @@ from workers.tools.sandbox import lease_clock
 log = logging.getLogger(__name__)
 
 KEPT_CHARACTERS = 10_000
-"""How much of the end of a running call's output is stored for people, in case the worker dies."""
+"""The last characters of a running call's output that are stored for people, in case the worker dies."""
 
 
 @dataclass
@@ -39,17 +39,17 @@ class Lease:
     """Set when the call was cancelled: end the work and report the result."""
 
     def lose(self) -> None:
-        """Another worker may have the row."""
+        """Set `lost`, and `cancelled` to end the work."""
         self.lost.set()
         self.cancelled.set()
 
 
 class _Heartbeat:
-    """The thread that renews. It starts with the first lease, and so after any fork."""
+    """The thread that renews leases. The first use starts it, so after any fork."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
-        self.settings = settings()  # for the thread, which must never end by an error
+        self.settings = settings()  # read here, because an error would end the thread
         self.held: dict[tuple[str, int], Lease] = {}
         self.reports: dict[str, Callable[[], None]] = {}
         self.lag = 0.0
@@ -68,7 +68,7 @@ class _Heartbeat:
                 self._renew(lease_clock.now())
 
     def _renew(self, at: float) -> None:
-        """Record that all leases, of which there may be none, were renewed at `at`."""
+        """Record that all leases were renewed at `at`, also if there are none."""
         self.renewed = at
         lease_clock.extend(at + self.settings.lease_seconds)
 
@@ -79,25 +79,25 @@ class _Heartbeat:
 
     def _tick(self) -> None:
         held = dict(self.held)
-        started = lease_clock.now()  # before the statement, so that no lease ends before the time that this process assumes
+        started = lease_clock.now()  # before the statement: this process must never think that a lease lasts longer than it does
         due = started - self.renewed >= self.settings.heartbeat_seconds
         try:
             cancelled = (lease.renew if due else lease.look)(held)
         except Exception as error:  # noqa: BLE001 - the next tick tries again: without this thread all leases end
             log.warning("leases: not renewed (%s)", type(error).__name__)
             if started - self.renewed > self.settings.lease_seconds:
-                for one in held.values():
-                    one.lose()
+                for held_lease in held.values():
+                    held_lease.lose()
             return
         if due:
             self._renew(started)
         for report in list(self.reports.values()) if due else ():
             report()
-        for (row_id, _), one in held.items():
+        for (row_id, _), held_lease in held.items():
             if row_id not in cancelled:
-                one.lose()
+                held_lease.lose()
             elif cancelled[row_id]:
-                one.cancelled.set()
+                held_lease.cancelled.set()
 
 
 _heartbeat: _Heartbeat | None = None
@@ -113,25 +113,25 @@ def _here() -> _Heartbeat:
 
 
 def worker() -> str:
-    """The name of this process in rows and for people: its machine and its pid."""
+    """Return the name of this process in rows and for people: its machine and its pid."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 @contextmanager
 def hold(row_id: str, fence: int) -> Iterator[Lease]:
     """Keep the lease on a claimed row until the block ends."""
-    one = Lease(row_id, fence)
+    new = Lease(row_id, fence)
     held = _here().held
-    held[(row_id, fence)] = one
+    held[(row_id, fence)] = new
     try:
-        yield one
+        yield new
     finally:
         del held[(row_id, fence)]
 
 
 @contextmanager
 def reporting(call: ToolCall, output: OutputSoFar) -> Iterator[None]:
-    """Store a call's output so far with every heartbeat until the block ends: people see it if the worker dies."""
+    """Store a call's output so far with every heartbeat until the block ends, so that people see it if the worker dies."""
     stored = ""
 
     def report() -> None:
@@ -155,8 +155,10 @@ def reporting(call: ToolCall, output: OutputSoFar) -> Iterator[None]:
 
 
 def ready(patience: float = 5) -> bool:
-    """True if this process may claim new work. A process that is too busy waits up to `patience` seconds; if that is not enough,
-    the row stays queued, and a later hint follows."""
+    """True if this process may claim new work. A busy process first waits for up to `patience` seconds.
+
+    If the result is False, the row stays queued, and a later hint follows.
+    """
     until = time.monotonic() + patience
     while _busy():
         if time.monotonic() > until:

@@ -1,4 +1,4 @@
-"""tool.look: what a call would do to the session's files as they are, for the people who decide about the call."""
+"""tool.look: store a preview of a call's effect on the session's files, for the people who decide about the call."""
 
 import json
 
@@ -17,7 +17,7 @@ _SECRETS = "The input has secrets, so the change is shown without the file aroun
 
 @app.task(name="tool.look")
 def look(approval_id: str, session_id: str, workspace_id: str) -> None:
-    """Look at the files for one approval that waits. A late or doubled message, or one for another storage, does nothing."""
+    """Store the preview for one pending approval. A late or doubled message, or a message for another storage, does nothing."""
     with transaction(workspace_id) as db:
         session, approval = db.get(Session, session_id), db.get(Approval, approval_id)
         if session is None or approval is None or approval.status != "pending":

@@ -17,9 +17,9 @@ from workers.notifiers import Address, Gone, Retry, notifier_for
 log = logging.getLogger(__name__)
 
 AT_ONCE = 5
-"""Notifications of one kind that this process sends at a time, so that a slow mail server leaves threads for all else."""
+"""Most notifications of one kind that this process sends at a time, so that a slow mail server leaves threads for other kinds."""
 HOLD_SECONDS = 5.0
-"""How long a thread goes on with the notifications of one workspace."""
+"""How long a thread continues with the notifications of one workspace."""
 _rooms: "defaultdict[str, threading.BoundedSemaphore]" = defaultdict(lambda: threading.BoundedSemaphore(AT_ONCE))
 
 
@@ -32,13 +32,13 @@ def fan_out(change_id: str, workspace_id: str) -> None:
 
 @app.task(name="deliver.notify")
 def notify(notification_id: str, workspace_id: str) -> None:
-    """One attempt at one notification, then at others of its kind that are due. A late or doubled hint finds nothing to claim."""
+    """Attempt one notification, then others of its kind that are due. A late or doubled hint claims nothing."""
     until = time.monotonic() + HOLD_SECONDS
     with transaction(workspace_id) as db:
         kind = notifying.kind_of(db, notification_id)
     room = _rooms[kind]
     if not kind or not room.acquire(blocking=False):
-        return  # the threads that have the room go on with what is due
+        return  # the threads that have the room continue with due notifications
     try:
         next_id: str | None = notification_id
         while next_id is not None:
@@ -62,7 +62,7 @@ def attempt(notification_id: str, workspace_id: str) -> None:
     try:
         with transaction(workspace_id) as db:
             if message.notice.stage == "test":
-                outbox(db).workspaces.add(workspace_id)  # the page on which somebody waits for the result looks again
+                outbox(db).workspaces.add(workspace_id)  # refreshes the page on which somebody waits for the result
             if not isinstance(outcome, Exception):
                 notifying.finish(db, message, outcome)
                 return
@@ -72,21 +72,20 @@ def attempt(notification_id: str, workspace_id: str) -> None:
             else:
                 row.fail(db, str(outcome), retry_after=outcome.after)
     except Stale:
-        return  # the attempt took longer than its lease: the next one has the notification
+        return  # the attempt took longer than its lease: another attempt has the notification
 
 
 def _send(message: notifying.Message) -> Receipt | Gone | Retry:
     """Call the notifier, and return its receipt or its error."""
     channel = message.channel
     try:
-        notifier = notifier_for(channel.kind)
-        return notifier.send(_address(channel), message.notice, message.earlier)
+        return notifier_for(channel.kind).send(_address(channel), message.notice, message.earlier)
     except (Gone, Retry) as error:
         return error
     except encryption.Undecryptable as error:
         return Retry(str(error))
     except Exception as error:  # noqa: BLE001 - whatever a package raises, the attempt is recorded
-        # No text of the error: an address with its secrets may stand in it.
+        # Without the error's text, which may contain an address with its secrets.
         log.error("%s: the notifier of %s failed (%s)", message.notification.id, channel.kind, type(error).__name__)
         return Retry(f"The notifier failed ({type(error).__name__}).")
 

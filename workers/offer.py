@@ -1,4 +1,4 @@
-"""A turn's next request, as it is read under the session's lock: its messages, what it may cost, and what must be folded before."""
+"""A turn's next request, read under the session's lock: its messages, its estimated cost, and the turns to fold first."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,7 +25,7 @@ from workers.providers.choosing import Candidate
 
 
 class Offer:
-    """A session's next request."""
+    """A session's next request, while the turn is claimed."""
 
     def __init__(self, db: Db, session: Session) -> None:
         self._db, self._session = db, session
@@ -35,12 +35,12 @@ class Offer:
         """The workspace's own keys by provider."""
         self.charge = Charge("", self.agent["model"]["id"], None, NOTHING, estimated=True)
         self.folding: flow.Folding | None = None
-        """The turns that must be folded first, so that the request is one for their summary."""
+        """The turns that must be folded first: then the request asks for their summary."""
         self.tokens = 0
         """An estimate of the request's input."""
 
     def quote(self, turn: Turn) -> Charge:
-        """Return what the request may consume. Called once the turn has read its messages."""
+        """Return the request's estimated charge. Called once the turn has read its messages."""
         *rows, keys = self._db.read(*flow.history_reads(self._session.id), provider_keys())
         self.keys = {key.provider: key for key in keys}
         parts = flow.parts(self._db, rows)
@@ -74,14 +74,14 @@ class Claimed:
     messages: list[dict[str, Any]]
     quote: Charge
     folding: flow.Folding | None = None
-    """The turns that the request is to summarize, instead of going on."""
+    """The turns that the request summarizes, instead of continuing the conversation."""
     tokens: int = 0
     """An estimate of the request's input."""
     keys: dict[str, ProviderKey] = field(default_factory=dict)
     """The workspace's own keys by provider."""
 
     def request(self, tools: AgentTools) -> ModelRequest:
-        """The request to the model."""
+        """Return the request to the model."""
         parallel = not self.agent.get("disable_parallel_tool_use")
         return ModelRequest(
             model=self.agent["model"]["id"],
@@ -98,5 +98,5 @@ class Claimed:
 
 
 def _guided(system: str | None) -> str:
-    """The system prompt of an agent that must call one tool at a time."""
+    """Return the system prompt of an agent that must call one tool at a time."""
     return f"{system}\n\n{words.one_at_a_time()}" if system else words.one_at_a_time()

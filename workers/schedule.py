@@ -1,4 +1,4 @@
-"""The beat schedule, a line per sweep. Sweeps are idempotent and bounded, so several beats do no harm."""
+"""The beat schedule: one line per sweep. Sweeps are idempotent and bounded, so several beats do no harm."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The tools of a session's MCP servers, for a turn: from the stored listing, or from the server if the listing is too old."""
+"""The tools of a session's MCP servers, from the stored listing, or from the server if the listing is too old."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ class ServerAway(Exception):
     def __init__(self, server: str, kind: str, message: str) -> None:
         super().__init__(message)
         self.server = server
-        """The agent's name for it."""
+        """The agent's name for the server."""
         self.type = _TYPES[kind]
         """The type of the `session.error`."""
         self.passes = kind == "connection"
@@ -29,7 +29,7 @@ class ServerAway(Exception):
 
 
 def looked_up(workspace_id: str, agent: Mapping[str, Any], known: Mapping[str, Listed]) -> dict[str, Listed]:
-    """The listings of the agent's MCP servers. Asks servers whose listing is missing or old. Errors: ServerAway.
+    """Return the listings of the agent's MCP servers. Asks servers whose listing is missing or old. Errors: ServerAway.
 
     If a server does not answer, its old listing stays in use: the server may be back when a tool is called.
     """
@@ -65,13 +65,12 @@ def _refresh(workspace_id: str, name: str, url: str, old: Listed | None) -> None
         # The turn must end here, and not when its lease does.
         log.exception("MCP server %s", name)
         if old is None:
-            raise ServerAway(
-                name, "connection", f"MCP server {name}: its tools cannot be used ({type(error).__name__})."
-            ) from error
+            message = f"MCP server {name}: its tools cannot be used ({type(error).__name__})."
+            raise ServerAway(name, "connection", message) from error
 
 
 def _in_native_thread(function: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """The function's result. Under gevent the function runs in a native thread, because it runs an event loop of its own."""
+    """Return the function's result. Under gevent the function runs in a native thread, because it runs its own event loop."""
     from gevent import get_hub
     from gevent.monkey import is_module_patched
 

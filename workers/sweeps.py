@@ -1,4 +1,4 @@
-"""The sweeps: bounded, idempotent repairs. Each finds ids, then acts on one session at a time. `workers.schedule` lists them."""
+"""The sweeps: bounded, idempotent repairs. Each reads ids, then acts on one session at a time. `workers.schedule` lists them."""
 
 import logging
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from workers.celery import app
 log = logging.getLogger(__name__)
 
 LONG_QUEUE = 1000
-"""A queue with this many messages needs no more hints."""
+"""A queue with so many messages gets no hints from the dispatch sweep."""
 
 
 @app.task(name="sweep.dispatch")
@@ -41,16 +41,16 @@ def rescue() -> None:
     """Take back rows whose lease ended: turns and idempotent calls run again, a person settles any other call."""
     for table, verb in ((Turn, flow.rescue_turn), (ToolCall, flow.rescue_call)):
         for row in due.lapsed(table):
-            with _alone("rescue", row.session_id, row.workspace_id), transaction(row.workspace_id) as db:
+            with _isolated("rescue", row.session_id, row.workspace_id), transaction(row.workspace_id) as db:
                 session = Session.try_lock(db, row.session_id)
                 if session is not None:
                     verb(db, session, row.id)
     for row in due.lapsed_deliveries():
-        with _alone("rescue", row.id, row.workspace_id), transaction(row.workspace_id) as db:
+        with _isolated("rescue", row.id, row.workspace_id), transaction(row.workspace_id) as db:
             if delivery := db.get(Delivery, row.id, lock=True):
                 delivery.lose(db)
     for row in due.lapsed_notifications():
-        with _alone("rescue", row.id, row.workspace_id), transaction(row.workspace_id) as db:
+        with _isolated("rescue", row.id, row.workspace_id), transaction(row.workspace_id) as db:
             if notification := db.get(Notification, row.id, lock=True):
                 notification.lose(db)
 
@@ -59,7 +59,7 @@ def rescue() -> None:
 def expire_approvals() -> None:
     """Expire approvals whose deadline has passed."""
     for session_id, workspace_id in _sessions(due.overdue_approvals()):
-        with _alone("expire_approvals", session_id, workspace_id):
+        with _isolated("expire_approvals", session_id, workspace_id):
             flow.expire_due(workspace_id, session_id)
 
 
@@ -67,7 +67,7 @@ def expire_approvals() -> None:
 def expire_calls() -> None:
     """End custom tool calls whose client posted no result in time."""
     for session_id, workspace_id in _sessions(due.unanswered_calls()):
-        with _alone("expire_calls", session_id, workspace_id):
+        with _isolated("expire_calls", session_id, workspace_id):
             flow.expire_calls(workspace_id, session_id)
 
 
@@ -75,33 +75,36 @@ def expire_calls() -> None:
 def remind_approvers() -> None:
     """Remind people of waiting approvals, once each."""
     for session_id, workspace_id in _sessions(due.approvals_to_remind()):
-        with _alone("remind_approvers", session_id, workspace_id):
+        with _isolated("remind_approvers", session_id, workspace_id):
             flow.remind_due(workspace_id, session_id)
 
 
 @app.task(name="sweep.release_granted")
 def release_granted(grant_id: str | None = None, _workspace_id: str = "") -> None:
-    """Release waiting calls that a new grant covers. Every grant sends a hint. The beat repeats the sweep until no transaction is
-    left that may have asked without seeing the grant."""
+    """Release waiting calls that a new grant covers.
+
+    Every grant sends a hint. The beat repeats the sweep until every transaction that may have asked without seeing the grant has
+    ended.
+    """
     for session_id, workspace_id in sweep_failure.to_retry(_OF_SESSION, due.BATCH):
-        with _alone(_OF_SESSION, session_id, workspace_id):
+        with _isolated(_OF_SESSION, session_id, workspace_id):
             if flow.release_waiting(workspace_id, session_id) is not None:
                 sweep_failure.recovered(_OF_SESSION, session_id, workspace_id)
     for grant in due.new_grants(grant_id):
-        with _alone("release_granted", grant.id, grant.workspace_id):
+        with _isolated("release_granted", grant.id, grant.workspace_id):
             _release_for(grant)
 
 
 _OF_SESSION = "release_granted in session"
-"""The key for sessions where the sweep failed. The sweep passes them, so that the grant's other sessions do not wait."""
+"""The name for failures in one session. The sweep skips that session, so that the grant's other sessions do not wait."""
 
 
 def _release_for(grant: due.NewGrant) -> None:
-    """Release in the next sessions that wait for a grant. If one of them is locked, all are visited again."""
+    """Release calls in the next sessions that wait for a grant. If a session is locked, the next sweep repeats all of them."""
     waiting = due.waiting_for(grant)
     locked = False
     for row in waiting:
-        with _alone(_OF_SESSION, row.session_id, row.workspace_id):
+        with _isolated(_OF_SESSION, row.session_id, row.workspace_id):
             locked |= flow.release_waiting(row.workspace_id, row.session_id) is None
     to = waiting[-1].session_id if len(waiting) == due.BATCH else None
     if not locked and (grant.ripe or to != grant.swept_to):
@@ -110,24 +113,24 @@ def _release_for(grant: due.NewGrant) -> None:
 
 @app.task(name="sweep.resume_at_limits")
 def resume_at_limits() -> None:
-    """Go on with sessions that wait at a spend limit which has room again: it was raised or deleted, or its next period began."""
+    """Resume sessions at a spend limit that has room again: the limit was raised or deleted, or its next period began."""
     for workspace_id in due.workspaces_at_limits():
         for session_id in limits.sessions_to_resume(workspace_id):
-            with _alone("resume_at_limits", session_id, workspace_id):
+            with _isolated("resume_at_limits", session_id, workspace_id):
                 limits.resume_at_limit(workspace_id, session_id)
 
 
 @app.task(name="sweep.end_halts")
 def end_halts() -> None:
-    """After a halt: give held calls to their clients, and move the deadlines that stood still."""
+    """Resume sessions after a halt: give held calls to their clients, and move the deadlines that stood still."""
     for session_id, workspace_id in _sessions(due.held_calls()):
-        with _alone("end_halts", session_id, workspace_id):
+        with _isolated("end_halts", session_id, workspace_id):
             flow.resume(workspace_id, session_id)
     for halt in due.ended_halts():
-        with _alone("end_halts", halt.id, halt.workspace_id):
+        with _isolated("end_halts", halt.id, halt.workspace_id):
             stopped = due.stopped_by(halt)
-            for each in stopped:
-                flow.resume(each.workspace_id, each.session_id)
+            for row in stopped:
+                flow.resume(row.workspace_id, row.session_id)
             if not stopped:
                 flow.settled(halt.workspace_id, halt.id)
 
@@ -143,7 +146,7 @@ def seal_audit() -> None:
 
 @app.task(name="sweep.forget_answers")
 def forget_answers() -> None:
-    """Delete what is too old: idempotency records, ended deliveries and notifications, links of messages, failures of sweeps."""
+    """Delete old idempotency records, ended deliveries and notifications, links of messages, and failures of sweeps."""
     due.forget_answers()
     due.forget_deliveries()
     due.forget_links()
@@ -156,12 +159,12 @@ def _takes_more(queue: str) -> bool:
 
 
 def _sessions(rows: list[due.Due]) -> list[tuple[str, str]]:
-    """The ids of the rows' sessions and workspaces, each session once."""
+    """Return the ids of the rows' sessions and workspaces, each session once."""
     return list({row.session_id: (row.session_id, row.workspace_id) for row in rows}.values())
 
 
 @contextmanager
-def _alone(sweep: str, subject_id: str, workspace_id: str) -> Iterator[None]:
+def _isolated(sweep: str, subject_id: str, workspace_id: str) -> Iterator[None]:
     """Log a failure at one subject, so that the sweep continues with the others. A later sweep tries the subject again.
 
     Errors: SQLAlchemyError if the failure cannot be recorded. Then the database is away, and the next beat tries again.

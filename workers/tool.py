@@ -38,7 +38,7 @@ _UNSTORED = Outcome(text(words.stopped("it ran to its end, but its result could 
 
 @app.task(name="tool.run")
 def run(call_id: str, session_id: str, workspace_id: str) -> None:
-    """One attempt at one call. A late, repeated or wrong message claims nothing."""
+    """Make one attempt at one call. A late, repeated or wrong message claims nothing."""
     judged: dict[str, str | ToolError] = {}
     claimed = _claim(call_id, session_id, workspace_id, judged)
     if claimed is None:
@@ -63,7 +63,7 @@ def tidy() -> None:
 
 
 def list_changed(address: str) -> None:
-    """Handle a changed MCP server: list and announce an operator's server, mark a client's listing as stale for the next turn."""
+    """Handle a changed MCP server: list and announce an operator's server; mark a client's listing as stale for the next turn."""
     if not address.startswith(OURS):
         toolset.mark_stale(address)
     elif (tools := sources.listed_anew(address)) is not None:
@@ -74,9 +74,9 @@ sources.listen(list_changed)
 
 
 def _claim(call_id: str, session_id: str, workspace_id: str, judged: dict[str, str | ToolError]) -> Taken | None:
-    """The claimed call. If the claim needs to know more about the session's files, read them and claim again.
+    """Return the claimed call, or None. If the claim needs facts about the session's files, read the files and claim again.
 
-    Adds to `judged` where the paths in the call's input lead.
+    Adds the places to which the paths in the call's input lead to `judged`.
     """
     if not leases.ready():
         return None
@@ -106,7 +106,7 @@ def _git_may_run(session_id: str, command: str) -> bool:
 
 
 def _resolved(session_id: str, texts: Iterable[str]) -> dict[str, str | ToolError]:
-    """The places that paths lead to in the session's files, by the path's text; or the error why there is none."""
+    """Return the place in the session's files, or the error, for each path."""
     files = workdir.session_root(session_id) / "files"
     places: dict[str, str | ToolError] = {}
     for path in texts:
@@ -139,19 +139,16 @@ def _execute(claimed: Taken, context: ToolContext) -> Outcome:
     serves = sources.serves(call.address, call.workspace_id)
     tool = sources.find(call.name, call.address, call.tool, claimed.entry) if serves else None
     if tool is None or not is_digest(call_input, call.input_sha256):
-        why = words.changed_input() if tool else words.stopped(f"this worker has no tool {call.name!r}")
-        return Outcome(text(why), is_error=True)
-    if call.address and _resolved(call.session_id, led := _led(context)) != led:
+        problem = words.changed_input() if tool else words.stopped(f"this worker has no tool {call.name!r}")
+        return Outcome(text(problem), is_error=True)
+    # A toolset's function may follow the paths by itself, so they are resolved once more right before the call.
+    places = {path: place for path, place in context.judged.items() if not isinstance(place, ToolError)}
+    if call.address and _resolved(call.session_id, places) != places:
         return Outcome(text(words.stopped("a path in its input leads elsewhere than when it was judged")), is_error=True)
     context.seconds = tool.time_limit
     result = execution.execute(tool, context, call_input)
     question = {"requests": result.question.requests, "state": result.question.state} if result.question else None
     return Outcome(result.content, result.is_error, result.structured, question, result.whole)
-
-
-def _led(context: ToolContext) -> dict[str, str | ToolError]:
-    """The paths that a toolset's function may follow by itself: they are resolved once more right before the call."""
-    return {path: place for path, place in context.judged.items() if not isinstance(place, ToolError)}
 
 
 def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> None:
@@ -166,7 +163,7 @@ def _finish(call: ToolCall, lease: Lease, outcome: Outcome) -> None:
     try:
         keep(call.workspace_id, call.session_id, lease, verb, even_late=True)
     except Exception as error:
-        # The effect has ended, so at least its end is stored.
+        # The effect has happened, so at least the call's end is stored.
         log.error("call %s: its result could not be stored (%s)", call.id, type(error).__name__)
         if outcome is _UNSTORED:
             raise

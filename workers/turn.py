@@ -56,7 +56,7 @@ def load_provider(instance: Any, **_: Any) -> None:
 
 @app.task(name="turn.run")
 def run(turn_id: str, session_id: str, workspace_id: str) -> None:
-    """One model call, from claim to checkpoint. A late, repeated or wrong message claims nothing."""
+    """Make one model call, from claim to checkpoint. A late, repeated or wrong message claims nothing."""
     claimed = _claim(turn_id, session_id, workspace_id)
     if claimed is None:
         return
@@ -113,7 +113,7 @@ def _claim(turn_id: str, session_id: str, workspace_id: str) -> Claimed | None:
 
 
 def _ask(claimed: Claimed, request: ModelRequest, message_id: str, lease: Lease) -> Answer:
-    """The reply of the agent's model, or of an alternative. Its text goes to the session's readers while the model writes."""
+    """Return the reply of the agent's model, or of an alternative. The session's readers get the text while the model writes."""
     pusher = _Pusher(claimed.turn.session_id, message_id, lease)
     try:
         order = choosing.candidates(claimed.agent["model"], claimed.policies.get("model"), claimed.turn.kept)
@@ -166,10 +166,10 @@ def _checkpoint(turn: Turn, lease: Lease, tools: AgentTools, answer: Answer, mes
         _fail_by_model(turn, lease, fault, charges)
 
 
-def _fold(turn: Turn, lease: Lease, what: flow.Folding, answer: Answer, charges: list[Charge]) -> None:
+def _fold(turn: Turn, lease: Lease, folding: flow.Folding, answer: Answer, charges: list[Charge]) -> None:
     def fold(db: Db, session: Session) -> None:
         held = Turn.held(db, turn.id, turn.fence)
-        flow.fold(db, session, held, what, summary=storable(answer.reply.content[0]), charges=charges, served=answer.served)
+        flow.fold(db, session, held, folding, summary=storable(answer.reply.content[0]), charges=charges, served=answer.served)
 
     if not keep(turn.workspace_id, turn.session_id, lease, fold):
         _correct(turn, charges)
@@ -178,19 +178,19 @@ def _fold(turn: Turn, lease: Lease, what: flow.Folding, answer: Answer, charges:
 def _fail_by_model(
     turn: Turn, lease: Lease, error: ModelError, charges: list[Charge], served: Served | None = None, *, folding: bool = False
 ) -> None:
-    """`folding`: the request was one for a summary, without the prompt, so the prompt is not at fault."""
-    out = not folding and error.kind in ("unacceptable", "too_long")
+    """End or retry the turn after a model's error. `folding`: the request was for a summary, so the prompt is not at fault."""
+    leave_out = not folding and error.kind in ("unacceptable", "too_long")
     kind, message, shorten = _ERROR_TYPES[error.kind], str(error), False
     if error.kind == "too_long":
         shorten = not folding and turn.overlong_after is None
         message = message if shorten else words.too_long(message)
-    more = {"retry_after": error.retry_after, "leave_out": out, "charges": charges, "served": served, "shorten": shorten}
+    more = {"retry_after": error.retry_after, "leave_out": leave_out, "charges": charges, "served": served, "shorten": shorten}
     if not _fail(turn, lease, kind, message, retryable=error.retryable, **more):
         _correct(turn, charges)
 
 
 def _fail(turn: Turn, lease: Lease, kind: str, message: str, *, retryable: bool = True, **more: Any) -> bool:
-    """End or retry the turn. Returns False if it was not this worker's any more."""
+    """End or retry the turn. Returns False if this worker has lost the turn."""
 
     def verb(db: Db, session: Session) -> None:
         held = Turn.held(db, turn.id, turn.fence)
@@ -200,7 +200,7 @@ def _fail(turn: Turn, lease: Lease, kind: str, message: str, *, retryable: bool 
 
 
 def _correct(turn: Turn, charges: list[Charge]) -> None:
-    """Count what the turn's attempt really consumed, which was ended or taken back while the model answered."""
+    """Replace the estimated usage of an attempt that ended, or was taken back, while the model answered."""
 
     def correct_usage(db: Db, session: Session) -> None:
         flow.correct_usage(db, session, turn, charges)
@@ -222,12 +222,12 @@ class _Pusher:
         self.sent = time.monotonic()
 
     def check(self, _index: int, _piece: str) -> None:
-        """A piece of text that no reader sees. Raises Unwanted if nobody waits for the reply any more."""
+        """Ignore a piece of text. Raises Unwanted if nobody waits for the reply any more."""
         if self.lease.lost.is_set():
             raise Unwanted
 
     def on_text(self, index: int, piece: str) -> None:
-        """A piece of the text block `index`."""
+        """Add a piece of the text block `index`, and send all pieces when it is time. Raises Unwanted as `check` does."""
         self.check(index, piece)
         self.pieces.setdefault(index, []).append(piece)
         if time.monotonic() - self.sent >= settings().delta_seconds:

@@ -51,8 +51,8 @@ def fault_due(reply: Reply, tries: int) -> Fault | None:
 
 def fingerprint(body: dict[str, Any]) -> bytes:
     """Return a hash of the conversation, by which attempts are counted."""
-    sent = [body.get("model"), body.get("system"), body["messages"]]
-    return hashlib.sha256(json.dumps(sent, sort_keys=True).encode()).digest()
+    conversation = [body.get("model"), body.get("system"), body["messages"]]
+    return hashlib.sha256(json.dumps(conversation, sort_keys=True).encode()).digest()
 
 
 def texts(content: Any) -> list[str]:
@@ -83,7 +83,7 @@ def _unscripted(prompt: str, tools: list[dict[str, Any]]) -> Reply:
 
 
 def _after(place: Place) -> Reply:
-    """Return the reply after the script: the last results, or that the script is over."""
+    """Return the reply after the script's end. It repeats the last results, if there are any."""
     failed = [result for result in place.results if result.get("is_error")]
     seen = "\n".join(text for result in failed or place.results for text in texts(result.get("content")))[:2000]
     if failed:

@@ -26,7 +26,7 @@ MESSAGE_FIELDS = {
 }
 FOREIGN_ID = re.compile(r"[A-Za-z0-9]{9}")
 ERROR = "Error: "
-"""How a failed result begins, since this wire has no field for it."""
+"""Begins a failed result, since this wire has no field for a failure."""
 
 
 def translated(body: Any) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _call(call: Any, at: int) -> dict[str, Any]:
 
 
 def extra_content(name: str) -> dict[str, Any]:
-    """Return what a call of this tool carries, and must carry when it comes back."""
+    """Return the signature that a call of this tool carries, and must carry again in a later request."""
     return {"google": {"thought_signature": signature(name)}}
 
 

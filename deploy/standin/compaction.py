@@ -1,4 +1,4 @@
-"""Compaction as the real API has it on demand: a request for a summary, and its block, which replaces old messages."""
+"""Compaction on demand, like the real API's: a request for a summary, and the block that replaces old messages."""
 
 import re
 from typing import Any
@@ -9,13 +9,13 @@ from deploy.standin.writing import signature
 
 BETA = "compact-2026-09-04"
 OLD = "old-"
-"""Models whose names begin so do not know compaction."""
+"""Models whose names begin with this text do not know compaction."""
 _ASKS = re.compile(r"Write a summary of the conversation\b")
 _EXCERPT = 200
 
 
 def check(body: dict[str, Any], betas: str) -> None:
-    """Raise `RefusedError` unless the request may compact, and sends earlier blocks back first, alone and unchanged."""
+    """Raise `RefusedError` unless the request may compact, and any earlier block comes back first, alone and unchanged."""
     contents = [message["content"] for message in body["messages"] if isinstance(message["content"], list)]
     blocks = [block for content in contents for block in content if block["type"] == "compaction"]
     if "compaction" in body:
@@ -35,7 +35,7 @@ def check(body: dict[str, Any], betas: str) -> None:
 
 
 def reply_to(body: dict[str, Any]) -> Reply | None:
-    """Return the summary that a request asks for, by the API's own parameter or in words. None if it asks for none."""
+    """Return the summary, if the request asks for one by the API's parameter or in words; else None."""
     messages = body["messages"]
     if "compaction" in body:
         return Reply([Block("compaction", _summary(messages))], stop_reason="compaction")

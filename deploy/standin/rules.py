@@ -61,9 +61,9 @@ def check(body: Any) -> None:
     check_cache_control(body)
 
 
-def need(true: object, otherwise: str) -> None:
-    if not true:
-        raise RefusedError(otherwise)
+def need(condition: object, message: str) -> None:
+    if not condition:
+        raise RefusedError(message)
 
 
 def check_system(system: Any) -> None:
@@ -90,22 +90,18 @@ def check_tools(tools: Any, choice: Any) -> None:
     if choice is not None:
         need(isinstance(choice, dict), "tool_choice: Input should be a valid dictionary")
         need(tools, "tool_choice: tool_choice may only be specified while providing tools")
-        need(
-            choice.get("type") in ("auto", "any", "tool", "none"),
-            "tool_choice.type: Input should be 'auto', 'any', 'tool' or 'none'",
-        )
-        need(
-            choice["type"] != "tool" or str(choice.get("name")) in names,
-            "tool_choice.name: Tool not found in provided tools",
-        )
+        known = choice.get("type") in ("auto", "any", "tool", "none")
+        need(known, "tool_choice.type: Input should be 'auto', 'any', 'tool' or 'none'")
+        provided = choice["type"] != "tool" or str(choice.get("name")) in names
+        need(provided, "tool_choice.name: Tool not found in provided tools")
 
 
 def check_input_schema(schema: Any, where: str) -> None:
     need(schema is not None, f"{where}: Field required")
     need(isinstance(schema, dict), f"{where}: Input should be a valid dictionary")
     need(schema.get("type") == "object", f"{where}.type: Input should be 'object'")
-    why = _schema_error(json.dumps(schema, sort_keys=True))
-    need(not why, f"{where}: JSON schema is invalid. It must match JSON Schema draft 2020-12: {why}")
+    error = _schema_error(json.dumps(schema, sort_keys=True))
+    need(not error, f"{where}: JSON schema is invalid. It must match JSON Schema draft 2020-12: {error}")
 
 
 @lru_cache(maxsize=1024)
@@ -133,10 +129,7 @@ def check_messages(messages: Any, *, compacts: bool) -> None:
     is_summary = isinstance(first, dict) and first["type"] == "compaction"
     need(messages[0]["role"] == "user" or is_summary, 'messages: first message must use the "user" role')
     prefilled = messages[-1]["role"] == "assistant" and not compacts
-    need(
-        not prefilled,
-        "This model does not support assistant message prefill. The conversation must end with a user message.",
-    )
+    need(not prefilled, "This model does not support assistant message prefill. The conversation must end with a user message.")
 
 
 def check_content(content: Any, where: str, kinds: set[str]) -> None:
@@ -203,8 +196,8 @@ def check_cache_control(body: dict[str, Any]) -> None:
     marks += [body["cache_control"]] if body.get("cache_control") else []
     lifetimes = []
     for mark in marks:
-        right = isinstance(mark, dict) and mark.get("type") == "ephemeral" and mark.get("ttl", "5m") in ("5m", "1h")
-        need(right, "cache_control: Input should be {'type': 'ephemeral'}, with 'ttl' '5m' or '1h' if any")
+        is_valid = isinstance(mark, dict) and mark.get("type") == "ephemeral" and mark.get("ttl", "5m") in ("5m", "1h")
+        need(is_valid, "cache_control: Input should be {'type': 'ephemeral'}, with 'ttl' '5m' or '1h' if any")
         lifetimes.append(mark.get("ttl", "5m"))
     need(len(marks) <= 4, f"A maximum of 4 blocks with cache_control may be provided. Found {len(marks)}.")
     in_order = lifetimes == sorted(lifetimes)

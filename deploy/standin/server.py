@@ -111,7 +111,7 @@ class StandIn:
     def _answered(
         self, wire: ModuleType, request: dict[str, Any], body: dict[str, Any], start: StartResponse, request_id: str
     ) -> Iterable[bytes]:
-        """Answer by a wire. `request` has the form of the Messages API, `body` is as it was sent."""
+        """Return the response of a wire. `request` has the form of the Messages API; `body` is the client's."""
         page, fault = self._page(request, body)
         usage = self._prefixes.usage(request)
         if body.get("stream"):
@@ -123,7 +123,7 @@ class StandIn:
         return _json(start, wire.message(page, body["model"], usage), request_id)
 
     def _page(self, request: dict[str, Any], body: dict[str, Any]) -> tuple[Page, Fault | None]:
-        """Return the reply to a request in the form of the Messages API, and a fault in its middle. `body`: as it was sent."""
+        """Return the reply, and a fault in its middle, if the script has one. Raises RefusedError. Arguments as in `_answered`."""
         try:
             reply = compaction.reply_to(request) or answer.next_reply(request)
         except UnreadableError as error:
@@ -194,7 +194,7 @@ def serve(port: int) -> None:
 
     server = WSGIServer(("127.0.0.1", port), create_app(gevent.sleep), log=None, backlog=1024)
     server.start()
-    # Sends each token at once, without waiting for the next. Accepted sockets inherit the option.
+    # Sends each token at once instead of waiting for the next. Accepted sockets inherit the option.
     server.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     print(f"stand-in model ready on http://127.0.0.1:{server.server_port}", flush=True)  # noqa: T201
     server.serve_forever()

@@ -14,7 +14,7 @@ MAX_PREFIXES = 20_000
 
 
 class PrefixMemory:
-    """Prefixes by hash. Drops the least recently used first."""
+    """Cached prefixes by hash. Drops the least recently used prefix first."""
 
     def __init__(self) -> None:
         self._expiry: OrderedDict[bytes, float] = OrderedDict()

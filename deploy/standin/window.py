@@ -12,8 +12,10 @@ _NAME = re.compile(r"-window-(\d+)$")
 def check(request: dict[str, Any], *, is_chat: bool) -> None:
     """Raise `RefusedError` if the request, in the form of the Messages API, is longer than its model reads."""
     name = _NAME.search(request["model"])
-    tokens = tokens_of(request)
-    if name is None or tokens <= (window := int(name[1])):
+    if name is None:
+        return
+    tokens, window = tokens_of(request), int(name[1])
+    if tokens <= window:
         return
     if is_chat:
         message = f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens."

@@ -84,11 +84,7 @@ def stream(page: Page, model: str, usage: dict[str, Any], fault: Fault | None) -
         yield _closing(index, written)
     yield page.pause
     if not fault:
-        ending = {
-            "type": "message_delta",
-            "delta": _ending(page),
-            "usage": usage | {"output_tokens": page.output_tokens},
-        }
+        ending = {"type": "message_delta", "delta": _ending(page), "usage": usage | {"output_tokens": page.output_tokens}}
         yield _event(ending) + _event({"type": "message_stop"})
 
 

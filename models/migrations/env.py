@@ -1,4 +1,4 @@
-"""How alembic reaches the database: as the owner, with limits of its own, so that a migration waits for nobody for long."""
+"""Connects alembic to the database as the owner. The time-outs keep a migration from blocking other work for long."""
 
 from alembic import context
 from sqlalchemy import NullPool, create_engine, text

@@ -1,10 +1,10 @@
-"""The rights of the database's roles, for migrations. Released migrations rely on these functions: never change what one does."""
+"""Functions with which migrations grant rights to roles. Released migrations rely on these functions: never change their effect."""
 
 from alembic import op
 
 
 def give_app(table: str, rights: str, *, using: str | None = None, policy: str = "one_workspace", check: str = "") -> None:
-    """Give `assent_app` rights to a table, behind a policy. By default it sees only the rows of the transaction's workspace."""
+    """Give `assent_app` rights to a table, behind a policy. The default policy shows only rows of the transaction's workspace."""
     using = using or "workspace_id = current_setting('assent.workspace', true)"
     op.execute(f"GRANT {rights} ON {table} TO assent_app")
     op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
@@ -24,11 +24,11 @@ def give_definer(table: str, rights: str) -> None:
 
 
 def create_definer_functions(functions: dict[str, str]) -> None:
-    """Create functions that `assent_app` may call and that run as `assent_definer`, by signature. SQL is the default language.
+    """Create functions, by signature, that `assent_app` may call and that run as `assent_definer`. SQL is the default language.
 
-    The role has no password and may do only what `give_definer` gave it, so a hole in one function opens nothing else.
+    `assent_definer` has no password and only the rights of `give_definer`, so a hole in one function opens nothing else.
     """
-    # The owner of a function needs the right to create in its schema, at the moment of ALTER FUNCTION.
+    # ALTER FUNCTION needs a new owner who may create in the schema.
     op.execute("GRANT CREATE ON SCHEMA public TO assent_definer")
     for signature, rest in functions.items():
         name = signature.partition("(")[0]

@@ -1,1 +1,1 @@
-"""The outbox: where news goes (endpoints), and each piece of news for each of them (deliveries)."""
+"""The outbox: messages to systems (endpoints and deliveries) and to people (channels and notifications)."""

@@ -1,4 +1,4 @@
-"""Changes of approvals that notifications have to follow. The transaction of a change queues one statement, and waits for nothing.
+"""Changes of approvals that notifications have to follow.
 
 A worker turns a change into notifications, and deletes the change, in one transaction. So a change has no status and no lease.
 """
@@ -26,7 +26,7 @@ STAGE_OF: dict[str, Stage] = {
     "approval.expired": "decided",
     "approval.cancelled": "decided",
 }
-"""By the type of the session's event."""
+"""The stage of the notification, by the type of the session's event."""
 
 
 class ApprovalChange(Base):
@@ -41,7 +41,7 @@ class ApprovalChange(Base):
     stage: Mapped[str]
     """One of `models.pure.notice.Stage`."""
     seq: Mapped[int] = mapped_column(sa.BigInteger)
-    """The event's number in its session: of two changes the one with the higher number is the later."""
+    """The event's number in its session. A later change has a higher number."""
     due_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     hinted_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
@@ -49,7 +49,7 @@ class ApprovalChange(Base):
 
     @staticmethod
     def cause(db: Db, session_id: str, events: Iterable[tuple[str, int, dict[str, Any]]]) -> None:
-        """Queue these events (type, number in the session, body), unless the workspace has no enabled channel."""
+        """Queue the changes of these events (type, number in the session, body), if the workspace has an enabled channel."""
         rows = [
             {
                 "id": ids.new("apch"),

@@ -1,7 +1,7 @@
-"""Channels: where people are told of approvals. A channel belongs to a person, or to the workspace.
+"""Channels: destinations of messages about approvals. A channel belongs to a person, or to the workspace.
 
-A workspace's channel `for_everyone` is a default: each person without a channel of their own gets one like it, by mail to their own
-address, which follows the default until the person changes it.
+A workspace's channel `for_everyone` is a default: each person without a channel gets a mail channel with the default's settings.
+That channel follows the default until the person changes the channel.
 """
 
 import secrets
@@ -22,16 +22,16 @@ from models.pure.key_secret import sha256
 from models.pure.quiet_hours import QuietHours
 
 ABOUT = ("mine", "groups", "all")
-"""A person's channel tells of approvals that name the person; also of those that name a group of theirs; or of all that they may
-decide. A workspace's channel tells of all."""
+"""Approvals of which a person's channel tells: those that name the person; also those that name a group of theirs; or all that they
+may decide. A workspace's channel tells of all."""
 MOST_OF_PERSON = 10
 MOST_OF_WORKSPACE = 50
 SETTINGS = ("name", "about", "timing", "quiet_from", "quiet_until", "time_zone")
-"""What a default passes on to the channels that follow it."""
+"""The fields that a default copies to the channels that follow it."""
 
 
 class Channel(Base):
-    """One destination, and what is sent there."""
+    """One destination, and the choice of messages that are sent there."""
 
     __tablename__ = "channel"
 
@@ -39,20 +39,20 @@ class Channel(Base):
     """`chan_...`"""
     workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
     person_id: Mapped[str | None] = mapped_column(sa.ForeignKey("person.id"))
-    """Null for the workspace's own."""
+    """Null for a channel of the workspace."""
     for_everyone: Mapped[bool] = mapped_column(default=False)
     """True for the workspace's default. Nothing is sent to it."""
     follows_default: Mapped[bool] = mapped_column(default=False)
-    """True for a person's channel that was made from the default and not changed by the person."""
+    """True for a person's channel that Assent made from the default and the person has not changed."""
     kind: Mapped[str]
     """One of `models.pure.services.CHANNEL_KINDS`."""
     name: Mapped[str] = mapped_column(default="")
     address: Mapped[str] = mapped_column(default="")
-    """The public part: a mail address, the id of a Slack user or of a Slack conversation, the service's or the operator's name."""
+    """The public part: a mail address, the id of a Slack user or conversation, or the name of a service or an operator's URL."""
     secret: Mapped[str | None]
-    """The secret part, encrypted for `deliver`: apprise's URL, a token. Of mail: the token of its links for unsubscribing."""
+    """The secret part, encrypted for `deliver`: apprise's URL, or a token. For mail: the token in links for unsubscribing."""
     token_sha256: Mapped[str | None]
-    """Of mail: the hash of that token."""
+    """For mail: the hash of the token for unsubscribing."""
     about: Mapped[str] = mapped_column(default="all")
     """One of `ABOUT`."""
     timing: Mapped[str] = mapped_column(default="at_once")
@@ -68,7 +68,7 @@ class Channel(Base):
     error: Mapped[str] = mapped_column(default="")
     """Why the last attempt failed; empty after a success."""
     sent_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """The last success."""
+    """Time of the last success."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
@@ -91,9 +91,10 @@ class Channel(Base):
         for_everyone: bool = False,
         **settings: Any,
     ) -> "Channel":
-        """Insert an enabled channel. `settings`: values of `SETTINGS`. Raises Invalid, and Conflict for too many channels.
+        """Insert and return an enabled channel. `settings` are values of `SETTINGS`.
 
-        `secret` is stored encrypted. A mail channel gets its token for unsubscribing instead.
+        `secret` is stored encrypted. A mail channel gets a token for unsubscribing instead. Raises Invalid, and Conflict for too
+        many channels or a second default.
         """
         _check_count(db, person_id)
         now = clock.now(db)
@@ -119,7 +120,7 @@ class Channel(Base):
         person_id: str | None = None,
         **settings: Any,
     ) -> "Channel":
-        """Return an enabled channel that is in no table yet."""
+        """Return an enabled channel without inserting a row."""
         channel_id = ids.new("chan")
         token = secrets.token_urlsafe(24) if kind == "mail" else None
         text = token or secret
@@ -156,13 +157,13 @@ class Channel(Base):
 
     @property
     def quiet_hours(self) -> QuietHours | None:
-        """The daily span in which nothing is sent. Raises ValueError, which `check` prevents."""
+        """The daily span in which nothing is sent, or None."""
         if not self.quiet_from or not self.quiet_until:
             return None
         return QuietHours.of(self.quiet_from, self.quiet_until, self.time_zone)
 
     def check(self) -> None:
-        """Raise Invalid for settings that do not fit each other."""
+        """Raise Invalid for settings that are malformed or contradict each other."""
         if bool(self.quiet_from) != bool(self.quiet_until):
             missing = "quiet_until" if self.quiet_from else "quiet_from"
             raise Invalid(missing, "quiet hours need both quiet_from and quiet_until; leave both out for none.")
@@ -175,7 +176,7 @@ class Channel(Base):
             raise Invalid("about", "a workspace's channel is told of all approvals: leave it out, or use all.")
 
     def change(self, db: Db, by: Principal, changes: dict[str, Any]) -> None:
-        """Set the fields in `changes`: those of `SETTINGS`, and `state`. Raises Invalid. Enabling clears `disabled_reason`."""
+        """Set the fields in `changes`: those of `SETTINGS`, and `state`. Enabling clears `disabled_reason`. Raises Invalid."""
         changed = {name: value for name, value in changes.items() if getattr(self, name) != value}
         if "state" in changed:
             self.disabled_reason = self.error = ""
@@ -198,25 +199,25 @@ class Channel(Base):
             raise Conflict(f"The channel {self.id} is off: enable it first.")
 
     def disable(self, db: Db, by: Principal, reason: str) -> None:
-        """Send nothing more, for a reason that the channel's owner reads. Idempotent."""
+        """Stop sending, for a reason that the channel's owner reads. Idempotent."""
         if self.state == "enabled":
             self.state, self.disabled_reason, self.updated_at = "disabled", reason, clock.now(db)
             self.follows_default = False
             acts.record(db, by, "channel.disabled", self.id, {"reason": Text(reason)})
 
     def delete(self, db: Db, by: Principal) -> None:
-        """Delete the channel with its notifications, and a default with the channels that follow it."""
-        followers = "SELECT id FROM channel WHERE follows_default AND %(default)s"
-        these = f"channel_id = %(id)s OR channel_id IN ({followers})"
-        db.write(f"DELETE FROM notification WHERE {these}", id=self.id, default=self.for_everyone)  # noqa: S608 - our own names
+        """Delete the channel with its notifications. Deleting a default also deletes the channels that follow it."""
+        deleted = "id = %(id)s OR follows_default AND %(default)s"
+        values = {"id": self.id, "default": self.for_everyone}
+        db.write(f"DELETE FROM notification WHERE channel_id IN (SELECT id FROM channel WHERE {deleted})", **values)  # noqa: S608 - our own names
         db.write("DELETE FROM channel WHERE follows_default AND %(default)s", default=self.for_everyone)
         acts.record(db, by, "channel.deleted", self.id, {"kind": self.kind, "address": Text(self.address)})
         db.delete(self)
 
     def _pass_on(self, db: Db) -> None:
-        """Set the default's settings on the channels that follow it."""
-        columns = ", ".join(f"{name} = %({name})s" for name in (*SETTINGS, "state", "updated_at"))
+        """Copy the default's settings to the channels that follow it."""
         values = {name: getattr(self, name) for name in (*SETTINGS, "state", "updated_at")}
+        columns = ", ".join(f"{name} = %({name})s" for name in values)
         db.write(f"UPDATE channel SET {columns} WHERE follows_default", **values)  # noqa: S608 - our own names
 
 

@@ -1,4 +1,4 @@
-"""Claims: which delivery a worker sends next, so that no endpoint holds up another."""
+"""Claims: a worker takes the lease on the next delivery. No endpoint holds up another."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -18,32 +18,35 @@ CANCELLED_AT_ONCE = 200
 
 
 class Claimed(NamedTuple):
-    """A delivery whose lease the caller has, and its endpoint."""
+    """A delivery whose lease the caller holds, and its endpoint."""
 
     delivery: Delivery
     endpoint: Endpoint
     is_probe: bool
-    """True if the endpoint gets nothing else until this attempt shows that it answers."""
+    """True if the endpoint gets no other delivery until this attempt shows that the endpoint answers."""
 
 
 MaySend = Callable[[Endpoint], bool]
-"""Says whether the process has room for a request to this endpoint. Called once per claim, before the lease is taken."""
+"""Returns True if the process has room for a request to this endpoint. Called once per claim, before the lease is taken."""
 
 
 def claim(db: Db, delivery_id: str, may_send: MaySend = lambda _endpoint: True) -> Claimed | None:
-    """Take the lease on a due delivery. None if there is nothing to send, or its endpoint is busy: `claim_next` comes to it."""
+    """Take the lease on a due delivery and return it. None if it is not due, or its endpoint is busy, paused or disabled.
+
+    `claim_next` comes to a delivery of a busy endpoint later.
+    """
     row = db.first(Delivery, "WHERE id = %(id)s AND status = 'queued' FOR NO KEY UPDATE SKIP LOCKED", id=delivery_id)
     return _take(db, row, may_send) if row is not None else None
 
 
 def claim_next(db: Db, endpoint_id: str, may_send: MaySend) -> Claimed | None:
-    """Take the lease on the delivery of this endpoint that is due for the longest time. None as for `claim`."""
+    """Take the lease on this endpoint's delivery that has been due longest, and return it. None as for `claim`."""
     rows = _next_due(db, endpoint_id, 1)
     return _take(db, rows[0], may_send) if rows else None
 
 
 def hint_next(db: Db, endpoint_id: str, count: int = 1) -> None:
-    """Send hints for the deliveries of this endpoint that are due for the longest time."""
+    """Send hints for this endpoint's deliveries that have been due longest."""
     for row in _next_due(db, endpoint_id, count):
         row.hinted_at = clock.now(db)
         outbox(db).hints.append(row.hint)
@@ -57,12 +60,13 @@ def _next_due(db: Db, endpoint_id: str, count: int) -> list[Delivery]:
 def _take(db: Db, row: Delivery, may_send: MaySend) -> Claimed | None:
     """Take the lease on a queued, locked row. The endpoint's lock makes the count of running deliveries exact."""
     locked = select(Endpoint, "WHERE id = %(id)s FOR NO KEY UPDATE", id=row.endpoint_id)
-    # An attempt that began longer ago is that of a dead worker.
-    began = {"left": LEASE - timedelta(seconds=settings().webhook_seconds + 5)}
+    # A lease with less time left belongs to a dead worker: the request has timed out.
+    least_left = LEASE - timedelta(seconds=settings().webhook_seconds + 5)
     running = (
         "SELECT COUNT(*) FROM delivery WHERE endpoint_id = %(id)s AND status = 'running' AND lease_until > assent_now() + %(left)s"
     )
-    [endpoint], [(now,)], [(count,)] = db.read(locked, clock.NOW, Statement(running, {"id": row.endpoint_id} | began))
+    values = {"id": row.endpoint_id, "left": least_left}
+    [endpoint], [(now,)], [(count,)] = db.read(locked, clock.NOW, Statement(running, values))
     if endpoint.state != "enabled":
         _cancel(db, endpoint.id, now)
         return None
@@ -74,7 +78,7 @@ def _take(db: Db, row: Delivery, may_send: MaySend) -> Claimed | None:
 
 
 def _cancel(db: Db, endpoint_id: str, now: datetime) -> None:
-    """Cancel queued deliveries of a disabled endpoint. A hint brings a worker to the rest."""
+    """Cancel queued deliveries of a disabled endpoint. A hint for one of the rest continues the work."""
     where = "WHERE endpoint_id = %(id)s AND status = 'queued' ORDER BY due_at LIMIT %(most)s FOR NO KEY UPDATE SKIP LOCKED"
     rows = db.find(Delivery, where, id=endpoint_id, most=CANCELLED_AT_ONCE + 1)
     for row in rows[:CANCELLED_AT_ONCE]:

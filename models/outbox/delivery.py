@@ -1,6 +1,6 @@
 """Deliveries: one event for one endpoint, inserted in the transaction that caused the event, and sent at least once.
 
-All attempts carry the same `webhook-id`, by which the receiver knows a repeated delivery.
+All attempts carry the same `webhook-id`, so that the receiver can deduplicate.
 """
 
 from datetime import datetime, timedelta
@@ -27,13 +27,13 @@ PAUSES = tuple(
     timedelta(**pause)
     for pause in ({"seconds": 5}, {"minutes": 5}, {"minutes": 30}, *({"hours": h} for h in (2, 5, 10, 14, 20, 24)))
 )
-"""Before each further attempt: ten attempts over three days, each pause with a tenth of jitter."""
+"""Pauses before the second to the tenth attempt, over three days. Each gets a tenth of jitter."""
 LEASE = timedelta(seconds=90)
 """Longer than an attempt can take, so nothing renews it."""
 SUSTAINED = timedelta(days=3)
-"""An endpoint that has failed for so long without a 2xx is disabled."""
+"""An endpoint that fails for this long without a 2xx is disabled."""
 TEST_SUBJECT = "sesn_00000000000000000000000000"
-"""The session of a test delivery: there is none."""
+"""The id of a session that does not exist, for test deliveries."""
 
 
 class Caused(NamedTuple):
@@ -59,7 +59,7 @@ class Delivery(Leased, Base):
     subject_id: Mapped[str]
     """The session, agent, environment or approval that the event is about."""
     session_id: Mapped[str | None]
-    """The session, of an approval's event."""
+    """The approval's session, if the event is about an approval."""
     status: Mapped[str] = mapped_column(default="queued")
     fence: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     attempt: Mapped[int] = mapped_column(default=0)
@@ -80,10 +80,10 @@ class Delivery(Leased, Base):
 
     @staticmethod
     def cause(db: Db, *events: Caused) -> None:
-        """Queue events for every enabled endpoint of the workspace that names their types; hints leave after the commit.
+        """Queue events for every enabled endpoint of the workspace that names their types. Hints leave after the commit.
 
-        There are hints for as many deliveries as an endpoint is sent at a time: their workers go on with the others. A failing
-        endpoint gets none: the dispatch sweep begins.
+        Each endpoint gets at most `AT_ONCE` hints: their workers continue with the other deliveries. A failing endpoint gets no
+        hint: the dispatch sweep sends one.
         """
         if not events:
             return
@@ -96,7 +96,7 @@ class Delivery(Leased, Base):
 
     @classmethod
     def test(cls, db: Db, endpoint: Endpoint, event_type: str) -> "Delivery":
-        """Queue an event that is about no session of the workspace, for this endpoint alone. Raises Conflict if it is disabled."""
+        """Queue a test event for this endpoint and return the delivery. Raises Conflict if the endpoint is disabled."""
         endpoint.get_ready()
         now = clock.now(db)
         row = cls(
@@ -126,18 +126,18 @@ class Delivery(Leased, Base):
 
     @property
     def hint(self) -> Hint:
-        """The queue message that says this delivery may be ready."""
+        """The queue message that says that this delivery may be ready."""
         return _hint(self.id, self.workspace_id)
 
     def finish(self, db: Db, *, status: int | None, error: str | None, seconds: float) -> None:
-        """Record how an attempt ended: done by a 2xx, else due again later, or failed after the last attempt.
+        """Record the result of an attempt: done after a 2xx, else due again later, or failed after the last attempt.
 
-        A 410 disables the endpoint at once, failures without a 2xx for `SUSTAINED` do it then.
+        A 410 disables the endpoint at once. Failures without a 2xx for `SUSTAINED` disable the endpoint too.
         """
         now = clock.now(db)
         self._record(db, now, status, error, seconds)
         if error is None and Endpoint.find(db, self.endpoint_id).answered_just_now(now):
-            return  # nothing to write: a lock here would have the endpoint's workers wait for each other
+            return  # nothing to write: locking the endpoint would make its workers wait for each other
         endpoint = Endpoint.find(db, self.endpoint_id, lock=True)
         by = system("deliver.send", self.workspace_id)
         if error is None:
@@ -150,7 +150,7 @@ class Delivery(Leased, Base):
             endpoint.disable(db, by, f"No delivery succeeded for three days; the last attempt: {error}")
 
     def lose(self, db: Db) -> None:
-        """Queue a delivery whose worker died: the attempt counts, but not against the endpoint."""
+        """Queue a delivery whose worker died. The attempt counts for the delivery, but not as the endpoint's failure."""
         now = clock.now(db)
         if self.status == "running" and self.lease_until is not None and self.lease_until <= now:
             self._record(db, now, None, "The worker died.", LEASE.total_seconds())
@@ -166,9 +166,9 @@ class Delivery(Leased, Base):
             db.move(self, "queued", due_at=now + jitter(PAUSES[self.attempt - 1]), hinted_at=None, **after)
 
     def send_again(self, db: Db, *, has_hint: bool = True) -> None:
-        """Queue a delivery that has ended, with all attempts anew and under the same `webhook-id`. Raises Invalid.
+        """Queue an ended delivery under the same `webhook-id`, with all its attempts again. Raises Invalid for one that waits.
 
-        The caller got the endpoint ready. Without a hint, a worker comes to it after others of its endpoint.
+        The caller calls `Endpoint.get_ready` first. Without a hint, a worker sends it after the endpoint's other deliveries.
         """
         if self.status in {"queued", "running"}:
             raise Invalid("delivery_id", f"this delivery is {self.status}: it will be sent without being asked again.")
@@ -177,7 +177,7 @@ class Delivery(Leased, Base):
         outbox(db).hints += [self.hint] * has_hint
 
     def payload(self, organization_id: str) -> str:
-        """Return the request's body, the same for each attempt: what the SDK's `client.beta.webhooks.unwrap` takes."""
+        """Return the request's body, for the SDK's `client.beta.webhooks.unwrap`. All attempts send the same body."""
         data = {
             "type": self.event_type,
             "id": self.subject_id,
@@ -212,4 +212,4 @@ _CAUSE = """
     ) AS first) AS waiting
     RETURNING id, hinted_at
 """
-"""An id of a delivery begins with its event's time, like a ULID, and ends with 64 random bits."""
+"""A delivery's id begins with the event's time, like a ULID, and ends with 64 random bits."""

@@ -1,4 +1,4 @@
-"""Endpoints: a workspace's URLs that are told of its events, by Standard Webhooks."""
+"""Endpoints: a workspace's URLs that receive its events, by Standard Webhooks."""
 
 import secrets
 from base64 import b64encode
@@ -19,19 +19,19 @@ from models.database.tables import Base
 from models.errors import Conflict, NotFound
 
 MOST_ENDPOINTS = 50
-"""Endpoints of one workspace."""
+"""Most endpoints of one workspace."""
 AT_ONCE = 10
-"""Deliveries that one endpoint is sent at a time; one, unless it lately answered with a 2xx."""
+"""Most concurrent deliveries to an endpoint that answered with a 2xx within `LATELY`. Other endpoints get one."""
 LATELY = timedelta(minutes=1)
 JUST_NOW = timedelta(seconds=1)
 QUICK_SECONDS = 1.0
 LONGEST_PAUSE = timedelta(minutes=5)
 ROTATION = timedelta(hours=24)
-"""How long deliveries are signed with the previous secret as well."""
+"""How long the previous secret also signs deliveries."""
 
 
 class Endpoint(Base):
-    """A URL, the events that it is told of, and the secrets that sign its deliveries."""
+    """A URL, the types of events that it receives, and the secrets that sign its deliveries."""
 
     __tablename__ = "endpoint"
 
@@ -46,18 +46,18 @@ class Endpoint(Base):
     disabled_reason: Mapped[str] = mapped_column(default="")
     """Why Assent disabled the endpoint; empty if a person did, or if it is enabled."""
     secret: Mapped[str]
-    """Encrypted for `deliver`, which signs with it. Decrypted: `whsec_...`, as Standard Webhooks spells it."""
+    """Encrypted for `deliver`, which signs deliveries. Decrypted: `whsec_...`, as in Standard Webhooks."""
     previous_secret: Mapped[str | None]
     previous_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """Until then deliveries carry the signature of the previous secret too."""
+    """Until this time, deliveries also carry the previous secret's signature."""
     succeeded_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """The last 2xx."""
+    """Time of the last 2xx."""
     failing_since: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """The first attempt that failed after the last 2xx; None if the last attempt did not fail."""
+    """Time of the first failed attempt after the last 2xx. None if the last attempt succeeded."""
     paused_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
     """Nothing is sent before this time. None unless two attempts failed in a row."""
     last_seconds: Mapped[float | None]
-    """How long the last 2xx took."""
+    """Duration of the last attempt that got a 2xx."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
@@ -67,7 +67,7 @@ class Endpoint(Base):
     def create(
         cls, db: Db, by: Principal, *, url: str, enabled_events: Sequence[str], name: str, description: str
     ) -> tuple["Endpoint", str]:
-        """Insert an enabled endpoint. Returns it with its new secret. Raises Conflict if the workspace has `MOST_ENDPOINTS`."""
+        """Insert an enabled endpoint. Returns the row and the new secret. Raises Conflict if the workspace has `MOST_ENDPOINTS`."""
         if db.value("SELECT COUNT(*) FROM endpoint WHERE workspace_id = %(id)s", id=db.workspace_id) >= MOST_ENDPOINTS:
             raise Conflict(f"This workspace has {MOST_ENDPOINTS} webhook endpoints, the most it may have: delete one first.")
         now, secret, endpoint_id = clock.now(db), new_secret(), ids.new("whep")
@@ -95,7 +95,7 @@ class Endpoint(Base):
         return row
 
     def change(self, db: Db, by: Principal, changes: dict[str, Any]) -> None:
-        """Set the fields in `changes`. Enabling clears `disabled_reason`; what happened while disabled is never delivered."""
+        """Set the fields in `changes`. Enabling clears `disabled_reason`. Events of the disabled time are never delivered."""
         changed = {name: value for name, value in changes.items() if getattr(self, name) != value}
         if "state" in changed:
             self.disabled_reason = ""
@@ -109,7 +109,7 @@ class Endpoint(Base):
             acts.record(db, by, "webhook.updated", self.id, details)
 
     def regenerate_secret(self, db: Db, by: Principal) -> str:
-        """Replace the secret, and return the new one. The previous one signs too for `ROTATION`."""
+        """Replace the secret and return the new one. The previous secret also signs for `ROTATION`."""
         now, secret = clock.now(db), new_secret()
         self.previous_secret, self.previous_until = self.secret, now + ROTATION
         self.secret, self.updated_at = encryption.encrypt("deliver", secret, self.id), now
@@ -117,39 +117,39 @@ class Endpoint(Base):
         return secret
 
     def most_at_once(self, now: datetime) -> int:
-        """Return the number of deliveries that may be on their way at a time: one, until the endpoint proves that it answers."""
+        """Return the number of concurrent deliveries: one, until the endpoint proves that it answers."""
         answers = self.failing_since is None and self.succeeded_at is not None and now - self.succeeded_at < LATELY
         return AT_ONCE if answers else 1
 
     def answered_just_now(self, now: datetime) -> bool:
-        """True if a further 2xx changes nothing that is worth a write."""
+        """True if recording a further 2xx is not worth a write."""
         return self.is_quick and self.succeeded_at is not None and now - self.succeeded_at < JUST_NOW
 
     @property
     def is_quick(self) -> bool:
-        """True if the last answer was a 2xx within `QUICK_SECONDS`: the thread that sends will soon be free again."""
+        """True if the last response was a 2xx within `QUICK_SECONDS`: the sending thread will soon be free again."""
         return self.failing_since is None and self.last_seconds is not None and self.last_seconds < QUICK_SECONDS
 
     def succeed(self, now: datetime, seconds: float) -> None:
-        """Record a 2xx that took so long."""
+        """Record a 2xx after `seconds`."""
         self.succeeded_at, self.last_seconds = now, seconds
         self.failing_since = self.paused_until = None
 
     def fail(self, now: datetime) -> None:
-        """Record a failed attempt. From the second one on, the endpoint pauses for half as long as it has been failing."""
+        """Record a failed attempt. From the second failure on, the endpoint pauses for half as long as it has been failing."""
         if self.failing_since is None:
             self.failing_since = now
         else:
             self.paused_until = now + min((now - self.failing_since) / 2, LONGEST_PAUSE)
 
     def get_ready(self) -> None:
-        """End the pause, for a delivery that a person sends. Raises Conflict if the endpoint is disabled: nothing would be sent."""
+        """End the pause before a person sends a delivery. Raises Conflict if the endpoint is disabled."""
         if self.state != "enabled":
             raise Conflict(f"The webhook endpoint {self.id} is disabled: enable it first.")
         self.paused_until = None
 
     def disable(self, db: Db, by: Principal, reason: str) -> None:
-        """Stop all deliveries for a reason that the endpoint's owner reads. Idempotent."""
+        """Stop all deliveries, for a reason that the endpoint's owner reads. Idempotent."""
         if self.state == "enabled":
             self.state, self.disabled_reason, self.updated_at = "disabled", reason, clock.now(db)
             acts.record(db, by, "webhook.disabled", self.id, {"reason": reason})
@@ -161,9 +161,9 @@ class Endpoint(Base):
         db.delete(self)
 
     def secrets(self, now: datetime) -> list[str]:
-        """Return the secrets that sign at `now`, the newest first. Raises Undecryptable; only `deliver` has the private key."""
+        """Return the secrets that sign at `now`, the newest first. Raises Undecryptable: only `deliver` has the private key."""
         previous = self.previous_secret if self.previous_until is not None and self.previous_until > now else None
-        return [encryption.decrypt("deliver", one, self.id) for one in (self.secret, previous) if one]
+        return [encryption.decrypt("deliver", secret, self.id) for secret in (self.secret, previous) if secret]
 
 
 def new_secret() -> str:

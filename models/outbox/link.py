@@ -1,10 +1,10 @@
-"""Links of messages: the address at which one person sees one approval, and the six-digit code by which that person decides there.
+"""Links in messages: the URL at which one person sees one approval, and the six-digit code with which that person decides there.
 
-    url, code = issue(db, approval, person_id)     as a message is prepared; neither is stored
-    row = find(token)                              the link with this token that is not used up, from any workspace
+    url, code = issue(db, approval, person_id)     while a message is prepared; neither value is stored
+    row = find(token)                              the link with this token, in any workspace, if it is not used up
 
-A link is good for one input hash, until the approval's deadline as it was when the link was issued. The link alone decides nothing,
-because programs open links and submit forms, too.
+A link is valid for one input hash, until the deadline that the approval had when the link was issued. Programs also open links and
+submit forms, so a link alone decides nothing.
 """
 
 import hmac
@@ -30,15 +30,14 @@ if TYPE_CHECKING:
 
 CODE_DIGITS = 6
 TRIES = 5
-"""Wrong codes that a link takes. The last one uses the link up."""
+"""The wrong code of this number uses the link up."""
 MOST_LINKS = 200
-"""Links of one person to one approval. A further one takes the place of the oldest. Each attempt to send a message makes a link, so
-that a channel which fails for hours must not end the link of a message that has arrived by another channel."""
+"""Most links of one person to one approval. A further link replaces the oldest. The limit is high because each attempt to send a
+message makes a link: a channel that fails for hours must not end the link of a message that arrived by another channel."""
 KEPT = timedelta(days=30)
-"""How long a link's page tells what became of the approval, from the link's deadline on."""
-_TOKEN_BYTES = 32
+"""How long after its deadline a link's page still shows the approval's result."""
 _FIND = "SELECT id, workspace_id FROM assent_find_link(%(digest)s, %(code)s)"
-_TAKE_PLACE = """
+_DELETE_OLDEST = """
     DELETE FROM link WHERE approval_id = %(approval)s AND person_id = %(person)s AND id NOT IN (
         SELECT id FROM link WHERE approval_id = %(approval)s AND person_id = %(person)s ORDER BY created_at DESC, id DESC
         LIMIT %(others)s
@@ -47,21 +46,21 @@ _TAKE_PLACE = """
 
 
 class UsedUp(Conflict):
-    """A token that nobody can use: unknown, or used before."""
+    """The token is unknown or used up."""
 
     def __init__(self) -> None:
         super().__init__("This link does not work, or not any more.")
 
 
 class Issued(NamedTuple):
-    """A new link. The code belongs into the message's text, and never into the URL."""
+    """A new link. The code goes into the message's text, never into the URL."""
 
     url: str
     code: str
 
 
 class Link(Base):
-    """One link for one person. Neither its token nor its code can be found from the row."""
+    """One link for one person. The row reveals neither the token nor the code."""
 
     __tablename__ = "link"
 
@@ -75,13 +74,13 @@ class Link(Base):
     """The hash of the input that would run when the link was issued."""
     token_sha256: Mapped[str] = mapped_column(unique=True)
     code_hmac: Mapped[str]
-    """HMAC-SHA256 of the code with the token as the key: without the token, no number of guesses finds the code."""
+    """HMAC-SHA256 of the code with the token as the key: without the token, guessing cannot find the code."""
     tries: Mapped[int] = mapped_column(default=0)
     """Wrong codes so far."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     used_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """When a decision, or the last wrong code, used the link up."""
+    """Time at which a decision, or the last wrong code, used the link up."""
 
     __table_args__ = (
         sa.Index("link_of_approval", "approval_id", "person_id"),
@@ -90,9 +89,9 @@ class Link(Base):
     )
 
     def takes(self, db: Db, token: str, code: str, by: Principal) -> bool:
-        """True for the right code. A wrong one counts, and the last one uses the link up. The row is locked.
+        """Return True for the right code. Counts a wrong code; the last wrong code uses the link up. The row is locked.
 
-        Raises UsedUp, but not for the right code of a link that a decision used up.
+        Raises UsedUp for a used link, except for the right code of a link that a decision used up.
         """
         is_right = hmac.compare_digest(self.code_hmac, _keyed(token, code))
         if self.used_at is not None and not (is_right and self.tries < TRIES):
@@ -107,19 +106,18 @@ class Link(Base):
 
     @property
     def tries_left(self) -> int:
-        """Wrong codes that the link still takes."""
+        """Number of wrong codes that still fit: the last of them uses the link up."""
         return max(TRIES - self.tries, 0)
 
 
 def issue(db: Db, approval: "Approval", person_id: str) -> Issued:
-    """Insert a link to a pending approval for one person. Returns its URL and its code.
+    """Insert a link to a pending approval for one person. Returns the URL and the code.
 
-    Issuing again adds a link, and the earlier ones stay good. A message may have left although its worker died before it could
-    record that: the retry sends a second message, and the person may open either of the two. At most `MOST_LINKS` links of one
-    person to one approval exist. All of them end with the first decision, because the approval is then no longer pending.
+    Earlier links stay valid: if a worker dies after a message has left, the retry sends a second message, and the person may open
+    either. All links end with the first decision, because the approval is then no longer pending.
     """
-    token, code = secrets.token_urlsafe(_TOKEN_BYTES), f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}"
-    db.write(_TAKE_PLACE, approval=approval.id, person=person_id, others=MOST_LINKS - 1)
+    token, code = secrets.token_urlsafe(32), f"{secrets.randbelow(10**CODE_DIGITS):0{CODE_DIGITS}}"
+    db.write(_DELETE_OLDEST, approval=approval.id, person=person_id, others=MOST_LINKS - 1)
     db.insert(
         Link(
             id=ids.new("link"),
@@ -138,10 +136,10 @@ def issue(db: Db, approval: "Approval", person_id: str) -> Issued:
 
 
 def find(token: str, code: str = "") -> Link:
-    """Return the link with this token, if it is not used up. With the right code: also if a decision used it up a minute ago.
+    """Return the link with this token. Raises UsedUp.
 
-    One statement looks for the link, so that a used link takes as long as an unknown one. The minute is for a second click on a
-    button, which sends the same form again. Raises UsedUp.
+    The right code also finds a link that a decision used up within the last minute: a second click on a button sends the same form
+    again. One statement looks for the link, so that a used link takes as long as an unknown link.
     """
     with transaction() as db:
         rows = db.rows(_FIND, digest=sha256(token), code=_keyed(token, code))
@@ -156,7 +154,7 @@ def find(token: str, code: str = "") -> Link:
 
 
 def is_code(text: str) -> bool:
-    """True for six digits."""
+    """True if the text has the form of a code."""
     return text.isascii() and text.isdigit() and len(text) == CODE_DIGITS
 
 

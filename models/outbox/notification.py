@@ -1,4 +1,4 @@
-"""Notifications: one message per approval and channel, sent when people are asked, and edited or followed up later."""
+"""Notifications: one message per approval and channel. The message is sent with the question, and edited or followed up later."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,7 +18,7 @@ from models.outbox.channel import Channel
 from models.pure.backoff import backoff
 
 ATTEMPTS = 12
-"""Attempts at one stage, over about five hours."""
+"""Most attempts at one stage, over about five hours."""
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 3600.0
 LEASE = timedelta(seconds=90)
@@ -27,11 +27,11 @@ LEASE = timedelta(seconds=90)
 _TEST_WAITS = "SELECT EXISTS (SELECT FROM notification WHERE channel_id = %(channel)s AND stage = 'test' AND ended_at IS NULL)"
 
 Receipt = dict[str, str]
-"""What a notifier returned for a message, for the edit or the follow-up: Slack's channel and ts, a mail's Message-ID."""
+"""A notifier's reference to a sent message, for the edit or the follow-up: Slack's channel and ts, or a mail's Message-ID."""
 
 
 class Notification(Leased, Base):
-    """What one channel is told of one approval. The states are in `models.pure.states.NOTIFICATION`."""
+    """One channel's message about one approval. The states are in `models.pure.states.NOTIFICATION`."""
 
     __tablename__ = "notification"
 
@@ -43,17 +43,17 @@ class Notification(Leased, Base):
     """No foreign key: a message outlives its approval, and then says that the approval was withdrawn."""
     channel_id: Mapped[str] = mapped_column(sa.ForeignKey("channel.id"))
     stage: Mapped[str]
-    """What it has to tell: one of `models.pure.notice.Stage`."""
+    """The stage to send: one of `models.pure.notice.Stage`."""
     seq: Mapped[int] = mapped_column(sa.BigInteger)
-    """The number, in the session, of the event that it has to tell."""
+    """The number, in the session, of the stage's event."""
     sent_stage: Mapped[str | None]
-    """What it told last; null if it told nothing yet."""
+    """The last stage that was sent; null before the first success."""
     receipt: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     """`Receipt` of the last success."""
     status: Mapped[str] = mapped_column(default="queued")
     fence: Mapped[int] = mapped_column(sa.BigInteger, default=0)
     attempt: Mapped[int] = mapped_column(default=0)
-    """Attempts at the present stage."""
+    """Attempts at the current stage."""
     error: Mapped[str] = mapped_column(default="")
     """Why the last attempt failed."""
     lease_until: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
@@ -108,7 +108,10 @@ class Notification(Leased, Base):
 
     @classmethod
     def test(cls, db: Db, channel: Channel) -> "Notification":
-        """Queue a test message, which is tried once. Raises Conflict if the channel is off, a default, or has a test that waits."""
+        """Queue a test message with one attempt and return the notification.
+
+        Raises Conflict if the channel is disabled, a default, or has a test that waits.
+        """
         channel.must_take_messages()
         if db.value(_TEST_WAITS, channel=channel.id):
             raise Conflict(f"A test of the channel {channel.id} is on its way: wait for its result.")
@@ -131,18 +134,18 @@ class Notification(Leased, Base):
 
     @classmethod
     def last_tests(cls, db: Db, channel_ids: list[str]) -> "dict[str, Notification]":
-        """Return the last test of each of these channels that was tested, by the channel's id."""
+        """Return each channel's last test, by the channel's id. Channels without a test are missing."""
         rows = db.find(cls, "WHERE channel_id = ANY(%(ids)s) AND stage = 'test' ORDER BY created_at, id", ids=channel_ids)
         return {row.channel_id: row for row in rows}
 
     @staticmethod
     def hint_of(notification_id: str, workspace_id: str) -> Hint:
-        """The queue message that says a notification may be ready."""
+        """Return the queue message that says that a notification may be ready."""
         return Hint("deliver.notify", (notification_id, workspace_id))
 
     @classmethod
     def due(cls, db: Db, notification_id: str) -> "tuple[Notification, Channel, datetime] | None":
-        """Return a queued and due notification, locked, with its channel and the time. None if there is nothing to send."""
+        """Return the notification, locked, with its channel and the time. None if it is not queued or not due."""
         row = db.first(cls, "WHERE id = %(id)s AND status = 'queued' FOR NO KEY UPDATE SKIP LOCKED", id=notification_id)
         if row is None:
             return None
@@ -150,37 +153,36 @@ class Notification(Leased, Base):
         return (row, channel, now) if row.due_at <= now else None
 
     def follow(self, db: Db, stage: str, seq: int, due_at: datetime, now: datetime) -> bool:
-        """Have the message tell a later stage. Returns True if it waits for a worker now. An earlier stage changes nothing."""
+        """Have the message tell a later stage. Returns True if the message waits for a worker now. Ignores an earlier stage."""
         if seq <= self.seq:
             return False
         self.stage, self.seq = stage, seq
         if self.status == "running":
-            return False  # its worker queues it again when it finishes
-        later = {"attempt": 0, "due_at": due_at, "hinted_at": now, "ended_at": None}
-        if self.status == "queued":
-            for name, value in later.items():
-                setattr(self, name, value)
-        else:
-            db.move(self, "queued", **later)
+            return False  # the worker queues the message again when it finishes
+        self.queue_again(db, due_at, now)
         return True
 
     @classmethod
     def hurry(cls, db: Db, approval_id: str) -> None:
-        """Have messages that still say that the approval waits edited at once, though earlier attempts failed."""
+        """Make messages that still show a pending approval due now, even if earlier edits failed."""
         now = clock.now(db)
-        later = {"attempt": 0, "due_at": now, "hinted_at": now}
         for row in cls.of_approval(db, approval_id):
             if row.receipt is None or row.sent_stage == "decided" or row.status == "running":
                 continue
-            if row.status == "queued":
-                for name, value in later.items():
-                    setattr(row, name, value)
-            else:
-                db.move(row, "queued", ended_at=None, **later)
+            row.queue_again(db, now, now)
             outbox(db).hints.append(cls.hint_of(row.id, row.workspace_id))
 
+    def queue_again(self, db: Db, due_at: datetime, now: datetime) -> None:
+        """Queue the message with all attempts again, also if it is queued. The row is locked and not running."""
+        values = {"attempt": 0, "due_at": due_at, "hinted_at": now, "ended_at": None}
+        if self.status == "queued":
+            for name, value in values.items():
+                setattr(self, name, value)
+        else:
+            db.move(self, "queued", **values)
+
     def cancel(self, db: Db, now: datetime) -> None:
-        """Send nothing for the present stage."""
+        """End the notification without sending its current stage."""
         db.move(self, "cancelled", ended_at=now, lease_until=None)
 
     def claim(self, db: Db, now: datetime) -> None:
@@ -188,7 +190,7 @@ class Notification(Leased, Base):
         db.move(self, "running", fence=self.fence + 1, attempt=self.attempt + 1, lease_until=now + LEASE)
 
     def succeed(self, db: Db, stage: str, seq: int, receipt: Receipt) -> None:
-        """Record that the channel has the message of this stage. A later stage, which came meanwhile, is due at once."""
+        """Record that the message of this stage was sent. A later stage that came meanwhile is due at once."""
         now = clock.now(db)
         after: dict[str, Any] = {"sent_stage": stage, "receipt": receipt, "error": "", "lease_until": None}
         channel = Channel.find(db, self.channel_id, lock=True)
@@ -199,7 +201,7 @@ class Notification(Leased, Base):
             db.move(self, "done", ended_at=now, **after)
 
     def fail(self, db: Db, error: str, *, retry_after: float | None = None) -> None:
-        """Record a failed attempt: due again after a pause, or failed for good after the last attempt."""
+        """Record a failed attempt: due again after a pause, or failed after the last attempt."""
         now = clock.now(db)
         channel = Channel.find(db, self.channel_id, lock=True)
         channel.error = error[:300]
@@ -210,7 +212,7 @@ class Notification(Leased, Base):
         db.move(self, "queued", error=error[:300], lease_until=None, due_at=now + pause, hinted_at=None)
 
     def refuse(self, db: Db, reason: str) -> None:
-        """Record that the channel's address is gone, and disable the channel."""
+        """Fail the notification because the channel's address no longer exists, and disable the channel."""
         db.move(self, "failed", error=reason[:300], lease_until=None, ended_at=clock.now(db))
         Channel.find(db, self.channel_id, lock=True).disable(db, system("deliver.notify", self.workspace_id), reason)
 

@@ -1,6 +1,6 @@
-"""Replies to clicks in Slack that decided nothing: for the eyes of the Slack user who clicked, sent by `deliver` once.
+"""Replies to clicks in Slack that decided nothing. Only the Slack user who clicked sees the reply, which `deliver` sends once.
 
-A reply is a courtesy: it changes nothing, and a lost hint loses it. The Slack user then clicks again.
+A lost hint loses the reply, which changes nothing: the Slack user clicks again.
 """
 
 from datetime import datetime
@@ -30,15 +30,15 @@ class SlackReply(Base):
     slack_id: Mapped[str]
     """Slack's id of the user who clicked."""
     slack_user_id: Mapped[str]
-    """The row of that Slack user, which may be gone when the reply is sent."""
+    """The row of the Slack user who clicked. The row may no longer exist when the reply is sent."""
     text: Mapped[str]
     offers_link: Mapped[bool]
-    """True if the reply ends with a one-time link, which is made when the reply is sent."""
+    """True if the reply ends with a one-time link. The link is made when the reply is sent."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     @classmethod
     def put(cls, db: Db, *, conversation_id: str, slack_id: str, slack_user_id: str, text: str, offers_link: bool = False) -> None:
-        """Insert a reply, and have `deliver` send it after the commit. Replies that nobody sent within an hour are deleted."""
+        """Insert a reply, and have `deliver` send it after the commit. Deletes replies that were not sent within an hour."""
         db.write(_OLD)
         row = cls(
             id=ids.new("slrp"),
@@ -55,7 +55,7 @@ class SlackReply(Base):
 
     @classmethod
     def take(cls, db: Db, reply_id: str) -> "SlackReply | None":
-        """Delete a reply and return it, for the one who sends it. None if another has taken it."""
+        """Delete a reply and return it for sending. None if another worker has taken it."""
         rows = db.rows(_TAKE, id=reply_id)
         if not rows:
             return None

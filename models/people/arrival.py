@@ -1,4 +1,4 @@
-"""Arrivals: people for whom an issuer or the proxy vouches. Their roles and groups follow the source's at each arrival."""
+"""Arrivals: sign-ins of people for whom an issuer or the proxy vouches. Each arrival updates the person's roles and groups."""
 
 from dataclasses import dataclass, replace
 
@@ -22,35 +22,36 @@ class NotAdmitted(Refusal):
 
 @dataclass(frozen=True)
 class Arrival:
-    """What a source says of a person."""
+    """A source's statement about a person."""
 
     source: Source
     issuer: str
-    """The issuer's URL; of the proxy, its name."""
+    """The issuer's URL, or `proxy`."""
     subject: str
     email: str
     is_verified: bool
-    """True if the source knows that the address is the person's."""
+    """True if the source has verified that the e-mail address is the person's."""
     name: str
     groups: frozenset[str]
     address: str | None
+    """The client's network address."""
 
 
 def admit(arrival: Arrival) -> PersonPrincipal:
-    """Return the person, in one of their workspaces, with the role and groups that follow from the source.
+    """Update the person's roles and groups in every workspace, and return the person as a principal of one of them.
 
-    Raises NotAdmitted without a role anywhere, and for a new account whose e-mail address is not verified.
+    Raises NotAdmitted for a person without any role, and for a new account whose e-mail address is not verified.
     """
     roles = arrival.source.roles_of(arrival.groups)
     with transaction() as db:
-        person_id = _known(db, arrival)
+        person_id = _person_id(db, arrival)
         workspaces = _workspaces(db, person_id) if person_id else []
     if person_id is None and not roles:
         raise NotAdmitted(_NO_ROLE)
     for workspace_id in sorted({*roles, *workspaces}):
         with transaction(workspace_id) as db:
             person_id = person_id or Person.of_email(db, arrival.email, arrival.name)
-            _follow(db, arrival, person_id, roles.get(workspace_id))
+            _update(db, arrival, person_id, roles.get(workspace_id))
     assert person_id, "a new person has a role"
     with transaction() as db:
         workspaces = _workspaces(db, person_id)
@@ -63,8 +64,7 @@ def admit(arrival: Arrival) -> PersonPrincipal:
 def person_of(issuer: str, subject: str) -> str | None:
     """Return the id of the person with an account at a source, or None."""
     with transaction() as db:
-        person_id: str | None = db.value("SELECT assent_find_identity(%(i)s, %(s)s)", i=issuer, s=subject)
-    return person_id
+        return _of_account(db, issuer, subject)
 
 
 def workspaces_of(person_id: str) -> list[str]:
@@ -73,9 +73,17 @@ def workspaces_of(person_id: str) -> list[str]:
         return _workspaces(db, person_id)
 
 
-def _known(db: Db, arrival: Arrival) -> str | None:
-    """Return the id of the person: by the account, or by an address that the source has verified."""
-    person_id: str | None = db.value("SELECT assent_find_identity(%(i)s, %(s)s)", i=arrival.issuer, s=arrival.subject)
+def _of_account(db: Db, issuer: str, subject: str) -> str | None:
+    person_id: str | None = db.value("SELECT assent_find_identity(%(issuer)s, %(subject)s)", issuer=issuer, subject=subject)
+    return person_id
+
+
+def _person_id(db: Db, arrival: Arrival) -> str | None:
+    """Return the person's id, found by the account, else by the verified e-mail address. None for a new person.
+
+    Raises NotAdmitted for a new account whose e-mail address is not verified.
+    """
+    person_id = _of_account(db, arrival.issuer, arrival.subject)
     if person_id is not None:
         return person_id
     if not arrival.is_verified:
@@ -83,22 +91,19 @@ def _known(db: Db, arrival: Arrival) -> str | None:
     return person.find(db, arrival.email)
 
 
-def _follow(db: Db, arrival: Arrival, person_id: str, role: Role | None) -> None:
-    """Have the person's role and groups in the transaction's workspace be what the source says now.
+def _update(db: Db, arrival: Arrival, person_id: str, role: Role | None) -> None:
+    """Set the person's role and groups in the transaction's workspace to those that the source gives now.
 
     A role that an admin gave stays, and so does a deactivation by an admin.
     """
     name = arrival.source.name
     by = Principal("user", person_id, db.workspace_id, address=arrival.address)
     member = db.get(Member, db.workspace_id, person_id, lock=True)
-    if member is None and role is not None:
-        Member.give_role(db, person_id, role, source=name, by=by)
-    elif member is not None and member.source == name:
-        if role is None:
-            Member.lose_role(db, person_id, by=by)
-        else:
-            Member.give_role(db, person_id, role, source=name, by=by)
-    member = db.get(Member, db.workspace_id, person_id)
+    if member is None or member.source == name:
+        if role is not None:
+            member = Member.give_role(db, person_id, role, source=name, by=by)
+        elif member is not None:
+            member.end(db, by=by)
     if member is None:
         return
     if member.deactivated_at is None:

@@ -1,6 +1,6 @@
-"""Ceremonies: sign-ins and registrations that a browser has begun, each good for one end within a few minutes.
+"""Ceremonies: sign-ins and registrations that a browser has begun. Each can end once, within ten minutes.
 
-A row belongs to no workspace: until a ceremony ends, nobody knows whose it is.
+A row belongs to no workspace: until a ceremony ends, its person is unknown.
 """
 
 import secrets
@@ -21,21 +21,21 @@ SECONDS = 600
 
 
 class Ceremony(Base):
-    """One of them."""
+    """One sign-in or registration that has begun."""
 
     __tablename__ = "ceremony"
 
     id: Mapped[str] = mapped_column(primary_key=True)
     """SHA-256 of the secret in the browser's cookie."""
     data: Mapped[dict[str, Any]] = mapped_column(JSONB)
-    """The challenge of a passkey; state, nonce and verifier of OpenID Connect; the place to go to afterwards."""
+    """`kind`; the challenge of a passkey; state, nonce and verifier of OpenID Connect; the page to open afterwards."""
     expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (sa.Index("ceremony_expiry", "expires_at"),)
 
     @classmethod
     def begin(cls, data: dict[str, Any]) -> str:
-        """Store what a ceremony needs at its end. Returns the secret for the browser's cookie. Old ceremonies are deleted."""
+        """Store a ceremony's data and return the secret for the browser's cookie. Deletes expired ceremonies."""
         secret = secrets.token_urlsafe(32)
         with transaction() as db:
             now = clock.now(db)
@@ -45,8 +45,8 @@ class Ceremony(Base):
 
     @staticmethod
     def end(secret: str, kind: str) -> dict[str, Any] | None:
-        """Return what was stored, once: None for a ceremony of another kind, or one that is unknown, ended or too old."""
-        ended = "DELETE FROM ceremony WHERE id = %(id)s RETURNING CASE WHEN expires_at > assent_now() THEN data END"
+        """Delete a ceremony and return its data. None if it is of another kind, unknown, ended or expired."""
+        statement = "DELETE FROM ceremony WHERE id = %(id)s RETURNING CASE WHEN expires_at > assent_now() THEN data END"
         with transaction() as db:
-            data: dict[str, Any] | None = db.value(ended, id=sha256(secret))
+            data: dict[str, Any] | None = db.value(statement, id=sha256(secret))
         return data if data and data["kind"] == kind else None

@@ -1,6 +1,6 @@
-"""Delegations: for a time, one person may decide what is another's to decide. And the rights to decide that a person has.
+"""Delegations: for a time, one person may decide in another's place. And the rights to decide that a person has.
 
-A right is never passed on: a delegation gives the rights that its giver has of their own, and only while both are active and have
+A delegate cannot delegate further: a delegation gives only the giver's own rights, and only while both people are active and have
 a role that decides.
 """
 
@@ -21,7 +21,7 @@ from models.people.roles import SCOPES_OF
 from models.pure.quorum import Quorum
 
 MOST = 20
-"""Live delegations that one person may have, given and received."""
+"""Most live delegations, given and received, of two people together."""
 DECIDING_ROLES = sorted(role for role, scopes in SCOPES_OF.items() if "approvals" in scopes)
 _LIVE = "ended_at IS NULL AND ends_at > %(now)s"
 _TO = f"WHERE workspace_id = %(workspace)s AND to_person_id = ANY(%(people)s) AND {_LIVE} AND starts_at <= %(now)s ORDER BY id"
@@ -43,19 +43,19 @@ class Right:
     person_id: str
     """Whose right it is."""
     names: frozenset[str]
-    """The names by which approvers can mean this right: `user:ID`, `group:ID`."""
+    """The approvers that include this right: `user:ID`, `group:ID`."""
     delegation_id: str | None = None
-    """The delegation by which another person has it."""
+    """The delegation by which a delegate has the right."""
     group_alone: bool = False
-    """True if it was delegated for one group: then it is good only where that group is named."""
+    """True if the right was delegated for one group: it counts only where the approvers name that group."""
 
     def meets(self, quorum: Quorum) -> bool:
-        """True if the right is one of those that the quorum counts, four eyes apart."""
+        """True if the quorum counts this right. Ignores the four-eyes rule."""
         return quorum.admits(self.names) and (bool(quorum.approvers) or not self.group_alone)
 
 
 class Delegation(Base):
-    """One person's rights, or those as a member of one group, in another person's hands."""
+    """Lets one person use another's rights: all of them, or those as a member of one group."""
 
     __tablename__ = "delegation"
 
@@ -64,13 +64,13 @@ class Delegation(Base):
     from_person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"))
     to_person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"))
     group_id: Mapped[str | None]
-    """Null for all rights. No foreign key: a group that is gone gives no right."""
+    """Null for all rights. No foreign key: a deleted group gives no right."""
     starts_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     ends_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     created_by: Mapped[str]
     ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
-    """When it was ended before its time."""
+    """Set if somebody ended the delegation before `ends_at`."""
     ended_by: Mapped[str | None]
 
     __table_args__ = (
@@ -91,7 +91,7 @@ class Delegation(Base):
         starts_at: datetime | None,
         ends_at: datetime,
     ) -> "Delegation":
-        """Create a delegation. Raises Invalid for people who cannot decide and for times in the past, Conflict for too many."""
+        """Return a new delegation. Raises Invalid for people who cannot decide and for times in the past, Conflict for too many."""
         if from_person_id == to_person_id:
             raise Invalid("to", "is the person who delegates; name somebody else.")
         now = clock.now(db)
@@ -119,7 +119,7 @@ class Delegation(Base):
 
     @classmethod
     def find(cls, db: Db, delegation_id: str, *, lock: bool = False) -> "Delegation":
-        """The delegation. Raises NotFound."""
+        """Return the delegation. Raises NotFound."""
         row = db.get(cls, delegation_id, lock=lock)
         if row is None:
             raise NotFound("delegation", delegation_id)
@@ -127,17 +127,17 @@ class Delegation(Base):
 
     @classmethod
     def live(cls, db: Db, people: Iterable[str], now: datetime) -> "list[Delegation]":
-        """Those from and to these people that have not ended; some may not have begun."""
+        """Return the delegations from or to these people that have not ended. Some may not have begun."""
         return db.find(cls, _OF, workspace=db.workspace_id, people=sorted(people), now=now)
 
     @classmethod
     def end_all(cls, db: Db, person_id: str, *, by: Principal) -> None:
         """End every live delegation from and to a person, who is being deactivated."""
-        for row in sorted(cls.live(db, [person_id], clock.now(db)), key=lambda one: one.id):
-            cls.find(db, row.id, lock=True).end(db, by)
+        for delegation_id in sorted(row.id for row in cls.live(db, [person_id], clock.now(db))):
+            cls.find(db, delegation_id, lock=True).end(db, by)
 
     def end(self, db: Db, principal: Principal) -> None:
-        """End it before its time. Idempotent. The row is locked."""
+        """End the delegation, whose row is locked, before its time. Idempotent."""
         now = clock.now(db)
         if self.ended_at is None and self.ends_at > now:
             self.ended_at, self.ended_by = now, str(principal)
@@ -145,7 +145,7 @@ class Delegation(Base):
 
 
 def _check_people(db: Db, from_person_id: str, to_person_id: str, group_id: str | None) -> None:
-    """Raise Invalid unless both people can decide, and the group, if there is one, has the first as a member."""
+    """Raise Invalid unless both people can decide, and the giver is a member of the group, if one is given."""
     deciding = names_of(db, [from_person_id, to_person_id])
     for field, person_id in (("from", from_person_id), ("to", to_person_id)):
         if person_id not in deciding:
@@ -156,9 +156,9 @@ def _check_people(db: Db, from_person_id: str, to_person_id: str, group_id: str 
 
 
 def names_of(db: Db, people: Iterable[str], *, lock: bool = True) -> dict[str, frozenset[str]]:
-    """By person: their own name and their groups'. Only active members with a role that decides.
+    """Return each person's names as an approver: `user:ID` and `group:ID`. Only active members with a role that decides.
 
-    `lock`: nobody among them is deactivated or loses the role before the transaction ends.
+    `lock`: none of them can be deactivated or change role before the transaction ends.
     """
     unique = sorted(set(people))
     if not unique:
@@ -170,7 +170,7 @@ def names_of(db: Db, people: Iterable[str], *, lock: bool = True) -> dict[str, f
 
 
 def rights_of(db: Db, person_id: str, now: datetime, *, lock: bool = True) -> list[Right]:
-    """The rights that a person may use now: their own first, then delegated ones. None for a person who cannot decide.
+    """Return the rights that a person may use now: their own first, then delegated ones. Empty if the person cannot decide.
 
     `lock` as for `names_of`.
     """
@@ -178,16 +178,16 @@ def rights_of(db: Db, person_id: str, now: datetime, *, lock: bool = True) -> li
 
 
 def rights_of_each(db: Db, people: Iterable[str], now: datetime, *, lock: bool = True) -> dict[str, list[Right]]:
-    """The same of several people, in two statements. People who cannot decide are missing."""
+    """Return the rights of several people, by person, in two statements. People who cannot decide are missing."""
     unique = sorted(set(people))
     received = db.find(Delegation, _TO, workspace=db.workspace_id, people=unique, now=now)
-    names = names_of(db, [*unique, *(one.from_person_id for one in received)], lock=lock)
+    names = names_of(db, [*unique, *(row.from_person_id for row in received)], lock=lock)
     rights = {person_id: [Right(person_id, names[person_id])] for person_id in unique if person_id in names}
-    for one in received:
-        held = names.get(one.from_person_id, frozenset())
-        if one.group_id is not None:
-            held &= {f"group:{one.group_id}"}
-        if held and one.to_person_id in rights:
-            right = Right(one.from_person_id, held, one.id, group_alone=one.group_id is not None)
-            rights[one.to_person_id].append(right)
+    for row in received:
+        delegated = names.get(row.from_person_id, frozenset())
+        if row.group_id is not None:
+            delegated &= {f"group:{row.group_id}"}
+        if delegated and row.to_person_id in rights:
+            right = Right(row.from_person_id, delegated, row.id, group_alone=row.group_id is not None)
+            rights[row.to_person_id].append(right)
     return rights

@@ -1,4 +1,4 @@
-"""Groups of people that approvals can name. A group belongs to one workspace, so that no other workspace's admin fills it."""
+"""Groups of people that approvals can name. A group belongs to one workspace, so that no other workspace's admin adds members."""
 
 from datetime import datetime
 
@@ -15,7 +15,7 @@ from models.errors import Invalid, NotFound
 from models.people.member import DIRECT, Member
 
 MOST_OF_ISSUER = 100
-"""Groups of one person that are taken from one issuer."""
+"""Most groups of one person that come from one issuer. Further groups are ignored."""
 
 
 class Group(Base):
@@ -28,7 +28,7 @@ class Group(Base):
     workspace_id: Mapped[str] = mapped_column(sa.ForeignKey("workspace.id"))
     name: Mapped[str]
     source: Mapped[str] = mapped_column(default=DIRECT, server_default=DIRECT)
-    """`direct`, or the issuer whose group of this name it mirrors: its members are set at their sign-ins."""
+    """`direct`, or the issuer whose group of this name is mirrored: each sign-in updates the person's memberships."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     updated_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
@@ -63,7 +63,7 @@ class Group(Base):
 
     @classmethod
     def _direct(cls, db: Db, group_id: str) -> "Group":
-        """Lock a group that people manage here. Raises NotFound; Invalid for one that an issuer manages."""
+        """Return a group that admins manage here, locked. Raises NotFound; Invalid for an issuer's group."""
         row = cls.find(db, group_id, lock=True)
         if row.source != DIRECT:
             raise Invalid("rbac_group_id", f"this group comes from {row.source}: change the group there.")
@@ -71,7 +71,7 @@ class Group(Base):
 
     @classmethod
     def rename(cls, db: Db, group_id: str, name: str, *, by: Principal) -> "Group":
-        """Rename a group. Idempotent. Raises NotFound; Invalid for an issuer's group."""
+        """Rename a group and return it. Idempotent. Raises NotFound; Invalid for an issuer's group."""
         row = cls._direct(db, group_id)
         if name != row.name:
             acts.record(db, by, "group.renamed", row.id, {"from": Text(row.name), "to": Text(name)})
@@ -80,7 +80,7 @@ class Group(Base):
 
     @classmethod
     def remove(cls, db: Db, group_id: str, *, by: Principal) -> None:
-        """Delete a group with its memberships: what names the group as approvers has that much fewer. Raises NotFound; Invalid."""
+        """Delete a group with its memberships. Its members stop being approvers by it. Raises NotFound; Invalid."""
         row = cls._direct(db, group_id)
         db.write("DELETE FROM membership WHERE group_id = %(group)s", group=group_id)
         db.delete(row)
@@ -88,7 +88,7 @@ class Group(Base):
 
     @classmethod
     def add(cls, db: Db, group_id: str, person_id: str, *, by: Principal) -> "Membership":
-        """Add an active member to a group. Idempotent. Raises NotFound; Invalid for an issuer's group."""
+        """Add an active member to a group and return the membership. Idempotent. Raises NotFound; Invalid for an issuer's group."""
         row = cls._direct(db, group_id)
         Member.find(db, person_id)
         return Membership.insert(db, row.id, person_id, by=by)
@@ -104,7 +104,7 @@ class Group(Base):
 
     @classmethod
     def mirror(cls, db: Db, person_id: str, source: str, names: set[str], *, by: Principal) -> None:
-        """Have a person be in exactly these groups of an issuer, which are made where they are missing."""
+        """Make a person's groups of an issuer exactly these. Creates missing groups."""
         names = set(sorted(names)[:MOST_OF_ISSUER])
         db.write("SELECT pg_advisory_xact_lock(hashtextextended('groups ' || %(at)s, 0))", at=f"{db.workspace_id} {source}")
         of_issuer = db.find(cls, "WHERE source = %(source)s", source=source)
@@ -133,7 +133,7 @@ class Membership(Base):
 
     @classmethod
     def insert(cls, db: Db, group_id: str, person_id: str, *, by: Principal) -> "Membership":
-        """Put a person into a group, whose row is locked. Idempotent."""
+        """Add a person to a group, whose row is locked, and return the membership. Idempotent."""
         row = db.get(cls, group_id, person_id)
         if row is None:
             now = clock.now(db)
@@ -143,6 +143,6 @@ class Membership(Base):
         return row
 
     def delete(self, db: Db, *, by: Principal) -> None:
-        """Take the person out."""
+        """Take the person out of the group."""
         db.delete(self)
         acts.record(db, by, "group.member_removed", self.group_id, {"user_id": self.person_id})

@@ -28,13 +28,13 @@ from models.pure.key_secret import sha256
 from models.settings import settings
 
 MOST_GROUPS = 50
-"""Groups of one invitation."""
+"""Most groups of one invitation."""
 Status = Literal["pending", "accepted", "expired", "deleted"]
 _FIND = "SELECT id, workspace_id FROM assent_find_invitation(%(digest)s)"
 
 
 class LinkUsed(Conflict):
-    """A one-time link that nobody can use, or not any more."""
+    """The one-time link is unknown, used, withdrawn or expired."""
 
     def __init__(self) -> None:
         super().__init__("This link was used before, was withdrawn, or is too old. Ask an admin for a new one.")
@@ -51,7 +51,7 @@ class Invitation(Base):
     email: Mapped[str]
     role: Mapped[str]
     group_ids: Mapped[list[str]] = mapped_column(ARRAY(sa.Text))
-    """The groups that the person enters."""
+    """The groups to which acceptance adds the person."""
     renews: Mapped[bool] = mapped_column(default=False, server_default=sa.false())
     """True for the new link of a member: accepting it ends the member's passkeys, password and sign-ins."""
     secret_sha256: Mapped[str] = mapped_column(unique=True)
@@ -65,7 +65,7 @@ class Invitation(Base):
     __table_args__ = (sa.Index("invitation_of_workspace", "workspace_id", "id"),)
 
     def status(self, now: datetime) -> Status:
-        """Return what the invitation is at `now`."""
+        """Return the invitation's status at `now`."""
         if self.accepted_at is not None:
             return "accepted"
         if self.deleted_at is not None:
@@ -78,7 +78,7 @@ class Invitation(Base):
     ) -> tuple["Invitation", str]:
         """Invite an e-mail address to the transaction's workspace. Returns the invitation and the secret of its link.
 
-        Earlier links to the address end. Raises Invalid for a bad address, for an active member's, and for unknown groups.
+        Earlier links of the address end. Raises Invalid for a malformed address, an active member's address, and unknown groups.
         """
         email = person.normalized(email)
         person_id = person.find(db, email)
@@ -94,12 +94,15 @@ class Invitation(Base):
 
     @classmethod
     def of_operator(cls, db: Db, email: str, *, by: Principal) -> tuple["Invitation", str]:
-        """Return a link for an admin of a machine of one's own, who may be a member already: their ways to sign in stay."""
+        """Return an admin's invitation and its secret, for the operator of a local installation.
+
+        The address may belong to a member: the member's ways to sign in stay.
+        """
         return cls._make(db, person.normalized(email), "admin", [], renews=False, by=by)
 
     @classmethod
     def renew(cls, db: Db, person_id: str, *, by: Principal) -> tuple["Invitation", str]:
-        """Return a new link for an active member who cannot sign in any more. Raises NotFound."""
+        """Return an invitation and its secret for an active member who cannot sign in any more. Raises NotFound."""
         member = Member.find(db, person_id)
         email = db.get_one(Person, person_id).email
         return cls._make(db, email, cast("Role", member.role), [], renews=True, by=by)
@@ -130,7 +133,7 @@ class Invitation(Base):
 
     @classmethod
     def find(cls, db: Db, invitation_id: str, *, lock: bool = False) -> "Invitation":
-        """Return the invitation, or a member's new link. Raises NotFound."""
+        """Return the invitation. Raises NotFound."""
         row = db.get(cls, invitation_id, lock=lock)
         if row is None:
             raise NotFound("invite", invitation_id)
@@ -138,7 +141,7 @@ class Invitation(Base):
 
     @classmethod
     def withdraw(cls, db: Db, invitation_id: str, *, by: Principal) -> None:
-        """End a link that nobody has used. Idempotent. Raises NotFound; Invalid for a used one."""
+        """End an unused link. Idempotent. Raises NotFound; Invalid for a used link."""
         row = cls.find(db, invitation_id, lock=True)
         if row.accepted_at is not None:
             raise Invalid("invite_id", "was accepted: deactivate the person instead.")
@@ -148,8 +151,12 @@ class Invitation(Base):
 
     @classmethod
     def of_secret(cls, secret: str) -> "Invitation":
-        """Return the pending invitation of a link. Raises LinkUsed."""
-        workspace_id, invitation_id = _look_up(secret)
+        """Return the pending invitation with this secret. Raises LinkUsed."""
+        with transaction() as db:
+            rows = db.rows(_FIND, digest=sha256(secret))
+        if not rows:
+            raise LinkUsed
+        [(invitation_id, workspace_id)] = rows
         with transaction(workspace_id) as db:
             row = cls.find(db, invitation_id)
             if row.status(clock.now(db)) != "pending":
@@ -158,9 +165,9 @@ class Invitation(Base):
 
     @classmethod
     def accept(cls, db: Db, invitation_id: str, name: str, address: str | None) -> PersonPrincipal:
-        """Use up a link, and return the person who has entered the workspace by it. Raises LinkUsed.
+        """Use up a link and return the person, now a member, as a principal. Raises LinkUsed.
 
-        A member's new link ends every earlier way to sign in.
+        A link that renews ends every earlier way to sign in.
         """
         row = cls.find(db, invitation_id, lock=True)
         if row.status(clock.now(db)) != "pending":
@@ -188,13 +195,3 @@ def link_of(secret: str) -> str:
 
 
 _PENDING = "accepted_at IS NULL AND deleted_at IS NULL AND expires_at > assent_now()"
-
-
-def _look_up(secret: str) -> tuple[str, str]:
-    """Return the workspace and the id of the invitation with this secret. Raises LinkUsed."""
-    with transaction() as db:
-        rows = db.rows(_FIND, digest=sha256(secret))
-    if not rows:
-        raise LinkUsed
-    [(invitation_id, workspace_id)] = rows
-    return workspace_id, invitation_id

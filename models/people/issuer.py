@@ -1,4 +1,4 @@
-"""Who vouches for people: issuers of OpenID Connect, and the authenticating proxy. The operator configures both.
+"""Sources that vouch for people: issuers of OpenID Connect, and the authenticating proxy. The operator configures both.
 
 [{"name": "corp", "issuer_url": "https://login.example.com", "audiences": ["assent"],
   "roles": [{"group": "assent-admins", "role": "admin"}, {"group": "eng-*", "role": "developer"}]}]
@@ -21,34 +21,35 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 
 
 class Misconfigured(Exception):
-    """The settings of people do not hold together. The message names the setting, the fault and the remedy."""
+    """The settings for signing in are invalid. The message names the setting, the fault and the remedy."""
 
 
 class GroupRole(BaseModel):
-    """The role of a group's people."""
+    """The role that a source's groups give."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     group: Text
-    """A name, or a pattern such as `eng-*`."""
+    """A group's name, or a pattern such as `eng-*`."""
     role: Role
     workspace_id: str = Field("", pattern=r"^(wrkspc_\w+)?$")
-    """The workspace in which they have it; without, the source's own."""
+    """The workspace of the role. Empty for the source's workspace."""
 
 
 class Source(BaseModel):
-    """Whoever vouches for people, and the roles that follow from their groups."""
+    """An issuer or the proxy, and the roles that its groups give."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")
     roles: list[GroupRole] = Field(default_factory=list, max_length=200)
     groups: list[Text] = Field(default_factory=list, max_length=200)
-    """Groups, by names or patterns, that approvals can name beside those in `roles`."""
+    """Names or patterns of further groups that approvals can name, beside those in `roles`."""
     workspace_id: str = Field("", pattern=r"^(wrkspc_\w+)?$")
+    """The default of the roles' workspaces. Empty for ASSENT_SIGN_IN_WORKSPACE."""
 
     def roles_of(self, names: Iterable[str]) -> dict[str, Role]:
-        """Return the strongest role that people in these groups have in each workspace, by the workspace's id."""
+        """Return the strongest role that these groups give in each workspace, by the workspace's id."""
         names, strongest = list(names), {}
         for role in reversed(ROLES):
             for entry in self.roles:
@@ -57,7 +58,7 @@ class Source(BaseModel):
         return strongest
 
     def groups_of(self, names: Iterable[str]) -> set[str]:
-        """Return those of the groups that the configuration names."""
+        """Return those of these groups that the configuration names."""
         patterns = [*(entry.group for entry in self.roles), *self.groups]
         return {name for name in names if len(name) <= 256 and any(fnmatchcase(name, pattern) for pattern in patterns)}
 
@@ -67,19 +68,19 @@ class Issuer(Source):
 
     issuer_url: str
     audiences: list[Text] = Field(min_length=1, max_length=20)
-    """Accepted in the ID token's `aud`."""
+    """Accepted values of the ID token's `aud`."""
     client_id: str = ""
-    """Without, the first audience."""
+    """Empty for the first audience."""
     groups_claim: Text = "groups"
     trusts_emails: bool = False
-    """True for an issuer that sends no `email_verified` and lets nobody choose their own address."""
+    """True for an issuer that sends no `email_verified` and lets nobody choose their own e-mail address."""
     scopes: Text = "openid email profile"
 
     @field_validator("name")
     @classmethod
     def _own_name(cls, value: str) -> str:
         if value in {"direct", PROXY}:
-            raise ValueError(f"{value!r} is a name of Assent's own: choose another")
+            raise ValueError(f"{value!r} is reserved by Assent: choose another name")
         return value
 
     @field_validator("issuer_url")
@@ -102,10 +103,10 @@ def issuers() -> dict[str, Issuer]:
     entries: list[dict[str, Any]] = settings().issuers
     if settings().issuers_file:
         try:
-            read = json.loads(settings().issuers_file.read_text("utf-8"))  # type: ignore[union-attr]
+            content = json.loads(settings().issuers_file.read_text("utf-8"))  # type: ignore[union-attr]
         except (OSError, ValueError) as error:
             raise Misconfigured(f"ASSENT_ISSUERS_FILE: cannot be read as JSON: {error}") from None
-        entries = [*entries, *(read.get("issuers", []) if isinstance(read, dict) else read)]
+        entries = [*entries, *(content.get("issuers", []) if isinstance(content, dict) else content)]
     configured = [_valid(Issuer, entry, "ASSENT_ISSUERS") for entry in entries]
     if len({issuer.name for issuer in configured}) < len(configured):
         raise Misconfigured("ASSENT_ISSUERS: two issuers have the same name: rename one")
@@ -113,7 +114,7 @@ def issuers() -> dict[str, Issuer]:
 
 
 def proxy() -> Source | None:
-    """Return the authenticating proxy, None without one. Raises Misconfigured."""
+    """Return the authenticating proxy, or None if none is configured. Raises Misconfigured."""
     if not settings().proxy_email_header:
         return None
     source: Source = _valid(Source, {"name": PROXY, "roles": settings().proxy_roles}, "ASSENT_PROXY_ROLES")
@@ -121,22 +122,22 @@ def proxy() -> Source | None:
 
 
 def check() -> None:
-    """Raise Misconfigured unless the settings of people hold together. A header that everybody may send names nobody."""
+    """Raise Misconfigured if the settings for signing in are invalid, or let everybody send the proxy's header."""
     sources: list[Source] = list(issuers().values())
-    if (by_proxy := proxy()) is not None:
-        sources.append(by_proxy)
+    if (proxy_source := proxy()) is not None:
+        sources.append(proxy_source)
         networks = settings().proxy_networks
         if not networks:
             raise Misconfigured("ASSENT_PROXY_EMAIL_HEADER is set, but ASSENT_TRUSTED_PROXIES is not: name the proxy's network")
         if any(network.prefixlen == 0 for network in networks):
             raise Misconfigured(
-                "ASSENT_TRUSTED_PROXIES names every address, but ASSENT_PROXY_EMAIL_HEADER trusts them: name the proxy's"
+                "ASSENT_TRUSTED_PROXIES names every address, but ASSENT_PROXY_EMAIL_HEADER trusts them: name the proxy's network"
             )
     if settings().sign_in_workspace:
         return
     for source in sources:
         if not source.workspace_id and any(not entry.workspace_id for entry in source.roles):
-            raise Misconfigured(f"{source.name}: its roles are of no workspace: set ASSENT_SIGN_IN_WORKSPACE to an id, wrkspc_...")
+            raise Misconfigured(f"{source.name}: its roles name no workspace: set ASSENT_SIGN_IN_WORKSPACE to an id, wrkspc_...")
 
 
 def _valid(kind: type[Any], entry: Any, setting: str) -> Any:

@@ -1,4 +1,4 @@
-"""Members: the role of a person in a workspace, from the first acceptance on. A member is deactivated, never deleted."""
+"""Members: people with a role in a workspace. A member is deactivated, never deleted."""
 
 from datetime import datetime
 from typing import cast
@@ -31,7 +31,7 @@ _WITHDRAW = """
 
 
 class Member(Base):
-    """What a person may do in a workspace."""
+    """A person's role in a workspace."""
 
     __tablename__ = "member"
 
@@ -57,7 +57,7 @@ class Member(Base):
 
     @classmethod
     def give_role(cls, db: Db, person_id: str, role: Role, *, source: str = DIRECT, by: Principal) -> "Member":
-        """Give a person a role in the transaction's workspace. A deactivated member is active again. Idempotent."""
+        """Give a person a role in the transaction's workspace and return the member, who becomes active. Idempotent."""
         row = db.get(cls, db.workspace_id, person_id, lock=True)
         if row is None:
             now = clock.now(db)
@@ -72,7 +72,10 @@ class Member(Base):
 
     @classmethod
     def change_role(cls, db: Db, person_id: str, role: Role, *, by: Principal) -> "Member":
-        """Change the role of an active member. Idempotent. Raises NotFound; Invalid for a role that an issuer gives."""
+        """Change an active member's role and return the member. Idempotent.
+
+        Raises NotFound; Invalid for a role that a source gives, and for the principal's own role.
+        """
         row = cls.find(db, person_id, lock=True)
         if row.role == role:
             return row
@@ -84,7 +87,10 @@ class Member(Base):
 
     @classmethod
     def deactivate(cls, db: Db, person_id: str, *, by: Principal) -> None:
-        """End a member's sign-ins and every way to sign in to the workspace again, links too. Idempotent. Raises NotFound."""
+        """Deactivate a member: end the sign-ins and every way to sign in, pending invitations too. Idempotent.
+
+        Raises NotFound; Invalid for the principal's own membership.
+        """
         for (invitation_id,) in db.rows(_WITHDRAW, workspace=db.workspace_id, person=person_id):
             acts.record(db, by, "person.invitation_withdrawn", invitation_id, {"user_id": person_id})
         row = db.get(cls, db.workspace_id, person_id, lock=True)
@@ -92,16 +98,11 @@ class Member(Base):
             raise NotFound("user", person_id)
         if by.id == person_id:
             raise Invalid("user_id", "nobody deactivates themselves: ask another admin.")
-        row.source = DIRECT  # no issuer brings the person back
+        row.source = DIRECT  # no issuer reactivates the member at the next sign-in
         row.end(db, by=by)
 
-    @classmethod
-    def lose_role(cls, db: Db, person_id: str, *, by: Principal) -> None:
-        """Deactivate a member whose issuer gives no role any more, until it gives one again."""
-        db.get_one(cls, db.workspace_id, person_id, lock=True).end(db, by=by)
-
     def end(self, db: Db, *, by: Principal) -> None:
-        """Deactivate the member, whose row is locked. Idempotent."""
+        """Deactivate the member, whose row is locked, until the source gives a role again. Idempotent."""
         if self.deactivated_at is None:
             self.deactivated_at = clock.now(db)
             self.end_ways_in(db, by=by)
@@ -116,7 +117,7 @@ class Member(Base):
         SlackUser.unlink_all(db, self.person_id, by=by)
 
     def principal(self, db: Db) -> PersonPrincipal:
-        """Return the member as a principal, with the groups that they have now."""
+        """Return the member as a principal with their current groups."""
         groups = db.rows(_GROUPS, workspace=self.workspace_id, person=self.person_id)
         group_ids = frozenset(group_id for (group_id,) in groups)
         return of_person(self.person_id, self.workspace_id, cast("Role", self.role), group_ids)

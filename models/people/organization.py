@@ -1,4 +1,4 @@
-"""The organization: the installation itself, to which all people belong. Its one row is made by the migration."""
+"""The organization: the installation itself, to which all people belong. The migration inserts its only row."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Passkeys: WebAuthn credentials. Each opens the workspace in which it was registered, and no other."""
+"""Passkeys: WebAuthn credentials. Each signs in to the workspace in which it was registered, and to no other."""
 
 import hashlib
 from datetime import datetime
@@ -15,7 +15,7 @@ from models.database.tables import Base
 from models.errors import Invalid, NotFound
 
 MOST = 20
-"""Passkeys of one member."""
+"""Most passkeys of one member."""
 MAX_NAME = 100
 
 
@@ -42,7 +42,7 @@ class Passkey(Base):
     def add(
         cls, db: Db, person_id: str, *, credential_id: bytes, public_key: bytes, sign_count: int, name: str, by: Principal
     ) -> "Passkey":
-        """Store a credential of a member. Raises Invalid beyond the limit, and for a credential that is known already."""
+        """Store a member's credential and return the passkey. Raises Invalid beyond the limit and for a stored credential."""
         if len(cls.of_member(db, person_id)) >= MOST:
             raise Invalid("", f"You have {MOST} passkeys, the most that one person may have here: remove one first.")
         if cls.look_up(db, credential_id) is not None:
@@ -68,7 +68,7 @@ class Passkey(Base):
 
     @staticmethod
     def look_up(db: Db, credential_id: bytes) -> tuple[str, str] | None:
-        """Return the workspace and the id of the passkey with this credential's id, or None."""
+        """Return the workspace's id and the passkey's id for this credential's id, or None."""
         rows = db.rows("SELECT workspace_id, id FROM assent_find_passkey(%(id)s)", id=credential_id)
         return (rows[0][0], rows[0][1]) if rows else None
 
@@ -83,5 +83,5 @@ class Passkey(Base):
 
 
 def user_handle(workspace_id: str, person_id: str) -> bytes:
-    """Return the name of a member for authenticators, which keep one passkey per name."""
+    """Return the member's WebAuthn user handle. An authenticator keeps one passkey per user handle."""
     return hashlib.sha256(f"{workspace_id} {person_id}".encode()).digest()

@@ -21,28 +21,28 @@ _HASHER = PasswordHasher()
 
 
 @cache
-def _nobodys() -> str:
-    """Return a hash that no password fits, to be compared when there is no other."""
+def _unusable_hash() -> str:
+    """Return a hash that no password matches."""
     return _HASHER.hash(secrets.token_urlsafe())
 
 
 def hashed(password: str) -> str:
-    """Return the hash of a new password. It costs some 50 ms of CPU. Raises Invalid for one that is too short or too long."""
+    """Return the hash of a new password, in about 50 ms of CPU. Raises Invalid for a password that is too short or too long."""
     if not SHORTEST <= len(password) <= LONGEST:
         raise Invalid("password", f"must have {SHORTEST} to {LONGEST} characters.")
     return _HASHER.hash(password)
 
 
 def store(db: Db, person_id: str, password_hash: str | None, *, by: Principal) -> None:
-    """Give a member this password, or none."""
+    """Set a member's password; None removes it. Raises NotFound."""
     Member.find(db, person_id, lock=True).password_hash = password_hash
     acts.record(db, by, "person.password_set" if password_hash else "person.password_removed", person_id, {})
 
 
 def candidates(email: str) -> list[tuple[PersonPrincipal | None, str]]:
-    """Return the members with this e-mail address that have a password, with their hashes.
+    """Return the members with this e-mail address that have a password, each with the password's hash.
 
-    Never empty: for an unknown address there is a hash that fits nothing, so that the comparison takes as long.
+    Never empty: an unknown address gets a hash that no password matches, so that the comparison takes as long.
     """
     members: list[tuple[PersonPrincipal | None, str]] = []
     try:
@@ -55,11 +55,11 @@ def candidates(email: str) -> list[tuple[PersonPrincipal | None, str]]:
             member = Member.find(db, str(person_id))
             if member.password_hash:
                 members.append((member.principal(db), member.password_hash))
-    return members or [(None, _nobodys())]
+    return members or [(None, _unusable_hash())]
 
 
 def fits(password_hash: str, password: str) -> bool:
-    """True if this is the password. It costs some 50 ms of CPU."""
+    """True if the password matches the hash, in about 50 ms of CPU."""
     try:
         return _HASHER.verify(password_hash, password[: LONGEST + 1])
     except (VerificationError, InvalidHashError):

@@ -1,6 +1,6 @@
-"""Persons: human beings who sign in. A person belongs to the organization; roles, groups and sign-ins are per workspace.
+"""People who sign in. A person belongs to the organization; roles, groups and sign-ins are per workspace.
 
-A transaction sees the persons that have, or had, a role in its workspace.
+A transaction sees the people that have, or had, a role in its workspace.
 """
 
 import re
@@ -21,21 +21,21 @@ _EMAIL = re.compile(r"[^\s@<>\"',;:\\]+@[^\s@<>\"',;:\\]+")
 
 
 class Person(Base):
-    """One human being."""
+    """A human being who signs in."""
 
     __tablename__ = "person"
 
     id: Mapped[str] = mapped_column(primary_key=True)
     email: Mapped[str] = mapped_column(unique=True)
-    """Normalized: see `normalized`. Never changes."""
+    """As `normalized` returns it. Never changes."""
     name: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
     @classmethod
     def of_email(cls, db: Db, email: str, name: str = "") -> str:
-        """Return the id of the person with this e-mail address, who is created if there is none."""
+        """Return the id of the person with this e-mail address. Creates the person if there is none. Raises Invalid."""
         email = normalized(email)
-        # Two invitations of one address may be accepted at once, in two workspaces.
+        # Invitations of one address to two workspaces may be accepted at once.
         db.write("SELECT pg_advisory_xact_lock(hashtextextended('person ' || %(email)s, 0))", email=email)
         known_id = find(db, email)
         if known_id is not None:
@@ -53,24 +53,24 @@ class Identity(Base):
     issuer: Mapped[str] = mapped_column(primary_key=True)
     """The issuer's URL."""
     subject: Mapped[str] = mapped_column(primary_key=True)
-    """The claim `sub`: the only name of an account that an issuer never gives to another person."""
+    """The claim `sub`, which the issuer never gives to another account. E-mail addresses can be reassigned."""
     person_id: Mapped[str] = mapped_column(sa.ForeignKey("person.id"))
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
 
 
 def find(db: Db, email: str) -> str | None:
-    """Return the id of the person with this e-mail address, in any workspace."""
+    """Return the id of the person with this e-mail address, in any workspace, or None. Raises Invalid."""
     person_id: str | None = db.value("SELECT assent_find_person(%(email)s)", email=normalized(email))
     return person_id
 
 
 def spelled(email: str) -> str:
-    """Return the one spelling of an e-mail address, which may be none."""
+    """Return the normalized spelling of a text that may be no e-mail address."""
     return unicodedata.normalize("NFKC", email).strip().casefold()
 
 
 def normalized(email: str) -> str:
-    """Return the address in the form in which it is stored and compared. Raises Invalid."""
+    """Return an e-mail address as it is stored and compared. Raises Invalid."""
     address = spelled(email)
     if len(address) > MAX_EMAIL or not _EMAIL.fullmatch(address) or not address.isprintable():
         raise Invalid("email", "must be an e-mail address such as anna@example.com.")

@@ -1,4 +1,4 @@
-"""A signed-in person as a principal: `user:user_...` in decisions and in the audit."""
+"""Signed-in people as principals: `user:user_...` in decisions and in the audit."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from models.people.roles import SCOPES_OF, Role
 
 @dataclass(frozen=True)
 class PersonPrincipal(Principal):
-    """A person who is signed in to a workspace. An API key is never an instance of this class."""
+    """A person who is signed in to a workspace."""
 
     role: Role = "viewer"
-    """In the workspace, as the database has it at this request."""
+    """The role in the workspace, read from the database at each request."""
     group_ids: frozenset[str] = frozenset()
     """The person's groups in the workspace."""
     sign_in_id: str = ""

@@ -15,7 +15,7 @@ ROLES: tuple[Role, ...] = ("admin", "developer", "approver", "viewer")
 """From the strongest to the weakest."""
 
 OWN = "own"
-"""A scope that no API key has: read the approvals that are one's own to decide, and the sessions that they belong to."""
+"""A scope that no API key has: read the approvals that the person may decide, and the sessions of these approvals."""
 
 SCOPES_OF: dict[str, frozenset[str]] = {
     "admin": frozenset({"read", OWN, "agents", "sessions", "approvals", "reveal", "admin"}),
@@ -25,9 +25,9 @@ SCOPES_OF: dict[str, frozenset[str]] = {
 }
 
 WireRole = Literal["admin", "developer", "user"]
-"""The role of a user as the SDK's `beta.organization` knows it."""
+"""A user's role in the SDK's `beta.organization`."""
 
 
 def wire_role(role: str) -> WireRole:
-    """Return the wire's word for a role: approvers and viewers are users."""
+    """Return a role's name on the wire: approvers and viewers are users."""
     return role if role in {"admin", "developer"} else "user"  # type: ignore[return-value]

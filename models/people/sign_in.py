@@ -20,9 +20,9 @@ from models.pure.key_secret import sha256
 from models.settings import settings
 
 SEEN_SECONDS = 60
-"""How often a sign-in's use is written, at most."""
+"""Least time between two updates of `seen_at`."""
 KEPT = timedelta(days=30)
-"""How long an ended sign-in stays in the list of its owner."""
+"""How long the row of an ended or expired sign-in is kept."""
 _FIND = """
     SELECT id, workspace_id, person_id, method, seen_at <= assent_now() - %(pause)s, role, group_ids
     FROM assent_find_sign_in(%(digest)s)
@@ -57,16 +57,16 @@ class SignIn(Base):
     method: Mapped[str]
     """`link`, `passkey`, `password`, `proxy`, or `oidc:` and the issuer's name."""
     address: Mapped[str | None]
-    """Of the client, at the sign-in."""
+    """The client's network address at the sign-in."""
     user_agent: Mapped[str | None]
-    """Likewise; at most 300 characters."""
+    """The browser's User-Agent at the sign-in, at most 300 characters."""
     created_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     seen_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
     """Written at most once a minute."""
     idle_until: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
-    """The end, unless a request comes before it."""
+    """End of the sign-in. Each request moves it."""
     expires_at: Mapped[datetime] = mapped_column(sa.DateTime(timezone=True))
-    """The end, whatever comes."""
+    """Final end of the sign-in. No request moves it."""
     ended_at: Mapped[datetime | None] = mapped_column(sa.DateTime(timezone=True))
 
     __table_args__ = (sa.Index("sign_in_of_person", "workspace_id", "person_id"),)
@@ -75,10 +75,10 @@ class SignIn(Base):
     def start(
         cls, db: Db, person: PersonPrincipal, method: str, *, address: str | None = None, user_agent: str | None = None
     ) -> tuple["SignIn", str]:
-        """Sign a member in, and return the row and the secret for the cookie. The member's long ended sign-ins are deleted."""
+        """Sign a member in, and return the row and the secret for the cookie. Deletes the member's sign-ins older than `KEPT`."""
         now, secret = clock.now(db), secrets.token_urlsafe(32)
-        db.write("DELETE FROM sign_in WHERE person_id = %(person)s AND ended_at < %(then)s", person=person.id, then=now - KEPT)
-        db.write("DELETE FROM sign_in WHERE person_id = %(person)s AND expires_at < %(then)s", person=person.id, then=now - KEPT)
+        old = "DELETE FROM sign_in WHERE person_id = %(person)s AND (ended_at < %(then)s OR expires_at < %(then)s)"
+        db.write(old, person=person.id, then=now - KEPT)
         row = cls(
             id=ids.new("signin"),
             workspace_id=db.workspace_id,
@@ -103,12 +103,12 @@ class SignIn(Base):
 
     @staticmethod
     def method_of(db: Db, sign_in_id: str) -> str:
-        """Return how a person has signed in; empty for an unknown sign-in."""
+        """Return the method of a sign-in; empty for an unknown sign-in."""
         return str(db.value("SELECT method FROM sign_in WHERE id = %(id)s", id=sign_in_id) or "")
 
     @classmethod
     def standings(cls, db: Db, sign_in_ids: Iterable[str]) -> dict[str, Standing]:
-        """Return what the people have now behind those of the workspace's sign-ins that are open, if they are still active."""
+        """Return the current role and groups of each sign-in's person, by sign-in. Only open sign-ins of active members."""
         rows = db.rows(_STANDING, ids=sorted(sign_in_ids))
         return {id_: (role, frozenset(group_ids)) for id_, role, group_ids in rows}
 
@@ -124,7 +124,7 @@ class SignIn(Base):
 
     @classmethod
     def end_all(cls, db: Db, person_id: str, *, by: Principal, but: str = "") -> int:
-        """End a member's sign-ins in the transaction's workspace, but one. Returns how many."""
+        """End a member's sign-ins in the transaction's workspace, except `but`. Returns their number."""
         now = clock.now(db)
         locked = "WHERE person_id = %(person)s AND ended_at IS NULL AND id <> %(but)s ORDER BY id FOR NO KEY UPDATE"
         rows = db.find(cls, locked, person=person_id, but=but)
@@ -144,7 +144,7 @@ class OpenSignIn:
 
 
 def find(secret: str) -> OpenSignIn | None:
-    """Return the open sign-in with this secret. Nothing is cached: role, groups and the sign-in are as they are now."""
+    """Return the open sign-in with this secret, or None. Nothing is cached: role and groups are current."""
     with transaction() as db:
         rows = db.rows(_FIND, digest=sha256(secret), pause=timedelta(seconds=SEEN_SECONDS))
     if not rows:

@@ -1,7 +1,7 @@
-"""Slack users, and the people that they stand for in a workspace.
+"""Slack users, and the people for whom they decide in a workspace.
 
-An unknown Slack user who clicks gets a one-time link. Whoever opens the link, signed in, and confirms is the person for whom the
-Slack user decides from then on. A row without a person is a Slack user who has clicked and is not linked.
+An unlinked Slack user who clicks gets a one-time link. From then on, the Slack user decides for the signed-in person who opens the
+link and confirms. A row without a person is a Slack user who has clicked and is not linked.
 """
 
 import secrets
@@ -21,13 +21,13 @@ from models.pure.key_secret import sha256
 from models.settings import settings
 
 MOST = 20
-"""Slack users of one person in a workspace."""
+"""Most Slack users of one person in a workspace."""
 MAX_NAME = 80
 LINK_LASTS = timedelta(minutes=15)
 
 
 class SlackUser(Base):
-    """One Slack user in one workspace of ours."""
+    """One Slack user in one workspace of Assent."""
 
     __tablename__ = "slack_user"
 
@@ -39,7 +39,7 @@ class SlackUser(Base):
     slack_id: Mapped[str]
     """Slack's id of the user: `U...` or `W...`."""
     name: Mapped[str]
-    """The Slack user's name at the first click, which the Slack user chooses. For people to read, never to decide by."""
+    """The Slack user's name at the first click. The Slack user chooses the name, so no check may depend on it."""
     person_id: Mapped[str | None] = mapped_column(sa.ForeignKey("person.id"))
     link_sha256: Mapped[str | None]
     """SHA-256 of the secret in the one-time link."""
@@ -54,7 +54,7 @@ class SlackUser(Base):
 
     @classmethod
     def of(cls, db: Db, team_id: str, slack_id: str, name: str) -> "SlackUser":
-        """Return the Slack user, whose row is inserted at the first click."""
+        """Return the Slack user. Inserts the row at the first click."""
         values = {"team": team_id, "user": slack_id}
         row = db.first(cls, _OF, **values)
         if row is None:
@@ -66,17 +66,17 @@ class SlackUser(Base):
 
     @classmethod
     def linked(cls, db: Db) -> "list[SlackUser]":
-        """Return the Slack users of the workspace that stand for a person, the oldest link first."""
+        """Return the workspace's linked Slack users, the oldest link first."""
         return db.find(cls, "WHERE person_id IS NOT NULL ORDER BY linked_at, id")
 
     @classmethod
     def of_person(cls, db: Db, person_id: str) -> "list[SlackUser]":
-        """Return the Slack users that stand for this person, the oldest link first."""
+        """Return the person's Slack users, the oldest link first."""
         return db.find(cls, "WHERE person_id = %(person)s ORDER BY linked_at, id", person=person_id)
 
     @classmethod
     def new_link(cls, db: Db, slack_user_id: str) -> str | None:
-        """Return the secret of a new one-time link for an unlinked Slack user. Earlier links end. None for a linked one."""
+        """Return the secret of a new one-time link, or None for a linked Slack user. Earlier links end."""
         row = db.get(cls, slack_user_id, lock=True)
         if row is None or row.person_id is not None:
             return None
@@ -97,7 +97,7 @@ class SlackUser(Base):
 
     @classmethod
     def link(cls, db: Db, secret: str, by: Principal) -> "SlackUser":
-        """Use up a one-time link: from now on the Slack user decides for the person `by`. Raises Conflict."""
+        """Use up a one-time link and return the Slack user, who decides for the person `by` from now on. Raises Conflict."""
         row = cls.of_link(db, secret, lock=True)
         if len(cls.of_person(db, by.id)) >= MOST:
             raise Conflict(f"You have {MOST} Slack users, the most that one person may have here: remove one first.")
@@ -108,7 +108,7 @@ class SlackUser(Base):
 
     @classmethod
     def unlink(cls, db: Db, slack_user_id: str, *, by: Principal, person_id: str | None = None) -> None:
-        """Delete a link. `person_id`: only if it is this person's. Raises NotFound."""
+        """Delete a linked Slack user, if `person_id` is left out or theirs. Raises NotFound."""
         row = db.get(cls, slack_user_id, lock=True)
         if row is None or row.person_id is None or person_id not in {None, row.person_id}:
             raise NotFound("slack_user", slack_user_id)
@@ -116,19 +116,19 @@ class SlackUser(Base):
 
     @classmethod
     def unlink_all(cls, db: Db, person_id: str, *, by: Principal) -> None:
-        """Delete all links of a person."""
+        """Delete all Slack users of a person."""
         for row in db.find(cls, "WHERE person_id = %(person)s ORDER BY id FOR UPDATE", person=person_id):
             row.end(db, by)
 
     def end(self, db: Db, by: Principal) -> None:
-        """Delete the link, whose row is locked."""
+        """Delete the Slack user, whose row is locked."""
         details = {"slack_user": self.id, "team": self.team_id, "user": self.slack_id}
         acts.record(db, by, "person.slack_unlinked", str(self.person_id), details)
         db.delete(self)
 
 
 def link_of(secret: str) -> str:
-    """Return the one-time link by which a person confirms that a Slack user is theirs."""
+    """Return the URL of a one-time link."""
     return f"{settings().public_url.rstrip('/')}/inbox/account/slack/link/{secret}"
 
 

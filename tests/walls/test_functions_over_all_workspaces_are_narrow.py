@@ -82,7 +82,7 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
         "answer": {"id", "slip"},
         "api_key": key | {"allowed_cidrs", "expires_at", "disabled_at", "revoked_at"},
         "identity": {"issuer", "subject", "person_id"},
-        "invitation": {"id", "workspace_id", "email", "secret_sha256"},
+        "invitation": {"id", "workspace_id", "secret_sha256"},
         "link": {"id", "workspace_id", "token_sha256", "code_hmac", "tries", "used_at"},
         "listing": {"url"},
         "member": {"workspace_id", "person_id", "role", "deactivated_at"},

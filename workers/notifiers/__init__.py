@@ -1,4 +1,4 @@
-"""Notifiers: one file per kind of channel, with one verb. `notifier_for` finds the one of a kind."""
+"""Notifiers: one class per kind of channel, with one method. `notifier_for` returns the notifier of a kind."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -9,7 +9,7 @@ from models.pure.notice import Notice
 
 @dataclass(frozen=True)
 class Address:
-    """Where a channel leads."""
+    """The destination of a channel."""
 
     channel_id: str
     workspace_id: str
@@ -22,7 +22,7 @@ class Address:
 
 
 class Retry(Exception):
-    """A later attempt may succeed. The message has no secrets. `after`: seconds, if the other side named a wait."""
+    """A later attempt may succeed. The message has no secrets. `after`: the wait in seconds, if the service named one."""
 
     def __init__(self, message: str, after: float | None = None) -> None:
         super().__init__(message)
@@ -37,9 +37,9 @@ class Notifier(Protocol):
     """Sends to one kind of channel."""
 
     def send(self, address: Address, notice: Notice, earlier: Receipt | None) -> Receipt:
-        """Send the notice, or edit or follow up the message of the earlier receipt. Returns the receipt that the next call gets.
+        """Send the notice, or edit or follow up the message of the earlier receipt. Returns the receipt for the next call.
 
-        A call takes at most 60 s. Nothing is sent twice to a service that can deduplicate; after a crash, the call is repeated.
+        A call takes at most 60 s. After a crash the call is repeated: a service that can deduplicate gets nothing twice.
         Errors: Retry, Gone. Any other error counts as Retry.
         """
         ...

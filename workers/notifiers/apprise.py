@@ -1,4 +1,4 @@
-"""Everything else by the package apprise: a text and a link. It cannot edit, so each stage is a message of its own."""
+"""Other services, by the package apprise: a text and a link. apprise cannot edit, so each stage is a separate message."""
 
 import logging
 
@@ -11,9 +11,9 @@ from models.settings import settings
 from workers.notifiers import Address, Gone, Retry, texts
 
 MOST_EVIDENCE = 500
-"""Characters: services cut at 1000 to 4000."""
+"""Characters of evidence: services cut messages at 1000 to 4000."""
 _ASSET = apprise.AppriseAsset(app_id="Assent", app_desc="Assent", app_url="", async_mode=False, secure_logging=True)
-# Its debug messages hold addresses with their secrets.
+# The package's debug messages contain addresses with their secrets.
 logging.getLogger("apprise").setLevel(logging.WARNING)
 
 
@@ -21,7 +21,7 @@ class AppriseService:
     """Sends to a service that a person chose, by the URL in the channel's secret."""
 
     def send(self, address: Address, notice: Notice, earlier: Receipt | None) -> Receipt:  # noqa: ARG002 - it cannot edit
-        """Send a message. The form of the URL is checked again: it decides to which host apprise connects."""
+        """Send a message. Checks the URL's form again, because the form decides to which host apprise connects."""
         try:
             service = service_of(address.secret)
         except ValueError as error:
@@ -30,7 +30,7 @@ class AppriseService:
 
 
 class OperatorUrl:
-    """Sends to a URL of the operator's configuration, which the channel names."""
+    """Sends to a URL in the operator's configuration. The channel holds the URL's name."""
 
     def send(self, address: Address, notice: Notice, earlier: Receipt | None) -> Receipt:  # noqa: ARG002
         """Send a message."""

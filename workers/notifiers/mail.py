@@ -22,15 +22,15 @@ from models.settings import settings
 from workers.notifiers import Address, Gone, Retry, texts
 
 _MAILBOX = ("5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1")
-"""Enhanced status codes (RFC 3463) of a mailbox that does not exist. Others may be a fault of the server's configuration."""
-_UNFOLDED = SMTP.clone(max_line_length=998)
-"""Folds no header: a link that is longer than a line would be encoded."""
+"""Enhanced status codes (RFC 3463) of a mailbox that does not exist. Other codes may be a fault of the server's configuration."""
 _REFUSED = frozenset({550, 551, 553})
-"""Replies to RCPT that say so where the server gives no enhanced code."""
+"""Replies to RCPT for such a mailbox, from servers without enhanced codes."""
+_UNFOLDED = SMTP.clone(max_line_length=998)
+"""Folds no header: folding would encode a link that is longer than a line."""
 
 
 class Mail:
-    """Sends mail by the operator's server. A later stage is an answer in the thread of the first mail."""
+    """Sends mail by the operator's server. A later stage is a reply in the thread of the first mail."""
 
     def send(self, address: Address, notice: Notice, earlier: Receipt | None) -> Receipt:
         """Send one mail. Returns the thread's Message-ID and subject, and the number of mails in the thread."""
@@ -47,7 +47,7 @@ class Mail:
 
 
 def compose(address: Address, notice: Notice, receipt: Receipt, mail_from: str) -> EmailMessage:
-    """Return the mail. Raises ValueError for an address that is none, or has line ends."""
+    """Return the mail. Raises ValueError for an address that is malformed or contains line ends."""
     message = EmailMessage(policy=_UNFOLDED)
     follows = receipt["count"] != "1"
     message["From"] = sender(mail_from)
@@ -60,7 +60,7 @@ def compose(address: Address, notice: Notice, receipt: Receipt, mail_from: str) 
     message["Auto-Submitted"] = "auto-generated"
     unsubscribe = unsubscribe_url(address)
     message["List-Unsubscribe"] = f"<{unsubscribe}>"
-    if unsubscribe.startswith("https://"):  # RFC 8058 knows no other
+    if unsubscribe.startswith("https://"):  # RFC 8058 demands https
         message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     message.set_content(f"{texts.body(notice)}\n\n-- \nNo more mail from this channel: {unsubscribe}\n")
     message.add_alternative(_html(notice, unsubscribe), subtype="html")
@@ -68,12 +68,12 @@ def compose(address: Address, notice: Notice, receipt: Receipt, mail_from: str) 
 
 
 def unsubscribe_url(address: Address) -> str:
-    """Return the page that turns the channel off. Its last part is the channel's token."""
+    """Return the URL of the page that turns the channel off. The URL ends with the channel's token."""
     return f"{settings().public_url.rstrip('/')}/unsubscribe/{address.workspace_id}/{address.channel_id}/{address.secret}"
 
 
 def _receipt(address: Address, notice: Notice, earlier: Receipt | None, domain: str) -> Receipt:
-    """The Message-ID depends on nothing else, so a mail that is sent again after a crash is recognised as the same."""
+    """Return the mail's receipt. The Message-ID depends on the receipt alone, so that mail programs deduplicate a repeated mail."""
     if earlier:
         return {**earlier, "count": str(int(earlier["count"]) + 1)}
     return {
@@ -89,7 +89,7 @@ def _message_id(receipt: Receipt, count: str) -> str:
 
 
 def _html(notice: Notice, unsubscribe: str) -> str:
-    """The same as the text. The only markup is ours."""
+    """Return the mail's text as HTML. All texts of others are escaped."""
     link = f'<a href="{html.escape(notice.url)}">'
     paragraphs = [f"<p><b>{html.escape(notice.sentence)}</b></p>"]
     if notice.stage == "decided":
@@ -148,7 +148,7 @@ def _connected(server: MailServer) -> Iterator[smtplib.SMTP]:
 
 
 class _Limited(smtplib.SMTP):
-    """Ends when its time is up, whatever the server does: `timeout` alone is about one read, and a server may send without end."""
+    """Cuts the connection after `timeout` seconds. smtplib's own time-out limits one read, and a server may send without end."""
 
     timer: threading.Timer | None = None
 
@@ -164,7 +164,7 @@ class _Limited(smtplib.SMTP):
 
     def cut(self) -> None:
         """End every read and write."""
-        with suppress(OSError, AttributeError):  # closed meanwhile
+        with suppress(OSError, AttributeError):  # the connection was closed meanwhile
             self.sock.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
 
     def close(self) -> None:
@@ -174,7 +174,7 @@ class _Limited(smtplib.SMTP):
 
 
 class _LimitedTls(_Limited, smtplib.SMTP_SSL):
-    """The same, encrypted from the start."""
+    """A limited connection with TLS from the start."""
 
 
 def _no_mailbox(code: int, reply: bytes) -> bool:
@@ -184,6 +184,6 @@ def _no_mailbox(code: int, reply: bytes) -> bool:
 
 
 def _reply(code: int, reply: bytes | str) -> str:
-    """A server's reply for people, in one line."""
+    """Return a server's reply for people, in one line."""
     text = reply.decode(errors="replace") if isinstance(reply, bytes) else str(reply)
     return visible(f"{code} {' '.join(text.split())}"[:200])

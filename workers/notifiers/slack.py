@@ -25,13 +25,13 @@ _GONE = {
     "messages_tab_disabled": "The Slack app takes no direct messages: enable its messages tab.",
     "restricted_action": "A setting of the Slack workspace forbids the app to post there.",
 }
-"""Errors of one address, with what its owner can do. Errors of the whole app, such as `token_revoked`, disable no channel."""
+"""Errors of one address, with the remedy for its owner. Errors of the whole app, such as `token_revoked`, disable no channel."""
 _TOO_MUCH = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"})
 _NOT_EDITABLE = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
 
 
 class SlackError(Exception):
-    """Slack refuses a call. `code` is Slack's word for the reason."""
+    """Slack refused a call. `code` is Slack's code of the error."""
 
     def __init__(self, code: str) -> None:
         self.code = code
@@ -84,7 +84,10 @@ def _post(conversation: str, notice: Notice) -> Receipt:
 
 
 def _edit(earlier: Receipt, notice: Notice) -> Receipt:
-    """Edit the message. A message that cannot be edited is followed up; a deleted one is sent again while it waits."""
+    """Edit the message and return the receipt. Replies to a message that cannot be edited.
+
+    Posts a deleted message again, unless the notice has an outcome.
+    """
     try:
         _write("chat.update", notice, **earlier)
     except SlackError as error:
@@ -98,7 +101,7 @@ def _edit(earlier: Receipt, notice: Notice) -> Receipt:
 
 
 def _write(method: str, notice: Notice, **arguments: Any) -> dict[str, Any]:
-    """Call the method with the notice; if Slack finds the notice too long after all, with its title and the link alone."""
+    """Call the method with the notice, or with only its title and link if Slack finds the notice too long."""
     text, blocks = slack_blocks.message(notice)
     try:
         return call(method, text=text, blocks=blocks, **arguments)

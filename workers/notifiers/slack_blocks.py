@@ -1,4 +1,4 @@
-"""Notices as Slack shows them: blocks within Slack's limits, in which no text of an agent's is anything but text.
+"""Notices as Slack's blocks, within Slack's limits. No text of an agent becomes markup.
 
 Texts of others stand in `plain_text`, which Slack does not parse, or escaped in a code block. Slack counts the characters of the
 escaped text; astral characters count twice, as in JavaScript. https://docs.slack.dev/reference/block-kit/blocks
@@ -21,11 +21,11 @@ _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _LABELS = {"allow": ("Allow", "primary"), "deny": ("Deny", "danger")}
 _FENCE = "```"
 _BROKEN_FENCE = "`\u200b`\u200b`"
-"""Looks like a fence, and ends no code block."""
+"""Looks like a fence, but does not end a code block."""
 
 
 def escaped(text: str) -> str:
-    """Return the text for `mrkdwn`: no mention, link or entity is left in it."""
+    """Return the text for `mrkdwn`, with every mention, link and entity disabled."""
     return "".join(_ESCAPED.get(character, character) for character in text)
 
 
@@ -47,7 +47,7 @@ def message(notice: Notice) -> tuple[str, list[Block]]:
 
 
 def fallback(notice: Notice) -> str:
-    """Return the text that notifications and screen readers get."""
+    """Return the text for Slack's notifications and screen readers."""
     return _cut(visible(f"{notice.outcome}: {notice.title}" if notice.outcome else notice.title), FALLBACK)
 
 
@@ -70,12 +70,12 @@ def _section(text: Block) -> Block:
 
 
 def _plain(text: str, most: int) -> Block:
-    """A text that Slack shows as it is. Slack decodes entities in it, so it is escaped too."""
+    """Return a text object without markup. Slack decodes entities in such a text, so the text is escaped too."""
     return {"type": "plain_text", "text": _cut(visible_lines(text), most), "emoji": False}
 
 
 def _markup(text: str) -> Block:
-    """A text of our own with links. `verbatim`: Slack looks for no further links and names in it."""
+    """Return a text object with Assent's own links. `verbatim`: Slack detects no further links and names in the text."""
     return {"type": "mrkdwn", "text": text, "verbatim": True}
 
 
@@ -107,8 +107,8 @@ def _buttons(notice: Notice) -> list[Block]:
 
 
 def _cut(text: str, most: int) -> str:
-    """Return the escaped text, at most so long. A cut says how much it leaves out."""
-    pieces = [_ESCAPED.get(character, character) for character in text]
+    """Return the escaped text, cut to `most` characters as Slack counts. A cut text ends with the number of missing characters."""
+    pieces = [escaped(character) for character in text]
     sizes = [len(piece) + (piece > "\uffff") for piece in pieces]
     if sum(sizes) <= most:
         return "".join(pieces)

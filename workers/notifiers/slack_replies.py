@@ -1,4 +1,4 @@
-"""deliver.slack_reply: tell a Slack user, for their eyes only, why a click decided nothing."""
+"""deliver.slack_reply: tell a Slack user why a click decided nothing. Nobody else sees the reply."""
 
 import logging
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 @app.task(name="deliver.slack_reply")
 def send(reply_id: str, workspace_id: str) -> None:
-    """Send a reply once. An unlinked Slack user gets a one-time link, which is made here and seen by nobody else."""
+    """Send a reply once. An unlinked Slack user gets a new one-time link, which nobody else sees."""
     from workers.notifiers.slack import SlackError, call  # loads Slack's SDK, which other workers than `deliver` do not need
 
     with transaction(workspace_id) as db:
@@ -25,10 +25,8 @@ def send(reply_id: str, workspace_id: str) -> None:
     text = escaped(reply.text)
     if secret:
         minutes = int(LINK_LASTS.total_seconds() // 60)
-        text += (
-            f"\n<{link_of(secret)}|Link your Slack user>: sign in to Assent there and confirm. Good once, for {minutes} minutes."
-        )
-        text += " Do not pass this link on."
+        text += f"\n<{link_of(secret)}|Link your Slack user>: sign in to Assent there and confirm."
+        text += f" Good once, for {minutes} minutes. Do not pass this link on."
     try:
         call("chat.postEphemeral", channel=reply.conversation_id, user=reply.slack_id, text=text)
     except (Retry, SlackError) as error:

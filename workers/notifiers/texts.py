@@ -1,4 +1,4 @@
-"""Notices as plain text: the same words in every channel that has no layout of its own."""
+"""Notices as plain text, for all channels without their own layout."""
 
 from models.pure.notice import Notice
 
@@ -6,7 +6,7 @@ _BEGINNINGS = {"requested": "", "test": "", "reminded": "Still waiting: ", "esca
 
 
 def subject(notice: Notice) -> str:
-    """Return one line that says what the notice is about."""
+    """Return the notice's subject, in one line."""
     if notice.stage == "decided":
         return f"{notice.outcome}: {notice.title}"
     return f"{_BEGINNINGS[notice.stage]}{notice.title}"
@@ -25,13 +25,13 @@ def body(notice: Notice, most_evidence: int = 3000) -> str:
 
 
 def deadline(notice: Notice) -> str:
-    """Return who asks, until when, and what happens then."""
+    """Return the agent, the deadline, and the effect of the deadline."""
     agent = f"Agent: {notice.agent}" if notice.agent else ""
     until = f"Until {notice.deadline:%Y-%m-%d %H:%M} UTC. {notice.afterwards}" if notice.deadline else notice.afterwards
     return "\n".join(part for part in (agent, until) if part)
 
 
 def where(notice: Notice) -> str:
-    """Return the link, and the code that its page asks for."""
+    """Return the link, and the code for its page."""
     link = f"Decide here: {notice.url}"
     return f"{link}\nThe code for that page: {notice.code}" if notice.code else link

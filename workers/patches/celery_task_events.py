@@ -1,8 +1,8 @@
-"""Celery: task events are sent in batches, twice a second.
+"""Celery: sends task events in batches, twice a second.
 
 Sent one by one, the three events of a task take as much CPU as the task. Celery 5.7 buffers events only with its own event loop,
 and not with the gevent and prefork pools of the Procfile. `tests/local/test_patches_are_still_needed.py` fails when Celery buffers
-events itself: then this file can go.
+events itself: then delete this file.
 """
 
 from typing import Any

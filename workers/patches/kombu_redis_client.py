@@ -1,7 +1,7 @@
-"""kombu: one Redis client per channel.
+"""kombu: keeps one Redis client per channel.
 
 kombu 5.7 makes a new `redis.Redis` for each command, which takes a third of the CPU of an empty task. No setting changes that.
-`tests/local/test_patches_are_still_needed.py` fails when kombu keeps its client: then this file can go.
+`tests/local/test_patches_are_still_needed.py` fails when kombu keeps its client: then delete this file.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ class Channel(redis.Channel):
 
     @contextmanager
     def conn_or_acquire(self, client: Any = None) -> Iterator[Any]:
-        """Yield `client`, or the channel's client. A channel has a new pool after a lost connection, and then a new client."""
+        """Yield `client`, or the channel's client. A lost connection gives the channel a new pool, and so a new client."""
         if client is None and (self.kept_client is None or self.kept_client.connection_pool is not self.pool):
             with super().conn_or_acquire() as self.kept_client:
                 pass
@@ -26,7 +26,7 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """Redis, with that channel."""
+    """Redis, with channels that keep their client."""
 
     Channel = Channel
 

@@ -20,7 +20,7 @@ class ModelRequest:
     model: str
     system: str | None
     messages: list[dict[str, Any]]
-    """Ends with a user message; every call has its result in the message after it."""
+    """End with a user message. The message after a call has the call's result."""
     tools: list[dict[str, Any]]
     """Objects with `name`, `description` and `input_schema`."""
     max_tokens: int
@@ -30,11 +30,11 @@ class ModelRequest:
     long_wait: bool = False
     """True if people may be asked before the next turn: the prompt cache then lives 1 h instead of 5 min."""
     effort: Effort | None = None
-    """How hard the model works; None: the model's default."""
+    """How hard the model works; None for the model's default."""
     folds: bool = False
-    """True if the reply is to be a summary of the messages: one block `summary`. The messages may then end with a reply."""
+    """True to ask for a summary of the messages: one block `summary`. The messages may then end with a reply."""
     tokens: int = 0
-    """An estimate of its input. Alternatives with a window that is too small for it are not tried."""
+    """An estimate of the input. Alternatives with a smaller window are not tried."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ class ModelError(Exception):
     reached, `failed` every cut or garbled stream.
     gone: the provider does not have the model.
     billing, invalid: not transient.
-    unacceptable: the request is at fault, so a request with more messages behind it would fail as well.
-    too_long: the request is longer than the model reads, although the estimate says that it fits.
+    unacceptable: the request is at fault, so a request with further messages would fail as well.
+    too_long: the request is longer than the model reads, although the estimate fits.
 
-    `usage`: None if the provider refused the request, which costs nothing. Else what was known when it failed: counts of 0 if
-    nothing was. Then the turn counts an estimate.
+    `usage`: None if the provider refused the request, which costs nothing. Else the known counts at the failure. If all counts are
+    0, the turn counts an estimate.
     """
 
     def __init__(self, kind: ErrorKind, message: str, retry_after: float | None = None, *, usage: Usage | None = None) -> None:
@@ -85,7 +85,7 @@ class ModelError(Exception):
 
 @dataclass(frozen=True)
 class Spent:
-    """What a request without a whole reply consumed."""
+    """Consumption of a request without a whole reply."""
 
     place: tuple[str, str]
     """The provider's and the model's name."""
@@ -94,7 +94,7 @@ class Spent:
 
 
 class Unwanted(Exception):
-    """Nobody waits for the reply any more: `on_text` raises it to end the stream. `usage` is what was known then."""
+    """Nobody waits for the reply any more: `on_text` raises this to end the stream. `usage` holds the counts known by then."""
 
     usage: Usage | None = None
     spent: tuple[Spent, ...] = ()
@@ -106,13 +106,13 @@ class Unfinished(Protocol):
 
     @property
     def usage_so_far(self) -> Usage | None:
-        """What it consumed: the reported input, and an estimate of the output. None before the model began to answer."""
+        """The reported input, and an estimate of the output. None before the model began to answer."""
         ...
 
 
 @contextmanager
 def metered(draft: Unfinished) -> Iterator[None]:
-    """Set the `usage` of an error in the block to what the draft knows."""
+    """Set the `usage` of an error in the block to the draft's usage so far."""
     try:
         yield
     except (ModelError, Unwanted) as error:
@@ -127,7 +127,7 @@ class Provider(Protocol):
         """Send one streaming request, without retries. Errors: ModelError.
 
         `on_text(index, text)` receives each piece of text as it arrives; `index` counts the reply's text blocks from 0.
-        `ask` closes the stream and passes on any exception of `on_text`. It reports what a failed request consumed: `metered`.
+        `ask` closes the stream and passes on any exception of `on_text`. Errors carry the request's usage: see `metered`.
         """
         ...
 

@@ -29,7 +29,7 @@ from workers.providers.neutral import summarized
 Event = TypeVar("Event")
 
 WAITED_SECONDS = 0.005
-"""An event that took longer was not in the buffer."""
+"""An event that took longer was not in the buffer yet."""
 _CLIENTS = 100
 _without_compaction: set[tuple[str, str]] = set()
 """Providers and models that refused `compaction` in this process, but not the same request without it."""
@@ -74,14 +74,14 @@ class AnthropicProvider:
             raise connection_error(error, self.entry.name) from error
 
     def _client(self) -> anthropic.Anthropic:
-        """Errors: ModelError without a key, because the SDK would look for other credentials on this machine."""
+        """Return the client. Errors: ModelError without a key, because the SDK would look for other credentials here."""
         if not self.key:
             missing = self.entry.api_key_env or "api_key_env"
             raise ModelError("invalid", f"{missing} is not set: provider {self.entry.name} needs a key")
         return _client(self.entry, self.key)
 
     def _events(self, request: ModelRequest, *, compacts: bool) -> Generator[dict[str, Any], None, None]:
-        """The reply's events as they arrive, without pings. Errors: ModelError."""
+        """Yield the reply's events as they arrive, without pings. Errors: ModelError."""
         try:
             parameters, client = params(request, self.entry.name, compacts=compacts), self._client()
             messages = client.beta.messages if "betas" in parameters else client.messages
@@ -114,9 +114,9 @@ def _client(entry: ProviderEntry, key: str) -> anthropic.Anthropic:
 
 
 def _gathered(events: Iterator[Event]) -> Iterator[Event]:
-    """The same events. After an event that was not in the buffer, a pause of `delta_seconds` lets the next events gather.
+    """Yield the events. After an event that was not in the buffer, a pause of `delta_seconds` lets the next events gather.
 
-    Most of a stream's cost is to wake up for each token, and readers receive text no more often than that.
+    Most of a stream's cost is to wake up for each token. Readers receive text only every `delta_seconds` anyway.
     """
     requested = time.monotonic()
     for event in events:

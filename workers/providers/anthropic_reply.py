@@ -31,7 +31,7 @@ class Draft:
         self._model = ""
         self._usage: dict[str, int] = {}
         self._compaction: dict[str, int] = {}
-        """What the writing of a summary consumed, beside `_usage`."""
+        """Counts of writing a summary, beside `_usage`."""
         self._stop: dict[str, Any] = {}
         self._whole = False
 
@@ -58,7 +58,7 @@ class Draft:
         return None
 
     def reply(self) -> Reply:
-        """The reply, once the stream has ended. Errors: ModelError if the stream was cut or a call is broken."""
+        """Return the reply, once the stream has ended. Errors: ModelError if the stream was cut or a call is broken."""
         if not self._whole or not self._stop.get("stop_reason"):
             raise ModelError("failed", "The model's stream was cut", usage=NOTHING)
         try:
@@ -110,7 +110,7 @@ class Draft:
 
     @property
     def usage_so_far(self) -> Usage | None:
-        """What an unfinished reply consumed: the reported input, and an estimate of the output. None before the stream began."""
+        """As in `Unfinished`."""
         if not self._usage:
             return None
         written = estimated_tokens(sum(len(piece) for block in self._blocks.values() for piece in block.pieces))
@@ -121,14 +121,14 @@ class Draft:
         return Usage(**{name: self._usage.get(name, 0) + self._compaction.get(name, 0) for name in COUNTS})
 
     def _count(self, usage: dict[str, Any]) -> None:
-        """Take over counts. They are totals, so a later count replaces an earlier one."""
+        """Store reported counts. Each is a total, so a later count replaces an earlier one."""
         self._usage |= _counts(usage)
         summaries = [_counts(each) for each in usage.get("iterations") or [] if each["type"] == "compaction"]
         if summaries:  # the API counts them beside its totals
             self._compaction = {name: sum(each.get(name, 0) for each in summaries) for name in COUNTS}
 
     def _finished(self, index: int, stop_reason: str) -> dict[str, Any] | None:
-        """A block for the history. None if the API would refuse it there, or if the block was cut."""
+        """Return a block for the history. None if the block was cut, or if the API would refuse it in a history."""
         block, text = self._blocks[index], "".join(self._blocks[index].pieces)
         match block.start["type"]:
             case "text":

@@ -7,13 +7,13 @@ from workers.providers import ModelRequest
 from workers.providers.neutral import Block, asking_for_summary, blocks_of, call_ids, data_of
 
 COMPACTION = "compact-2026-09-04"
-"""The beta of Anthropic's API with `compaction`: a request for a summary, and a block that is sent back in place of old turns."""
+"""The beta of Anthropic's API with `compaction`: a request for a summary, and a block that replaces old turns."""
 
 
 def params(request: ModelRequest, provider: str, *, compacts: bool) -> dict[str, Any]:
     """Return the parameters, with cache breakpoints after the system prompt and tools, and at the end.
 
-    `compacts`: the API writes and reads summaries in a form of its own. Otherwise they are ordinary texts.
+    `compacts`: the API writes and reads summaries in its own form. Otherwise summaries are ordinary texts.
     """
     lifetime = {"type": "ephemeral", "ttl": "1h" if request.long_wait else "5m"}
     messages = asking_for_summary(request) if request.folds and not compacts else request.messages
@@ -70,7 +70,7 @@ def _as_text(block: Block) -> Block:
 
 
 def _block(block: Block, provider: str, ids: dict[str, str]) -> Block | None:
-    """Return the block as the Messages API has it; None if the API refuses it, such as another provider's thinking."""
+    """Return the block in the Messages API's form; None if the API would refuse it, such as another provider's thinking."""
     own = data_of(block, provider)
     match block["type"]:
         case "tool_use":

@@ -1,4 +1,4 @@
-"""Chooses who answers: the agent's model, else its alternatives in order.
+"""Chooses the model that answers: the agent's model, else its alternatives in order.
 
 An alternative is tried when a provider is overloaded, limits the rate, takes too long or no longer has the model, and only before
 the first visible byte. A circuit breaker for each provider and model, kept in this process, spares a model that failed several
@@ -38,16 +38,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Answer:
-    """A reply, and who gave it."""
+    """A reply, and the provider and model that gave it."""
 
     reply: Reply
     served: Served
     spent: tuple[Spent, ...] = ()
-    """What requests before it consumed."""
+    """Consumption of earlier requests without a whole reply."""
 
 
 class Unanswered(Exception):
-    """Nobody answered. `error` says why. `served`: who had begun to answer, if anybody. `spent`: what the requests consumed."""
+    """No candidate answered. `served`: the candidate that had begun to answer, if any. `spent`: consumption of the requests."""
 
     def __init__(self, error: ModelError, served: Served | None, spent: Sequence[Spent] = ()) -> None:
         super().__init__(str(error))
@@ -55,20 +55,20 @@ class Unanswered(Exception):
 
 
 def candidates(model: Mapping[str, Any], defaults: Mapping[str, Any] | None, kept: tuple[str, str] | None) -> list[Candidate]:
-    """Return who may answer, in order: an agent's `model` and its fallbacks, else the workspace's, without excluded providers.
+    """Return the candidates in order: an agent's `model` and its fallbacks, else the workspace's, without excluded providers.
 
-    `kept`: the provider and model that began to answer this turn, which then are the only ones. Errors: ModelError if nobody serves
-    any of the models.
+    `kept`: the provider and model that began to answer this turn. They are then the only candidate. Errors: ModelError if no
+    provider serves any of the models.
     """
     defaults = defaults or {}
-    without = excluded(model, defaults)
+    excluded_names = excluded(model, defaults)
     fallbacks = model.get("fallbacks")
     names = [model["id"], *((defaults.get("fallbacks") or []) if fallbacks is None else fallbacks)]
-    entries = {name: serving(name, without) for name in dict.fromkeys(names)}
+    entries = {name: serving(name, excluded_names) for name in dict.fromkeys(names)}
     order = [Candidate(name, entry) for name, entry in entries.items() if entry]
     if not order:
-        but = f" but {', '.join(sorted(without))}, which is excluded" if without else ""
-        raise ModelError("invalid", f"No provider serves the model {model['id']}{but}: see ASSENT_PROVIDERS")
+        exception = f" but {', '.join(sorted(excluded_names))}, which is excluded" if excluded_names else ""
+        raise ModelError("invalid", f"No provider serves the model {model['id']}{exception}: see ASSENT_PROVIDERS")
     places = [candidate.place for candidate in order]
     return [order[places.index(kept)]] if kept in places else order
 
@@ -76,7 +76,7 @@ def candidates(model: Mapping[str, Any], defaults: Mapping[str, Any] | None, kep
 def ask(
     order: list[Candidate], request: ModelRequest, keys: Mapping[str, ProviderKey], on_text: Callable[[int, str], None]
 ) -> Answer:
-    """Return the first candidate's reply. `keys` are the workspace's own, by provider. Errors: Unanswered."""
+    """Return the reply of the first candidate that answers. `keys` are the workspace's own, by provider. Errors: Unanswered."""
     errors: list[ModelError] = []
     spent: list[Spent] = []
     able = [order[0], *(candidate for candidate in order[1:] if not _too_small(candidate, request))]
@@ -121,14 +121,14 @@ def _too_small(candidate: Candidate, request: ModelRequest) -> str | None:
 
 @dataclass(frozen=True)
 class _Route:
-    """Who may answer, in order, and which of them are `tried`."""
+    """The candidates in order, and those that are `tried`."""
 
     order: list[Candidate]
     tried: list[Candidate]
     request: ModelRequest
 
     def skipped(self, source: Candidate, target: Candidate | None) -> tuple[Skip, ...]:
-        """Return those between two candidates that are not tried, with the reason. A `target` of None is the end."""
+        """Return the untried candidates between two others, each with the reason. A `target` of None is the end."""
         between = self.order[self.order.index(source) + 1 : self.order.index(target) if target else None]
         return tuple(
             Skip(candidate.place, _too_small(candidate, self.request) or _FAILED_OFTEN)
@@ -164,7 +164,7 @@ def key_of(entry: ProviderEntry, keys: Mapping[str, ProviderKey]) -> str | None:
 
 
 def _summary(errors: list[ModelError], skipped: Sequence[Skip]) -> ModelError:
-    """Return the error that decides whether the turn is tried again: a transient one, if any is. `skipped`: who was not tried."""
+    """Return one error for all candidates: a transient error if there is one, so that the turn is tried again."""
     chosen = next((error for error in errors if error.retryable), errors[0])
     others = "".join(f" Then: {error}" for error in errors if error is not chosen)
     if errors[0].falls_back:
@@ -173,7 +173,7 @@ def _summary(errors: list[ModelError], skipped: Sequence[Skip]) -> ModelError:
 
 
 class _Hearing:
-    """Passes on text, and notes that some came."""
+    """Passes on text. `began` is True once text has come."""
 
     def __init__(self, on_text: Callable[[int, str], None]) -> None:
         self._on_text = on_text
@@ -185,7 +185,7 @@ class _Hearing:
 
 
 class Breaker:
-    """Counts failures in a row of each provider and model, apart for a workspace's own key."""
+    """Counts failures in a row of each provider and model, separately for each workspace's own key."""
 
     def __init__(self) -> None:
         self._failures: dict[tuple[str, str, str], int] = {}
@@ -196,7 +196,7 @@ class Breaker:
         return time.monotonic() < self._open_until.get(_account(candidate, keys), 0)
 
     def failed(self, candidate: Candidate, keys: Mapping[str, ProviderKey], error: ModelError) -> None:
-        """Count a failure for which alternatives are tried. After `breaker_failures` of them the circuit opens."""
+        """Count a failure for which alternatives are tried. After `breaker_failures` such failures the circuit opens."""
         if not error.falls_back:
             return
         account = _account(candidate, keys)

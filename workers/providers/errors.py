@@ -1,4 +1,4 @@
-"""What the errors of all providers have in common: the wait that a header names, a message without keys, lost connections."""
+"""Errors of all providers: their kinds, waits from headers, messages without keys, lost connections."""
 
 import math
 import time
@@ -57,7 +57,7 @@ def connection_error(error: Exception, name: str) -> ModelError:
 
 
 def kind_of_status(status: int) -> ErrorKind:
-    """Return the kind of error that a status of 3xx, 4xx or 5xx stands for."""
+    """Return the kind of error for a status of 3xx, 4xx or 5xx."""
     return BY_STATUS.get(status, "failed" if status >= 500 else "invalid")
 
 
@@ -88,7 +88,7 @@ def described(event: str, error_type: str | None, detail: str, key: str | None) 
 
 
 def hint(status: int) -> str:
-    """Return what may be wrong if a response has no message that says so."""
+    """Return the likely remedy for a response without a message; empty if there is none."""
     return "check the provider's base_url" if status == 404 or 300 <= status < 400 else ""
 
 
@@ -96,5 +96,5 @@ def check_stream(headers: Mapping[str, str], name: str) -> None:
     """Raise ModelError unless the response is a stream of events. `name` is the provider's."""
     content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "text/event-stream":
-        got = content_type[:100] or "no content type"
-        raise ModelError("failed", f"The API of provider {name} answered {got} instead of text/event-stream: check its base_url")
+        shown = content_type[:100] or "no content type"
+        raise ModelError("failed", f"The API of provider {name} answered {shown} instead of text/event-stream: check its base_url")

@@ -1,8 +1,8 @@
 """The neutral form of a history, and the parts of it that belong to one provider.
 
-A block is one of the wire: `text`, `thinking`, `tool_use`, `tool_result`, `image`, `document`; or `summary`, the first of all,
-whose `text` replaces older turns. The id of a `tool_use` block is ours. Whatever else a provider said about a block (its own id of
-the call, a signature, a summary in its own form) stands in `provider_data` under the provider's name, and is sent to it alone.
+A block is one of the wire: `text`, `thinking`, `tool_use`, `tool_result`, `image`, `document`; or a `summary` at the beginning,
+whose `text` replaces older turns. The id of a `tool_use` block is Assent's. A provider's own data about a block (its id of the
+call, a signature, a summary in its own form) stands in `provider_data` under the provider's name. No other provider gets the data.
 """
 
 import json
@@ -17,13 +17,13 @@ Block = dict[str, Any]
 
 
 def with_data(block: Block, provider: str, **data: Any) -> Block:
-    """Return the block with what only this provider is sent again. None values are left out."""
+    """Return the block with data that only this provider gets back. None values are left out."""
     kept = {name: value for name, value in data.items() if value is not None}
     return {**block, "provider_data": {provider: kept}} if kept else block
 
 
 def data_of(block: Block, provider: str) -> dict[str, Any]:
-    """Return what this provider said about the block."""
+    """Return this provider's own data about the block."""
     data = (block.get("provider_data") or {}).get(provider)
     return data if isinstance(data, dict) else {}
 
@@ -35,9 +35,9 @@ def blocks_of(message: dict[str, Any]) -> list[Block]:
 
 
 def call_ids(messages: list[dict[str, Any]], provider: str, spelled: Callable[[str], str]) -> dict[str, str]:
-    """Return the id under which the provider knows each call, by our own id.
+    """Return the provider's id of each call, by Assent's id.
 
-    That is its own id where it made the call. Some gateways repeat ids, and other providers' calls have none: those are `spelled`.
+    A call keeps the id that this provider gave it. A repeated id of a gateway, and a call of another provider, get a `spelled` id.
     """
     ids: dict[str, str] = {}
     taken: set[str] = set()
@@ -49,7 +49,7 @@ def call_ids(messages: list[dict[str, Any]], provider: str, spelled: Callable[[s
 
 
 def read_input(text: str) -> tuple[dict[str, Any], str | None]:
-    """Return a call's input, and the problem if the text is no JSON object; the input is then empty."""
+    """Return a call's input and None; or an empty input and the problem, if the text is no JSON object."""
     try:
         value = json.loads(text or "{}", parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -62,7 +62,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def asking_for_summary(request: ModelRequest) -> list[dict[str, Any]]:
-    """Return the request's messages, with a last one that asks the model to summarize them."""
+    """Return the request's messages, followed by a message that asks the model to summarize them."""
     return [*request.messages, {"role": "user", "content": [{"type": "text", "text": words.summarize()}]}]
 
 

@@ -1,7 +1,7 @@
 """Models behind Chat Completions, through the `openai` package: OpenAI, Azure, vLLM, Ollama, OpenRouter, Gemini's endpoint.
 
-Always streamed, without retries. The one exception: a request that the provider refuses for a parameter that it can do without is
-sent once more without it.
+Always streamed, without retries. The one exception: if the provider refuses an optional parameter, the request is sent once more
+without the parameter.
 """
 
 import json
@@ -55,13 +55,13 @@ class OpenAIProvider:
             raise connection_error(error, self.entry.name) from error
 
     def _client(self) -> openai.OpenAI:
-        """Errors: ModelError if a key is configured and missing. A local server may need none."""
+        """Return the client. Errors: ModelError if a key is configured and missing. A local server may need no key."""
         if self.entry.api_key_env and not self.key:
             raise ModelError("invalid", f"{self.entry.api_key_env} is not set: provider {self.entry.name} needs a key")
         return _client(self.entry, self.key)
 
     def _chunks(self, request: ModelRequest) -> Generator[dict[str, Any], None, None]:
-        """The chunks as they arrive. Errors: ModelError."""
+        """Yield the chunks as they arrive. Errors: ModelError."""
         refused = _refused[self.entry.name, request.model]
         while True:
             try:
@@ -72,9 +72,7 @@ class OpenAIProvider:
                 if parameter is None or parameter in refused:
                     raise status_error(error, request.model, self.key) from error
                 refused.add(parameter)
-            except openai.APIConnectionError as error:
-                raise connection_error(error, self.entry.name) from error
-            except httpx2.HTTPError as error:
+            except (openai.APIConnectionError, httpx2.HTTPError) as error:
                 raise connection_error(error, self.entry.name) from error
             except openai.APIError as error:
                 raise error_event(error.body, self.key) from error
@@ -93,7 +91,7 @@ class OpenAIProvider:
                     yield chunk.to_dict(warnings=False)  # servers differ from the types
 
     def _whole(self, body: bytes) -> dict[str, Any]:
-        """The body of a gateway that does not stream, or that answers an error with status 200."""
+        """Return the response of a gateway that does not stream, as one chunk. Errors: ModelError for an error with status 200."""
         chunk: dict[str, Any] = json.loads(body)
         if chunk.get("error"):
             raise error_event(chunk, self.key)
@@ -103,7 +101,7 @@ class OpenAIProvider:
 @lru_cache(_CLIENTS)
 def _client(entry: ProviderEntry, key: str | None) -> openai.OpenAI:
     return openai.OpenAI(
-        api_key=key or "none",  # the SDK insists on one
+        api_key=key or "none",  # the SDK requires a key
         base_url=entry.base_url or DEFAULT_URL,
         default_headers=entry.headers,
         timeout=timeout(entry),

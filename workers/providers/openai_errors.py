@@ -46,7 +46,7 @@ def status_error(error: openai.APIStatusError, model: str, key: str | None) -> M
 
 
 def error_event(body: object, key: str | None) -> ModelError:
-    """Return the error for an `error` in mid-stream. A code may be a status; what is unknown counts as transient."""
+    """Return the error for an `error` in mid-stream. A code may be a status. An unknown error counts as transient."""
     names, message = _read(body)
     kinds = [BY_TYPE[name] for name in sorted(names) if name in BY_TYPE]
     kinds += [BY_STATUS[int(name)] for name in names if name.isdecimal() and int(name) in BY_STATUS]
@@ -57,7 +57,7 @@ def error_event(body: object, key: str | None) -> ModelError:
 
 
 def refused_parameter(error: openai.APIStatusError, parameters: tuple[str, ...]) -> str | None:
-    """Return which of these parameters a response of 400 or 422 refuses, None if it names none."""
+    """Return the first of these parameters that a response of 400 or 422 refuses, or None."""
     if error.status_code not in (400, 422):
         return None
     text = f"{error.param} {_read(error.body)[1]}"

@@ -15,11 +15,11 @@ STOP_REASONS = {
     "length": "max_tokens",
     "content_filter": "refusal",
 }
-"""Our stop reasons by OpenAI's. Any other, such as `eos` of some servers, is the end of the turn."""
+"""Assent's stop reasons by OpenAI's. Any other reason, such as `eos` of some servers, is the end of the turn."""
 FAILURES = frozenset({"error", "malformed_function_call", "network_error"})
-"""Reasons of some gateways for a reply that is not whole."""
+"""Stop reasons of some gateways for an incomplete reply."""
 REASONING = ("reasoning_content", "reasoning")
-"""Names of the field with the model's thoughts: of DeepSeek and older servers, of OpenRouter, Ollama and newer servers."""
+"""Names of the field with the model's thoughts: DeepSeek's and older servers', then OpenRouter's, Ollama's and newer servers'."""
 MALFORMED = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 
 
@@ -118,7 +118,7 @@ class Draft:
         return self._calls[-1]
 
     def reply(self) -> Reply:
-        """The reply, once the stream has ended. Errors: ModelError if the stream was cut."""
+        """Return the reply, once the stream has ended. Errors: ModelError if the stream was cut."""
         if self._is_empty:
             raise ModelError("failed", "The model's stream was empty", usage=NOTHING)
         if not self._finish:
@@ -162,14 +162,16 @@ class Draft:
 
     @property
     def usage_so_far(self) -> Usage | None:
-        """What an unfinished reply consumed: what was reported, else an estimate of the output. None before the stream began."""
-        if self._usage or self._is_empty:
-            return self._counted() if self._usage else None
+        """The reported counts, else an estimate of the output. None before the stream began."""
+        if self._usage:
+            return self._counted()
+        if self._is_empty:
+            return None
         pieces = [*self._text, *self._reasoning, *self._refusal, *(piece for call in self._calls for piece in call.pieces)]
         return Usage(output_tokens=estimated_tokens(sum(map(len, pieces))))
 
     def _counted(self) -> Usage:
-        """The counts in our terms: OpenAI's prompt includes what was read from the cache and written to it."""
+        """Return the counts in Assent's terms: OpenAI's prompt includes tokens read from the cache and written to it."""
         details = self._usage.get("prompt_tokens_details") or {}
         read, written = int(details.get("cached_tokens") or 0), int(details.get("cache_write_tokens") or 0)
         prompt = int(self._usage.get("prompt_tokens") or 0)

@@ -10,7 +10,7 @@ from workers.providers import ModelRequest
 from workers.providers.neutral import Block, asking_for_summary, blocks_of, call_ids, data_of
 
 OPTIONAL = ("parallel_tool_calls", "stream_options", "max_completion_tokens")
-"""Parameters that a request can do without, or with an older name. Some providers refuse them."""
+"""Parameters that a request can omit or send under an older name. Some providers refuse them."""
 _OLDER = {"max_completion_tokens": "max_tokens"}
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -74,14 +74,15 @@ def _call(block: Block, ids: dict[str, str], data: dict[str, Any]) -> dict[str, 
 
 
 def _from_user(blocks: list[Block], ids: dict[str, str], entry: ProviderEntry) -> list[dict[str, Any]]:
-    """The results first, one message each, then the rest. A result's images follow in the user's message."""
+    """Return a message for each result, then one for the user's other blocks. That message also has the results' images."""
     results: list[dict[str, Any]] = []
     parts: list[dict[str, Any]] = []
     for block in blocks:
         if block["type"] != "tool_result":
             parts += _parts(block, entry)
             continue
-        inner = [part for one in _result_blocks(block) for part in _parts(one, entry)]
+        content = blocks_of({"content": block.get("content") or []})
+        inner = [part for inner_block in content for part in _parts(inner_block, entry)]
         text = "\n\n".join(part["text"] for part in inner if part["type"] == "text")
         if block.get("is_error"):
             text = f"Error: {text}"
@@ -93,11 +94,6 @@ def _from_user(blocks: list[Block], ids: dict[str, str], entry: ProviderEntry) -
     if all(part["type"] == "text" for part in parts):
         return [*results, {"role": "user", "content": "\n\n".join(part["text"] for part in parts)}]
     return [*results, {"role": "user", "content": parts}]
-
-
-def _result_blocks(block: Block) -> list[Block]:
-    content = block.get("content") or []
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _parts(block: Block, entry: ProviderEntry) -> list[dict[str, Any]]:
@@ -117,7 +113,7 @@ def _parts(block: Block, entry: ProviderEntry) -> list[dict[str, Any]]:
 
 
 def _text(block: Block) -> str | None:
-    """Return what a block says in words; None for an image, or a document that is no text."""
+    """Return the text of a block; None for an image, and for a document without text."""
     match block["type"], block.get("source"):
         case "text", _:
             return str(block["text"])

@@ -4,8 +4,8 @@
 |---|---|
 | assent_owner | owns the tables; runs migrations only |
 | assent_app | works in one workspace, named by the transaction's setting `assent.workspace`; may only add to the audit |
-| assent_system | sees ids, statuses and times of all workspaces; stamps hints, drops old answers; reads no content; sweeps only |
-| assent_definer | cannot log in; owns the functions by which `assent_app` does the few things that go over all workspaces |
+| assent_system | runs sweeps only; sees ids, statuses and times of all workspaces, but no content; stamps hints, deletes old rows |
+| assent_definer | cannot log in; owns the functions by which `assent_app` does the few things that concern all workspaces |
 """
 
 from pathlib import Path
@@ -39,7 +39,7 @@ APP_RIGHTS = {
         agent_version audit call_result reply seal
     """,
 }
-"""What `assent_app` may do with the rows of one workspace, and in which tables. A policy hides the rows of all other workspaces."""
+"""Tables, by the rights of `assent_app` to the rows of one workspace. A policy hides the rows of all other workspaces."""
 
 SYSTEM_COLUMNS = {
     "answer": "id, expires_at",
@@ -77,7 +77,7 @@ DEFINER_RIGHTS = {
     "api_key": "SELECT (id, workspace_id, scopes, secret_sha256, environment_id, allowed_cidrs, "
     "expires_at, disabled_at, revoked_at)",
     "identity": "SELECT (issuer, subject, person_id)",
-    "invitation": "SELECT (id, workspace_id, email, secret_sha256)",
+    "invitation": "SELECT (id, workspace_id, secret_sha256)",
     "link": "SELECT (id, workspace_id, token_sha256, code_hmac, tries, used_at)",
     "listing": "SELECT (url), UPDATE (changed_at)",
     "member": "SELECT (workspace_id, person_id, role, deactivated_at)",
@@ -90,14 +90,14 @@ DEFINER_RIGHTS = {
     "toolset": "SELECT, INSERT, UPDATE",
     "turn": "SELECT (id, status, fence, lease_until), UPDATE (lease_until)",
 }
-"""What the functions below may do. Each function finds rows only by something that no stranger knows: a secret's hash, an
-unguessable id, or an id with its fence. None of them returns content."""
+"""Rights of the functions below. Each function finds rows only by a value that no stranger knows: a secret's hash, an unguessable
+id, or an id with its fence. No function returns content."""
 
 HELD = "status = 'running' AND (id, fence) IN (SELECT * FROM unnest(ids, fences))"
 GOOD_KEY = "revoked_at IS NULL AND disabled_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now())"
 
 DEFINER_FUNCTIONS = {
-    # The key with this secret, if it opens anything now.
+    # The API key with this secret, if it is valid now.
     "assent_find_key(secret_digest text)": f"""
         RETURNS TABLE (id text, workspace_id text, scopes text[], environment_id text, allowed_cidrs text[])
         AS $$
@@ -105,15 +105,15 @@ DEFINER_FUNCTIONS = {
             WHERE secret_sha256 = secret_digest AND {GOOD_KEY}
         $$
     """,
-    # Those of the keys that still open something.
+    # Those of the API keys that are valid now.
     "assent_good_keys(ids text[])": f"""
         RETURNS SETOF text AS $$ SELECT id FROM api_key WHERE id = ANY (ids) AND {GOOD_KEY} $$
     """,
-    # How many events each of the sessions has. Deleted sessions are missing.
+    # The number of the last event of each session. Deleted sessions are missing.
     "assent_session_heads(ids text[])": """
         RETURNS TABLE (id text, last_seq bigint) AS $$ SELECT id, last_seq FROM session WHERE id = ANY (ids) $$
     """,
-    # The rows whose lease the caller still holds, and whether the run was cancelled.
+    # The rows whose lease the caller still holds; `cancelled` is true if the run was cancelled.
     "assent_held_leases(ids text[], fences bigint[])": f"""
         RETURNS TABLE (id text, cancelled boolean)
         AS $$
@@ -121,7 +121,7 @@ DEFINER_FUNCTIONS = {
             UNION ALL SELECT id, cancel_requested_at IS NOT NULL FROM tool_call WHERE {HELD}
         $$
     """,
-    # The same, and their leases last for `duration` from now.
+    # Extend these leases to `duration` from now. Returns rows as assent_held_leases does.
     "assent_renew_leases(ids text[], fences bigint[], duration interval)": f"""
         RETURNS TABLE (id text, cancelled boolean)
         LANGUAGE plpgsql AS $$
@@ -133,14 +133,14 @@ DEFINER_FUNCTIONS = {
         END
         $$
     """,
-    # Store toolsets: a JSON list of {name, tools, digest, workspaces}. With `only_seen` the worker announced the same before: a
-    # toolset that another live worker has announced differently since then stays.
+    # Store toolsets: a JSON list of {name, tools, digest, workspaces}. `only_seen` is true if the worker repeats an announcement:
+    # then a different toolset that another live worker has announced stays.
     "assent_announce_toolsets(announced jsonb, only_seen boolean, seen_seconds double precision)": """
         RETURNS void
         AS $$
             INSERT INTO toolset (name, tools, digest, workspaces, announced_at, seen_at)
             SELECT name, tools, digest, workspaces, assent_now(), assent_now()
-            FROM jsonb_to_recordset(announced) AS given (name text, tools jsonb, digest text, workspaces text[])
+            FROM jsonb_to_recordset(announced) AS toolsets (name text, tools jsonb, digest text, workspaces text[])
             ORDER BY name
             ON CONFLICT (name) DO UPDATE SET tools = excluded.tools, digest = excluded.digest, workspaces = excluded.workspaces,
                 announced_at = excluded.announced_at, seen_at = excluded.seen_at
@@ -148,19 +148,19 @@ DEFINER_FUNCTIONS = {
                 OR toolset.seen_at < assent_now() - make_interval(secs => seen_seconds)
         $$
     """,
-    # The MCP server at this URL says that its tools changed: every workspace asks for them again.
+    # Mark the listings of the MCP server at this URL as changed, so that every workspace lists the tools again.
     "assent_listing_changed(changed_url text)": """
         RETURNS void AS $$ UPDATE listing SET changed_at = assent_now() WHERE url = changed_url $$
     """,
-    # Those of the ids that are no session's any more.
+    # Those of the ids whose session no longer exists.
     "assent_gone_sessions(ids text[])": """
         RETURNS SETOF text AS $$ SELECT * FROM unnest(ids) EXCEPT SELECT id FROM session WHERE id = ANY (ids) $$
     """,
-    # Answers that reached their clients. Those with an idempotency key stay.
+    # Delete answers that reached their clients. Answers with an idempotency key stay.
     "assent_forget_answers(ids text[])": """
         RETURNS void AS $$ DELETE FROM answer WHERE id = ANY (ids) AND slip IS NOT NULL $$
     """,
-    # The sign-in with this secret, if it is open, with the role and the groups that the person has now.
+    # The sign-in with this secret, if it is open, with the person's current role and groups.
     "assent_find_sign_in(secret_digest text)": """
         RETURNS TABLE (id text, workspace_id text, person_id text, method text, seen_at timestamptz, role text, group_ids text[])
         AS $$
@@ -172,19 +172,16 @@ DEFINER_FUNCTIONS = {
                 AND s.idle_until > assent_now() AND s.expires_at > assent_now()
         $$
     """,
-    # The invitation with this secret, and the person with its e-mail address.
+    # The invitation with this secret.
     "assent_find_invitation(secret_digest text)": """
-        RETURNS TABLE (id text, workspace_id text, person_id text)
-        AS $$
-            SELECT i.id, i.workspace_id, p.id FROM invitation i LEFT JOIN person p ON p.email = i.email
-            WHERE i.secret_sha256 = secret_digest
-        $$
+        RETURNS TABLE (id text, workspace_id text)
+        AS $$ SELECT id, workspace_id FROM invitation WHERE secret_sha256 = secret_digest $$
     """,
-    # The passkey with this credential's id, which its authenticator made at random.
+    # The passkey with this credential's id, which the authenticator chose at random.
     "assent_find_passkey(credential bytea)": """
         RETURNS TABLE (id text, workspace_id text) AS $$ SELECT id, workspace_id FROM passkey WHERE credential_id = credential $$
     """,
-    # The person with an account at an issuer, which has vouched for the account in this request.
+    # The person with an account at an issuer. The issuer has vouched for the account in this request.
     "assent_find_identity(of_issuer text, of_subject text)": """
         RETURNS text AS $$ SELECT person_id FROM identity WHERE issuer = of_issuer AND subject = of_subject $$
     """,
@@ -226,7 +223,7 @@ def upgrade() -> None:
 
 def create_functions() -> None:
     op.execute("CREATE FUNCTION assent_now() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT clock_timestamp()'")
-    # A compare-and-swap fails in the database, so that COMMIT can be sent in the same message.
+    # A failed compare-and-swap raises in the database, so that COMMIT can be sent in the same message.
     op.execute("""
         CREATE FUNCTION assent_still(unchanged boolean, otherwise text) RETURNS boolean LANGUAGE plpgsql AS $$
         BEGIN
@@ -237,7 +234,7 @@ def create_functions() -> None:
         END
         $$
     """)
-    # Nobody changes the audit, the owner included. A statement trigger costs an insert nothing.
+    # Nobody may change the audit, not even the owner. A trigger per statement costs an insert nothing.
     op.execute("""
         CREATE FUNCTION assent_only_added_to() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN
@@ -254,7 +251,7 @@ def create_functions() -> None:
 
 
 def add_organization() -> None:
-    """The one row. Nobody may add another."""
+    """Insert the only row. No role may insert another."""
     organization = sa.table("organization", sa.column("id"), sa.column("created_at"))
     op.execute(organization.insert().values(id=ids.new("org"), created_at=sa.func.clock_timestamp()))
 
@@ -264,10 +261,10 @@ def grant_app_rights() -> None:
         for table in tables.split():
             give_app(table, rights)
     op.execute("GRANT SELECT ON alembic_version TO assent_app, assent_system")
-    # Toolsets are the operator's: workers announce them, and the workspaces that may use them read them.
+    # Toolsets belong to the operator. Workers announce them, and allowed workspaces read them.
     allowed = "workspaces IS NULL OR current_setting('assent.workspace', true) = ANY (workspaces)"
     give_app("toolset", "SELECT", policy="allowed_workspaces", using=allowed)
-    # People belong to no workspace. Each workspace sees those who have, or had, a role in it.
+    # People belong to no workspace. Each workspace sees the people who have, or had, a role in it.
     seen = "EXISTS (SELECT FROM member m WHERE m.person_id = {} AND m.workspace_id = current_setting('assent.workspace', true))"
     new = "WITH CHECK (true)"  # a person is inserted before the role
     give_app("person", "SELECT, INSERT, UPDATE (name)", policy="members", using=seen.format("person.id"), check=new)
