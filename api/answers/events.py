@@ -27,7 +27,7 @@ from api.answers.calls import (
 from api.answers.faults import SessionError
 from api.answers.previews import EventDelta, EventStart
 from api.answers.spending import ActiveUsage, Budget
-from api.requests.blocks import Said
+from api.requests.blocks import MessageBlock
 from models.session import call_events, event
 
 
@@ -35,7 +35,7 @@ class StoredMessage(Fact):
     """A message of the user. `processed_at` is null while the message is queued."""
 
     type: Literal["user.message"]
-    content: list[Said]
+    content: list[MessageBlock]
     on_behalf_of: str | None = None
     """The person who wrote the message, or for whom the API key speaks."""
 

@@ -10,8 +10,8 @@ from api.answers.base import Page
 from api.approvers import check_agent_approvers
 from api.door import reads, writes
 from api.paging import Order, Selection, page
-from api.requests.agents import AgentCreate, AgentList, AgentQuery, AgentUpdate, VersionList
-from api.requests.base import Nothing
+from api.requests.agents import AgentCreate, AgentList, AgentQuery, AgentUpdate
+from api.requests.base import Nothing, Paged
 from api.requests.servers import check_servers
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -85,8 +85,8 @@ def archive(db: Db, principal: Principal, _body: Nothing, agent_id: str) -> answ
 
 
 @agents.get("/<agent_id>/versions")
-@reads(VersionList, answer=Page[answers.Agent])
-def versions(db: Db, _principal: Principal, query: VersionList, agent_id: str) -> Page[answers.Agent]:
+@reads(Paged, answer=Page[answers.Agent])
+def versions(db: Db, _principal: Principal, query: Paged, agent_id: str) -> Page[answers.Agent]:
     """List all versions of an agent, newest first."""
     agent = Agent.find(db, agent_id)
     selection = Selection(AgentVersion).equal(agent_id=agent.id)

@@ -6,8 +6,8 @@ from api.answers import provider_keys as answers
 from api.answers.base import Page
 from api.door import reads, writes
 from api.paging import Order, Selection, listed
-from api.requests.base import Nothing
-from api.requests.provider_keys import ProviderKeyCreate, ProviderKeyList
+from api.requests.base import Nothing, Paged
+from api.requests.provider_keys import ProviderKeyCreate
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.workspace.provider_key import ProviderKey
@@ -29,8 +29,8 @@ def create(db: Db, principal: Principal, body: ProviderKeyCreate) -> answers.Pro
 
 
 @provider_keys.get("")
-@reads(ProviderKeyList, SCOPE, answer=Page[answers.ProviderKey])
-def index(db: Db, _principal: Principal, query: ProviderKeyList) -> Page[answers.ProviderKey]:
+@reads(Paged, SCOPE, answer=Page[answers.ProviderKey])
+def index(db: Db, _principal: Principal, query: Paged) -> Page[answers.ProviderKey]:
     """List the providers for which the workspace has a key of its own, newest first."""
     return listed(db, Selection(ProviderKey), NEWEST, query, answers.ProviderKey.from_row)
 

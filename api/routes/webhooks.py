@@ -6,8 +6,8 @@ from api.answers import webhooks as answers
 from api.answers.base import Page
 from api.door import reads, writes
 from api.paging import Order, Selection, listed
-from api.requests.base import NoQuery, Nothing
-from api.requests.webhooks import DeliveryList, Redelivery, WebhookCreate, WebhookList, WebhookTest, WebhookUpdate
+from api.requests.base import NoQuery, Nothing, Paged
+from api.requests.webhooks import DeliveryList, Redelivery, WebhookCreate, WebhookTest, WebhookUpdate
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.outbox import endpoint
@@ -34,8 +34,8 @@ def create(db: Db, principal: Principal, body: WebhookCreate) -> answers.NewWebh
 
 
 @webhooks.get("")
-@reads(WebhookList, SCOPE, answer=Page[answers.Webhook])
-def index(db: Db, _principal: Principal, query: WebhookList) -> Page[answers.Webhook]:
+@reads(Paged, SCOPE, answer=Page[answers.Webhook])
+def index(db: Db, _principal: Principal, query: Paged) -> Page[answers.Webhook]:
     """List the workspace's endpoints, newest first."""
     return listed(db, Selection(Endpoint), NEWEST, query, answers.Webhook.from_row)
 

@@ -10,8 +10,8 @@ from api.answers import work as answers
 from api.answers.base import rfc3339
 from api.door import Door, dumps, opens, reads, respond, writes
 from api.paging import Order, Selection, page
-from api.requests.base import NoQuery, Nothing
-from api.requests.work import Heartbeat, WorkList, WorkPoll, WorkStop, WorkUpdate
+from api.requests.base import NoQuery, Nothing, Paged
+from api.requests.work import Heartbeat, WorkPoll, WorkStop, WorkUpdate
 from models import flow
 from models.audit.principal import Principal
 from models.database import clock
@@ -57,8 +57,8 @@ def poll(environment_id: str) -> Response:
 
 
 @work.get("")
-@reads(WorkList, answer=answers.WorkPage)
-def index(db: Db, _principal: Principal, query: WorkList, environment_id: str) -> answers.WorkPage:
+@reads(Paged, answer=answers.WorkPage)
+def index(db: Db, _principal: Principal, query: Paged, environment_id: str) -> answers.WorkPage:
     """List an environment's work, newest first."""
     Environment.find(db, environment_id)
     rows, after = page(db, Selection(Work).equal(environment_id=environment_id), NEWEST, query.limit, query.page)
