@@ -23,7 +23,7 @@ class AuditVerify(Query):
     session_id: str | None = Field(None, max_length=128)
     """Verify only the acts of this session, and the workspace's acts outside sessions."""
     signed_since: Moment | None = None
-    """The time at which the first key was configured. A seal may be unsigned if all acts that it covers are older."""
+    """The time at which the first key was configured. A seal may be unsigned if the seal and all acts that it covers are older."""
 
 
 class AuditExport(Query):

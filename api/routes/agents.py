@@ -54,7 +54,7 @@ def index(db: Db, _principal: Principal, query: AgentList) -> Page[answers.Agent
 @agents.get("/<agent_id>")
 @reads(AgentQuery, answer=answers.Agent)
 def show(db: Db, _principal: Principal, query: AgentQuery, agent_id: str) -> answers.Agent:
-    """Get an agent at its newest version, or at the given one."""
+    """Get an agent at its newest version, or at the version in the query."""
     agent = Agent.find(db, agent_id)
     return answers.Agent.of(agent, agent.at(db, query.version))
 
@@ -64,7 +64,7 @@ def show(db: Db, _principal: Principal, query: AgentQuery, agent_id: str) -> ans
 def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> answers.Agent:
     """Update an agent, which makes a new version if anything changes.
 
-    A field that is left out is kept. If `version` is given and is not the newest, the response is a 409.
+    A field that is left out is kept. The response is a 409 if `version` is sent and is not the newest version.
     """
     agent = Agent.lock(db, agent_id)
     changes = body.changes()
@@ -101,7 +101,7 @@ def heads(db: Db, agents: Iterable[Agent]) -> dict[str, AgentVersion]:
 
 
 def named(db: Db, agent_id: str, version: int | None, *, field: str = "agent") -> tuple[Agent, AgentVersion]:
-    """Return the agent that a body names in `field`, with one version, by default the head. Raises Invalid."""
+    """Return the agent that a body names in `field`, with one version, by default the newest. Raises Invalid."""
     try:
         return Agent.with_version(db, agent_id, version)
     except NotFound as missing:

@@ -21,7 +21,7 @@ NEWEST: Order[ProviderKey] = Order("provider_keys", (ProviderKey.id,))
 @provider_keys.post("")
 @writes(ProviderKeyCreate, SCOPE, once=True, answer=answers.ProviderKey)
 def create(db: Db, principal: Principal, body: ProviderKeyCreate) -> answers.ProviderKey:
-    """Store the workspace's own key for a provider, in the place of a former one.
+    """Store the workspace's own key for a provider, which replaces a former key.
 
     The key is stored encrypted, and only the process that calls models can decrypt it. It takes precedence over the operator's key.
     """
@@ -38,6 +38,6 @@ def index(db: Db, _principal: Principal, query: Paged) -> Page[answers.ProviderK
 @provider_keys.delete("/<provider_key_id>")
 @writes(Nothing, SCOPE, once=True, answer=answers.ProviderKeyDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, provider_key_id: str) -> answers.ProviderKeyDeleted:
-    """Delete a key, so that the operator's key holds again, if there is one."""
+    """Delete a key, so that requests use the operator's key again, if the operator has one."""
     ProviderKey.remove(db, principal, provider_key_id)
     return answers.ProviderKeyDeleted(id=provider_key_id, type="provider_key_deleted")

@@ -51,7 +51,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, threa
 @threads.get("/<thread_id>/events")
 @reads(EventList, "read or own", answer=EventPage)
 def listed(db: Db, principal: Principal, query: EventList, session_id: str, thread_id: str) -> EventPage:
-    """List a thread's events in their order."""
+    """List a thread's events in order."""
     _find(db, principal, session_id, thread_id)
     return events.listed(db, principal, query, session_id)
 
