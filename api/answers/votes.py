@@ -42,7 +42,7 @@ class Escalated(Answer):
     """The number of escalations so far."""
     levels: list[EscalatedLevel]
     then: Literal["deny", "end_run"]
-    """What happens after the last level."""
+    """The effect of the last level's deadline."""
 
     @classmethod
     def of(cls, row: approval.Approval) -> "Escalated | None":

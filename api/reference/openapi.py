@@ -3,7 +3,7 @@
 import inspect
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from http import HTTPStatus
 from importlib.metadata import version
@@ -60,7 +60,7 @@ _REQUEST_HEADERS: dict[str, Json] = {
         "schema": {"type": "string", "pattern": f"^{IDEMPOTENCY_KEY.pattern}$"},
     },
     "Last-Event-ID": {
-        "description": "The stream continues after this event. Without this header it begins now.",
+        "description": "The stream begins after the event with this id.",
         "schema": {"type": "string", "pattern": "^[0-9]{1,18}$"},
     },
     "anthropic-workspace-id": {"description": "The workspace's id. It must be the key's own workspace.", "schema": _TEXT},
@@ -123,7 +123,8 @@ def _schemas(all_doors: list[Door]) -> Json:
 def _operation(rule: Rule, door: Door, about: str, schemas: Json) -> Json:
     summary, _, description = about.partition("\n")
     if door.key and door.scopes:
-        description += "\n\nThe key needs the " + _listed("scope", door.scopes) + "."
+        names = " and ".join(f"`{scope}`".replace(" or ", "` or `") for scope in door.scopes)
+        description += f"\n\nThe key needs the {'scope' if len(door.scopes) == 1 else 'scopes'} {names}."
     operation: Json = {
         "operationId": rule.endpoint.replace(".", "_"),
         "summary": summary,
@@ -141,10 +142,6 @@ def _operation(rule: Rule, door: Door, about: str, schemas: Json) -> Json:
             "content": {JSON: {"schema": schema, **examples.media(schema, schemas)}},
         }
     return operation
-
-
-def _listed(noun: str, names: Sequence[str]) -> str:
-    return noun + ("s " if len(names) > 1 else " ") + " and ".join(f"`{name}`" for name in names)
 
 
 def _parameters(rule: Rule, door: Door) -> Iterator[Json]:

@@ -61,7 +61,7 @@ def listed(db: Db, principal: Principal, query: EventList, session_id: str, thre
 def stream(session_id: str, thread_id: str) -> Response:
     """Stream a thread's events as server-sent events.
 
-    The stream begins after `Last-Event-ID`, or now.
+    The stream begins after `Last-Event-ID`. Without this header it begins after the events that this key has just sent, or now.
     """
     principal = auth.authenticate("read or own")
     parsing.check_ids({"session_id": session_id, "thread_id": thread_id})
