@@ -14,7 +14,7 @@ def outside_url(url: str) -> str:
     """Return the URL. Raises ValueError if the URL is ambiguous, contains a secret, or uses http:// for a public host."""
     match = _URL.fullmatch(url)
     if match is None:
-        raise ValueError("must be https://HOST/PATH, in ASCII; percent-encode all other characters.")
+        raise ValueError("must be https://HOST/PATH in ASCII, with all other characters percent-encoded.")
     if "#" in url:
         raise ValueError("must have no fragment (#...), which is never sent to a server.")
     try:

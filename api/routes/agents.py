@@ -9,7 +9,7 @@ from api.answers import agents as answers
 from api.answers.base import Page
 from api.approvers import check_agent_approvers
 from api.door import reads, writes
-from api.paging import Order, Selection, page
+from api.paging import Order, Selection, listed, page
 from api.requests.agents import AgentCreate, AgentList, AgentQuery, AgentUpdate
 from api.requests.base import Nothing, Paged
 from api.requests.servers import check_servers
@@ -90,8 +90,7 @@ def versions(db: Db, _principal: Principal, query: Paged, agent_id: str) -> Page
     """List all versions of an agent, newest first."""
     agent = Agent.find(db, agent_id)
     selection = Selection(AgentVersion).equal(agent_id=agent.id)
-    rows, after = page(db, selection, VERSIONS, query.limit, query.page)
-    return Page[answers.Agent](data=[answers.Agent.of(agent, row) for row in rows], next_page=after)
+    return listed(db, selection, VERSIONS, query, lambda row: answers.Agent.of(agent, row))
 
 
 def heads(db: Db, agents: Iterable[Agent]) -> dict[str, AgentVersion]:

@@ -97,9 +97,9 @@ def _none_decided(refusal: NoneDecided) -> Response:
 @approvals.post("/<approval_id>/extend")
 @writes(ExtendBody, "approvals", answer=answers.Approval)
 def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> answers.Approval:
-    """Move the deadline of an approval to `seconds` from now.
+    """Move the deadline of an approval to a later time.
 
-    The response is a 409 if the deadline has passed or would not move to a later time.
+    The new deadline is `seconds` from now. The response is a 409 if the deadline has passed or would not move to a later time.
     """
     session, approval = queue.locked(db, principal, approval_id)
     approval_deadline.extend(db, session, approval, principal, body.seconds)
@@ -109,7 +109,10 @@ def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> 
 @approvals.post("/<approval_id>/preview")
 @writes(PreviewBody, "approvals", answer=answers.GrantPreview)
 def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -> answers.GrantPreview:
-    """Preview the grant that a decision would create: the covered calls, and the number of waiting calls that it would release."""
+    """Preview the grant that a decision would create.
+
+    The response names the covered calls, and the number of waiting calls that the grant would release.
+    """
     approval = queue.find(db, principal, approval_id)
     if approval.kind != "tool_call":
         raise Invalid("scope", "only an approval of the kind tool_call can create a grant; send a decision without scope.")

@@ -78,7 +78,7 @@ def regenerate(db: Db, principal: Principal, _body: Nothing, webhook_id: str) ->
 @webhooks.post("/<webhook_id>/test")
 @writes(WebhookTest, SCOPE, answer=answers.Delivery)
 def test(db: Db, _principal: Principal, body: WebhookTest, webhook_id: str) -> answers.Delivery:
-    """Send a test event to an endpoint. The event names a session that does not exist."""
+    """Send an endpoint a test event, which names a session that does not exist."""
     endpoint = Endpoint.find(db, webhook_id)
     return answers.Delivery.of(Delivery.test(db, endpoint, body.event_type or endpoint.enabled_events[0]))
 
