@@ -4,5 +4,5 @@
 what the database holds: `Answer.from_row` takes values as they are. The models allow additional fields, as clients must; the tests
 do not.
 
-`SerializeAsAny` marks JSON that the database stores in the API's form. It goes out as it is stored.
+`SerializeAsAny` marks JSON that the database stores in the API's form. The API sends such JSON unchanged.
 """

@@ -61,21 +61,21 @@ class AutoPolicy(Answer):
     rules: list[AnsweredRule]
     default: Effect
     unknown_programs: Literal["allow"] | None = None
-    """Left out if calls of unknown programs ask, the default."""
+    """`allow` if the rules of this policy may allow unknown programs. Left out by default: then calls of unknown programs ask."""
 
 
 AnsweredPolicy = Annotated[AlwaysPolicy | AutoPolicy, Field(discriminator="type")]
 
 
 class AnsweredLevel(Answer):
-    """The people whom an approval goes to when its deadline has passed."""
+    """The people who may decide after the previous deadline has passed, and the time that they have."""
 
     approvers: list[str]
     timeout_seconds: float
 
 
 class AnsweredDefaults(Answer):
-    """How people are asked, for fields that a tool's own `approval` leaves out. Who must approve adds up over all levels."""
+    """The settings of approvals where a tool's own `approval` leaves a field out. Demands on approvers add up over all levels."""
 
     timeout_seconds: float | None = None
     on_timeout: Literal["deny", "end_run", "escalate"] | None = None
@@ -89,14 +89,14 @@ class AnsweredDefaults(Answer):
 
 
 class AnsweredApproval(AnsweredDefaults):
-    """How people are asked about a tool's calls."""
+    """The settings of the approvals of a tool's calls."""
 
     on_timeout: Literal["deny", "end_run", "escalate", "allow"] | None = None  # type: ignore[assignment]
     prompt: str | None = None
 
 
 class AnsweredDefault(Answer):
-    """The settings of every tool of the set without settings of its own."""
+    """The settings of every tool of the toolset without settings of its own."""
 
     enabled: bool
     permission_policy: AnsweredPolicy
@@ -136,7 +136,7 @@ class AnsweredCustom(Answer):
 
 
 class AnsweredServer(Answer):
-    """An MCP server, or a toolset of the operator's."""
+    """An MCP server, or a toolset of this server's operator."""
 
     type: Literal["url"]
     name: str = Field(examples=["billing"])
@@ -161,7 +161,7 @@ class AnsweredServerConfig(Answer):
 
 
 class AnsweredServerToolset(Answer):
-    """The tools of an MCP server. `configs` lists those with settings of their own."""
+    """The tools of an MCP server. `configs` lists the tools with settings of their own."""
 
     type: Literal["mcp_toolset"]
     mcp_server_name: str
@@ -190,7 +190,7 @@ class AnsweredModel(Answer):
     id: str = Field(examples=["claude-opus-5-5"])
     effort: AnsweredEffort | None = None
     fallbacks: list[str] | None = None
-    """The models to try in this order while this one does not answer."""
+    """The models to try in this order while the model `id` does not answer."""
     exclude_providers: list[str] | None = None
     """The providers that are never used for this agent."""
 

@@ -51,14 +51,14 @@ class Covers(Answer):
 
     @classmethod
     def of(cls, row: rows.Approval) -> "Covers | None":
-        """Return the calls that a grant would cover. Only approvals of tool calls can give grants."""
+        """Return the calls that a grant would cover. None for other kinds of approvals, which create no grants."""
         if row.kind != "tool_call":
             return None
         return cls(tool=policy.covers(rule_for(row, None)), exact=policy.covers(rule_for(row, "exact")))
 
 
 class FormQuestion(Answer):
-    """A form to fill in."""
+    """A form that a person fills in."""
 
     message: str
     fields: dict[str, Any] = Field(alias="schema")
@@ -66,7 +66,7 @@ class FormQuestion(Answer):
 
 
 class PageQuestion(Answer):
-    """A page to visit. Accept once you have visited it."""
+    """A page that a person visits and then accepts."""
 
     message: str
     url: str
@@ -83,7 +83,7 @@ class UnknownAttempt(Answer):
 
 
 class Question(Answer):
-    """What is asked about one call."""
+    """The question about one call."""
 
     id: ApprovalId
     type: Literal["approval"]
@@ -123,7 +123,7 @@ class Approval(Standing, Question):
 
     escalation: Escalated | None = Field(examples=[None])
     queue_position: int | None = Field(examples=[None])
-    """The place in the queue of the person whom the query names by `for`, from 1."""
+    """The approval's place, from 1, in the queue of the person that the query `for` names. Null without `for`."""
     remind_at: Time | None
     """The time of the reminder. Null if it was sent, or none is planned."""
     reminded_at: Time | None
@@ -149,9 +149,9 @@ class Approval(Standing, Question):
         position: int | None = None,
         reveal: bool = False,
     ) -> Self:
-        """Return an approval with the grant that it gave and the votes that stand.
+        """Return an approval with the grant that its decision created and the votes that stand.
 
-        `position` is its place in the queue of the request. `reveal` leaves secrets unmasked.
+        `position` is the approval's place in the queue that the request names. `reveal` leaves secrets unmasked.
         """
         masked = row.masked
         hidden = masked.paths and not reveal

@@ -13,7 +13,7 @@ from models.workspace.workspace import Workspace
 
 
 class AuditAct(Answer):
-    """One act: who did what, when, to which row, from where. The export holds the exact fields that are hashed."""
+    """One act: the principal, the action, the row, the address and the time. The export holds the exact fields that are hashed."""
 
     type: Literal["audit_act"]
     chain: str = Field(examples=[IDS["session_id"]])
@@ -55,7 +55,7 @@ class AuditPublicKey(Answer):
 
 
 class AuditSignedHead(Answer):
-    """A signed seal. Keep it elsewhere, and compare any later state of the audit with it."""
+    """A signed seal. Keep a copy elsewhere, and compare any later state of the audit with the copy."""
 
     workspace_id: WorkspaceId
     seq: int
@@ -68,7 +68,7 @@ class AuditSignedHead(Answer):
 
     @classmethod
     def of(cls, head: seals.SignedHead | None) -> "AuditSignedHead | None":
-        """Return the seal, if there is one."""
+        """Return the seal, or None without a seal."""
         return cls.from_row(head, created_at=head.at) if head else None
 
 
@@ -96,7 +96,7 @@ class AuditHead(Answer):
 
 
 class AuditProblem(Answer):
-    """A difference from the audit as it was written."""
+    """A sign that the audit was changed after it was written."""
 
     kind: Kind
     chain: str
@@ -154,7 +154,7 @@ class AuditErasure(Answer):
     acts: dict[str, list[int]] = Field(examples=[{IDS["session_id"]: [3]}])
     """The acts whose texts were erased, by chain."""
     has_more: bool
-    """Whether texts are left, since a request erases the texts of at most 1000 acts. If so, send the same request again."""
+    """Whether matching texts are left: a request erases the texts of at most 1000 acts. If so, send the same request again."""
 
 
 class AuditLine(Answer):

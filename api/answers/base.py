@@ -99,7 +99,7 @@ H = TypeVar("H", bound=Identified)
 
 
 class IdPage(Answer, Generic[H]):
-    """A page of the SDK's `SyncPage`, whose neighbours are named by the ids of its first and last rows."""
+    """A page in the form of the SDK's `SyncPage`. Send `last_id` as `after_id` for the next page."""
 
     data: list[H]
     first_id: str | None

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from api.answers.base import Answer, ApprovalId, EventId, GrantId, Text, Time
-from api.answers.votes import Standing
+from api.answers.votes import AnsweredVote, Standing
 from api.requests.approvals import ApprovalKind
 from api.requests.base import Sha256
 from api.requests.blocks import Result
@@ -125,7 +125,7 @@ class AboutApproval(Standing, Fact):
 
 
 class ApprovalRequested(PendingApproval, AboutApproval):
-    """A person is asked. Like all events `approval.*`, `grant.*` and `model.*`, only sent with `include=approvals`."""
+    """A call waits for an approval. Like all events `approval.*`, `grant.*` and `model.*`, sent only with `include=approvals`."""
 
     type: Literal["approval.requested"]
     tool: str
@@ -139,22 +139,14 @@ class ApprovalClosed(AboutApproval):
     decided_by: str
 
 
-class ApprovalVoted(AboutApproval):
-    """A person voted. The approval is decided once enough people have allowed it, or one has denied it."""
+class ApprovalVoted(AnsweredVote, AboutApproval):
+    """A person voted. Enough votes to allow, or one vote to deny, decide the approval."""
 
     type: Literal["approval.voted"]
-    by: str
-    """Who voted."""
-    on_behalf_of: str | None
-    """The person who delegated the right to vote, if it was not the voter's own."""
-    result: Literal["allow", "deny"]
-    input_sha256: Sha256
-    """The hash of the input that the vote is for."""
-    at: Time
 
 
 class ApprovalEscalated(AboutApproval):
-    """Nobody decided in time: the next people may decide, with a deadline of their own."""
+    """Nobody decided before the deadline. Now the people of the next level may decide, until a deadline of their own."""
 
     type: Literal["approval.escalated"]
     tool: str
@@ -164,7 +156,7 @@ class ApprovalEscalated(AboutApproval):
 
 
 class ApprovalExtended(AboutApproval):
-    """The deadline of an approval was moved."""
+    """The deadline of an approval was moved to a later time."""
 
     type: Literal["approval.extended"]
     by: str
@@ -193,7 +185,7 @@ class GrantGiven(Fact):
 
 
 class StoredConfirmation(Fact):
-    """A decision: by a person, a grant, an expiry or an interrupt. Edited input and replies are stored as hashes."""
+    """A decision by a person, a grant, an expiry or an interrupt. Edited input and replies are stored as hashes."""
 
     type: Literal["user.tool_confirmation"]
     tool_use_id: EventId

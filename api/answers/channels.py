@@ -1,4 +1,4 @@
-"""Channels as we answer them."""
+"""Answers about channels."""
 
 from typing import Literal, Self
 
@@ -11,7 +11,7 @@ from models.pure.services import ChannelKind
 
 
 class Channel(Answer):
-    """Where a person, or the workspace, is told of approvals. Its secrets are never shown."""
+    """A destination of notifications about approvals, of a person or of the workspace. Its secrets are never shown."""
 
     id: str = Field(examples=[IDS["channel_id"]])
     type: Literal["channel"]
@@ -20,7 +20,7 @@ class Channel(Answer):
     for_everyone: bool = Field(examples=[False])
     """True for the workspace's default: mail for each person who may decide and has no channel."""
     follows_default: bool = Field(examples=[False])
-    """True for a person's channel that was made from the default and not changed since."""
+    """True for a person's channel that was created from the default and not changed since."""
     kind: ChannelKind = Field(examples=["mail"])
     name: str = Field(examples=["Work"])
     address: str = Field(examples=["anna@example.com"])
@@ -36,7 +36,7 @@ class Channel(Answer):
     error: str = Field(examples=[""])
     """Why the last attempt failed; empty after a success."""
     sent_at: Time | None
-    """The last success."""
+    """The time of the last success."""
     created_at: Time
     updated_at: Time
 
@@ -47,13 +47,14 @@ class Channel(Answer):
 
 
 class ChannelTest(Answer):
-    """A test message to a channel. It is tried once."""
+    """A test message to a channel, with one attempt."""
 
     id: str = Field(examples=["ntfn_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
     type: Literal["channel_test"]
     channel_id: str = Field(examples=[IDS["channel_id"]])
     status: Literal["queued", "running", "done", "failed", "cancelled"]
-    """`done`: the channel took the message. `cancelled`: it was turned off meanwhile, or its Slack user is no longer linked."""
+    """`done`: the channel accepted the message. `cancelled`: the channel was disabled meanwhile, or its Slack user is no longer
+    linked."""
     error: str = Field(examples=["The Slack conversation is archived."])
     """Why the test failed; empty unless `status` is `failed`."""
     created_at: Time

@@ -1,32 +1,33 @@
-"""Delegations as we answer them."""
+"""Answers about delegations."""
 
 from typing import Literal, Self
 
 from pydantic import Field
 
 from api.answers.base import Answer, Time
+from api.examples import IDS
 from models.people import delegation as rows
 
-_PERSON = "user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"
+_PERSON = f"user:{IDS['user_id']}"
 
 
 class Delegation(Answer):
-    """For a time, one person may decide what is another's to decide."""
+    """The right of one person to make the decisions of another person for a time."""
 
-    id: str = Field(examples=["dlgt_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
+    id: str = Field(examples=[IDS["delegation_id"]])
     type: Literal["delegation"]
     from_: str = Field(alias="from", examples=[_PERSON])
-    """The person whose decisions these are."""
+    """The person who delegates the decisions."""
     to: str = Field(examples=[_PERSON])
     """The person who decides instead."""
     group: str | None = Field(examples=[None])
-    """The group whose decisions are delegated. Null: all decisions."""
+    """The group whose decisions are delegated. Null for all decisions."""
     starts_at: Time
     ends_at: Time
     created_at: Time
     created_by: str = Field(examples=[_PERSON])
     ended_at: Time | None = Field(examples=[None])
-    """When it was ended before its time."""
+    """The time at which somebody ended the delegation early."""
     ended_by: str | None = Field(examples=[None])
 
     @classmethod

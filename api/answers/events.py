@@ -27,7 +27,7 @@ from api.answers.calls import (
 from api.answers.faults import SessionError
 from api.answers.previews import EventDelta, EventStart
 from api.answers.spending import ActiveUsage, Budget
-from api.requests.blocks import Said
+from api.requests.blocks import MessageBlock
 from models.session import call_events, event
 
 
@@ -35,7 +35,7 @@ class StoredMessage(Fact):
     """A message of the user. `processed_at` is null while the message is queued."""
 
     type: Literal["user.message"]
-    content: list[Said]
+    content: list[MessageBlock]
     on_behalf_of: str | None = None
     """The person who wrote the message, or for whom the API key speaks."""
 
@@ -54,7 +54,7 @@ class AgentMessage(Fact):
 
 
 class AgentThinking(Fact):
-    """The agent thought. The content is not stored."""
+    """A block of the agent's thinking. The content is not stored."""
 
     type: Literal["agent.thinking"]
 
@@ -150,7 +150,7 @@ class SkippedModel(ModelAt):
 
 
 class ModelFallback(Fact):
-    """A turn went on with another model. Like all events `model.*`, only sent with `include=approvals`."""
+    """A turn continued with another model. Like all events `model.*`, sent only with `include=approvals`."""
 
     type: Literal["model.fallback"]
     source: ModelAt = Field(alias="from")
@@ -158,7 +158,7 @@ class ModelFallback(Fact):
     reason: Literal["overloaded", "rate_limited", "timed_out", "gone", "circuit_open"]
     message: str
     skipped: list[SkippedModel] = Field(default_factory=list)
-    """The alternatives between the two, with the reason why each was not tried: its window is too small, or it failed often."""
+    """The alternatives between the two models, each with the reason for skipping it: a window too small, or frequent failures."""
 
 
 class SessionUsage(Fact):
@@ -236,7 +236,7 @@ class StreamFrame(RootModel[AnyEvent | DeletedEvent | EventStart | EventDelta]):
 def shown_event(row: event.Event, *, whole: bool) -> dict[str, Any]:
     """Return an event for a list or a stream: its body, which is stored in the API's form, with its id, type and time.
 
-    `whole`: the client may run client tools, and so gets their inputs with secrets.
+    `whole`: the client may run client tools, so their inputs contain their secrets.
     """
     body = dict(row.body)
     masked = body.pop(call_events.SHOWN, None)

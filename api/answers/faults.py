@@ -1,4 +1,4 @@
-"""Errors of a session, with the types that every client knows."""
+"""Events of errors, with the error types that the SDK knows."""
 
 from typing import Annotated, Literal
 
@@ -31,7 +31,7 @@ class SessionFault(Answer):
 
 
 class ServerFault(Answer):
-    """An MCP server could not be reached. Its tools are missing until it can."""
+    """An MCP server could not be reached. Its tools are missing until the server answers again."""
 
     type: Literal["mcp_connection_failed_error", "mcp_authentication_failed_error"]
     mcp_server_name: str

@@ -11,7 +11,7 @@ from models.session import grant as rows
 
 
 class Grant(Answer):
-    """The calls that a decision allows beyond its own."""
+    """The later calls that a decision allows in advance."""
 
     id: GrantId
     type: Literal["grant"]

@@ -1,4 +1,4 @@
-"""Halts as we answer them."""
+"""Answers about halts."""
 
 from typing import Literal, Self
 
@@ -10,11 +10,11 @@ from models.workspace import halt as rows
 
 
 class Halt(Answer):
-    """Whether the workspace is halted, with the halt that is open or was the last."""
+    """Whether the workspace is halted, with its present or last halt."""
 
     type: Literal["halt"]
     halted: bool
-    """Whether nothing begins now."""
+    """Whether the workspace is halted now, so that no turn, tool call or delivery begins."""
     id: str | None = Field(examples=["halt_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
     """Null if the workspace was never halted."""
     reason: str | None = Field(examples=["The refund tool pays twice."])

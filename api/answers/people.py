@@ -1,4 +1,4 @@
-"""People, invitations and groups as the SDK's `beta.organization` knows them, with what we add."""
+"""Answers about people, invitations and groups: the fields of the SDK's `beta.organization`, with Assent's own."""
 
 from datetime import datetime
 from typing import Any, Literal, Self
@@ -11,7 +11,7 @@ from models.people.roles import wire_role
 
 Email = Field(examples=["anna@example.com"])
 Source = Field(examples=["direct"])
-"""`direct`, or the name of the issuer that gives it."""
+"""`direct`, or the name of the issuer that the role or group comes from."""
 
 
 class User(Identified):
@@ -32,13 +32,13 @@ class User(Identified):
     rbac_group_ids: list[GroupId]
 
     @classmethod
-    def of(cls, row: member.Member, who: person.Person, group_ids: list[str]) -> Self:
+    def of(cls, row: member.Member, user: person.Person, group_ids: list[str]) -> Self:
         """Return a person of a workspace with the person's groups."""
         return cls.from_row(
             row,
             id=row.person_id,
-            email=who.email,
-            name=who.name,
+            email=user.email,
+            name=user.name,
             role=wire_role(row.role),
             added_at=row.created_at,
             workspace_role=row.role,
@@ -51,7 +51,7 @@ class UserPage(IdPage[User]):
 
 
 class UserDeleted(Answer):
-    """A person who has no role in the workspace any more."""
+    """The person has no role in the workspace any more."""
 
     id: UserId
     type: Literal["user_deleted"]
@@ -97,7 +97,7 @@ class InvitePage(IdPage[Invite]):
 
 
 class InviteDeleted(Answer):
-    """An invitation that was withdrawn."""
+    """The invitation is withdrawn."""
 
     id: InviteId
     type: Literal["invite_deleted"]
@@ -124,7 +124,7 @@ class Group(Answer):
 
 
 class GroupDeleted(Answer):
-    """A group that is gone."""
+    """The group is deleted."""
 
     id: GroupId
     type: Literal["rbac_group_deleted"]
@@ -146,7 +146,7 @@ class GroupMember(Answer):
 
 
 class GroupMemberDeleted(Answer):
-    """A person who was taken out of a group."""
+    """The person is removed from the group."""
 
     type: Literal["rbac_group_member_deleted"]
     rbac_group_id: GroupId

@@ -14,7 +14,7 @@ from models.workspace.workspace import Workspace
 
 
 class AnsweredModelDefaults(Answer):
-    """What holds for the models of every agent of the workspace."""
+    """The defaults for the models of the workspace's agents."""
 
     fallbacks: list[str] | None = None
     exclude_providers: list[str] | None = None
@@ -58,7 +58,7 @@ class ExplainedLine(Answer):
     commands: list[list[str]] = Field(examples=[[["git", "push", "origin", "main"]]])
     """Every simple command, split into words."""
     doubt: str | None
-    """Why there may be further commands. If set, patterns of commands allow nothing."""
+    """The reason why the line may contain further commands. If set, patterns of commands allow nothing."""
 
 
 class ExplainedGrant(Answer):
@@ -91,7 +91,7 @@ class PolicyExplanation(Answer):
     """The reason for a stricter verdict: the command line could not be parsed with certainty, or its programs are unknown."""
     unknown_programs: list[str] = Field(examples=[[]])
     """Programs of the command line that no rule names and that may run other programs. Listed if a rule about commands denies or
-    asks. Such programs ask, unless the policy sets `"unknown_programs": "allow"`; `rule` names the reason."""
+    asks. Calls of such programs ask, unless the policy sets `"unknown_programs": "allow"`. `rule` names the reason."""
     commands: list[ExplainedLine]
     grants: list[ExplainedGrant] = Field(examples=[[]])
     """The live grants of the session about the tool, if the request names a session."""
@@ -124,7 +124,7 @@ class SimulatedCall(Answer):
     session_id: SessionId
     tool: str = Field(examples=["bash"])
     input: dict[str, Any] | None = Field(examples=[{"command": "git push origin main"}])
-    """The input that the model proposed, with secrets masked. Null if it is long."""
+    """The input that the model proposed, with secrets masked. Null for a long input."""
     created_at: Time
     rule: str = Field(examples=["workspace rule: deny bash(git push *)"])
     """The rule that would have decided."""

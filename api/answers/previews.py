@@ -20,7 +20,7 @@ class EventStart(Answer):
 
 
 class ContentDelta(Answer):
-    """More text of one block."""
+    """The next text of one block."""
 
     type: Literal["content_delta"]
     index: int
@@ -28,7 +28,7 @@ class ContentDelta(Answer):
 
 
 class EventDelta(Answer):
-    """A piece of the event with this id. Deltas are not stored."""
+    """A part of the event with this id. Deltas are not stored."""
 
     type: Literal["event_delta"]
     event_id: EventId

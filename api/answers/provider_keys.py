@@ -1,4 +1,4 @@
-"""Keys of model providers, without the keys."""
+"""Answers about keys of model providers. None shows a key."""
 
 from typing import Literal
 
@@ -20,7 +20,7 @@ class ProviderKey(Answer):
 
 
 class ProviderKeyDeleted(Answer):
-    """The key is deleted. The operator's key holds again, if there is one."""
+    """The key is deleted. Requests to the provider use the operator's key again, if the operator has one."""
 
     id: ProviderKeyId
     type: Literal["provider_key_deleted"]

@@ -24,7 +24,7 @@ STATUSES = {
     "stopping": "running",
     "terminated": "terminated",
 }
-"""The API's status for each status of a session. `waiting` is idle with `requires_action`; `waiting_on` lists the approvals."""
+"""The API's status for each status of a session. A waiting session is idle, with the stop reason `requires_action`."""
 
 
 class WaitingCall(Answer):

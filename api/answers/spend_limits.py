@@ -1,4 +1,4 @@
-"""Spend limits in answers, in the SDK's shape."""
+"""Answers about spend limits, in the SDK's form."""
 
 from typing import Annotated, Literal, Self
 
@@ -78,7 +78,7 @@ class UserActor(Answer):
 
 
 class SpendSummary(Answer):
-    """The limit that holds for a person in a period: the lowest of the person's own and the workspace's."""
+    """The limit that applies to a person in a period: the lower one of the person's own limit and the workspace's."""
 
     actor: UserActor
     amount: str | None = Field(examples=["50000"])
@@ -89,7 +89,7 @@ class SpendSummary(Answer):
     """Cents that the person spent in the present period, with up to three decimals."""
     scope: UserScope
     source: Scope
-    """The scope of the limit that holds."""
+    """The scope of the limit that applies."""
     spend_limit_id: SpendLimitId
 
     @classmethod
@@ -109,7 +109,7 @@ class SpendSummary(Answer):
 
 
 class SpendLimitDeleted(Answer):
-    """The limit is deleted. Sessions that it stopped go on within a minute."""
+    """The limit is deleted. Sessions that the limit stopped continue within a minute."""
 
     id: SpendLimitId
     type: Literal["spend_limit_deleted"]

@@ -1,4 +1,4 @@
-"""What sessions and turns consumed, and what it cost."""
+"""The consumption of sessions and turns, and its cost."""
 
 from datetime import datetime
 from typing import Any, Literal, Self
@@ -27,7 +27,7 @@ class Budget(Answer):
 
     @classmethod
     def of(cls, budget: dict[str, Any] | None) -> Self | None:
-        """Return a budget of the wire's shape."""
+        """Return a budget that is stored in the API's form."""
         return cls.model_validate(budget) if budget else None
 
 
@@ -46,9 +46,9 @@ class ServerToolUse(Answer):
 
 
 class Usage(Answer):
-    """What was consumed, and its cost at list prices, or at the prices that the operator configured.
+    """Consumption, and its cost at list prices or at the prices that the operator configured.
 
-    Costs are null if no price is known. If `unpriced_requests` is above 0, they are those of the other requests alone.
+    Costs are null if no price is known. If `unpriced_requests` is above 0, the costs leave those requests out.
     """
 
     input_tokens: int
@@ -60,23 +60,23 @@ class Usage(Answer):
     server_tool_use: ServerToolUse
     list_cost: Amount | None
     cache_savings: Amount | None
-    """How much less the input cost than it would have without a cache. Negative if writing the cache cost more than it saved."""
+    """The difference to the cost of the input without a cache. Negative if writing to the cache cost more than reading saved."""
     exact_list_cost: str | None = Field(examples=["4.2137"])
     """The cost in US dollars, not rounded."""
     exact_cache_savings: str | None = Field(examples=["1.08"])
     requests: int
-    """Requests to models, those of failed attempts included."""
+    """Requests to models, including those of failed attempts."""
     estimated_requests: int
-    """Those of them whose usage is an estimate, since the provider did not report it."""
+    """Requests with an estimated usage, since the provider did not report the usage."""
     unpriced_requests: int
-    """Those of them without a known price."""
+    """Requests without a known price."""
 
 
 class ActiveUsage(Usage):
     """What a session consumed so far."""
 
     active_seconds: float = Field(examples=[12.5])
-    """How long it was running."""
+    """The time during which the session was running."""
 
     @classmethod
     def of(cls, db: Db, row: session.Session) -> Self:
@@ -88,9 +88,9 @@ class Stats(Answer):
     """The times of a session."""
 
     active_seconds: float = Field(examples=[12.5])
-    """How long it was running."""
+    """The time during which the session was running."""
     duration_seconds: float = Field(examples=[3600.0])
-    """Its age; for an archived session, the age at which it was archived."""
+    """The age of the session; for an archived session, its age when it was archived."""
 
     @classmethod
     def of(cls, db: Db, row: session.Session, **more: Any) -> Self:

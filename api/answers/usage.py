@@ -19,7 +19,7 @@ class UsageLine(Usage):
     """The span ends before this time."""
     agent_id: AgentId | None
     person: str | None = Field(examples=["user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
-    """The person for whom the sessions ran. Null too for sessions of nobody."""
+    """The person for whom the sessions ran. Null also for sessions that ran for no person."""
     session_id: SessionId | None
     thread_id: ThreadId | None
     turn_id: str | None = Field(examples=["turn_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])

@@ -14,12 +14,12 @@ class AnsweredVote(Answer):
     """One person's part of the decision."""
 
     by: str = Field(examples=["user:user_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"])
-    """Who voted."""
+    """The person who voted."""
     on_behalf_of: str | None = Field(examples=[None])
-    """The person who delegated the right to vote, if it was not the voter's own."""
+    """The person who delegated the vote. Null if the vote is the voter's own."""
     result: Literal["allow", "deny"]
     input_sha256: Sha256
-    """The hash of the input that the vote is for."""
+    """The hash of the input that was voted on."""
     at: Time
 
     @classmethod
@@ -36,17 +36,17 @@ class EscalatedLevel(Answer):
 
 
 class Escalated(Answer):
-    """What the deadline does: the approval goes from level to level."""
+    """The escalation of the approval: after each missed deadline, the people of the next level may decide."""
 
     level: int
-    """How often it was escalated: 0 before the first time."""
+    """The number of escalations so far."""
     levels: list[EscalatedLevel]
     then: Literal["deny", "end_run"]
-    """What happens after the last level."""
+    """The effect of the last level's deadline."""
 
     @classmethod
     def of(cls, row: approval.Approval) -> "Escalated | None":
-        """Return the levels of an approval, and the one that the approval has reached."""
+        """Return the levels of an approval and its present level. None if the approval does not escalate."""
         if row.escalation is None:
             return None
         escalation = Escalation.of(row.escalation)
@@ -63,11 +63,12 @@ class Demands(Answer):
     required_approvals: int = Field(examples=[1])
     """The number of people who must approve. One denial decides."""
     approvers: list[list[str]] = Field(examples=[[]])
-    """Sets of `user:ID` and `group:ID`; who decides is in each of them. Empty: everybody whose role or API key allows it."""
+    """Sets of `user:ID` and `group:ID`. A person who decides is in every set. Empty if every person and API key with the right to
+    decide may decide."""
     four_eyes: bool = Field(examples=[False])
     """Whether the people in `started_by` may not decide."""
     people_only: bool = Field(examples=[False])
-    """Whether only people who sign in may decide: no API key and no chat word."""
+    """Whether only people who are signed in may decide, and no API key or chat word."""
     started_by: list[str] = Field(examples=[[]])
     """The people who started the run, or sent a message to it."""
 

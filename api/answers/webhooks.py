@@ -1,4 +1,4 @@
-"""Webhook endpoints as the SDK knows an organization's, and their deliveries."""
+"""Answers about webhook endpoints, in the SDK's form, and about their deliveries."""
 
 from typing import Literal, Self
 
@@ -29,7 +29,8 @@ class SigningSecret(Answer):
     """A new signing secret."""
 
     signing_secret: str | None = Field(examples=["whsec_..."])
-    """Shown once: null in the response to a repeated request. The previous secret signs as well for 24 hours."""
+    """Shown once: null in the response to a repeated request. For 24 hours, deliveries also have a signature by the previous
+    secret."""
 
 
 class NewWebhook(Webhook):
@@ -51,7 +52,7 @@ class Attempt(Answer):
 
     at: Time
     status: int | None = Field(examples=[503])
-    """Of the response; null if there was none."""
+    """The status of the response. Null without a response."""
     error: str | None = Field(examples=["The response was 503."])
     seconds: float = Field(examples=[0.041])
 
@@ -66,11 +67,11 @@ class Delivery(Answer):
     """The header `webhook-id`: the same for each attempt."""
     event_type: str = Field(examples=["session.requires_action"])
     subject_id: str = Field(examples=[IDS["session_id"]])
-    """The session, agent, environment or approval."""
+    """The id of the session, agent, environment or approval."""
     status: Literal["queued", "running", "done", "failed", "cancelled"]
     attempts: SerializeAsAny[list[Attempt]]
     due_at: Time | None
-    """When a queued delivery is tried next."""
+    """The time of the next attempt at a queued delivery."""
     created_at: Time
     ended_at: Time | None
 
@@ -82,9 +83,9 @@ class Delivery(Answer):
 
 
 class Redelivered(Answer):
-    """How many deliveries are sent again."""
+    """The number of deliveries that are sent again."""
 
     type: Literal["webhook_redelivery"]
     queued: int = Field(examples=[12])
     has_more: bool = Field(examples=[False])
-    """True if more deliveries fit: send the request again."""
+    """True if more deliveries match: send the request again."""

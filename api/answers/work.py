@@ -12,14 +12,14 @@ State = Literal["queued", "starting", "active", "stopping", "stopped"]
 
 
 class WorkData(Answer):
-    """The session to serve."""
+    """The session whose tools the worker runs."""
 
     type: Literal["session"]
     id: SessionId
 
 
 class Work(Answer):
-    """A session for a worker to serve."""
+    """A piece of work: a session whose tools a worker runs."""
 
     id: WorkId
     type: Literal["work"]
@@ -48,7 +48,7 @@ class Work(Answer):
 
 
 class Polled(RootModel[Work | None]):
-    """The work that the caller holds from now on, or null."""
+    """The work that the caller now holds, or null."""
 
 
 class WorkPage(Page[Work]):

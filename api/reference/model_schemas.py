@@ -1,7 +1,7 @@
 """JSON Schemas of models, with the docstrings below their fields as descriptions.
 
-The source is read when the API's document is made. pydantic's `use_attribute_docstrings` reads it whenever a class is made, which
-costs each start of the API half a second of CPU.
+The source is read when the API's document is generated. pydantic's `use_attribute_docstrings` reads the source whenever a class is
+created, which adds half a second of CPU to each start of the API.
 """
 
 import ast
@@ -44,7 +44,7 @@ def _field_docstrings(model: type[BaseModel]) -> dict[str, str]:
 
 @cache
 def _docstrings_by_class(module: str) -> dict[str, dict[str, str]]:
-    """The docstrings of the fields of each class in a module, by the class's name."""
+    """Return the docstrings of the fields of each class in a module, by the class's name."""
     classes = [node for node in ast.parse(inspect.getsource(sys.modules[module])).body if isinstance(node, ast.ClassDef)]
     return {definition.name: _docstrings(definition) for definition in classes}
 
@@ -62,10 +62,10 @@ def query_parameter(name: str, schema: dict[str, Any], required: bool) -> dict[s
     """Return the parameter of a query for a field with this schema."""
     schema = dict(schema)
     about = {"description": schema.pop("description")} if "description" in schema else {}
-    known = [option for option in schema.get("anyOf", []) if option != {"type": "null"}]
-    if len(known) == 1:  # a query leaves a parameter out instead of sending null
+    options = [option for option in schema.get("anyOf", []) if option != {"type": "null"}]
+    if len(options) == 1:  # a query leaves a parameter out instead of sending null
         del schema["anyOf"]
-        schema |= known[0]
+        schema |= options[0]
     if schema.get("default", 0) is None:
         del schema["default"]
     listed = {"style": "form", "explode": True} if schema.get("type") == "array" else {}

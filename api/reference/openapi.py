@@ -1,9 +1,9 @@
-"""Generates the OpenAPI document from the routes and their doors. Nothing here knows a particular route."""
+"""Generates the OpenAPI document from the routes and their doors. No route is named here."""
 
 import inspect
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from http import HTTPStatus
 from importlib.metadata import version
@@ -29,11 +29,11 @@ _ABOUT = (
 )
 _TEXT = {"type": "string"}
 _TEXTS = {HTML: "<!doctype html>", METRICS: 'assent_queued_turns{workspace="wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"} 0.0\n'}
-"""Media types that hold no JSON, each with an example."""
+"""Media types without JSON, each with an example."""
 _HEADERS: dict[str, Json] = {
     "request-id": {"description": "The request's id in the server's log.", "required": True, "schema": _TEXT},
     "x-should-retry": {
-        "description": "Sending the same request again would fail again.",
+        "description": "Always `false`: the same request would fail again.",
         "required": True,
         "schema": {"const": "false"},
     },
@@ -43,7 +43,7 @@ _HEADERS: dict[str, Json] = {
         "schema": {"type": "string", "pattern": "^[0-9]+$"},
     },
     "idempotent-replayed": {
-        "description": "The response repeats the one to an earlier identical request.",
+        "description": "The response repeats the response to an earlier identical request.",
         "schema": {"const": "true"},
     },
     "location": {"description": "The address of the page.", "required": True, "schema": _TEXT},
@@ -56,11 +56,11 @@ _HEADERS: dict[str, Json] = {
 }
 _REQUEST_HEADERS: dict[str, Json] = {
     "Idempotency-Key": {
-        "description": "A request with the same key and body gets the same response for 24 hours. A different body is a 409.",
+        "description": "A request with the same key and body gets the same response for 24 hours. A different body gets a 409.",
         "schema": {"type": "string", "pattern": f"^{IDEMPOTENCY_KEY.pattern}$"},
     },
     "Last-Event-ID": {
-        "description": "The stream continues after this event. Without this header it begins now.",
+        "description": "The stream begins after the event with this id.",
         "schema": {"type": "string", "pattern": "^[0-9]{1,18}$"},
     },
     "anthropic-workspace-id": {"description": "The workspace's id. It must be the key's own workspace.", "schema": _TEXT},
@@ -72,7 +72,7 @@ _SECURITY = {
 
 
 def document(app: Flask) -> Json:
-    """Return the document of all routes of `app` that have a door. Generated once."""
+    """Return the document of all routes of `app` that have a door. Generates the document once per app."""
     cached: Json | None = app.extensions.get("openapi")
     if cached is None:
         cached = app.extensions["openapi"] = _document(app)
@@ -123,7 +123,8 @@ def _schemas(all_doors: list[Door]) -> Json:
 def _operation(rule: Rule, door: Door, about: str, schemas: Json) -> Json:
     summary, _, description = about.partition("\n")
     if door.key and door.scopes:
-        description += "\n\nThe key needs the " + _listed("scope", door.scopes) + "."
+        names = " and ".join(f"`{scope}`".replace(" or ", "` or `") for scope in door.scopes)
+        description += f"\n\nThe key needs the {'scope' if len(door.scopes) == 1 else 'scopes'} {names}."
     operation: Json = {
         "operationId": rule.endpoint.replace(".", "_"),
         "summary": summary,
@@ -141,10 +142,6 @@ def _operation(rule: Rule, door: Door, about: str, schemas: Json) -> Json:
             "content": {JSON: {"schema": schema, **examples.media(schema, schemas)}},
         }
     return operation
-
-
-def _listed(noun: str, names: Sequence[str]) -> str:
-    return noun + ("s " if len(names) > 1 else " ") + " and ".join(f"`{name}`" for name in names)
 
 
 def _parameters(rule: Rule, door: Door) -> Iterator[Json]:
@@ -185,7 +182,7 @@ def _responses(rule: Rule, door: Door, schemas: Json) -> Json:
     responses: Json = {str(status): {"description": HTTPStatus(status).phrase, **good} for status in door.statuses}
     if door.browsers_go_to:
         responses["303"] = {
-            "description": f"To a browser: the page is at `{door.browsers_go_to}`.",
+            "description": f"For a browser: redirects to `{door.browsers_go_to}`.",
             "headers": _refs(["request-id", "location"]),
             "content": {HTML: {"schema": _TEXT, "example": ""}},
         }
@@ -193,7 +190,7 @@ def _responses(rule: Rule, door: Door, schemas: Json) -> Json:
 
 
 def _refusal(door: Door, status: int, schemas: Json) -> Json:
-    """Return the response of an error. The web server answers 414 and 431 before a route is known, so in the API's format."""
+    """Return the response of an error. The web server answers 414 and 431 before a route is known, always in the API's format."""
     if door.error is Error or status in {414, 431}:
         return _ref("responses", _name(status))
     schema = _ref("schemas", door.error.__name__)
@@ -201,7 +198,7 @@ def _refusal(door: Door, status: int, schemas: Json) -> Json:
 
 
 def _content(door: Door, schemas: Json) -> Json:
-    """Return the schema of a response, with examples. A text with JSON in it has an example of that JSON."""
+    """Return the schema of a response, with examples. Streams and JSON lines are texts whose examples contain JSON."""
     if door.media_type in _TEXTS:
         return {"schema": _TEXT, "example": _TEXTS[door.media_type]}
     schema = _ref("schemas", _component(door.answer)) if door.answer else {}

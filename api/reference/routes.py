@@ -56,7 +56,7 @@ def page() -> Response:
 
 
 def _file(path: Path, media_type: str) -> View:
-    """Return a view of a file of that page. The OpenAPI document does not list it."""
+    """Return a view of a file of the page `/docs`. The OpenAPI document does not list such files."""
 
     def view() -> Response:
         response = send_file(path, mimetype=media_type)

@@ -1,4 +1,4 @@
-"""Agents as clients send them."""
+"""Requests about agents."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,10 +12,10 @@ from api.requests.base import (
     Metadata,
     MetadataPatch,
     Name,
-    Paged,
     Query,
     System,
     Unsupported,
+    Version,
     examples,
     not_null,
 )
@@ -45,7 +45,7 @@ class AgentFields(Body):
     system: System | None = None
     tools: Tools | None = None
     permission_policy: Policy | None = Field(
-        None, description="The rules apply to every tool, the default to built-in tools without a policy of their own."
+        None, description="The rules apply to every tool. The default applies to built-in tools without a policy of their own."
     )
     approval: ApprovalDefaults | None = None
     max_turns: MaxTurns | None = None
@@ -119,7 +119,7 @@ class AgentUpdate(AgentFields):
     model: ModelParam | None = None
     name: Name | None = None
     metadata: MetadataPatch | None = None
-    version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    version: Version | None = None
 
     _no_null = field_validator("model", "name", "version", mode="before")(not_null)
 
@@ -132,14 +132,10 @@ class AgentUpdate(AgentFields):
 class AgentQuery(Query):
     """GET /v1/agents/{id}."""
 
-    version: int | None = Field(None, ge=1, le=2**31 - 1)
+    version: Version | None = None
 
 
 class AgentList(Created):
     """GET /v1/agents."""
 
     include_archived: bool = False
-
-
-class VersionList(Paged):
-    """GET /v1/agents/{id}/versions."""

@@ -16,7 +16,7 @@ class ApiKeyList(IdPaged):
     status: Literal["active", "inactive", "expired", "archived"] | None = None
     workspace_id: Id | None = None
     created_by_user_id: Id | None = None
-    """No key has a user, so any value gives an empty list."""
+    """Any value gives an empty list, since no key belongs to a user."""
 
 
 class ApiKeyCreate(Body):
@@ -34,7 +34,7 @@ class ApiKeyCreate(Body):
     """The self-hosted environment to bind the key to."""
     expires_at: Annotated[Moment, Field(strict=False)] | None = None
     allowed_cidrs: list[Annotated[str, StringConstraints(max_length=64)]] | None = None
-    """The networks from which the key may be used. Without this field: all."""
+    """The networks from which the key may be used. Left out: all."""
 
 
 class ApiKeyUpdate(Body):
@@ -50,7 +50,7 @@ class ApiKeyUpdate(Body):
 
 
 class ApiKeyRotate(Body):
-    """How an API key is replaced."""
+    """The replacement of an API key."""
 
     model_config = examples(
         {"overlap_seconds": 3600},

@@ -1,4 +1,4 @@
-"""How people are asked, as clients send it: the deadline, what it does, and who must approve."""
+"""The settings of approvals in requests: the deadline, its effect, and the people who must approve."""
 
 from typing import Annotated, Any, Literal
 
@@ -30,14 +30,14 @@ Approvers = Annotated[list[Approver], Field(min_length=1, max_length=MAX_APPROVE
 
 
 class EscalationLevel(Body):
-    """The people whom an approval goes to when its deadline has passed, and their time."""
+    """The people who may decide after the previous deadline has passed, and the time that they have."""
 
     approvers: Approvers
     timeout_seconds: _Seconds
 
 
-class _Asking(Body):
-    """The times of a question, and the people who may answer."""
+class _ApprovalSettings(Body):
+    """The times of an approval, and the people who may decide."""
 
     timeout_seconds: _Seconds | None = None
     remind_after_seconds: _Seconds | None = None
@@ -50,15 +50,15 @@ class _Asking(Body):
     )
     on_timeout: Literal["deny", "end_run", "escalate", "allow"] | None = None
     escalate_to: list[EscalationLevel] | None = Field(
-        None, min_length=1, max_length=MAX_LEVELS, validate_default=True, description="With on_timeout escalate: the levels."
+        None, min_length=1, max_length=MAX_LEVELS, validate_default=True, description="With `on_timeout` `escalate`: the levels."
     )
     then: Literal["deny", "end_run"] | None = Field(
-        None, description="With on_timeout escalate: what happens after the last level. Left out: deny."
+        None, description="With `on_timeout` `escalate`: the effect of the last level's deadline. Left out: `deny`."
     )
 
     @field_validator("remind_after_seconds")
     @classmethod
-    def _in_time(cls, value: float | None, info: ValidationInfo) -> float | None:
+    def _before_deadline(cls, value: float | None, info: ValidationInfo) -> float | None:
         limit = info.data.get("timeout_seconds")
         if value is not None and limit is not None and value >= limit:
             raise ValueError(f"must be less than timeout_seconds, {limit:g}, or nobody would be reminded.")
@@ -66,7 +66,7 @@ class _Asking(Body):
 
     @field_validator("on_timeout")
     @classmethod
-    def _by_people(cls, value: str | None, info: ValidationInfo) -> str | None:
+    def _without_demands(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value == "allow" and combined([info.data])[0].needs_people:
             raise ValueError(
                 "allow would let the call run without the people whom approvers, required_approvals or four_eyes demand: "
@@ -76,7 +76,7 @@ class _Asking(Body):
 
     @field_validator("escalate_to")
     @classmethod
-    def _to_somebody(cls, value: list[EscalationLevel] | None, info: ValidationInfo) -> list[EscalationLevel] | None:
+    def _with_levels(cls, value: list[EscalationLevel] | None, info: ValidationInfo) -> list[EscalationLevel] | None:
         escalates = info.data.get("on_timeout") == "escalate"
         if escalates and not value:
             raise ValueError("on_timeout escalate needs at least one level with approvers and timeout_seconds.")
@@ -86,27 +86,27 @@ class _Asking(Body):
 
     @field_validator("then")
     @classmethod
-    def _after_all(cls, value: str | None, info: ValidationInfo) -> str | None:
+    def _with_escalation(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value and info.data.get("on_timeout") != "escalate":
             raise ValueError('goes with "on_timeout": "escalate" only; without it, on_timeout itself says what happens.')
         return value
 
     def normal(self) -> dict[str, Any]:
-        """As it is stored: without the settings of people that say nothing."""
+        """Return the settings as they are stored: without empty demands on the approvers."""
         fields = self.model_dump()
-        return {name: value for name, value in fields.items() if value or name not in _OF_PEOPLE}
+        return {name: value for name, value in fields.items() if value or name not in _DEMANDS}
 
 
-_OF_PEOPLE = frozenset({"approvers", "required_approvals", "four_eyes", "escalate_to", "then"})
+_DEMANDS = frozenset({"approvers", "required_approvals", "four_eyes", "escalate_to", "then"})
 
 
-class ApprovalConfig(_Asking):
-    """How people are asked about a tool's calls, and what happens if nobody answers."""
+class ApprovalConfig(_ApprovalSettings):
+    """The settings of the approvals of a tool's calls, with the effect of the deadline."""
 
     prompt: str | None = Field(None, min_length=1, max_length=2000)
 
 
-class ApprovalDefaults(_Asking):
-    """How people are asked where a tool's own `approval` says nothing. Who must approve adds up over all levels."""
+class ApprovalDefaults(_ApprovalSettings):
+    """The settings of approvals where a tool's own `approval` leaves a field out. Demands on approvers add up over all levels."""
 
     on_timeout: Annotated[Literal["deny", "end_run", "escalate"], BeforeValidator(_no_wide_allow)] | None = None

@@ -6,8 +6,8 @@ from pydantic import Field, StringConstraints, field_validator
 from pydantic_core.core_schema import ValidationInfo
 
 from api.examples import IDS
-from api.requests.base import YEAR, Body, Id, Moment, Paged, Query, examples
-from api.requests.blocks import Answered
+from api.requests.base import YEAR, Body, Id, Moment, Paged, Query, examples, twice
+from api.requests.blocks import WrittenResult
 from api.requests.decisions import DecisionFields, GrantScope, Match
 from models.errors import Invalid
 from models.pure.states import APPROVAL
@@ -15,9 +15,10 @@ from models.session.decision import Decision
 
 Status = Annotated[str, StringConstraints(pattern=f"^({'|'.join(APPROVAL)})$")]
 ApprovalKind = Literal["tool_call", "unknown_outcome", "question", "budget"]
-"""In this order: may the call run? What was the outcome of a call that began? What is the answer to a tool's question?"""
-AT_ONCE = 100
-"""Decisions in one request, the number of sessions that may be locked together."""
+"""The questions: May the call run? What was the outcome of a call that began? What is the reply to a tool's question? May the
+session spend more than its budget?"""
+MAX_DECISIONS = 100
+"""Most decisions in one request, the number of sessions that may be locked together."""
 
 
 class ApprovalList(Paged):
@@ -31,12 +32,12 @@ class ApprovalList(Paged):
     expires_before: Moment | None = Field(None, alias="expires_at[lt]")
     order: Literal["asc", "desc"] = "asc"
     for_: Annotated[str, StringConstraints(pattern="^(me|user_[0-9A-Za-z]{1,100})$")] | None = Field(None, alias="for")
-    """The queue of a person: `me`, or `user_...` with an API key. Pending approvals that wait for the person's vote, those with the
-    oldest deadline first, each with its `queue_position`."""
+    """The person whose queue is listed: `me`, or `user_...` with an API key. A queue has the pending approvals that wait for the
+    person's vote, the oldest deadline first, each with its `queue_position`."""
 
     @field_validator("for_")
     @classmethod
-    def _in_its_order(cls, value: str | None, info: ValidationInfo) -> str | None:
+    def _in_queue_order(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value and (info.data.get("status", "pending") not in {None, "pending"} or info.data.get("order") == "desc"):
             raise ValueError("a queue has pending approvals, the oldest deadline first: leave out status and order.")
         return value
@@ -66,7 +67,7 @@ class DecisionBody(DecisionFields):
         {"outcome": "rerun"},
     )
 
-    result: Literal["allow", "deny"] | Answered | None = None
+    result: Literal["allow", "deny"] | WrittenResult | None = None
     outcome: Literal["rerun", "happened", "give_up"] | None = None
 
     def decision(self) -> Decision:
@@ -74,7 +75,7 @@ class DecisionBody(DecisionFields):
         if self.outcome is None:
             if isinstance(self.result, str):
                 return self.decided(self.result)
-            raise Invalid("result", 'must be "allow" or "deny"; or send outcome, for a call whose outcome is unknown.')
+            raise Invalid("result", 'must be "allow" or "deny"; send outcome for a call whose outcome is unknown.')
         if (self.outcome == "happened") != (self.result is not None):
             raise Invalid("result", 'goes with outcome "happened": the text or the content blocks of the tool\'s result.')
         return self.decided(None, outcome=self.outcome, content=self._content())
@@ -99,16 +100,13 @@ class BulkDecision(DecisionBody):
 class DecisionsBody(Body):
     """Several decisions, of which all are made, or none."""
 
-    decisions: Annotated[list[BulkDecision], Field(min_length=1, max_length=AT_ONCE)]
+    decisions: Annotated[list[BulkDecision], Field(min_length=1, max_length=MAX_DECISIONS)]
 
     @field_validator("decisions")
     @classmethod
     def _each_once(cls, decisions: list[BulkDecision]) -> list[BulkDecision]:
-        known: set[str] = set()
-        for item in decisions:
-            if item.approval_id in known:
-                raise ValueError(f"{item.approval_id[:64]!r} appears twice; decide each approval once.")
-            known.add(item.approval_id)
+        if approval_id := twice(item.approval_id for item in decisions):
+            raise ValueError(f"{approval_id[:64]!r} appears twice; decide each approval once.")
         return decisions
 
 

@@ -11,9 +11,9 @@ class AuditList(Created):
 
     session_id: str | None = Field(None, max_length=128)
     action: str | None = Field(None, max_length=128)
-    """Such as `approval.decided`."""
+    """The action, such as `approval.decided`."""
     principal: str | None = Field(None, max_length=256)
-    """Such as `api_key:key_...`."""
+    """The principal, such as `api_key:key_...`."""
     subject_id: str | None = Field(None, max_length=128)
 
 
@@ -21,9 +21,9 @@ class AuditVerify(Query):
     """GET /v1/audit/verify."""
 
     session_id: str | None = Field(None, max_length=128)
-    """Verify only this session's acts, and the workspace's own."""
+    """Verify only the acts of this session, and the workspace's acts outside sessions."""
     signed_since: Moment | None = None
-    """The time at which the first key was configured. Older seals may be unsigned if all acts that they cover are older as well."""
+    """The time at which the first key was configured. A seal may be unsigned if the seal and all acts that it covers are older."""
 
 
 class AuditExport(Query):

@@ -1,9 +1,10 @@
 """Base classes and common types of the requests: strict, without unknown fields, with the limits that the SDK documents."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Annotated, Any
 
 from pydantic import (
@@ -93,10 +94,12 @@ class Paged(Query):
 
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
+"""A version of an agent."""
 
 
 class IdPaged(Query):
-    """A page of the SDK's `SyncPage`: `limit` rows behind `after_id`, or before `before_id`."""
+    """A page in the form of the SDK's `SyncPage`: `limit` rows after `after_id`, or before `before_id`."""
 
     limit: Annotated[int, Field(ge=1, le=1000)] = 20
     after_id: Id | None = None
@@ -104,7 +107,7 @@ class IdPaged(Query):
 
 
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
-"""Bounds of all rows' times. Within them, Python can move a time by months and to any offset."""
+"""Bounds of the times of all rows. Python can move a time within these bounds by months and to any offset."""
 
 
 def _check_format(value: Any) -> Any:
@@ -165,6 +168,11 @@ MetadataKey = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 MetadataValue = Annotated[str, StringConstraints(max_length=512)]
 Metadata = Annotated[dict[MetadataKey, MetadataValue], Field(max_length=METADATA_PAIRS)]
 MetadataPatch = Annotated[dict[MetadataKey, MetadataValue | None], Field(max_length=2 * METADATA_PAIRS)]
+
+
+def twice(values: Iterable[str]) -> str | None:
+    """Return a value that appears more than once, or None."""
+    return next((value for value, following in pairwise(sorted(values)) if value == following), None)
 
 
 def not_null(value: Any) -> Any:

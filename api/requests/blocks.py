@@ -1,4 +1,4 @@
-"""Content blocks in requests: of a user's message, and of the result that a tool, or a person in its place, returns."""
+"""Content blocks in requests: of a user's message, and of a result by a tool or by a person in the tool's place."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar
@@ -75,12 +75,12 @@ class SearchResultBlock(Body):
     citations: Citations
 
 
-Said = Annotated[TextBlock | ImageBlock | DocumentBlock, Field(discriminator="type")]
+MessageBlock = Annotated[TextBlock | ImageBlock | DocumentBlock, Field(discriminator="type")]
 Result = Annotated[TextBlock | ImageBlock | DocumentBlock | SearchResultBlock, Field(discriminator="type")]
 
 
-def says_something(blocks: B) -> B:
-    """Return the blocks. Raises ValueError if the text of one is only white space."""
+def not_blank(blocks: B) -> B:
+    """Return the blocks. Raises ValueError if a block's text is only white space."""
     if any(isinstance(block, TextBlock) and not block.text.strip() for block in blocks):
         raise ValueError("a text block must hold more than white space: models refuse it.")
     return blocks
@@ -90,6 +90,6 @@ def _in_blocks(value: Any) -> Any:
     return [{"type": "text", "text": value}] if isinstance(value, str) else value
 
 
-Blocks = Annotated[list[Result], Field(min_length=1, max_length=100), AfterValidator(says_something)]
-Answered = Annotated[Blocks, BeforeValidator(_in_blocks, json_schema_input_type=Text | Blocks)]
+Blocks = Annotated[list[Result], Field(min_length=1, max_length=100), AfterValidator(not_blank)]
+WrittenResult = Annotated[Blocks, BeforeValidator(_in_blocks, json_schema_input_type=Text | Blocks)]
 """A result that a person writes: a text, or content blocks."""

@@ -1,4 +1,4 @@
-"""Channels as clients send them."""
+"""Requests about channels."""
 
 from typing import Annotated, Any, Literal
 
@@ -28,22 +28,23 @@ class ChannelCreate(Body):
     owner: Owner | None = None
     """`me`: the person who is signed in. `workspace` needs the scope `admin`. Left out: `me`, or `workspace` for an API key."""
     kind: ChannelKind
-    """`apprise`: a service such as Telegram, by its `url`. `operator`: a URL that the operator configured, by its name."""
+    """`apprise`: a service such as Telegram, with its `url`. `operator`: a URL that the operator configured, with its name as
+    `address`."""
     address: Annotated[str, StringConstraints(max_length=254)] = ""
-    """Of the workspace: a mail address, the id of a Slack conversation, or the operator's name. Of a person: left out, or a Slack
-    user of theirs."""
+    """For a channel of the workspace: a mail address, the id of a Slack conversation, or the name of the operator's URL. For a
+    channel of a person: left out, or a Slack user that is linked to the person."""
     url: Annotated[str, StringConstraints(max_length=500)] = ""
-    """Of the kind `apprise`: the service's URL with its tokens. Stored encrypted, and never shown."""
+    """For the kind `apprise`: the service's URL with its tokens. Stored encrypted, and never shown."""
     for_everyone: bool = False
-    """The workspace's default: mail for each person who may decide and has no channel."""
+    """True for the workspace's default: mail for each person who may decide and has no channel."""
     name: Label = ""
     about: About = "all"
-    """A person's channel tells of approvals that name the person (`mine`), also of those that name a group of theirs (`groups`), or
-    of all that the person may decide."""
+    """The approvals that a person's channel announces. `mine`: those that name the person. `groups`: also those that name one of
+    the person's groups. `all`: all that the person may decide."""
     timing: Timing = "at_once"
     """`reminders`: only reminders and escalations."""
     quiet_from: Clock | None = None
-    """`HH:MM` in `time_zone`: nothing is sent between `quiet_from` and `quiet_until`."""
+    """`HH:MM` in `time_zone`. Nothing is sent between `quiet_from` and `quiet_until`."""
     quiet_until: Clock | None = None
     time_zone: Zone = "UTC"
 
@@ -71,8 +72,8 @@ class ChannelUpdate(Body):
     _no_null = field_validator("name", "about", "timing", "time_zone", "state", mode="before")(not_null)
 
     def changes(self) -> dict[str, Any]:
-        """The fields that the request sets."""
-        return {field: getattr(self, field) for field in self.model_fields_set}
+        """Return the fields that the request sets."""
+        return self.model_dump(exclude_unset=True)
 
 
 class ChannelList(Paged):

@@ -6,14 +6,14 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from pydantic_core.core_schema import ValidationInfo
 
 from api.requests.base import YEAR, Body, Message, Sha256
-from api.requests.blocks import Answered
+from api.requests.blocks import WrittenResult
 from models.pure.canonical import canonical
 from models.pure.policy.rules import MAX_TEXT
 from models.session.decision import Decision
 
 MAX_USES = 1_000_000
 REPLY_BYTES = 100_000
-"""Most bytes of all answers of a decision together."""
+"""Most bytes of all replies of a decision together."""
 
 GrantScope = Literal["session", "always"]
 Match = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
@@ -28,16 +28,16 @@ class Reply(Body):
 
     @field_validator("content")
     @classmethod
-    def _of_accept(cls, content: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
+    def _only_with_accept(cls, content: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
         if content is not None and info.data.get("action", "accept") != "accept":
-            raise ValueError("goes with action accept only.")
+            raise ValueError("goes with action accept only; leave it out.")
         return content
 
 
 def _bounded(replies: dict[str, Any]) -> dict[str, Any]:
     content = {key: reply.model_dump() if isinstance(reply, Reply) else reply for key, reply in replies.items()}
     if len(canonical(content)) > REPLY_BYTES:
-        raise ValueError(f"is longer than {REPLY_BYTES} bytes.")
+        raise ValueError(f"is longer than {REPLY_BYTES} bytes; shorten the replies.")
     return replies
 
 
@@ -59,11 +59,12 @@ class DecisionFields(Body):
     interrupt: bool | None = None
     """With deny: whether the run ends as well."""
     updated_input: dict[str, Any] | None = None
-    """With allow: the whole input to run instead. A masked secret may stay masked if its surroundings are unchanged."""
-    respond: Answered | None = None
-    """With allow: a result to give in place of the tool's. The tool does not run."""
+    """With allow: the whole input that runs in the place of the model's. A masked secret may stay masked if its surroundings are
+    unchanged."""
+    respond: WrittenResult | None = None
+    """With allow: a result in the place of the tool's. The tool does not run."""
     scope: Literal["once", "session", "always"] | None = None
-    """With allow: `session` and `always` also give a grant, which allows later calls."""
+    """With allow: `session` and `always` also create a grant, which allows later calls."""
     match: Match | None = None
     """The calls that the grant covers: `tool` (the default), `exact`, or the text of a rule such as `bash(git status *)`."""
     expires_in_seconds: float | None = Field(None, gt=0, le=YEAR)
@@ -71,7 +72,7 @@ class DecisionFields(Body):
     max_uses: int | None = Field(None, ge=1, le=MAX_USES)
     """The number of calls that the grant may allow."""
     expected_input_sha256: Sha256 | None = None
-    """The hash of the input that was shown. The response is a 409 if a different input would run."""
+    """The hash of the input that the person saw. The response is a 409 if a different input would run."""
     answers: Replies | None = None
     """With allow, if the tool asked questions: the reply to each question, by its key."""
     answer: Annotated[dict[str, Any], AfterValidator(_bounded)] | None = None
@@ -79,7 +80,7 @@ class DecisionFields(Body):
 
     @field_validator("answer")
     @classmethod
-    def _instead(cls, answer: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
+    def _without_answers(cls, answer: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
         if answer is not None and info.data.get("answers") is not None:
             raise ValueError("is the short form of answers, for a single question: send one of them.")
         return answer

@@ -1,4 +1,4 @@
-"""Delegations as clients send them."""
+"""Requests about delegations."""
 
 from typing import Annotated
 

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, field_validator
 from api.requests.base import Body, Description, Metadata, MetadataPatch, Name, Paged, examples, not_null
 
 
-def _no(value: Any) -> Any:
+def _empty(value: Any) -> Any:
     if value:
         raise ValueError("must be empty or left out: the workers run tools without network and without extra packages.")
     return value
@@ -21,7 +21,7 @@ class Networking(Body):
     allow_package_managers: bool | None = None
     allowed_hosts: list[str] | None = None
 
-    _closed = field_validator("allow_mcp_servers", "allow_package_managers", "allowed_hosts")(_no)
+    _closed = field_validator("allow_mcp_servers", "allow_package_managers", "allowed_hosts")(_empty)
 
 
 class Packages(Body):
@@ -35,7 +35,7 @@ class Packages(Body):
     npm: list[str] | None = None
     pip: list[str] | None = None
 
-    _none = field_validator("apt", "cargo", "gem", "go", "npm", "pip")(_no)
+    _none = field_validator("apt", "cargo", "gem", "go", "npm", "pip")(_empty)
 
 
 def _networking(value: Any) -> Any:
@@ -94,7 +94,7 @@ class EnvironmentUpdate(EnvironmentFields):
     _no_null = field_validator("name", mode="before")(not_null)
 
     def changes(self) -> dict[str, Any]:
-        """Return the fields that the request sets. A configuration is reduced to its `type`, which has no options."""
+        """Return the fields that the request sets. A configuration is reduced to its `type`, since no type has options."""
         changes = self.sent({"name": self.name, "description": self.description, "metadata": self.metadata or {}})
         return changes | ({"type": self.config.type} if self.config else {})
 
@@ -102,4 +102,4 @@ class EnvironmentUpdate(EnvironmentFields):
 class EnvironmentList(Paged):
     """GET /v1/environments."""
 
-    include_archived: bool = Field(False)
+    include_archived: bool = False

@@ -1,4 +1,4 @@
-"""Events as clients send them, and the queries of lists and streams of events."""
+"""Requests about events: events to send, and the queries of lists and streams."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
@@ -7,32 +7,32 @@ from pydantic import AfterValidator, Field, field_validator
 
 from api.examples import IDS
 from api.requests.base import AtMost, Body, Created, Id, PersonName, Query, examples
-from api.requests.blocks import Result, Said, says_something
+from api.requests.blocks import MessageBlock, Result, not_blank
 from api.requests.decisions import DecisionFields
 from models.errors import Invalid
 from models.session.decision import Decision
 
 
 class UserMessage(Body):
-    """What the user says."""
+    """A message of the user."""
 
     type: Literal["user.message"]
-    content: Annotated[list[Said], Field(min_length=1, max_length=100), AfterValidator(says_something)]
+    content: Annotated[list[MessageBlock], Field(min_length=1, max_length=100), AfterValidator(not_blank)]
     seen: Id | None = None
-    """The last event that the user saw. If chat words decide, they do not decide approvals that are newer than this event."""
+    """The last event that the user saw. Chat words in the message do not decide approvals that are newer than this event."""
     on_behalf_of: PersonName | None = None
-    """The person for whom the API key speaks. With four eyes this person may not decide what comes of the message."""
+    """The person for whom the API key speaks. With `four_eyes` this person may not decide the approvals of the run."""
 
 
 class UserInterrupt(Body):
-    """End the run."""
+    """A request to end the run."""
 
     type: Literal["user.interrupt"]
     session_thread_id: Id | None = None
 
 
 class UserToolConfirmation(DecisionFields):
-    """A person's answer to a call that asks."""
+    """A person's decision on a call that waits for an approval."""
 
     type: Literal["user.tool_confirmation"]
     tool_use_id: Id
@@ -99,12 +99,12 @@ class EventsSend(Body):
     events: Annotated[list[Event], Field(min_length=1), AtMost("max_events_per_post")]
 
     def scopes(self) -> Iterator[str]:
-        """What the key must be allowed: to decide, to talk, to give results, or more than one of these."""
+        """Yield the scope that each event needs."""
         for event in self.events:
             yield _SCOPES.get(event.type, "sessions")
 
     def check(self) -> None:
-        """Raise Invalid if a decision's parts do not go together, before any row is looked at."""
+        """Raise Invalid if a decision's fields do not go together. Reads no row."""
         for index, event in enumerate(self.events):
             if isinstance(event, UserToolConfirmation):
                 try:
@@ -114,7 +114,7 @@ class EventsSend(Body):
                     raise Invalid(f"events.{index}.{refusal.field}", message) from None
 
 
-# What a plain client may ask for; all that the SDK knows, also what this server never emits.
+# All types that the SDK knows, including those that this server never emits.
 TYPES = frozenset(
     {
         "user.message",
@@ -162,12 +162,12 @@ TYPES = frozenset(
     }
 )
 OURS = ("approval.", "grant.", "model.")
-"""What types of our own begin with; seen only with `include=approvals`."""
+"""The prefixes of Assent's own types, which clients see only with `include=approvals`."""
 TypeName = Annotated[str, Field(json_schema_extra={"anyOf": [{"enum": sorted(TYPES)}, {"pattern": "^(approval|grant|model)[.]"}]})]
 
 
 class Seen(Query):
-    """Which events a reader sees."""
+    """The field that lists and streams of events share."""
 
     include: list[Literal["approvals"]] = Field(default_factory=list)
 
@@ -186,7 +186,7 @@ class EventList(Seen, Created):
     def _known(cls, types: list[str]) -> list[str]:
         for name in types:
             if name not in TYPES and not name.startswith(OURS):
-                raise ValueError(f"{name[:64]!r} is no type of event; types are such as agent.message.")
+                raise ValueError(f"{name[:64]!r} is no type of event; use a type such as agent.message.")
         return types
 
 

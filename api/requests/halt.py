@@ -1,4 +1,4 @@
-"""The kill switch as clients press it."""
+"""Requests about halts."""
 
 from typing import Annotated
 

@@ -4,22 +4,22 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from api.requests.base import Body, Name, Unsupported
+from api.requests.base import Body, Name, Unsupported, twice
 from models.settings import providers
 
 MOST_FALLBACKS = 5
 
 
 def _unrepeated(names: list[str]) -> list[str]:
-    if len(set(names)) < len(names):
-        raise ValueError("names a value twice; leave one out.")
+    if name := twice(names):
+        raise ValueError(f"names {name[:80]!r} twice; leave one out.")
     return names
 
 
 def _known_provider(name: str) -> str:
     if providers.named(name) is None:
-        there = ", ".join(entry.name for entry in providers.registry())
-        raise ValueError(f"there is no provider {name[:80]!r} on this server: use {there}.")
+        known = ", ".join(entry.name for entry in providers.registry())
+        raise ValueError(f"there is no provider {name[:80]!r} on this server: use {known}.")
     return name
 
 
@@ -45,7 +45,7 @@ class Model(Body):
         ]
         | None
     ) = None
-    """How hard the model works; left out, the model's default."""
+    """How hard the model works. Left out: the model's default."""
     fallbacks: Fallbacks | None = None
     """Models to try in this order if the model is overloaded, limits the rate, times out or is gone. Default: the workspace's."""
     exclude_providers: Excluded | None = None
@@ -67,7 +67,7 @@ class Model(Body):
 
 
 def check_served(field: str, model: str, excluded: list[str]) -> providers.ProviderEntry:
-    """Return the provider's entry that serves a model. Raises ValueError, with the field, if nobody does."""
+    """Return the entry of the provider that serves a model. Raises ValueError, with the field, without such a provider."""
     entry = providers.serving(model, excluded)
     if entry is None:
         globs = ", ".join(glob for entry in providers.registry() if entry.name not in excluded for glob in entry.models)
@@ -81,12 +81,12 @@ ModelParam = Annotated[
 
 
 class ModelDefaults(Body):
-    """What holds for every agent of the workspace."""
+    """The defaults for the models of the workspace's agents."""
 
     fallbacks: Fallbacks | None = None
-    """The alternatives of agents that name none."""
+    """The fallbacks of agents without fallbacks of their own."""
     exclude_providers: Excluded | None = None
-    """Providers that are never used in this workspace, beside those that an agent excludes."""
+    """Providers that are never used in this workspace, in addition to those that an agent excludes."""
 
     @model_validator(mode="after")
     def _check(self) -> "ModelDefaults":

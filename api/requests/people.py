@@ -1,4 +1,4 @@
-"""What may be asked about people, invitations and groups: the SDK's `beta.organization`, with `workspace_role` beside `role`."""
+"""Requests about people, invitations and groups: the SDK's `beta.organization`, with `workspace_role` beside `role`."""
 
 from typing import Annotated, Literal
 
@@ -20,7 +20,7 @@ class UserList(IdPaged):
 
     email: Email | None = None
     roles: list[Id] = Field(default_factory=list)
-    """The SDK's roles: `admin`, `developer`, `user`. Any other finds nothing."""
+    """The SDK's roles: `admin`, `developer`, `user`. Any other role matches nobody."""
 
     @property
     def workspace_roles(self) -> list[str] | None:
@@ -36,7 +36,7 @@ class InviteList(UserList):
 
 
 class CursorPage(Paged):
-    """A list's page from where the cursor `page` points."""
+    """A page of a list, with the limits of the SDK."""
 
     limit: Annotated[int, Field(ge=1, le=1000)] = 20
 
@@ -50,7 +50,7 @@ class UserUpdate(Body):
     )
 
     role: WireRole | None = None
-    """The role in the SDK's words. A viewer stays a viewer as `user`; everybody else becomes an approver by it."""
+    """The role in the SDK's words. With `user`, a viewer stays a viewer, and everybody else becomes an approver."""
     workspace_role: WorkspaceRole | None = None
     """The role in the workspace. It outranks `role`."""
 
@@ -72,7 +72,7 @@ class InviteCreate(Body):
 
     @property
     def given_role(self) -> WorkspaceRole:
-        """The role that the person gets."""
+        """The workspace's role that the invitation gives."""
         return self.workspace_role or ("approver" if self.role == "user" else self.role)
 
 

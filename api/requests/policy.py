@@ -1,6 +1,6 @@
-"""Permission policies as clients send them, and the bodies of the policy's own routes.
+"""Requests about policies: policies and rules, and the bodies of the policy's own routes.
 
-`models.pure.policy` parses policies. The models of rules in this file only describe them in the API's document.
+`models.pure.policy` parses policies. The models of policies in this file only describe them in the API's document.
 """
 
 import re
@@ -13,7 +13,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from api.examples import IDS
 from api.requests.approval_settings import ApprovalDefaults
-from api.requests.base import Body, Id, Sha256, examples
+from api.requests.base import Body, Id, Sha256, Version, examples
 from api.requests.models import ModelDefaults
 from models.pure import policy
 from models.pure.canonical import canonical
@@ -21,7 +21,7 @@ from models.pure.policy import Effect
 from models.pure.policy.rules import MAX_CHOICES, MAX_CONDITIONS, MAX_PRIORITY, MAX_REGEX, MAX_RULES, MAX_TEXT
 
 INPUT_BYTES = 100_000
-"""Longest input of a call to explain. Longer calls exist, but a thousand rules would take long to judge one."""
+"""Longest input of a call to explain. Calls may be longer, but a thousand rules would take long to judge a longer input."""
 _PAUSE_AFTER = 0.01
 """Seconds of compiling rules between two pauses for the process's other requests."""
 _FIELD = re.compile(r"([\w.-]+): (.*)", re.DOTALL)
@@ -39,7 +39,9 @@ class PolicyCondition(Body):
     one_of: list[Any] = Field([], min_length=1, max_length=MAX_CHOICES)
     glob: _Text = "*"
     path_glob: _Text = "**"
-    regex: _Regex = Field(".*", description="RE2. It must fit all of the argument to allow; to deny or ask it is sought in it.")
+    regex: _Regex = Field(
+        ".*", description="RE2. In a rule that allows it must match the whole argument; in other rules, a part of the argument."
+    )
     gt: float = 0
     gte: float = 0
     lt: float = 0
@@ -59,24 +61,29 @@ class PolicyMatch(Body):
 
 
 class PolicyRule(Body):
-    """One rule. Rules that deny come before those that ask, and these before those that allow."""
+    """One rule. Rules that deny come first, then rules that ask, then rules that allow."""
 
     effect: Effect
     match: _Text | PolicyMatch = Field(
         description="A text such as `bash(git push *)`, `read(src/**)`, `mcp__github__*`, or an object."
     )
-    reason: _Text | None = Field(None, description="Shown to people, and to the model when it is denied.")
-    priority: int = Field(0, ge=-MAX_PRIORITY, le=MAX_PRIORITY, description="Which of several rules of one effect is named.")
+    reason: _Text | None = Field(None, description="Shown to people, and to the model when the rule denies a call.")
+    priority: int = Field(
+        0,
+        ge=-MAX_PRIORITY,
+        le=MAX_PRIORITY,
+        description="Of matching rules with one effect, the rule with the highest priority is named.",
+    )
 
 
 class Always(Body):
-    """One answer to every call."""
+    """One effect for every call."""
 
     type: Literal["always_allow", "always_ask", "always_deny"]
 
 
 class Ruled(Body):
-    """Rules, then `default`. `auto` is how it comes back: no model judges here."""
+    """Rules, then `default` for all other calls. Responses have the type `auto`. No model judges here."""
 
     type: Literal["auto", "rules"]
     rules: list[PolicyRule] = Field([], max_length=MAX_RULES)
@@ -84,13 +91,13 @@ class Ruled(Body):
     unknown_programs: Literal["ask", "allow"] = Field(
         "ask",
         description="While a rule about commands denies or asks, an allow for everything covers only programs that are known to "
-        "run no others; every other program asks, unless a rule names it. `allow` lifts that for the rules of this policy: then "
-        "they are a guard rail and no wall.",
+        "run no others. Every other program asks, unless a rule names it. `allow` removes this limit for the rules of this "
+        "policy: a program can then run commands that the rules deny.",
     )
 
 
 def _policy(sent: Any) -> dict[str, Any]:
-    """Return a policy in normal form, as clients get it back."""
+    """Return a policy in the normal form that responses use."""
     # A type that is not a string cannot be looked up.
     if isinstance(sent, dict) and not isinstance(sent.get("type", ""), str):
         raise _wrong("type: must be always_allow, always_ask, always_deny or rules", sent)
@@ -114,7 +121,7 @@ def _compile_with_pauses(sent: Any) -> None:
 
 
 def _rule(sent: Any) -> dict[str, Any]:
-    """Return a rule in normal form, as clients get it back."""
+    """Return a rule in the normal form that responses use."""
     try:
         return policy.spelled_rule(policy.rule_of(sent, where="rule"))
     except ValueError as error:
@@ -172,17 +179,17 @@ class AgentAt(Body):
     """An agent at a version, the head by default."""
 
     id: Id
-    version: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    version: Version | None = None
 
 
 def _bounded(value: dict[str, Any]) -> dict[str, Any]:
     if len(canonical(value)) > INPUT_BYTES:
-        raise ValueError(f"is longer than {INPUT_BYTES} bytes; shorten what no rule looks at.")
+        raise ValueError(f"is longer than {INPUT_BYTES} bytes; shorten the arguments that no rule tests.")
     return value
 
 
 class PolicyExplain(Body):
-    """A call of an agent, or of a session, whose grants are then considered."""
+    """A call of an agent or of a session. With a session, its grants count as well."""
 
     model_config = examples(
         {"agent": IDS["agent_id"], "tool": "bash", "input": {"command": "git push origin main"}},
@@ -196,7 +203,7 @@ class PolicyExplain(Body):
     session_id: Id | None = None
     tool: _Text
     input: Annotated[dict[str, Any], AfterValidator(_bounded)]
-    permission_policy: Policy | None = Field(None, description="In the place of the tool's own.")
+    permission_policy: Policy | None = Field(None, description="A policy in the place of the tool's own.")
 
 
 class PolicySimulate(Body):
@@ -207,10 +214,10 @@ class PolicySimulate(Body):
         {"permission_policy": {"type": "always_ask"}, "agent_id": IDS["agent_id"], "tool": "bash"},
     )
 
-    rule: Rule | None = Field(None, description="Added to the agent's policy, or without `agent_id` to the workspace's.")
+    rule: Rule | None = Field(None, description="A rule to add to the agent's policy or, without `agent_id`, to the workspace's.")
     permission_policy: Policy | None = Field(
         None,
-        description="In the place of the tool's policy; without `tool`, of the agent's; without `agent_id`, of the workspace's.",
+        description="A policy in the place of the tool's; without `tool`, of the agent's; without `agent_id`, of the workspace's.",
     )
     agent_id: Id | None = Field(None, description="Only this agent's calls.")
     tool: _Text | None = Field(None, description="Only this tool's calls.")

@@ -1,10 +1,10 @@
-"""Keys of model providers as clients send them."""
+"""Requests about keys of model providers."""
 
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from api.requests.base import Body, Paged, examples
+from api.requests.base import Body, examples
 from api.requests.models import Provider
 
 
@@ -16,8 +16,4 @@ class ProviderKeyCreate(Body):
     provider: Annotated[Provider, Field(examples=["anthropic"])]
     """The name of a provider of this server."""
     key: Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[!-~]+$")]
-    """The key, in printable ASCII without spaces. No response shows it again."""
-
-
-class ProviderKeyList(Paged):
-    """GET /v1/provider_keys."""
+    """The key, in printable ASCII without spaces. No response shows the key."""

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from api.requests.base import Body
-from api.requests.toolsets import ServerName, twice
+from api.requests.base import Body, twice
+from api.requests.toolsets import ServerName
 from api.requests.urls import outside_url
 from models.database.rows import Db
 from models.errors import Invalid
@@ -19,7 +19,7 @@ _OURS = re.compile(OURS + r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def _address(url: str) -> str:
-    """Return a server's address. Raises ValueError if it is ambiguous, holds a secret, or uses http:// although that is off."""
+    """Return a server's address. Raises ValueError for an invalid name of a toolset, or a URL that `outside_url` refuses."""
     if url.startswith(OURS):
         if not _OURS.fullmatch(url):
             raise ValueError(f"{url[:80]!r} must be {OURS} and a name of a-z, 0-9, _ and -, of at most 64 characters.")
@@ -28,7 +28,7 @@ def _address(url: str) -> str:
 
 
 class McpServer(Body):
-    """An MCP server, or a toolset of the operator's."""
+    """An MCP server, or a toolset of this server's operator."""
 
     type: Literal["url"]
     name: ServerName
@@ -60,10 +60,10 @@ def normal_servers(servers: list[McpServer] | None) -> list[dict[str, Any]]:
 
 
 def check_servers(db: Db, agent: Mapping[str, Any], fields: Container[str], *, at: str = "") -> None:
-    """Raise Invalid if the agent's tools do not fit its MCP servers, or if a toolset of the operator's is unknown.
+    """Raise Invalid if the agent's tools do not fit its MCP servers, or if a toolset of the operator is unknown.
 
     `agent` is the agent after the request, `fields` are the request's fields, `at` is their path in the request. Errors name only
-    fields of the request. A toolset that the request does not name may be gone: it was checked when it was named.
+    fields of the request. A toolset that the request does not name is not checked again, since it may have been removed meanwhile.
     """
     servers: list[dict[str, Any]] = agent.get("mcp_servers") or []
     names = [server["name"] for server in servers]
@@ -80,12 +80,12 @@ def check_servers(db: Db, agent: Mapping[str, Any], fields: Container[str], *, a
 def _missing(server: str, index: int, names: list[str], fields: Container[str], at: str) -> Invalid:
     if "tools" not in fields:
         return Invalid(f"{at}mcp_servers", f"leaves out {server[:80]!r}, which tools.{index} needs: send tools as well.")
-    there = ", ".join(repr(name[:80]) for name in names) or "none"
-    return Invalid(f"{at}tools.{index}.mcp_server_name", f"{server[:80]!r} is not among the mcp_servers: {there}.")
+    known = ", ".join(repr(name[:80]) for name in names) or "none"
+    return Invalid(f"{at}tools.{index}.mcp_server_name", f"{server[:80]!r} is not among the mcp_servers: {known}.")
 
 
 def _check_known(db: Db, servers: list[dict[str, Any]], at: str) -> None:
     for index, server in enumerate(servers):
         if server["url"].startswith(OURS) and not toolset.known(db, server["url"]):
-            there = ", ".join(OURS + name for name in toolset.names(db)) or "none"
-            raise Invalid(f"{at}mcp_servers.{index}.url", f"{server['url']} is unknown here. Known addresses: {there}.")
+            known = ", ".join(OURS + name for name in toolset.names(db)) or "none"
+            raise Invalid(f"{at}mcp_servers.{index}.url", f"{server['url']} is unknown here. Known addresses: {known}.")

@@ -1,4 +1,4 @@
-"""Sessions as clients send them."""
+"""Requests about sessions."""
 
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -8,7 +8,20 @@ from pydantic import BeforeValidator, Field, StringConstraints
 from api.examples import IDS
 from api.requests.agents import MaxTurns
 from api.requests.approval_settings import ApprovalDefaults
-from api.requests.base import AtMost, Body, Created, Id, Metadata, MetadataPatch, Paged, PersonName, System, Unsupported, examples
+from api.requests.base import (
+    AtMost,
+    Body,
+    Created,
+    Id,
+    Metadata,
+    MetadataPatch,
+    Paged,
+    PersonName,
+    System,
+    Unsupported,
+    Version,
+    examples,
+)
 from api.requests.events import UserMessage
 from api.requests.models import ModelParam
 from api.requests.policy import Policy
@@ -17,7 +30,6 @@ from api.requests.tools import Tools, normal_tools
 from models.pure.prices import dollars_of
 
 Title = Annotated[str, Field(max_length=512)]
-Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class AmountParams(Body):
@@ -41,14 +53,14 @@ class BudgetParams(Body):
 
 
 class Reference(Body):
-    """An agent at a version, the head by default."""
+    """An agent at a version, by default the newest."""
 
     type: Literal["agent"]
     id: Id
     version: Version | None = None
 
     def overrides(self) -> dict[str, Any]:
-        """Nothing is overridden."""
+        """Return no fields."""
         return {}
 
 
@@ -105,18 +117,18 @@ class SessionCreate(Body):
     metadata: Metadata | None = None
     initial_events: Annotated[list[UserMessage], AtMost("max_events_per_post")] | None = None
     max_turns: MaxTurns | None = None
-    chat_approvals: bool | None = Field(None, description="Whether words such as `approve` in a message decide.")
+    chat_approvals: bool | None = Field(None, description="Whether words such as `approve` in a message decide approvals.")
     on_ask: Literal["inbox", "deny"] | None = Field(
-        None, description="`deny`: nobody can approve, so what would be asked is denied at once. Left out: people are asked."
+        None, description="`deny`: a call that would need an approval is denied at once. Left out: people are asked."
     )
     on_behalf_of: PersonName | None = Field(None, description="The person for whom the API key speaks in this session.")
-    budget: BudgetParams | None = Field(None, description="The most that the session may cost. Left out: no limit, for good.")
+    budget: BudgetParams | None = Field(None, description="The most that the session may cost. Left out: no limit, permanently.")
     resources: Unsupported = None
     vault_ids: Unsupported = None
 
 
 class SessionAgentUpdate(Body):
-    """Changes of a session's agent. A list is replaced whole."""
+    """Changes of a session's agent. A list is replaced as a whole."""
 
     tools: Tools | None = None
     mcp_servers: McpServers | None = None
@@ -136,7 +148,7 @@ class SessionUpdate(Body):
     agent: SessionAgentUpdate | None = None
     title: Title | None = None
     metadata: MetadataPatch | None = None
-    budget: BudgetParams | None = Field(None, description="Another budget, or null to remove it for good.")
+    budget: BudgetParams | None = Field(None, description="Another budget, or null to remove the budget permanently.")
     vault_ids: Unsupported = None
 
     def changes(self) -> dict[str, Any]:
@@ -150,7 +162,7 @@ class SessionList(Created):
     """GET /v1/sessions."""
 
     agent_id: str | None = Field(None, max_length=128)
-    agent_version: int | None = Field(None, ge=1, le=2**31 - 1)
+    agent_version: Version | None = None
     include_archived: bool = False
     order: Literal["asc", "desc"] = "desc"
     statuses: list[Literal["rescheduling", "running", "idle", "terminated"]] = Field(default_factory=list)

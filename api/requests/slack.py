@@ -1,4 +1,4 @@
-"""Clicks as Slack posts them: of the payload `block_actions`, the parts that a decision needs."""
+"""The requests that Slack posts for clicks: the fields of the payload `block_actions` that a decision needs."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ SlackId = Annotated[str, StringConstraints(pattern=r"^[A-Z0-9]{2,32}$")]
 
 
 class _Part(BaseModel):
-    """An object of Slack's, which may hold more than is named here."""
+    """An object in Slack's payload, which may have more fields."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -25,7 +25,7 @@ class _User(_Named):
     username: str = ""
     name: str = ""
     team_id: SlackId | None = None
-    """The user's own team: in a shared channel another one than the app's."""
+    """The user's own team. In a shared channel it may differ from the app's team."""
 
 
 class _Container(_Part):

@@ -1,4 +1,4 @@
-"""Spend limits as clients send them: in the SDK's shape, with the scope `agent` beside its scopes."""
+"""Requests about spend limits: in the SDK's form, with the additional scope `agent`."""
 
 from decimal import Decimal
 from typing import Annotated, Literal
@@ -38,7 +38,7 @@ Scope = Annotated[WorkspaceScopeParams | AgentScopeParams | UserScopeParams, Fie
 
 
 class SpendLimitSet(Body):
-    """The limit of a scope in a period, in the place of the former one."""
+    """The limit of a scope in a period. It replaces the former limit of the same scope and period."""
 
     model_config = examples({"amount": "50000", "scope": {"type": "agent", "agent_id": IDS["agent_id"]}, "period": "monthly"})
 
@@ -65,7 +65,7 @@ class EffectiveList(Paged):
     period: list[Period] = Field(default_factory=list, max_length=3)
     """Only these periods. Left out: all."""
     user_ids: list[Id] = Field(default_factory=list, max_length=100)
-    """Only these people. Left out: all with a limit."""
+    """Only these people. Left out: all people with a limit."""
 
 
 class SpendLimitList(Paged):

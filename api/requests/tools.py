@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from api.requests.approval_settings import ApprovalConfig
-from api.requests.base import YEAR, Body
+from api.requests.base import YEAR, Body, twice
 from api.requests.policy import Policy
 from api.requests.schemas import InputSchema
-from api.requests.toolsets import MAX_TOOLS, ServerToolset, Toolset, twice
+from api.requests.toolsets import MAX_TOOLS, ServerToolset, Toolset
 from models.workspace.agent import TOOLSET
 
 
 class Custom(Body):
-    """A tool that the client runs. Without a policy its calls are allowed: posting the result is the client's act."""
+    """A tool that the client runs. Without a policy its calls are allowed, since the client decides whether to run them."""
 
     type: Literal["custom"]
     name: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
@@ -23,7 +23,7 @@ class Custom(Body):
     permission_policy: Policy | None = None
     approval: ApprovalConfig | None = None
     result_timeout_seconds: Annotated[float, Field(gt=0, le=YEAR)] | None = Field(
-        None, description="How long the client may take for a call; then the run continues without its result. Default: a day."
+        None, description="The time that the client has for a call. After it the run continues without a result. Default: a day."
     )
 
     def normal(self) -> dict[str, Any]:
@@ -59,8 +59,8 @@ def _names(tool: AnyTool) -> Iterator[str]:
     if isinstance(tool, Custom):
         yield tool.name
         return
-    before = f"{tool.mcp_server_name}: " if isinstance(tool, ServerToolset) else ""
-    yield from (before + config["name"] for config in tool.normal()["configs"] if config["enabled"])
+    prefix = f"{tool.mcp_server_name}: " if isinstance(tool, ServerToolset) else ""
+    yield from (prefix + config["name"] for config in tool.normal()["configs"] if config["enabled"])
 
 
 Tools = Annotated[list[Tool], Field(max_length=MAX_TOOLS), AfterValidator(_tools)]

@@ -1,15 +1,13 @@
 """Toolsets in requests, the built-in one and those of MCP servers, and their normal form, which `models.workspace.agent`
 describes."""
 
-from collections.abc import Iterable
-from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from pydantic_core.core_schema import ValidationInfo
 
 from api.requests.approval_settings import ApprovalConfig, ApprovalDefaults
-from api.requests.base import Body
+from api.requests.base import Body, twice
 from api.requests.policy import Policy
 from models.pure.canonical import canonical
 from models.workspace.agent import BUILTIN_TOOLS, TOOLSET
@@ -22,34 +20,26 @@ BuiltIn = Literal["bash", "edit", "read", "write", "glob", "grep", "web_fetch", 
 ServerName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 
 
-def twice(names: Iterable[str]) -> str | None:
-    """Return a name that appears more than once, or None."""
-    return next((name for name, following in pairwise(sorted(names)) if name == following), None)
-
-
 def _beside_its_policy(value: str | None, info: ValidationInfo) -> str | None:
     if value and info.data.get("permission_policy", value) is None:
         raise ValueError("names the origin of permission_policy; send both or neither.")
     return value
 
 
-PolicyFrom = Annotated[
-    Literal["tool", "toolset", "default"] | None,
-    AfterValidator(_beside_its_policy),
-    Field(description="The origin of the policy, as the server returned it. Leave it out for a new policy."),
-]
+_ORIGIN: Any = Field(description="The origin of the policy, as the server returned it. Leave it out for a new policy.")
+PolicyFrom = Annotated[Literal["tool", "toolset", "default"] | None, AfterValidator(_beside_its_policy), _ORIGIN]
 
 
 class DefaultConfig(Body):
-    """The settings of every tool of the set without settings of its own. Without a policy its calls ask."""
+    """The settings of every tool of the toolset without settings of its own. Without a policy its calls ask."""
 
     enabled: bool | None = None
     permission_policy: Policy | None = None
     approval: ApprovalDefaults | None = None
 
     @property
-    def asking(self) -> dict[str, Any]:
-        """Its `approval` in normal form, as a field; nothing where it has none."""
+    def approval_field(self) -> dict[str, Any]:
+        """The field `approval` in normal form. Empty if the request leaves the field out."""
         return {"approval": self.approval.normal()} if self.approval else {}
 
 
@@ -83,7 +73,7 @@ class Toolset(Body):
         configs = [{"type": c.name} | _config(c, enabled, default.permission_policy, unset=unset) for c in all_configs]
         return {
             "type": TOOLSET,
-            "default_config": {"enabled": enabled, "permission_policy": default.permission_policy or ASK} | default.asking,
+            "default_config": {"enabled": enabled, "permission_policy": default.permission_policy or ASK} | default.approval_field,
             "configs": configs,
         }
 
@@ -91,11 +81,7 @@ class Toolset(Body):
 class ServerDefaultConfig(DefaultConfig):
     """The settings of every tool of an MCP server without settings of its own. Without a policy its calls ask."""
 
-    policy_from: Annotated[
-        Literal["toolset", "default"] | None,
-        AfterValidator(_beside_its_policy),
-        Field(description="The origin of the policy, as the server returned it. Leave it out for a new policy."),
-    ] = None
+    policy_from: Annotated[Literal["toolset", "default"] | None, AfterValidator(_beside_its_policy), _ORIGIN] = None
 
     @property
     def own_policy(self) -> dict[str, Any] | None:
@@ -125,7 +111,7 @@ class ServerToolset(Body):
     @classmethod
     def _each_once(cls, configs: list[ServerToolConfig] | None) -> list[ServerToolConfig] | None:
         if name := twice(config.name for config in configs or []):
-            raise ValueError(f"the tool {name!r} is configured twice; configure each once.")
+            raise ValueError(f"the tool {name!r} is configured twice; configure each tool once.")
         return configs
 
     def normal(self) -> dict[str, Any]:
@@ -140,14 +126,14 @@ class ServerToolset(Body):
                 "permission_policy": own_policy or ASK,
                 "policy_from": "toolset" if own_policy else "default",
             }
-            | default.asking,
+            | default.approval_field,
             "configs": [_config(config, enabled, own_policy, unset=own_policy is None) for config in self.configs or []],
         }
 
 
 def _check_configs(configs: list[ToolConfig], enabled: bool) -> None:
-    if twice(config.name for config in configs):
-        raise ValueError("configs: a tool is configured twice; configure each once.")
+    if name := twice(config.name for config in configs):
+        raise ValueError(f"configs: the tool {name!r} is configured twice; configure each tool once.")
     for config in configs:
         if config.type not in {None, config.name}:
             raise ValueError(f"configs: type {config.type!r} must be the name, {config.name!r}.")

@@ -1,4 +1,4 @@
-"""URLs of somebody else's servers, as clients send them."""
+"""Checks the URLs of outside servers in requests."""
 
 import re
 from ipaddress import IPv6Address
@@ -11,10 +11,10 @@ _HOST = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?\.?")
 
 
 def outside_url(url: str) -> str:
-    """Return the URL. Raises ValueError if it has two readings, carries a secret, or names a forbidden destination."""
+    """Return the URL. Raises ValueError if the URL is ambiguous, contains a secret, or uses http:// for a public host."""
     match = _URL.fullmatch(url)
     if match is None:
-        raise ValueError("must be https://HOST/PATH, in ASCII and with all else percent-encoded.")
+        raise ValueError("must be https://HOST/PATH in ASCII, with all other characters percent-encoded.")
     if "#" in url:
         raise ValueError("must have no fragment (#...), which is never sent to a server.")
     try:

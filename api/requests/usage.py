@@ -10,14 +10,14 @@ Group = Literal["agent", "person", "session", "thread", "turn", "provider", "mod
 
 
 class UsageList(Paged):
-    """GET /v1/usage: sums of usage, by time and by whatever `group_by` names."""
+    """GET /v1/usage: sums of usage, by time and by the columns in `group_by`."""
 
     starting_at: Moment | None = None
-    """Left out: 30 days before `ending_at`, or 1 day where days do not suffice."""
+    """Left out: 30 days before `ending_at`, or 1 day for a report that needs hours."""
     ending_at: Moment | None = None
     """The span ends before this time. Left out: now."""
     bucket_width: Literal["1d", "1h"] | None = None
-    """One line for each day (UTC) or hour. Left out: one line for the whole time."""
+    """The length of the span that one line covers: a day (UTC) or an hour. Left out: the whole time."""
     group_by: list[Group] = Field(default_factory=list, max_length=4)
     agent_id: str | None = Field(None, max_length=128)
     session_id: str | None = Field(None, max_length=128)

@@ -1,11 +1,11 @@
-"""Webhook endpoints as clients send them: the fields of the SDK's `beta.organization.webhooks`, with a workspace's events."""
+"""Requests about webhook endpoints: the fields of the SDK's `beta.organization.webhooks`, with a workspace's events."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator
 
 from api.examples import TIME
-from api.requests.base import Body, Created, Description, Moment, Paged, examples, not_null
+from api.requests.base import Body, Created, Description, Moment, examples, not_null
 from api.requests.urls import outside_url
 from models.pure.webhook_events import EVENTS, SDK_EVENTS
 
@@ -33,7 +33,7 @@ class WebhookCreate(Body):
     url: Url
     """Deliveries are POST requests to this URL, over HTTPS."""
     enabled_events: EventTypes = Field(list(SDK_EVENTS))
-    """The events to deliver. Default: all that the SDK knows. Events of the form `approval.*` are Assent's own: name them."""
+    """The events to deliver. Default: all events that the SDK knows. Assent's own events `approval.*` must be named."""
     name: Label = ""
     description: Description = ""
 
@@ -49,13 +49,14 @@ class WebhookUpdate(Body):
     name: Label | None = None
     description: Description | None = None
     state: Literal["enabled", "disabled"] | None = None
-    """`enabled` resumes deliveries and clears `disabled_reason`. What happens while an endpoint is disabled is never delivered."""
+    """`enabled` resumes deliveries and clears `disabled_reason`. Events that occur while an endpoint is disabled are never
+    delivered."""
 
     _no_null = field_validator("url", "enabled_events", "name", "description", "state", mode="before")(not_null)
 
     def changes(self) -> dict[str, Any]:
-        """The fields that the request sets."""
-        changes = {field: getattr(self, field) for field in self.model_fields_set}
+        """Return the fields that the request sets."""
+        changes = self.model_dump(exclude_unset=True)
         if not changes.get("enabled_events", True):
             del changes["enabled_events"]
         return changes
@@ -71,17 +72,13 @@ class WebhookTest(Body):
 
 
 class Redelivery(Body):
-    """Which deliveries to send again: those of one status, of a time."""
+    """The deliveries to send again, by their status and time of creation."""
 
     model_config = examples({"status": "failed", "created_after": TIME})
 
     status: Literal["done", "failed", "cancelled"] = "failed"
     created_after: Annotated[Moment, Field(strict=False)] | None = None
     created_before: Annotated[Moment, Field(strict=False)] | None = None
-
-
-class WebhookList(Paged):
-    """GET /v1/webhooks."""
 
 
 class DeliveryList(Created):

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from api.requests.base import Body, MetadataPatch, Paged, Query, examples
+from api.requests.base import Body, MetadataPatch, Query, examples
 
 
 class WorkPoll(Query):
@@ -20,7 +20,7 @@ class Heartbeat(Query):
 
 
 class WorkStop(Body):
-    """How a piece of work is stopped."""
+    """How to stop a piece of work."""
 
     model_config = examples(
         {"force": True},
@@ -37,7 +37,3 @@ class WorkUpdate(Body):
     )
 
     metadata: MetadataPatch
-
-
-class WorkList(Paged):
-    """GET /v1/environments/{id}/work."""

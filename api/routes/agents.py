@@ -9,9 +9,9 @@ from api.answers import agents as answers
 from api.answers.base import Page
 from api.approvers import check_agent_approvers
 from api.door import reads, writes
-from api.paging import Order, Selection, page
-from api.requests.agents import AgentCreate, AgentList, AgentQuery, AgentUpdate, VersionList
-from api.requests.base import Nothing
+from api.paging import Order, Selection, listed, page
+from api.requests.agents import AgentCreate, AgentList, AgentQuery, AgentUpdate
+from api.requests.base import Nothing, Paged
 from api.requests.servers import check_servers
 from models.audit.principal import Principal
 from models.database.rows import Db
@@ -54,7 +54,7 @@ def index(db: Db, _principal: Principal, query: AgentList) -> Page[answers.Agent
 @agents.get("/<agent_id>")
 @reads(AgentQuery, answer=answers.Agent)
 def show(db: Db, _principal: Principal, query: AgentQuery, agent_id: str) -> answers.Agent:
-    """Get an agent at its newest version, or at the given one."""
+    """Get an agent at its newest version, or at the version in the query."""
     agent = Agent.find(db, agent_id)
     return answers.Agent.of(agent, agent.at(db, query.version))
 
@@ -64,7 +64,7 @@ def show(db: Db, _principal: Principal, query: AgentQuery, agent_id: str) -> ans
 def update(db: Db, principal: Principal, body: AgentUpdate, agent_id: str) -> answers.Agent:
     """Update an agent, which makes a new version if anything changes.
 
-    A field that is left out is kept. If `version` is given and is not the newest, the response is a 409.
+    A field that is left out is kept. The response is a 409 if `version` is sent and is not the newest version.
     """
     agent = Agent.lock(db, agent_id)
     changes = body.changes()
@@ -85,13 +85,12 @@ def archive(db: Db, principal: Principal, _body: Nothing, agent_id: str) -> answ
 
 
 @agents.get("/<agent_id>/versions")
-@reads(VersionList, answer=Page[answers.Agent])
-def versions(db: Db, _principal: Principal, query: VersionList, agent_id: str) -> Page[answers.Agent]:
+@reads(Paged, answer=Page[answers.Agent])
+def versions(db: Db, _principal: Principal, query: Paged, agent_id: str) -> Page[answers.Agent]:
     """List all versions of an agent, newest first."""
     agent = Agent.find(db, agent_id)
     selection = Selection(AgentVersion).equal(agent_id=agent.id)
-    rows, after = page(db, selection, VERSIONS, query.limit, query.page)
-    return Page[answers.Agent](data=[answers.Agent.of(agent, row) for row in rows], next_page=after)
+    return listed(db, selection, VERSIONS, query, lambda row: answers.Agent.of(agent, row))
 
 
 def heads(db: Db, agents: Iterable[Agent]) -> dict[str, AgentVersion]:
@@ -101,7 +100,7 @@ def heads(db: Db, agents: Iterable[Agent]) -> dict[str, AgentVersion]:
 
 
 def named(db: Db, agent_id: str, version: int | None, *, field: str = "agent") -> tuple[Agent, AgentVersion]:
-    """Return the agent that a body names in `field`, with one version, by default the head. Raises Invalid."""
+    """Return the agent that a body names in `field`, with one version, by default the newest. Raises Invalid."""
     try:
         return Agent.with_version(db, agent_id, version)
     except NotFound as missing:

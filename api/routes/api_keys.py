@@ -90,7 +90,7 @@ def update(db: Db, principal: Principal, body: ApiKeyUpdate, api_key_id: str) ->
 @api_keys.post("/<api_key_id>/rotate")
 @writes(ApiKeyRotate, "admin", answer=answers.NewApiKey, shown_once="key")
 def rotate(db: Db, principal: Principal, body: ApiKeyRotate, api_key_id: str) -> answers.NewApiKey:
-    """Replace an API key by a new one with the same rights.
+    """Replace an API key by a new key with the same rights.
 
     The old key stays valid for `overlap_seconds`.
     """

@@ -32,8 +32,8 @@ OLDEST: Order[Approval] = Order("approvals", (Approval.created_at, Approval.id),
 def index(db: Db, principal: Principal, query: ApprovalList) -> Page[answers.Approval]:
     """List the workspace's approvals, oldest first by default.
 
-    With `for`, list the queue of a person: what waits for the person's vote, the oldest deadline first. A person whose role reads
-    only their own approvals always gets their queue.
+    With `for`, list the queue of a person: the approvals that wait for the person's vote, the oldest deadline first. A person whose
+    role may read only their own approvals always gets their own queue.
     """
     columns = ("status", "session_id", "agent_id", "tool", "kind")
     person = query.for_ or (None if "read" in principal.scopes else "me")
@@ -69,7 +69,7 @@ def show(db: Db, principal: Principal, query: ApprovalShow, approval_id: str) ->
 def decide(db: Db, principal: Principal, body: DecisionBody, approval_id: str) -> answers.Approval:
     """Decide an approval.
 
-    Idempotent: the same decision again gets the same response. A different one is a 409, with the decision that holds as `winner`.
+    Idempotent: the same decision again gets the same response. A different decision is a 409, with the first decision as `winner`.
     """
     session, approval = queue.locked(db, principal, approval_id)
     flow.decide(db, session, principal, approval, body.decision())
@@ -85,7 +85,7 @@ def decide_several(db: Db, principal: Principal, body: DecisionsBody) -> answers
     """
     outcomes = decide_all(db, principal, body.decisions)
     approvals = zip(outcomes, _listed(db, [row for row, _ in outcomes]), strict=True)
-    decided = [answers.BulkDecided(approval_id=row.id, outcome=outcome, approval=one) for (row, outcome), one in approvals]
+    decided = [answers.BulkDecided(approval_id=row.id, outcome=outcome, approval=answer) for (row, outcome), answer in approvals]
     return answers.AllDecided(data=decided)
 
 
@@ -97,7 +97,7 @@ def _none_decided(refusal: NoneDecided) -> Response:
 @approvals.post("/<approval_id>/extend")
 @writes(ExtendBody, "approvals", answer=answers.Approval)
 def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> answers.Approval:
-    """Move the deadline of an approval to a time from now.
+    """Move the deadline of an approval to a later time.
 
     The new deadline is `seconds` from now. The response is a 409 if the deadline has passed or would not move to a later time.
     """
@@ -109,10 +109,13 @@ def extend(db: Db, principal: Principal, body: ExtendBody, approval_id: str) -> 
 @approvals.post("/<approval_id>/preview")
 @writes(PreviewBody, "approvals", answer=answers.GrantPreview)
 def preview(db: Db, principal: Principal, body: PreviewBody, approval_id: str) -> answers.GrantPreview:
-    """Preview the grant that a decision would give: the calls that it covers, and how many waiting calls it would release."""
+    """Preview the grant that a decision would create.
+
+    The response names the covered calls, and the number of waiting calls that the grant would release.
+    """
     approval = queue.find(db, principal, approval_id)
     if approval.kind != "tool_call":
-        raise Invalid("scope", "a call that has begun is settled alone; its approval gives no grant.")
+        raise Invalid("scope", "only an approval of the kind tool_call can create a grant; send a decision without scope.")
     rule = rule_for(approval, body.match)
     return answers.GrantPreview(
         type="grant_preview",
@@ -129,7 +132,7 @@ def _answer(db: Db, approval: Approval, *, reveal: bool = False) -> answers.Appr
 
 
 def _listed(db: Db, rows: Sequence[Approval], first: int | None = None) -> list[answers.Approval]:
-    """The approvals with their grants and votes. `first` is the place of the first of them in a queue."""
+    """Return the answers for approvals, with their grants and votes. `first` is the first approval's place in a queue."""
     grants, votes = grants_by_approval(db, rows), Vote.of(db, [row.id for row in rows])
     return [
         answers.Approval.of(row, grants.get(row.id), votes[row.id], position=None if first is None else first + number)

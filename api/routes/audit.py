@@ -30,10 +30,10 @@ audit = Blueprint("audit", __name__, url_prefix="/v1/audit")
 SCOPE = "admin"
 JSON_LINES = "application/jsonl"
 VERIFIED_AT_ONCE = 200_000
-"""Acts that one request verifies, about ten seconds of work. `assent audit verify` handles more, outside the web processes."""
+"""Most acts that one request verifies, about ten seconds of work. `assent audit verify` handles more, outside the web processes."""
 SPANS = [timedelta(minutes=10) * 12**n for n in range(5)]
-"""Spans of time in which a page is searched, from its beginning backwards: ever longer ones, up to five months, then all acts.
-No index sorts a workspace's acts by time, since every insert would pay for it. The BRIN index finds spans."""
+"""Spans of time in which a page is searched, backwards from its beginning: ever longer spans, up to five months, then all acts.
+No index sorts a workspace's acts by time, since the index would slow down every insert. The BRIN index finds spans."""
 
 NEWEST: Order[Audit] = Order("audit", (Audit.at, Audit.chain, Audit.seq))
 
@@ -50,7 +50,7 @@ def index(db: Db, _principal: Principal, query: AuditList) -> Page[answers.Audit
 
 
 def listed(db: Db, query: AuditList) -> tuple[Sequence[Audit], str | None]:
-    """A page of the acts that `query` asks for, and the cursor of the next page."""
+    """Return a page of the acts that `query` selects, and the cursor of the next page."""
     selection = Selection(Audit).equal(
         chain=query.session_id, action=query.action, principal=query.principal, subject_id=query.subject_id
     )
@@ -80,7 +80,7 @@ def head(db: Db, principal: Principal, _query: NoQuery) -> answers.AuditHead:
 def verify() -> Response:
     """Verify that no act in the audit was changed or removed.
 
-    Acts that no seal covers yet are counted in `unsealed`: a change of these could not be detected.
+    `unsealed` counts the acts that no seal covers yet. A change of these acts could not be detected.
     """
     principal = auth.authenticate(SCOPE)
     query = parsing.query(AuditVerify)
@@ -88,9 +88,9 @@ def verify() -> Response:
 
 
 def verified(workspace_id: str, query: AuditVerify) -> Report:
-    """The report on the acts of a workspace, which are read in transactions of their own. Raises Invalid for too many acts."""
-    some = _at_most(VERIFIED_AT_ONCE, verifying.walk(workspace_id, query.session_id))
-    return verifying.verify(workspace_id, some, seal_key.known(), only=query.session_id, signed_since=query.signed_since)
+    """Return the report on a workspace's acts. Reads the acts in transactions of its own. Raises Invalid for too many acts."""
+    items = _at_most(VERIFIED_AT_ONCE, verifying.walk(workspace_id, query.session_id))
+    return verifying.verify(workspace_id, items, seal_key.known(), only=query.session_id, signed_since=query.signed_since)
 
 
 @audit.get("/export")
@@ -110,7 +110,7 @@ def export() -> Response:
 @audit.post("/erase")
 @writes(AuditErase, SCOPE, answer=answers.AuditErasure)
 def erase(db: Db, principal: Principal, body: AuditErase) -> answers.AuditErasure:
-    """Erase texts that people wrote from the audit.
+    """Erase from the audit texts that people wrote.
 
     Their salted digests stay in the chain, and a new act records who erased the texts.
     """

@@ -1,4 +1,4 @@
-"""Routes of channels: where a person, or the workspace, is told of approvals."""
+"""Routes of channels, the destinations of notifications about approvals."""
 
 from flask import Blueprint
 
@@ -58,7 +58,7 @@ def update(db: Db, principal: Principal, body: ChannelUpdate, channel_id: str) -
 @channels.post("/<channel_id>/test")
 @writes(Nothing, SCOPE, answer=answers.ChannelTest)
 def test(db: Db, principal: Principal, _body: Nothing, channel_id: str) -> answers.ChannelTest:
-    """Send a channel a test message, also in quiet hours."""
+    """Send a test message to a channel, also in quiet hours."""
     return answers.ChannelTest.from_row(Notification.test(db, own(db, principal, channel_id, lock=True)))
 
 
@@ -75,13 +75,16 @@ def last_test(db: Db, principal: Principal, _query: NoQuery, channel_id: str) ->
 @channels.delete("/<channel_id>")
 @writes(Nothing, SCOPE, once=True, answer=answers.ChannelDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, channel_id: str) -> answers.ChannelDeleted:
-    """Delete a channel with its notifications, and a default with the channels that follow it."""
+    """Delete a channel with its notifications.
+
+    With the workspace's default, the channels that follow the default are deleted as well.
+    """
     own(db, principal, channel_id, lock=True).delete(db, principal)
     return answers.ChannelDeleted(id=channel_id, type="channel_deleted")
 
 
 def add(db: Db, principal: Principal, person_id: str | None, body: ChannelCreate) -> Channel:
-    """Add a channel of a person, or without one of the workspace. Raises Invalid."""
+    """Add a channel of a person or, if `person_id` is None, of the workspace. Raises Invalid."""
     destination = {"kind": body.kind, "address": body.address, "url": body.url}
     if person_id is None:
         return add_of_workspace(db, principal, **destination, for_everyone=body.for_everyone, **body.options)
@@ -91,7 +94,7 @@ def add(db: Db, principal: Principal, person_id: str | None, body: ChannelCreate
 
 
 def own(db: Db, principal: Principal, channel_id: str, *, lock: bool = False) -> Channel:
-    """Return a channel that the principal manages: a person's own, or an admin's workspace's. Raises NotFound."""
+    """Return a channel that the principal may manage: a person's own or, for admins, the workspace's. Raises NotFound."""
     row = Channel.find(db, channel_id, lock=lock)
     if row.person_id == principal.id or (row.person_id is None and "admin" in principal.scopes):
         return row
@@ -99,7 +102,7 @@ def own(db: Db, principal: Principal, channel_id: str, *, lock: bool = False) ->
 
 
 def _owner(principal: Principal, named: str | None) -> str | None:
-    """Return the id of the person whose channels are meant, None for the workspace. Raises Invalid, Denied."""
+    """Return the id of the person whose channels the request names, None for the workspace. Raises Invalid, Denied."""
     is_person = isinstance(principal, PersonPrincipal)
     if named == "me" and not is_person:
         raise Invalid("owner", "an API key is no person: leave it out, or use workspace.")

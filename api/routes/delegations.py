@@ -1,4 +1,4 @@
-"""Routes of delegations: a person has another decide for a time."""
+"""Routes of delegations: a person lets another person decide for a time."""
 
 from flask import Blueprint
 
@@ -27,7 +27,7 @@ _LIVE = "(ended_at IS NULL AND ends_at > assent_now())"
 def index(db: Db, principal: Principal, query: DelegationList) -> Page[answers.Delegation]:
     """List delegations, newest first.
 
-    A person whose role reads only their own approvals gets the delegations from them and to them.
+    A person whose role may read only their own approvals gets the delegations from and to themselves.
     """
     matching = Selection(Delegation)
     if "read" not in principal.scopes:
@@ -40,9 +40,9 @@ def index(db: Db, principal: Principal, query: DelegationList) -> Page[answers.D
 @delegations.post("")
 @writes(DelegationGive, "approvals or admin", answer=answers.Delegation)
 def give(db: Db, principal: Principal, body: DelegationGive) -> answers.Delegation:
-    """Delegate a person's decisions to another person, for a time, all of them or those of one group.
+    """Delegate a person's decisions, all or those of one group, to another person for a time.
 
-    A person delegates their own. An admin, or an API key with the scope `admin`, names the giver as `from`.
+    People delegate their own decisions. An admin, or an API key with the scope `admin`, may name another person as `from`.
     """
     row = Delegation.give(
         db,
@@ -61,7 +61,7 @@ def give(db: Db, principal: Principal, body: DelegationGive) -> answers.Delegati
 def end(db: Db, principal: Principal, _body: Nothing, delegation_id: str) -> answers.Delegation:
     """End a delegation before its time.
 
-    The giver, the receiver and admins may end it. Idempotent.
+    Both persons and admins may end the delegation. Idempotent.
     """
     row = Delegation.find(db, delegation_id, lock=True)
     if "admin" not in principal.scopes and principal.id not in {row.from_person_id, row.to_person_id}:
@@ -71,11 +71,11 @@ def end(db: Db, principal: Principal, _body: Nothing, delegation_id: str) -> ans
 
 
 def _giver(principal: Principal, named: str | None) -> str:
-    """The id of the person who delegates. Raises Invalid, Denied."""
-    own = isinstance(principal, PersonPrincipal)
-    if named is None and not own:
+    """Return the id of the person who delegates. Raises Invalid, Denied."""
+    is_person = isinstance(principal, PersonPrincipal)
+    if named is None and not is_person:
         raise Invalid("from", "an API key has no decisions of its own to delegate: name the person, such as user:user_...")
     person_id = principal.id if named is None else named.removeprefix("user:")
-    if not (own and person_id == principal.id) and "admin" not in principal.scopes:
+    if not (is_person and person_id == principal.id) and "admin" not in principal.scopes:
         raise Denied(403, "from: delegating for another person needs the scope 'admin'; leave it out to delegate for yourself.")
     return person_id

@@ -20,7 +20,7 @@ NEWEST: Order[Environment] = Order("environments", (Environment.created_at, Envi
 @environments.post("")
 @writes(EnvironmentCreate, "agents", answer=answers.Environment)
 def create(db: Db, principal: Principal, body: EnvironmentCreate) -> answers.Environment:
-    """Create an environment, served by this server's workers or by the client's own."""
+    """Create an environment, with this server's workers or the client's own workers."""
     environment = Environment.create(
         db,
         principal,
@@ -73,6 +73,6 @@ def archive(db: Db, principal: Principal, _body: Nothing, environment_id: str) -
 @environments.delete("/<environment_id>")
 @writes(Nothing, "agents", once=True, answer=answers.EnvironmentDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, environment_id: str) -> answers.EnvironmentDeleted:
-    """Delete an environment that no session refers to."""
+    """Delete an environment that no session uses."""
     Environment.lock(db, environment_id).delete(db, principal)
     return answers.EnvironmentDeleted(id=environment_id, type="environment_deleted")

@@ -43,7 +43,7 @@ def send(db: Db, principal: Principal, body: EventsSend, session_id: str) -> ans
 @events.get("")
 @reads(EventList, "read or own", answer=answers.EventPage)
 def index(db: Db, principal: Principal, query: EventList, session_id: str) -> answers.EventPage:
-    """List a session's events in their order.
+    """List a session's events in order.
 
     The types `approval.*`, `grant.*` and `model.*` are listed only with `include=approvals`. `reveal` shows masked secrets.
     It needs the scope `reveal`, and is audited.
@@ -71,7 +71,7 @@ def listed(db: Db, principal: Principal, query: EventList, session_id: str) -> a
 def runs_tools(principal: Principal) -> bool:
     """True for a key that may post the results of client tools. Such a key sees the unmasked inputs of their calls.
 
-    A person runs no tools, and reveals what is masked.
+    A person runs no tools and sees masked secrets only with `reveal`.
     """
     return not isinstance(principal, PersonPrincipal) and not principal.scopes.isdisjoint({"sessions", "environment"})
 
@@ -81,7 +81,7 @@ def runs_tools(principal: Principal) -> bool:
 def stream(session_id: str) -> Response:
     """Stream a session's events as server-sent events.
 
-    The stream begins after `Last-Event-ID`, after the events that this key has just sent, or now.
+    The stream begins after `Last-Event-ID`. Without this header it begins after the events that this key has just sent, or now.
     """
     principal = auth.authenticate("read or own")
     parsing.check_ids({"session_id": session_id})
@@ -99,8 +99,8 @@ def opened(principal: Principal, session_id: str) -> Response:
         hub().unregister(reader)
         raise
     previews = frozenset(query.event_deltas)
-    sent = Stream(reader, principal.workspace_id, "approvals" in query.include, previews, runs_tools(principal), over)
-    response = Response(iter(sent), mimetype=EVENT_STREAM, headers=HEADERS)
+    frames = Stream(reader, principal.workspace_id, "approvals" in query.include, previews, runs_tools(principal), over)
+    response = Response(iter(frames), mimetype=EVENT_STREAM, headers=HEADERS)
     response.call_on_close(lambda: hub().unregister(reader))
     return response
 

@@ -26,8 +26,9 @@ from models.workspace.workspace import Workspace
 grants = Blueprint("grants", __name__, url_prefix="/v1/grants")
 
 NEWEST: Order[Grant] = Order("grants", (Grant.created_at, Grant.id))
-LOOKED_AT = 500
-"""Pending approvals that a preview considers, oldest first."""
+MAX_PREVIEWED = 500
+"""Most pending approvals that a preview considers, oldest first."""
+LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now()) AND (max_uses IS NULL OR uses < max_uses)"
 
 
 @grants.get("")
@@ -45,7 +46,7 @@ def index(db: Db, _principal: Principal, query: GrantList) -> Page[answers.Grant
 @grants.get("/<grant_id>")
 @reads(NoQuery, answer=answers.Grant)
 def show(db: Db, _principal: Principal, _query: NoQuery, grant_id: str) -> answers.Grant:
-    """Get a grant: the calls that it covers, who gave it, and how often it was used."""
+    """Get a grant: the calls that it covers, the person who gave it, and the number of its uses."""
     return answers.Grant.of(Grant.find(db, grant_id), clock.now(db))
 
 
@@ -54,24 +55,24 @@ def show(db: Db, _principal: Principal, _query: NoQuery, grant_id: str) -> answe
 def revoke(db: Db, principal: Principal, _body: Nothing, grant_id: str) -> answers.GrantRevoked:
     """Revoke a grant.
 
-    Idempotent. Calls that the grant has allowed and that have not started are no longer allowed either.
+    Idempotent. Calls that the grant has allowed and that have not started are no longer allowed.
     """
     Grant.find(db, grant_id).revoke(db, principal)
     return answers.GrantRevoked(id=grant_id, type="grant_revoked")
 
 
 def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, answers.Grant]:
-    """Return the grants that these approvals' decisions created, by approval."""
-    giving = {row.id: row for row in approvals if (row.decision or {}).get("scope")}
-    if not giving:
+    """Return the grants that these approvals' decisions created, by the approval's id."""
+    creators = [row for row in approvals if (row.decision or {}).get("scope")]
+    if not creators:
         return {}
     # A grant has its decision's time, which an existing index covers.
     rows = db.find(
         Grant,
         "WHERE workspace_id = ANY(%(workspaces)s) AND created_at = ANY(%(moments)s) AND approval_id = ANY(%(approvals)s)",
-        workspaces=list({row.workspace_id for row in giving.values()}),
-        moments=list({row.decided_at for row in giving.values()}),
-        approvals=list(giving),
+        workspaces=list({row.workspace_id for row in creators}),
+        moments=list({row.decided_at for row in creators}),
+        approvals=[row.id for row in creators],
     )
     now = clock.now(db)
     return {row.approval_id: answers.Grant.of(row, now) for row in rows}
@@ -80,14 +81,14 @@ def grants_by_approval(db: Db, approvals: Sequence[Approval]) -> dict[str, answe
 def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
     """Return the number of other waiting calls that a grant with this `rule` would allow.
 
-    The rule is matched against inputs with masked secrets, since a pattern of the caller's choice could guess secrets. A rule about
+    The rule is matched against inputs with masked secrets, since the caller could otherwise guess secrets by patterns. A rule about
     one exact input is matched against the real inputs, since hashes are no secrets.
     """
     session = db.get_one(Session, approval.session_id)
     reach = {"session_id": session.id} if scope == "session" else {"agent_id": session.agent_id}
     waiting = Selection(Approval).equal(**reach, tool=approval.tool, status="pending", kind="tool_call")
     waiting = waiting.where("id <> %(id)s AND expires_at > assent_now()", id=approval.id)
-    others = waiting.select(db, "ORDER BY created_at LIMIT %(limit)s", limit=LOOKED_AT)
+    others = waiting.select(db, "ORDER BY created_at LIMIT %(limit)s", limit=MAX_PREVIEWED)
     sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in others}))}
     policies = Workspace.policies(db)
     agent = session.agent(db)
@@ -103,6 +104,3 @@ def would_release(db: Db, approval: Approval, rule: Rule, scope: str) -> int:
         if rules.identity(approval.tool, self_hosted=other.self_hosted) == identity:
             released += rules.judge(approval.tool, arguments, [rule]).effect == "allow"
     return released
-
-
-LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > assent_now()) AND (max_uses IS NULL OR uses < max_uses)"

@@ -1,4 +1,4 @@
-"""Routes of the kill switch: nothing in the workspace begins while it is halted."""
+"""Routes of halts: while a workspace is halted, no turn, tool call or delivery begins."""
 
 from flask import Blueprint
 
@@ -16,7 +16,7 @@ halt = Blueprint("halt", __name__, url_prefix="/v1/halt")
 @halt.get("")
 @reads(NoQuery, "read or own", answer=answers.Halt)
 def show(db: Db, _principal: Principal, _query: NoQuery) -> answers.Halt:
-    """Get whether the workspace is halted, since when, by whom and why."""
+    """Get whether the workspace is halted, with its present or last halt."""
     return answers.Halt.of(Halt.newest(db))
 
 
@@ -25,8 +25,8 @@ def show(db: Db, _principal: Principal, _query: NoQuery) -> answers.Halt:
 def start(db: Db, principal: Principal, body: HaltStart) -> answers.Halt:
     """Halt the workspace.
 
-    No turn, no tool call and no delivery to a client begins after the response. What runs already goes on. Decisions, messages and
-    results are stored. Idempotent: a workspace that is halted stays as it is.
+    No turn, no tool call and no delivery to a client begins after the response. Work that has begun continues. Decisions, messages
+    and results are stored. Idempotent: a halt that is open stays unchanged.
     """
     return answers.Halt.of(Halt.start(db, principal, body.reason))
 
@@ -36,6 +36,6 @@ def start(db: Db, principal: Principal, body: HaltStart) -> answers.Halt:
 def end(db: Db, principal: Principal, _body: Nothing) -> answers.Halt:
     """End the halt of the workspace.
 
-    Everything that waited goes on, and every deadline moves by the length of the halt. Idempotent.
+    All waiting work continues, and every deadline moves by the length of the halt. Idempotent.
     """
     return answers.Halt.of(Halt.end(db, principal))

@@ -14,13 +14,13 @@ metrics = Blueprint("metrics", __name__)
 _MEANINGS = {
     "queued_turns": "Turns that wait for a worker.",
     "running_turns": "Turns that a worker has claimed.",
-    "oldest_queued_turn_seconds": "How long the first due turn has waited for a worker.",
+    "oldest_queued_turn_seconds": "The time for which the first due turn has waited for a worker.",
     "queued_calls": "Tool calls that wait for a worker.",
     "running_calls": "Tool calls that a worker has claimed.",
-    "held_back_calls": "Queued tool calls that workers leave; /readyz names the reasons.",
-    "oldest_queued_call_seconds": "How long the first due tool call has waited for a worker.",
+    "held_back_calls": "Queued tool calls that no worker may run now; /readyz names the reasons.",
+    "oldest_queued_call_seconds": "The time for which the first due tool call has waited for a worker.",
     "pending_approvals": "Approvals that wait for a decision.",
-    "oldest_pending_approval_seconds": "How long the first pending approval has waited.",
+    "oldest_pending_approval_seconds": "The time for which the first pending approval has waited.",
     "overdue_approvals": "Pending approvals whose deadline has passed; more than 0 for a minute means that no sweep runs.",
     "audit_alarm": "1 while the sealer refuses to sign the audit; /readyz names the reason.",
 }

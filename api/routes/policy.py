@@ -53,7 +53,7 @@ def update(db: Db, principal: Principal, body: PolicyUpdate) -> answers.Workspac
 @policy.post("/explain")
 @writes(PolicyExplain, "read", answer=answers.PolicyExplanation)
 def explain(db: Db, _principal: Principal, body: PolicyExplain) -> answers.PolicyExplanation:
-    """Explain which rule decides about a call, and why.
+    """Explain the verdict on a call: the rule that decides, and the reasons.
 
     The call is not made, no person is asked, and no grant is used.
     """
@@ -71,8 +71,8 @@ def explain(db: Db, _principal: Principal, body: PolicyExplain) -> answers.Polic
 def simulate(db: Db, principal: Principal, body: PolicySimulate) -> answers.PolicySimulation:
     """Simulate a rule or a policy on the calls of the last days.
 
-    Nothing is changed. The inputs are judged with their secrets masked. With a key that has the scope `reveal` the real inputs are
-    judged, and that is audited.
+    Nothing is changed. The inputs are judged with masked secrets. With a key that has the scope `reveal` the real inputs are
+    judged, and the audit records the simulation.
     """
     if (body.rule is None) == (body.permission_policy is None):
         raise Invalid("rule", "send either rule or permission_policy.")
@@ -88,11 +88,11 @@ def simulate(db: Db, principal: Principal, body: PolicySimulate) -> answers.Poli
     finally:
         _simulating.release()
     if reveal:
-        acts.record(db, principal, "policy.simulated", principal.workspace_id, _noted(trial, outcome))
+        acts.record(db, principal, "policy.simulated", principal.workspace_id, _audit_details(trial, outcome))
     return answers.PolicySimulation.of(trial, outcome)
 
 
-def _noted(trial: Trial, outcome: Outcome) -> dict[str, Any]:
+def _audit_details(trial: Trial, outcome: Outcome) -> dict[str, Any]:
     """Return the audit's details of a simulation over unmasked inputs."""
     policy = {"permission_policy_sha256": digest(trial.policy)} if trial.policy else {}
     about = {"agent_id": trial.agent_id, "tool": trial.tool, "since": rfc3339(trial.since), "looked_at": outcome.looked_at}

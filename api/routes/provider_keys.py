@@ -6,8 +6,8 @@ from api.answers import provider_keys as answers
 from api.answers.base import Page
 from api.door import reads, writes
 from api.paging import Order, Selection, listed
-from api.requests.base import Nothing
-from api.requests.provider_keys import ProviderKeyCreate, ProviderKeyList
+from api.requests.base import Nothing, Paged
+from api.requests.provider_keys import ProviderKeyCreate
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.workspace.provider_key import ProviderKey
@@ -21,7 +21,7 @@ NEWEST: Order[ProviderKey] = Order("provider_keys", (ProviderKey.id,))
 @provider_keys.post("")
 @writes(ProviderKeyCreate, SCOPE, once=True, answer=answers.ProviderKey)
 def create(db: Db, principal: Principal, body: ProviderKeyCreate) -> answers.ProviderKey:
-    """Store the workspace's own key for a provider, in the place of a former one.
+    """Store the workspace's own key for a provider, which replaces a former key.
 
     The key is stored encrypted, and only the process that calls models can decrypt it. It takes precedence over the operator's key.
     """
@@ -29,8 +29,8 @@ def create(db: Db, principal: Principal, body: ProviderKeyCreate) -> answers.Pro
 
 
 @provider_keys.get("")
-@reads(ProviderKeyList, SCOPE, answer=Page[answers.ProviderKey])
-def index(db: Db, _principal: Principal, query: ProviderKeyList) -> Page[answers.ProviderKey]:
+@reads(Paged, SCOPE, answer=Page[answers.ProviderKey])
+def index(db: Db, _principal: Principal, query: Paged) -> Page[answers.ProviderKey]:
     """List the providers for which the workspace has a key of its own, newest first."""
     return listed(db, Selection(ProviderKey), NEWEST, query, answers.ProviderKey.from_row)
 
@@ -38,6 +38,6 @@ def index(db: Db, _principal: Principal, query: ProviderKeyList) -> Page[answers
 @provider_keys.delete("/<provider_key_id>")
 @writes(Nothing, SCOPE, once=True, answer=answers.ProviderKeyDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, provider_key_id: str) -> answers.ProviderKeyDeleted:
-    """Delete a key, so that the operator's key holds again, if there is one."""
+    """Delete a key, so that requests use the operator's key again, if the operator has one."""
     ProviderKey.remove(db, principal, provider_key_id)
     return answers.ProviderKeyDeleted(id=provider_key_id, type="provider_key_deleted")

@@ -87,7 +87,7 @@ def show(db: Db, principal: Principal, _query: NoQuery, session_id: str) -> answ
 def update(db: Db, principal: Principal, body: SessionUpdate, session_id: str) -> answers.Session:
     """Update a session's title, metadata, budget, tools or MCP servers.
 
-    Tools and MCP servers can change only while the session does not run, and need the scope `agents` as well.
+    Tools and MCP servers can change only while the session does not run. Their change also needs the scope `agents`.
     """
     session = flow.lock(db, session_id)
     changes = body.changes()
@@ -110,7 +110,7 @@ def delete(db: Db, principal: Principal, _body: Nothing, session_id: str) -> ans
 @sessions.post("/<session_id>/archive")
 @writes(Nothing, "sessions", once=True, answer=answers.Session)
 def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> answers.Session:
-    """Archive a session: it takes no more events, and its history stays."""
+    """Archive a session: the session accepts no more events, and its history stays."""
     session = flow.lock(db, session_id)
     flow.archive(db, session, principal)
     return _answer(db, session)
@@ -119,7 +119,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str) -> an
 @sessions.get("/<session_id>/resources")
 @reads(ResourceList, answer=answers.NoResources)
 def resources(db: Db, principal: Principal, _query: ResourceList, session_id: str) -> answers.NoResources:
-    """List a session's resources, always an empty list, as this server mounts none."""
+    """List a session's resources: always an empty list, since this server mounts no resources."""
     find_session(db, principal, session_id)
     return answers.NoResources(data=[], next_page=None)
 
@@ -128,7 +128,7 @@ def _version(db: Db, body: SessionCreate) -> AgentVersion:
     """Return the version that the session names. Raises Invalid."""
     agent, version = named(db, body.agent.id, body.agent.version)
     if agent.archived_at:
-        raise Invalid("agent", f"{agent.id} is archived; choose one that is not.")
+        raise Invalid("agent", f"{agent.id} is archived; choose an agent that is not archived.")
     return version
 
 

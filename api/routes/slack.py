@@ -1,7 +1,7 @@
 """The route that Slack calls when somebody clicks a button of a message.
 
-Slack signs each request with the app's signing secret. Slack waits three seconds for the response, so the route calls nobody: it
-decides in one transaction. `deliver` edits the message afterwards, and tells the Slack user of a refusal.
+Slack signs each request with the app's signing secret. Slack waits three seconds for the response, so the route decides in one
+transaction and sends no request. `deliver` edits the message afterwards, and tells the Slack user of a refusal.
 """
 
 from dataclasses import dataclass, replace
@@ -34,17 +34,17 @@ from models.workspace.workspace import Workspace
 slack = Blueprint("slack", __name__)
 
 MAX_BYTES = 1_000_000
-"""Size of a request. A click brings its whole message along."""
+"""Most bytes of a request. A click's payload contains the whole message."""
 _NOT_LINKED = "Nothing was decided: your Slack user is not linked to a person in Assent. Link it, then click again."
 
 
 class _NotLinked(Refusal):
-    """The Slack user stands for nobody."""
+    """The Slack user is not linked to a person."""
 
 
 @dataclass(frozen=True)
 class Click:
-    """A button of ours that a Slack user has clicked."""
+    """A click of a Slack user on a button of Assent."""
 
     button: Button
     result: Result
@@ -56,7 +56,7 @@ class Click:
 
 @slack.post("/v1/slack/interactions")
 def interact() -> Response:
-    """Decide what a Slack user has clicked. The response is empty: Slack shows nothing of it."""
+    """Make the decision that a Slack user has clicked. The response is empty, so Slack shows nothing."""
     if (click := _click(_signed_body())) is not None:
         _act(click)
     return Response(status=200)
@@ -66,7 +66,7 @@ def _signed_body() -> bytes:
     """Return the body of a request that Slack has signed within the last five minutes. Raises Denied."""
     secret = settings().slack_signing_secret
     if secret is None:
-        raise Denied(404, "Slack is not set up here: the server's setting is ASSENT_SLACK_SIGNING_SECRET.")
+        raise Denied(404, "Slack is not set up on this server: set ASSENT_SLACK_SIGNING_SECRET.")
     from slack_sdk.signature import SignatureVerifier  # its import takes 0.3 s, which only servers with Slack need
 
     request.max_content_length = MAX_BYTES
@@ -77,15 +77,17 @@ def _signed_body() -> bytes:
     except (TypeError, ValueError):  # no ASCII, no number, no UTF-8
         is_good = False
     if not is_good:
-        raise Denied(401, "This request has no signature of Slack's of the last five minutes. Check ASSENT_SLACK_SIGNING_SECRET.")
+        raise Denied(
+            401, "This request has no valid signature by Slack of the last five minutes. Check ASSENT_SLACK_SIGNING_SECRET."
+        )
     return raw
 
 
 def _click(raw: bytes) -> Click | None:
-    """Return the click in a request's body. None for payloads of other types, and for buttons that are not ours."""
+    """Return the click in a request's body. None for payloads of other types, and for buttons of others."""
     fields = parse_qs(raw.decode(), max_num_fields=10).get("payload", [])
     if len(fields) != 1:
-        raise Invalid("payload", "must be sent once, as a form's field.")
+        raise Invalid("payload", "must appear once, as a field of a form.")
     payload = parsing.json_object(fields[0].encode())
     if payload.get("type") != "block_actions":
         return None
@@ -98,7 +100,7 @@ def _click(raw: bytes) -> Click | None:
 
 
 def _act(click: Click) -> None:
-    """Decide, or have `deliver` tell the Slack user why nothing was decided."""
+    """Make the decision, or queue the reply that says why nothing was decided."""
     try:
         with transaction(click.button.workspace_id) as db:
             if db.get(Workspace, click.button.workspace_id) is None:
@@ -111,7 +113,7 @@ def _act(click: Click) -> None:
 
 
 def _decide(db: Db, click: Click) -> None:
-    """Decide as the person for whom the Slack user stands. A repeated click changes nothing. Raises Refusal."""
+    """Decide as the person to whom the Slack user is linked. A repeated click changes nothing. Raises Refusal."""
     approval = db.get(Approval, click.button.approval_id)
     if approval is None:
         raise NotFound("approval", click.button.approval_id)
@@ -132,7 +134,7 @@ def _decide(db: Db, click: Click) -> None:
 
 
 def _person(db: Db, click: Click) -> PersonPrincipal:
-    """Return the person for whom a Slack user stands, with the role of this moment. Raises Refusal."""
+    """Return the person to whom a Slack user is linked, with the person's present role. Raises Refusal."""
     row = SlackUser.of(db, click.team_id, click.slack_id, click.name)
     if row.person_id is None:
         raise _NotLinked(_NOT_LINKED)
@@ -145,7 +147,7 @@ def _person(db: Db, click: Click) -> PersonPrincipal:
 
 
 def _refuse(click: Click, refusal: Refusal) -> None:
-    """Queue the reply to a click that decided nothing. A message that still has its buttons after the end is edited again."""
+    """Queue the reply to a click that decided nothing. Hurries the edit of a message whose approval is no longer pending."""
     with transaction(click.button.workspace_id) as db:
         approval = db.get(Approval, click.button.approval_id)
         if approval is None or approval.status != "pending":

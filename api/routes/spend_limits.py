@@ -19,7 +19,7 @@ from models.workspace.spend_limit import PERIODS, SpendLimit
 spend_limits = Blueprint("spend_limits", __name__)
 
 PREFIXES = {"spend_limits": "/v1/spend_limits", "organization_spend_limits": "/v1/organizations/spend_limits"}
-"""Where the routes are, by the name of the blueprint there. The SDK uses the second."""
+"""The prefix of the routes by the name of the blueprint. The SDK uses the second prefix."""
 SCOPE = "admin"
 NEWEST: Order[SpendLimit] = Order("spend_limits", (SpendLimit.id,))
 BY_PERSON: Order[Member] = Order("effective_limits", (Member.person_id,))
@@ -30,7 +30,7 @@ BY_PERSON: Order[Member] = Order("effective_limits", (Member.person_id,))
 def create(db: Db, principal: Principal, body: SpendLimitSet) -> answers.SpendLimit:
     """Set the spend limit of the workspace, an agent or a person in a period.
 
-    A limit of the same scope and period is replaced. Sessions that wait at a raised limit go on within a minute.
+    A limit of the same scope and period is replaced. Sessions that wait at a raised limit continue within a minute.
     """
     row = limits.set_limit(db, principal, body.scope_key, body.period, body.dollars)
     return answers.SpendLimit.of(row)
@@ -51,9 +51,9 @@ def index(db: Db, _principal: Principal, query: SpendLimitList) -> Page[answers.
 @spend_limits.get("/effective")
 @reads(EffectiveList, SCOPE, answer=Page[answers.SpendSummary])
 def effective(db: Db, _principal: Principal, query: EffectiveList) -> Page[answers.SpendSummary]:
-    """List the limit that holds for each person in each period, and what the person spent.
+    """List the limit that applies to each person in each period, and the amount that the person spent.
 
-    It is the lowest of the person's own limit and the workspace's. Limits of agents are not in it.
+    It is the lower one of the person's own limit and the workspace's. Limits of agents do not count here.
     """
     periods = query.period or PERIODS
     selection = Selection(Member).where("deactivated_at IS NULL").where(effective_limit.HAS_ONE, periods=list(periods))
@@ -76,6 +76,9 @@ def show(db: Db, _principal: Principal, _query: NoQuery, spend_limit_id: str) ->
 @spend_limits.delete("/<spend_limit_id>")
 @writes(Nothing, SCOPE, once=True, answer=answers.SpendLimitDeleted)
 def delete(db: Db, principal: Principal, _body: Nothing, spend_limit_id: str) -> answers.SpendLimitDeleted:
-    """Delete a spend limit, and go on within a minute where sessions wait at it."""
+    """Delete a spend limit.
+
+    Sessions that wait at the limit continue within a minute.
+    """
     SpendLimit.remove(db, principal, spend_limit_id)
     return answers.SpendLimitDeleted(id=spend_limit_id, type="spend_limit_deleted")

@@ -51,7 +51,7 @@ def archive(db: Db, principal: Principal, _body: Nothing, session_id: str, threa
 @threads.get("/<thread_id>/events")
 @reads(EventList, "read or own", answer=EventPage)
 def listed(db: Db, principal: Principal, query: EventList, session_id: str, thread_id: str) -> EventPage:
-    """List a thread's events in their order."""
+    """List a thread's events in order."""
     _find(db, principal, session_id, thread_id)
     return events.listed(db, principal, query, session_id)
 
@@ -61,7 +61,7 @@ def listed(db: Db, principal: Principal, query: EventList, session_id: str, thre
 def stream(session_id: str, thread_id: str) -> Response:
     """Stream a thread's events as server-sent events.
 
-    The stream begins after `Last-Event-ID`, or now.
+    The stream begins after `Last-Event-ID`. Without this header it begins after the events that this key has just sent, or now.
     """
     principal = auth.authenticate("read or own")
     parsing.check_ids({"session_id": session_id, "thread_id": thread_id})

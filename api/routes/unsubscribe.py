@@ -1,6 +1,6 @@
-"""The links by which mail is unsubscribed from. Whoever has a mail may turn off the one channel that sent it, and nothing else.
+"""The links in mails that unsubscribe from mail. Each link can disable only the channel that sent the mail.
 
-Looking changes nothing. Mail programs post `List-Unsubscribe=One-Click` (RFC 8058), without cookies; so does the page's button.
+A GET changes nothing. Mail programs post `List-Unsubscribe=One-Click` (RFC 8058) without cookies, as does the page's button.
 """
 
 import hmac
@@ -24,7 +24,7 @@ _LINK = "/unsubscribe/<workspace_id>/<channel_id>/<token>"
 
 @unsubscribing.get(_LINK)
 def show(workspace_id: str, channel_id: str, token: str) -> Response:
-    """Ask whether to turn the channel off."""
+    """Show the page with the button that disables the channel."""
     parsing.check_ids({"workspace_id": workspace_id, "channel_id": channel_id})
     with transaction(workspace_id) as db:
         row = _channel(db, channel_id, token)
@@ -33,7 +33,7 @@ def show(workspace_id: str, channel_id: str, token: str) -> Response:
 
 @unsubscribing.post(_LINK)
 def unsubscribe(workspace_id: str, channel_id: str, token: str) -> Response:
-    """Turn the channel off. Idempotent."""
+    """Disable the channel. Idempotent."""
     parsing.check_ids({"workspace_id": workspace_id, "channel_id": channel_id})
     with transaction(workspace_id) as db:
         row = _channel(db, channel_id, token, lock=True)

@@ -17,13 +17,11 @@ from models.session.usage_report import Report, lines
 
 usage = Blueprint("usage", __name__, url_prefix="/v1/usage")
 
-_COLUMNS = {"provider": "provider", "model": "model"}
-
 
 @usage.get("")
 @reads(UsageList, answer=Page[UsageLine])
 def index(db: Db, _principal: Principal, query: UsageList) -> Page[UsageLine]:
-    """Sum up what turns consumed and what it cost, by time, agent, person, session, thread, turn, provider or model.
+    """Sum up the usage of turns and its cost, by time, agent, person, session, thread, turn, provider or model.
 
     Times are rounded to whole days (UTC), or to hours where the report needs them: with a bucket width of 1h, or by session, thread
     or turn. Such a report spans at most 7 days, unless it names a session. Others span at most 366 days.
@@ -40,7 +38,7 @@ def index(db: Db, _principal: Principal, query: UsageList) -> Page[UsageLine]:
         query.starting_at,
         query.ending_at,
         query.bucket_width,
-        [_COLUMNS.get(group, f"{group}_id") for group in query.group_by],
+        [group if group in {"provider", "model"} else f"{group}_id" for group in query.group_by],
         {column: value for column, value in only.items() if value is not None},
     )
     rows = lines(db, report, query.limit + 1, _place(query.page, len(report.groups)) if query.page else None)

@@ -6,8 +6,8 @@ from api.answers import webhooks as answers
 from api.answers.base import Page
 from api.door import reads, writes
 from api.paging import Order, Selection, listed
-from api.requests.base import NoQuery, Nothing
-from api.requests.webhooks import DeliveryList, Redelivery, WebhookCreate, WebhookList, WebhookTest, WebhookUpdate
+from api.requests.base import NoQuery, Nothing, Paged
+from api.requests.webhooks import DeliveryList, Redelivery, WebhookCreate, WebhookTest, WebhookUpdate
 from models.audit.principal import Principal
 from models.database.rows import Db
 from models.outbox import endpoint
@@ -18,7 +18,7 @@ webhooks = Blueprint("webhooks", __name__, url_prefix="/v1/webhooks")
 
 SCOPE = "admin"
 AT_ONCE = 500
-"""Deliveries that one request sends again."""
+"""Most deliveries that one request sends again."""
 NEWEST: Order[Endpoint] = Order("webhooks", (Endpoint.id,))
 NEWEST_DELIVERY: Order[Delivery] = Order("deliveries", (Delivery.id,))
 
@@ -34,8 +34,8 @@ def create(db: Db, principal: Principal, body: WebhookCreate) -> answers.NewWebh
 
 
 @webhooks.get("")
-@reads(WebhookList, SCOPE, answer=Page[answers.Webhook])
-def index(db: Db, _principal: Principal, query: WebhookList) -> Page[answers.Webhook]:
+@reads(Paged, SCOPE, answer=Page[answers.Webhook])
+def index(db: Db, _principal: Principal, query: Paged) -> Page[answers.Webhook]:
     """List the workspace's endpoints, newest first."""
     return listed(db, Selection(Endpoint), NEWEST, query, answers.Webhook.from_row)
 
@@ -69,7 +69,7 @@ def delete(db: Db, principal: Principal, _body: Nothing, webhook_id: str) -> ans
 def regenerate(db: Db, principal: Principal, _body: Nothing, webhook_id: str) -> answers.SigningSecret:
     """Replace an endpoint's signing secret.
 
-    For 24 hours deliveries carry a signature by the previous secret as well.
+    For 24 hours, deliveries also have a signature by the previous secret.
     """
     row = Endpoint.find(db, webhook_id, lock=True)
     return answers.SigningSecret(signing_secret=row.regenerate_secret(db, principal))
@@ -105,13 +105,13 @@ def redeliver(db: Db, _principal: Principal, _body: Nothing, webhook_id: str, de
 @webhooks.post("/<webhook_id>/redeliver")
 @writes(Redelivery, SCOPE, once=True, answer=answers.Redelivered)
 def redeliver_range(db: Db, _principal: Principal, body: Redelivery, webhook_id: str) -> answers.Redelivered:
-    """Send deliveries of one status and time again, up to 500 of them, the oldest first."""
+    """Send up to 500 deliveries of one status and time again, the oldest first."""
     count, has_more = send_range_again(db, webhook_id, body)
     return answers.Redelivered(type="webhook_redelivery", queued=count, has_more=has_more)
 
 
 def send_range_again(db: Db, webhook_id: str, body: Redelivery) -> tuple[int, bool]:
-    """Queue up to `AT_ONCE` deliveries again, the oldest first. Returns how many, and whether more are left. Raises Conflict."""
+    """Queue up to `AT_ONCE` deliveries again, the oldest first. Returns their number and whether more are left. Raises Conflict."""
     Endpoint.find(db, webhook_id).get_ready()
     selection = Selection(Delivery).equal(endpoint_id=webhook_id, status=body.status)
     if body.created_after:

@@ -10,8 +10,8 @@ from api.answers import work as answers
 from api.answers.base import rfc3339
 from api.door import Door, dumps, opens, reads, respond, writes
 from api.paging import Order, Selection, page
-from api.requests.base import NoQuery, Nothing
-from api.requests.work import Heartbeat, WorkList, WorkPoll, WorkStop, WorkUpdate
+from api.requests.base import NoQuery, Nothing, Paged
+from api.requests.work import Heartbeat, WorkPoll, WorkStop, WorkUpdate
 from models import flow
 from models.audit.principal import Principal
 from models.database import clock
@@ -29,7 +29,7 @@ NEWEST: Order[Work] = Order("work", (Work.created_at, Work.id))
 FIRST = "NO_HEARTBEAT"
 """`expected_last_heartbeat` before the first heartbeat."""
 _LOOK_SECONDS = 0.25
-"""How often a waiting poll reads the database."""
+"""The pause of a waiting poll between two reads of the database."""
 _WORKER = re.compile(r"[\x20-\x7e]{1,200}")
 
 
@@ -57,8 +57,8 @@ def poll(environment_id: str) -> Response:
 
 
 @work.get("")
-@reads(WorkList, answer=answers.WorkPage)
-def index(db: Db, _principal: Principal, query: WorkList, environment_id: str) -> answers.WorkPage:
+@reads(Paged, answer=answers.WorkPage)
+def index(db: Db, _principal: Principal, query: Paged, environment_id: str) -> answers.WorkPage:
     """List an environment's work, newest first."""
     Environment.find(db, environment_id)
     rows, after = page(db, Selection(Work).equal(environment_id=environment_id), NEWEST, query.limit, query.page)
@@ -100,7 +100,7 @@ def update(db: Db, _principal: Principal, body: WorkUpdate, environment_id: str,
 @work.post("/<work_id>/ack")
 @writes(Nothing, "environment", once=True, answer=answers.Work)
 def ack(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> answers.Work:
-    """Acknowledge a piece of work: the worker has it, and will send heartbeats."""
+    """Acknowledge a piece of work: the worker has received it, and will send heartbeats."""
     row = Work.lock(db, environment_id, work_id)
     row.acknowledge(clock.now(db), settings().work_lease_seconds)
     return answers.Work.of(row)
@@ -111,7 +111,7 @@ def ack(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work
 def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str, work_id: str) -> answers.Lease:
     """Extend the lease of a piece of work.
 
-    The response is a 412 if `expected_last_heartbeat` is not the last heartbeat: then another worker may hold the work.
+    The response is a 412 if `expected_last_heartbeat` is not the last heartbeat. Another worker may then hold the work.
     """
     query = parsing.query(Heartbeat)
     row = Work.lock(db, environment_id, work_id)
@@ -133,8 +133,8 @@ def heartbeat(db: Db, _principal: Principal, _body: Nothing, environment_id: str
 def stop(db: Db, principal: Principal, body: WorkStop, environment_id: str, work_id: str) -> answers.Work:
     """Stop a piece of work.
 
-    Its worker learns of that by its next heartbeat. With `force` the work ends at once. The response is a 409 if the work has
-    stopped already.
+    The worker learns of the stop at its next heartbeat. With `force` the work ends at once. The response is a 409 if the work has
+    already stopped.
     """
     session = flow.lock(db, _find(db, environment_id, work_id).session_id)
     row = Work.lock(db, environment_id, work_id)
@@ -151,9 +151,7 @@ def _find(db: Db, environment_id: str, work_id: str) -> Work:
 
 def _self_hosted(db: Db, environment_id: str) -> None:
     if not Environment.find(db, environment_id).self_hosted:
-        raise Invalid(
-            "environment_id", "has no work to poll for: Assent's own workers run its tools. Name a self-hosted environment."
-        )
+        raise Invalid("environment_id", "has no work, since Assent's own workers run its tools; name a self-hosted environment.")
 
 
 def _worker(principal: Principal) -> str:

@@ -1,1 +1,1 @@
-"""Streams of events: one client's stream, its reader, and the hub that wakes all readers of a process."""
+"""Streams of events: the stream of one client, the reader of the stream, and the hub that wakes all readers of a process."""

@@ -1,8 +1,8 @@
 """The hub, one per process, wakes streams that may have new events.
 
-For all its streams, a process has one pub/sub connection to Redis, and reads the heads of their sessions once per tick. A wake-up
-carries no state: each stream reads its own events from Postgres, from its own position. So no event is lost or doubled, even if
-Redis is down or sends wrong notes. The hub also passes deltas on, which are not stored. A slow reader loses deltas.
+For all its streams, a process has one pub/sub connection to Redis, and reads their sessions' newest event numbers once per tick. A
+wake-up carries no state: each stream reads its own events from Postgres, from its own position. So no event is lost or doubled,
+even if Redis is down or sends wrong notes. The hub also passes on deltas, which are not stored. A slow reader loses deltas.
 """
 
 import json
@@ -28,11 +28,12 @@ from workers.enqueue import channel
 log = logging.getLogger("assent.api")
 
 READY_SECONDS = 0.25
-"""How long a new stream waits for its subscription. After that it starts anyway, and may miss deltas that are under way."""
-_LOOK_SECONDS = 0.025
+"""Longest wait of a new stream for its subscription. Without it the stream starts and may miss deltas that are under way."""
+_NOTE_SECONDS = 0.025
+"""Longest wait for a note. New readers wait as long for their subscription."""
 _PING_SECONDS = 5.0
 _SILENCE_SECONDS = 15.0
-_REST_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 
 
 class Hub:
@@ -85,8 +86,8 @@ class Hub:
         with self._lock:
             return [reader for readers in self._readers.values() for reader in readers]
 
-    def _over(self, name: str) -> bool:
-        """True if the thread `name` may end, since there are no readers."""
+    def _ends(self, name: str) -> bool:
+        """Return True if there are no readers, and mark the thread `name` as ended."""
         with self._lock:
             if self._readers:
                 return False
@@ -94,19 +95,19 @@ class Hub:
             return True
 
     def _poll(self) -> None:
-        while not self._over("poll"):
+        while not self._ends("poll"):
             time.sleep(settings().stream_poll_seconds)
             readers = self._all()
             try:
-                _cut_who_does_not_read(readers)
-                _look_at_heads(readers)
+                _disconnect_stalled(readers)
+                _wake_readers(readers)
             except ERRORS as error:
                 log.warning("streams: the database does not answer (%s)", type(error).__name__)
             except Exception:
                 log.exception("streams: the poll failed")  # the loop continues, since every stream depends on it
 
     def _listen(self) -> None:
-        while not self._over("listen"):
+        while not self._ends("listen"):
             try:
                 with connect() as client, client.pubsub() as pubsub:
                     self._relay(pubsub)
@@ -114,10 +115,10 @@ class Hub:
                 if self._redis_up:
                     log.warning("streams: Redis is away (%s); events come by polling", type(error).__name__)
                 self._redis_up = False
-                time.sleep(_REST_SECONDS)
+                time.sleep(_RETRY_SECONDS)
             except Exception:
                 log.exception("streams: listening failed")
-                time.sleep(_REST_SECONDS)
+                time.sleep(_RETRY_SECONDS)
             finally:
                 self._confirmed.clear()
 
@@ -129,7 +130,7 @@ class Hub:
         while True:
             if not self._subscribe(pubsub):
                 return
-            note = pubsub.get_message(timeout=_LOOK_SECONDS)
+            note = pubsub.get_message(timeout=_NOTE_SECONDS)
             now = time.monotonic()
             if note:
                 received, self._redis_up = now, True
@@ -141,7 +142,7 @@ class Hub:
                 pinged = now
 
     def _subscribe(self, pubsub: "redis.client.PubSub") -> bool:
-        """Subscribe to the sessions of new readers, unsubscribe from those without readers. Returns False without readers."""
+        """Subscribe to sessions with new readers, and unsubscribe from sessions without readers. Returns False without readers."""
         while self._changed:
             session_id = self._changed.popleft()
             if not self.of(session_id):
@@ -162,17 +163,16 @@ class Hub:
                 reader.wake.set()
         elif note["type"] == "message" and (frames := _frames(note["data"])) is not None:
             for reader in self.of(session_id):
-                reader.tell(frames)
+                reader.receive(frames)
 
 
 def _frames(data: Any) -> list[Frame] | None:
-    """Return the deltas in a note, an empty list if it only announces events. None if the note is malformed."""
+    """Return the deltas in a note; an empty list if the note only announces events, None if the note is malformed."""
     try:
         frames: list[Frame] = json.loads(data).get("frames", [])
-        good = all(_is_delta(frame) for frame in frames)
+        return frames if all(_is_delta(frame) for frame in frames) else None
     except (ValueError, TypeError, AttributeError, KeyError):
         return None
-    return frames if good else None
 
 
 def _is_delta(frame: Frame) -> bool:
@@ -181,33 +181,35 @@ def _is_delta(frame: Frame) -> bool:
     return frame["type"] == "event_delta" and isinstance(frame["event_id"], str)
 
 
-def _cut_who_does_not_read(readers: list[Reader]) -> None:
+def _disconnect_stalled(readers: list[Reader]) -> None:
     """Disconnect clients that read nothing for `stream_write_seconds`. They resume after the last event that they read."""
-    before = time.monotonic() - settings().stream_write_seconds
+    limit = time.monotonic() - settings().stream_write_seconds
     for reader in readers:
-        if 0 < reader.writing < before:
+        if 0 < reader.writing < limit:
             log.info("stream of %s: its client does not read", reader.session_id)
-            reader.cut()
+            reader.disconnect()
 
 
-def _look_at_heads(readers: list[Reader]) -> None:
-    """Wake each reader that has something to read, and end the streams of deleted sessions, revoked keys and ended sign-ins."""
+def _wake_readers(readers: list[Reader]) -> None:
+    """Wake each reader with new events, and end the streams of deleted sessions, revoked keys and ended sign-ins."""
     sessions = list({reader.session_id for reader in readers if not reader.is_page})
     keys = list({reader.key_id for reader in readers if not reader.sign_in_id})
     with transaction() as db:
         heads = Session.heads(db, sessions)
-        good = set(key_lookup.good(db, keys))
+        valid_keys = set(key_lookup.good(db, keys))
     standings: dict[str, Standing] = {}
     marks: dict[str, str] = {}
     for workspace_id in {reader.workspace_id for reader in readers if reader.sign_in_id}:
-        theirs = [reader for reader in readers if reader.workspace_id == workspace_id]
+        people = [reader for reader in readers if reader.workspace_id == workspace_id]
         with transaction(workspace_id) as db:
-            standings |= SignIn.standings(db, {reader.sign_in_id for reader in theirs})
-            if any(reader.is_page for reader in theirs):
+            standings |= SignIn.standings(db, {reader.sign_in_id for reader in people})
+            if any(reader.is_page for reader in people):
                 marks[workspace_id] = approval_mark(db)
     for reader in readers:
-        person = reader.standing
-        reader.refused = reader.key_id not in good if person is None else standings.get(reader.sign_in_id) != person
+        if reader.standing is None:
+            reader.refused = reader.key_id not in valid_keys
+        else:
+            reader.refused = standings.get(reader.sign_in_id) != reader.standing
         if reader.is_page:
             mark = marks.get(reader.workspace_id, reader.mark)
             reader.look = reader.look or reader.mark not in {"", mark}
@@ -220,9 +222,9 @@ def _look_at_heads(readers: list[Reader]) -> None:
 
 
 def connect() -> "redis.Redis":
-    """Return a client of Redis that does not wait for long."""
-    limit = settings().publish_seconds
-    return redis.Redis.from_url(settings().redis_url, socket_timeout=limit, socket_connect_timeout=limit)
+    """Return a client of Redis whose calls wait at most `publish_seconds`."""
+    seconds = settings().publish_seconds
+    return redis.Redis.from_url(settings().redis_url, socket_timeout=seconds, socket_connect_timeout=seconds)
 
 
 def _text(value: Any) -> str:

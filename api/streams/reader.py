@@ -1,4 +1,4 @@
-"""Readers: one for each open stream or page, with what waits to be sent on it."""
+"""Readers: one for each open stream or page, with the deltas that wait to be sent."""
 
 import socket
 import struct
@@ -16,7 +16,7 @@ from models.people.principal import PersonPrincipal
 from models.people.sign_in import Standing
 
 Frame = dict[str, Any]
-"""A delta in the wire's form. Its `offset`, which no client gets, is the number of the message's characters before it."""
+"""A delta in the API's form, with an `offset`: the number of the message's characters before the delta. Clients get no `offset`."""
 
 FRAMES = 1000
 """Most deltas that wait for one reader."""
@@ -31,7 +31,7 @@ class Reader:
     session_id: str
     """The session whose events are read or, for a page, the workspace whose approvals are watched."""
     key_id: str
-    """Of the API key or the person that reads."""
+    """The id of the API key or the person that reads."""
     seq: int = 0
     deltas: bool = False
     gone: bool = False
@@ -43,17 +43,17 @@ class Reader:
     look: bool = False
     """True if there may be events after `seq`."""
     sign_in_id: str = ""
-    """Of a person: the sign-in that must stay open."""
+    """For a person: the sign-in that must stay open."""
     standing: Standing | None = None
-    """Of a person: the role and groups that opened the stream, which must stay the same."""
+    """For a person: the role and groups at the stream's beginning. The stream ends when they change."""
     workspace_id: str = ""
-    """Of a person: where the sign-in is."""
+    """For a person: the workspace of the sign-in."""
     mark: str = ""
-    """Of a page: `Approval.mark` at the hub's last look."""
+    """For a page: the workspace's `approval_mark` when the hub last read it."""
     connection: socket.socket | None = None
     """The connection to the client, if the server exposes it."""
     writing: float = 0
-    """The time at which a write began that the client has not read yet, by the process's monotonic clock; else 0."""
+    """The time, by the process's monotonic clock, since which the present write waits for the client. 0 without a write."""
     frames: deque[Frame] = field(default_factory=deque)
     wake: threading.Event = field(default_factory=threading.Event)
     ready: threading.Event = field(default_factory=threading.Event)
@@ -75,8 +75,8 @@ class Reader:
                 yield frame[start : start + PIECE]
                 self.writing = 0
 
-    def tell(self, frames: list[Frame]) -> None:
-        """Receive a note: with deltas, or empty if there are new events."""
+    def receive(self, frames: list[Frame]) -> None:
+        """Take a note: with deltas, or empty if there are new events."""
         if not frames or frames[0]["type"] == "event_start":
             self.look = True  # stored events come before the preview
         for frame in frames if self.deltas else ():
@@ -96,11 +96,11 @@ class Reader:
         """True if the client has closed its connection. False if the server does not expose the connection."""
         return self.connection is not None and arrival.has_closed(self.connection)
 
-    def cut(self) -> None:
+    def disconnect(self) -> None:
         """Close the connection. Data that the client has not read is discarded."""
         if self.connection is None:
             return
         # A duplicate, because gevent would report a shutdown of the socket itself as a broken descriptor.
-        with suppress(OSError), self.connection.dup() as twin:
-            twin.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            twin.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError), self.connection.dup() as duplicate:
+            duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            duplicate.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""One stream: a session's events as server-sent events, in order and each once, from a position on.
+"""One stream: a session's events after a position, as server-sent events, in order and each once.
 
     event: agent.message
     id: 17
@@ -30,13 +30,13 @@ from models.settings import settings
 log = logging.getLogger("assent.api")
 
 PAGE = 100
-"""Events that are read at once, which bounds a stream's memory."""
+"""Most events that are read at once. The limit bounds a stream's memory."""
 PAGE_BYTES = 250_000
-"""Size of the bodies that are read at once; the last body may exceed it."""
+"""Most bytes of bodies that are read at once. The last body may exceed the limit."""
 
 COMMENT = b": \n\n"
 HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
-"""Of each response that is a stream: no proxy may store or hold it."""
+"""Headers of each response that is a stream: no proxy may store or delay the stream."""
 _RESTS = ("session.status_idle", "session.status_terminated")
 
 
@@ -51,7 +51,7 @@ class Stream:
     previews: frozenset[str]
     """Types of events whose deltas the client sees."""
     whole: bool
-    """True if the client may run client tools, and so gets their inputs with secrets."""
+    """True if the client may run client tools, so their inputs contain their secrets."""
     over: bool
     """True if no event will follow the stored ones, since the session is terminated."""
     _open: set[str] = field(default_factory=set)
@@ -69,8 +69,8 @@ class Stream:
         sent_at = time.monotonic()
         while True:
             self.reader.wake.clear()
-            for piece in self._news():
-                yield piece
+            for frame in self._new_frames():
+                yield frame
                 sent_at = time.monotonic()
             if self.over:
                 return
@@ -79,8 +79,8 @@ class Stream:
                 yield COMMENT
                 sent_at = time.monotonic()
 
-    def _news(self) -> Iterator[bytes]:
-        """Yield what can be sent now: stored events, then deltas."""
+    def _new_frames(self) -> Iterator[bytes]:
+        """Yield the frames that can be sent now: stored events, then deltas."""
         if self.reader.refused:
             self.over = True
             return
@@ -117,10 +117,10 @@ class Stream:
         self.reader.look = self.reader.look or more
 
     def _recorded(self, event: Event) -> bool:
-        """Record that this client is sent the event with which the run ends or waits. Returns False if the database fails.
+        """Record that this client gets the event with which the run ends or waits. Returns False if the database fails.
 
-        Recorded before the event is sent: a client that has read it, and opens its next stream in any process, must not get the run
-        again. Nothing is recorded for a client that has hung up.
+        The record precedes the event: a client that has read the event, and opens its next stream in any process, must not get the
+        run again. Nothing is recorded for a client that has hung up.
         """
         if self.reader.hung_up():
             return True
@@ -176,18 +176,18 @@ _PAGE = f"""
         JOIN event ON event.session_id = %(session)s AND event.seq = following.seq
         WHERE page.bytes < {PAGE_BYTES} AND page.rows < {PAGE}
     ) SELECT {table_of(Event).column_list}, bytes FROM page ORDER BY seq
-"""  # noqa: S608 - numbers of our own
+"""  # noqa: S608 - the inserted values are constants
 
 
 def following(db: Db, session_id: str, seq: int) -> tuple[deque[Event], bool]:
-    """Return the next page of events after `seq`, and True if there may be more."""
+    """Return the next page of events after `seq`, and whether there may be more events."""
     page = db.rows(_PAGE, session=session_id, seq=seq)
     more = len(page) == PAGE or (bool(page) and page[-1][-1] >= PAGE_BYTES)
     return deque(Event(**dict(zip(_COLUMNS, record, strict=False))) for record in page), more
 
 
 def _frame(kind: str, body: dict[str, Any], seq: int | None = None) -> bytes:
-    # ASCII only: some readers take U+2028 and its like for the end of a line.
+    # ASCII only: some clients read U+2028 and similar characters as the end of a line.
     data = json.dumps(body, separators=(",", ":"))
     number = "" if seq is None else f"id: {seq}\n"
     return f"event: {kind}\n{number}data: {data}\n\n".encode()

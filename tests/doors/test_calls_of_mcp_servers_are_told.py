@@ -135,7 +135,7 @@ def test_a_tool_s_question_is_an_approval_that_says_what_is_asked(caller: Caller
     requested = caller.events(refund.session_id, include="approvals", types="approval.requested")
     assert [event["kind"] for event in requested] == ["tool_call", "question"]
     preview = caller.post(f"/v1/approvals/{approval['id']}/preview", json={"scope": "session"})
-    bad(preview, 400, "scope: ", "has begun")
+    bad(preview, 400, "scope: ", "the kind tool_call")
 
 
 def by_event(caller: Caller, found: ToolCall, **said: Any) -> dict[str, Any]:

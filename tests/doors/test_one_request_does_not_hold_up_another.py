@@ -56,7 +56,7 @@ def test_who_leaves_a_stream_is_forgotten(inside: FlaskClient, stage: Stage, met
 def test_a_reader_that_does_not_keep_up_loses_deltas_and_no_events() -> None:
     reader = Reader("sesn_1", "key_1", deltas=True)
     for n in range(5000):
-        reader.tell([{"type": "event_delta", "event_id": "sevt_1", "delta": {"n": n}}])
+        reader.receive([{"type": "event_delta", "event_id": "sevt_1", "delta": {"n": n}}])
     assert len(reader.frames) <= 1000
     assert reader.overrun
 

@@ -66,7 +66,7 @@ def test_a_model_comes_back_as_it_was_sent_and_the_sdk_reads_it(client: FlaskCli
         ({"id": "lazy-1", "effort": "low"}, "model: effort: provider lazy cannot set the effort of 'lazy-1'; leave effort out."),
         ({"id": "claude-1", "effort": "low", "fallbacks": ["lazy-1"]}, "model: effort: provider lazy cannot set"),
         ({"id": "claude-1", "effort": "most"}, "model.effort"),
-        ({"id": "claude-1", "fallbacks": ["lazy-1", "lazy-1"]}, "model.fallbacks: names a value twice"),
+        ({"id": "claude-1", "fallbacks": ["lazy-1", "lazy-1"]}, "model.fallbacks: names 'lazy-1' twice"),
         ({"id": "claude-1", "exclude_providers": ["other"]}, "model.exclude_providers.0: there is no provider 'other'"),
         ({"id": "claude-1", "exclude_providers": ["claude"]}, "model: id: no provider serves 'claude-1'"),
         ({"id": "claude-1", "speed": "fast"}, "model.speed"),

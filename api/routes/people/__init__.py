@@ -1,4 +1,4 @@
-"""Routes of people, invitations and groups, as the SDK's `beta.organization` has them. All are of the principal's workspace."""
+"""Routes of people, invitations and groups in the principal's workspace, in the form of the SDK's `beta.organization`."""
 
 from api.routes.people.groups import groups
 from api.routes.people.invites import invites

@@ -45,7 +45,7 @@ def create(db: Db, principal: Principal, body: GroupCreate) -> answers.Group:
 def update(db: Db, principal: Principal, body: GroupUpdate, rbac_group_id: str) -> answers.Group:
     """Rename a group.
 
-    Its id, which approvals name, stays.
+    The group keeps its id, which approvals name.
     """
     if body.name is None:
         return answers.Group.of(Group.find(db, rbac_group_id))
@@ -57,7 +57,7 @@ def update(db: Db, principal: Principal, body: GroupUpdate, rbac_group_id: str) 
 def delete(db: Db, principal: Principal, _body: Nothing, rbac_group_id: str) -> answers.GroupDeleted:
     """Delete a group.
 
-    Approvals that name it have no approvers in it any more.
+    Approvals that name the group have no approvers from the group any more.
     """
     Group.remove(db, rbac_group_id, by=principal)
     return answers.GroupDeleted(id=rbac_group_id, type="rbac_group_deleted")

@@ -23,7 +23,7 @@ _STATUS = {
     "expired": f"accepted_at IS NULL AND NOT {_OPEN}",
     "pending": f"accepted_at IS NULL AND {_OPEN}",
 }
-"""As `Invitation.status` says it, of those that were not withdrawn."""
+"""The conditions of each value of `Invitation.status`, for invitations that were not withdrawn."""
 
 
 @invites.get("")

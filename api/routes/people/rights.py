@@ -1,4 +1,4 @@
-"""What a principal may give to others: no more than it has itself."""
+"""The rights that a principal may give to others: only rights that the principal has."""
 
 from api import auth
 from models.audit.principal import Principal

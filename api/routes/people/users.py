@@ -1,4 +1,4 @@
-"""Routes of people: the SDK's `beta.organization.users`, and a new link for whoever cannot sign in any more."""
+"""Routes of people: the SDK's `beta.organization.users`, sign-out, and a new link for a person who cannot sign in any more."""
 
 from collections.abc import Sequence
 
@@ -49,10 +49,10 @@ def show(db: Db, _principal: Principal, _query: NoQuery, user_id: str) -> answer
 def update(db: Db, principal: Principal, body: UserUpdate, user_id: str) -> answers.User:
     """Change a person's role.
 
-    It counts from the person's next request on.
+    The new role applies from the person's next request on.
     """
     member = Member.find(db, user_id, lock=True)
-    role = body.workspace_role or _meant(body, member)
+    role = body.workspace_role or _workspace_role(body, member)
     check_role(principal, role)
     check_role(principal, member.role)
     return _users(db, [Member.change_role(db, user_id, role, by=principal)])[0]
@@ -63,7 +63,7 @@ def update(db: Db, principal: Principal, body: UserUpdate, user_id: str) -> answ
 def remove(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.UserDeleted:
     """Deactivate a person in the workspace.
 
-    It ends their sign-ins, passkeys, password, Slack users and delegations at once. What they decided stays.
+    The person's sign-ins, passkeys, password, Slack users and delegations end at once. The person's decisions stay.
     """
     Member.deactivate(db, user_id, by=principal)
     return answers.UserDeleted(id=user_id, type="user_deleted")
@@ -74,7 +74,7 @@ def remove(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answer
 def sign_out(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers.User:
     """Sign a person out of the workspace everywhere.
 
-    They may sign in again.
+    The person may sign in again.
     """
     member = Member.find(db, user_id, lock=True)
     SignIn.end_all(db, user_id, by=principal)
@@ -93,10 +93,10 @@ def renew(db: Db, principal: Principal, _body: Nothing, user_id: str) -> answers
     return answers.NewInvite.of(row, clock.now(db), url=link_of(secret))
 
 
-def _meant(body: UserUpdate, member: Member) -> Role:
-    """Return the workspace's role that the SDK's `role` stands for."""
+def _workspace_role(body: UserUpdate, member: Member) -> Role:
+    """Return the workspace's role that the SDK's `role` stands for. Raises Invalid."""
     if body.role is None:
-        raise Invalid("role", "is required, or workspace_role.")
+        raise Invalid("role", "is missing; send role or workspace_role.")
     if body.role == "user":
         return "viewer" if member.role == "viewer" else "approver"
     return body.role
