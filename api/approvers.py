@@ -1,4 +1,4 @@
-"""Whether those who must approve an agent's calls exist, and are enough."""
+"""Checks that the people who must approve an agent's calls exist, and are enough."""
 
 from collections.abc import Container, Mapping
 from typing import Any
@@ -13,9 +13,9 @@ from models.pure.quorum import Quorum, combined
 def check_agent_approvers(
     db: Db, agent: Mapping[str, Any], workspace: Mapping[str, Any], fields: Container[str], *, at: str = ""
 ) -> None:
-    """Raise Invalid if calls of an agent, as it would be, need approvers whom the workspace does not have.
+    """Raise Invalid if calls of the agent need approvers whom the workspace does not have. `agent` is the agent after the change.
 
-    `fields` are the fields that the request has, `at` is where in it they are: only these are searched for unknown names.
+    Only the agent's `fields`, which the request sets, are searched for unknown names. `at` is the agent's path in the request.
     """
     for path, levels in approval_levels(agent, workspace):
         is_given = path.partition(".")[0] in fields
@@ -23,14 +23,14 @@ def check_agent_approvers(
 
 
 def check_workspace_approvers(db: Db, approval: Mapping[str, Any] | None) -> None:
-    """The same of the workspace's own settings alone."""
+    """Raise Invalid if the workspace's own settings need approvers whom the workspace does not have."""
     _check(db, [approval or {}], "approval", own=approval or {})
 
 
 def _check(db: Db, levels: list[Mapping[str, Any]], path: str, *, own: Mapping[str, Any]) -> None:
     _check_names(db, own, path)
     quorum, escalation = combined(levels)
-    if quorum.needs_people and any(level.get("on_timeout") == "allow" for level in levels[-1:]):
+    if quorum.needs_people and levels[-1].get("on_timeout") == "allow":
         raise Invalid(
             f"{path}.on_timeout",
             "allow would let the call run without the people whom approvers, required_approvals or four_eyes demand at some level: "
@@ -54,6 +54,6 @@ def _check_number(db: Db, quorum: Quorum, path: str) -> None:
     people = count(db, quorum)
     if people >= quorum.required:
         return
-    sets = " and in ".join("{" + ", ".join(one) + "}" for one in quorum.approvers)
+    sets = " and in ".join("{" + ", ".join(names) + "}" for names in quorum.approvers)
     who = f"are in {sets}, the sets of all levels together" if sets else "have a role that decides"
     raise Invalid(path, f"{people} people {who}, and {quorum.required} must approve: name more people, or require fewer.")

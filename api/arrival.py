@@ -1,4 +1,4 @@
-"""Finds out whether an answer has reached its client. If so, a later equal request is a new one, not a retry.
+"""Deletes a stored answer once the answer has reached its client. After that, a later equal request is a new one, not a retry.
 
 An answer counts as delivered when all of it was sent to a client that had not hung up. After a crash of this process, or behind a
 proxy, which counts as the client, the delivery is uncertain. A client that needs certainty sends an `Idempotency-Key`.
@@ -19,9 +19,9 @@ from models.workspace import idempotency
 
 log = logging.getLogger(__name__)
 
-TOGETHER_SECONDS = 0.05
+_BATCH_SECONDS = 0.05
 """Answers that are delivered within this time are deleted in one transaction."""
-AGAIN_SECONDS = 1
+_RETRY_SECONDS = 1
 """Pause before a failed deletion is retried."""
 _GONE = select.POLLHUP | select.POLLERR
 _NO_LONGER_WRITES = getattr(select, "POLLRDHUP", 0)
@@ -36,7 +36,7 @@ def hung_up() -> bool:
 
 def has_closed(client: socket.socket) -> bool:
     """True if the client has closed its end of the connection."""
-    return _is(client, _GONE | _NO_LONGER_WRITES)
+    return _has_state(client, _GONE | _NO_LONGER_WRITES)
 
 
 def watch(response: Response, answer_id: str) -> None:
@@ -58,35 +58,36 @@ def connection() -> socket.socket | None:
     return client
 
 
-def _is(client: socket.socket, state: int) -> bool:
+def _has_state(client: socket.socket, state: int) -> bool:
     poll = monkey.get_original("select", "poll")()  # gevent's poll supports neither POLLHUP nor POLLRDHUP
     poll.register(client, state)
     return bool(poll.poll(0))
 
 
 def _sent(client: socket.socket, answer_id: str) -> None:
-    if not _is(client, _GONE):
+    if not _has_state(client, _GONE):
         _delivered().put(answer_id)
 
 
 @cache
 def _delivered() -> "queue.SimpleQueue[str]":
-    """The queue of delivered answers. Starts the thread that deletes them."""
+    """Return the queue of delivered answers. Starts the thread that deletes them."""
     delivered: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=_forget, args=(delivered,), name="arrivals", daemon=True).start()
+    threading.Thread(target=_delete_delivered, args=(delivered,), name="arrivals", daemon=True).start()
     return delivered
 
 
-def _forget(delivered: "queue.SimpleQueue[str]") -> None:
+def _delete_delivered(delivered: "queue.SimpleQueue[str]") -> None:
     while True:
         answer_ids = [delivered.get()]
-        time.sleep(TOGETHER_SECONDS)
+        time.sleep(_BATCH_SECONDS)
         answer_ids += [delivered.get() for _ in range(delivered.qsize())]
-        while not _forgotten(answer_ids):
-            time.sleep(AGAIN_SECONDS)
+        while not _deleted(answer_ids):
+            time.sleep(_RETRY_SECONDS)
 
 
-def _forgotten(answer_ids: list[str]) -> bool:
+def _deleted(answer_ids: list[str]) -> bool:
+    """Delete the answers. Returns False after an error."""
     try:
         idempotency.came_through(answer_ids)
     except Exception as error:  # noqa: BLE001 - after any error the answers stay until the retry, or until they expire

@@ -34,20 +34,19 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def current_person() -> PersonPrincipal | None:
-    """Return the person who is signed in by the request's cookie, with the role and groups of this moment, or None.
+    """Return the person who is signed in by the request's cookie, with the present role and groups, or None.
 
     The look-up is done once per request.
     """
     if "person" not in g:
         session = sign_in.find(secret) if (secret := sign_in_secret()) else None
-        is_good = session is not None and _proxy_agrees(session)
-        g.person = replace(session.person, address=client.address()) if session and is_good else None
+        g.person = replace(session.person, address=client.address()) if session and _proxy_agrees(session) else None
     person: PersonPrincipal | None = g.person
     return person
 
 
 def proxy_email() -> str | None:
-    """Return the e-mail address of the person whom the authenticating proxy names. What anybody else sends is ignored."""
+    """Return the e-mail address that the authenticating proxy names, or None. The header counts only from a trusted proxy."""
     header = settings().proxy_email_header
     if not header or not client.by_trusted_proxy():
         return None
@@ -66,7 +65,7 @@ def _proxy_agrees(session: sign_in.OpenSignIn) -> bool:
 
 
 def sign_in_secret() -> str:
-    """Return the secret in the cookie of the sign-in; empty if there is none, or over plain HTTP from elsewhere."""
+    """Return the secret in the cookie of the sign-in; empty without a cookie, and over plain HTTP that is not loopback."""
     return request.cookies.get(cookie_name(), "") if why_refused() is None else ""
 
 
@@ -90,7 +89,7 @@ def delete_cookie(response: Response, base: str = COOKIE) -> None:
 
 
 def why_refused() -> str | None:
-    """Return why nobody can sign in over this connection, or None: TLS, or HTTP that does not leave this machine."""
+    """Return why nobody can sign in over this connection; None over TLS, and over HTTP that does not leave this machine."""
     if client.spoke_tls() or (_is_loopback(client.address() or "") and _is_loopback(urlsplit(request.host_url).hostname or "")):
         return None
     return (
@@ -116,22 +115,22 @@ def check_token(text: str | None) -> None:
 
 
 def check_same_origin(*, hides_origin: bool = False) -> None:
-    """Raise Denied (403) unless a page of ours sent the request: by Sec-Fetch-Site, in browsers without that by Origin.
+    """Raise Denied (403) unless a page of ours sent the request: by Sec-Fetch-Site or, in browsers without this header, by Origin.
 
-    `hides_origin`: the page's policy is `no-referrer`, so that those browsers send the origin `null`.
+    `hides_origin`: the page's policy is `no-referrer`, so that browsers without Sec-Fetch-Site send the origin `null`.
     """
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")
     if site is not None:
-        good = site in {"same-origin", "none"}
+        is_ours = site in {"same-origin", "none"}
     else:
-        good = origin in {request.host_url.rstrip("/"), settings().public_url.rstrip("/")} or (hides_origin and origin == "null")
-    if not good:
+        is_ours = origin in {request.host_url.rstrip("/"), settings().public_url.rstrip("/")} or (hides_origin and origin == "null")
+    if not is_ours:
         raise Denied(403, "This request came from another site's page. Open Assent's own page, and repeat it there.")
 
 
 def check_change() -> None:
-    """Raise Denied (403) unless the request may change something by the right of a cookie alone: see the module."""
+    """Raise Denied (403) unless a page of ours, with the token of the request's own sign-in, sent the request."""
     check_same_origin()
     header = request.headers.get(TOKEN_HEADER)
     check_token(header if header is not None else request.form.get(TOKEN_FIELD))

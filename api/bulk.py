@@ -1,4 +1,4 @@
-"""Several decisions in one request: all of them are made, or none."""
+"""Makes several decisions of one request: all of them, or none."""
 
 from collections.abc import Sequence
 from typing import Any, Literal

@@ -20,7 +20,7 @@ _ALWAYS = {
     "referrer-policy": "no-referrer",
     "x-frame-options": "DENY",
 }
-"""Of every response that says nothing else. Pages have a policy of their own."""
+"""Default headers of every response. Pages have a policy of their own."""
 
 
 def address() -> str | None:
@@ -55,7 +55,7 @@ def install(app: Flask) -> None:
 
 
 def _hops() -> tuple[str | None, int]:
-    """Return the client's address, and the number of trusted proxies between."""
+    """Return the client's address, and the number of trusted proxies between the client and this server."""
     last, trusted = request.remote_addr or None, 0
     for hop in [last, *reversed(_joined("x-forwarded-for"))]:
         hop_address = read_address(hop or "")
@@ -74,8 +74,10 @@ def _joined(header: str) -> list[str]:
 
 
 def read_address(text: str) -> Address | None:
-    """Parse the address in `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]` or `[::1]:80`; None for any other text. An IPv4 address in IPv6
-    becomes IPv4."""
+    """Return the address in `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]` or `[::1]:80`; None for any other text.
+
+    An IPv4 address in IPv6 becomes IPv4.
+    """
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

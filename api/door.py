@@ -118,8 +118,8 @@ def writes(
 ) -> Callable[[Handler[B, P, A]], View]:
     """Declare a route that changes something. The key needs all of `scopes`, and the scopes that `also` returns for the body.
 
-    `once`: a repetition of the request is always a retry. `shown_once`: a field of the answer that is a
-    secret. It is not stored for retries, whose answer has null instead. `query`, `errors`: as in `Door`.
+    `once`: a repetition of the request is always a retry. `shown_once`: a field of the answer that is a secret. The secret is not
+    stored, so the answer to a retry has null instead. `query`, `errors`: as in `Door`.
     """
 
     def wrap(handler: Handler[B, P, A]) -> View:
@@ -149,7 +149,7 @@ def dumps(answer: BaseModel) -> str:
 
 def respond(payload: str, **headers: str) -> Response:
     """Return a 200 with this text as its body."""
-    return Response(payload, 200, mimetype="application/json", headers=headers)
+    return Response(payload, 200, mimetype=JSON, headers=headers)
 
 
 @dataclass(frozen=True)

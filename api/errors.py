@@ -34,7 +34,7 @@ _TYPES = {
     503: "overloaded_error",
 }
 
-_WORDS = {
+_MESSAGES = {
     404: "There is nothing at this address; see the routes in the API's reference.",
     405: "This address does not support this method; the `allow` header lists those that it supports.",
     415: "Send the body as JSON, with `content-type: application/json` and without `content-encoding`.",
@@ -44,7 +44,7 @@ _UNSUPPORTED = {
     "/v1/organizations/spend_limit_increase_requests": "spend_limit_increase_requests are not supported: at a limit, an approval of"
     " the kind `budget` waits for people. Decide it at /v1/approvals, or set a higher limit at /v1/spend_limits.",
 }
-"""What the SDK has and this server does not, by the beginning of the path, with the remedy."""
+"""Messages for routes of the SDK that this server lacks, by the beginning of the path."""
 
 
 class Denied(Refusal):
@@ -79,7 +79,7 @@ def install(app: Flask) -> None:
     app.register_error_handler(Refusal, _refusal)
     app.register_error_handler(ParseException, _unreadable)
     app.register_error_handler(NoMoreData, _unreadable)
-    app.register_error_handler(Stale, _passing)
+    app.register_error_handler(Stale, _transient)
     for kind in ERRORS:
         app.register_error_handler(kind, _database)
     app.register_error_handler(HTTPException, _http)
@@ -141,31 +141,31 @@ def _unreadable(error: Exception) -> Response:
     return answer(400, f"body: is not a valid HTTP body: {str(error)[:200]}.")
 
 
-def _passing(error: Exception) -> Response:
+def _transient(error: Exception) -> Response:
     log.warning("%s: %s", g.get("request_id"), error)
     return answer(503, "The server is busy or its database is away; try again in a moment.")
 
 
 def _database(error: Exception) -> Response:
-    return _passing(error) if is_transient(error) else _unexpected(error)
+    return _transient(error) if is_transient(error) else _unexpected(error)
 
 
 def _http(error: HTTPException) -> Response:
     status = error.code or 500
-    response = answer(status, _words(status, request.path) or error.description or error.name)
+    response = answer(status, _message(status, request.path) or error.description or error.name)
     if allowed := getattr(error, "valid_methods", None):
         response.headers["allow"] = ", ".join(sorted(allowed))
     return response
 
 
-def _words(status: int, path: str) -> str | None:
-    if status == 404 and (words := next((text for prefix, text in _UNSUPPORTED.items() if path.startswith(prefix)), None)):
-        return words
+def _message(status: int, path: str) -> str | None:
+    if status == 404 and (message := next((text for prefix, text in _UNSUPPORTED.items() if path.startswith(prefix)), None)):
+        return message
     if status == 408:
         return f"The body did not arrive within {settings().body_seconds:g} s, the longest that this server waits."
     if status == 413:
         return f"The body is larger than {settings().max_body_bytes} bytes, the most that this server takes; send less at once."
-    return _WORDS.get(status)
+    return _MESSAGES.get(status)
 
 
 def _unexpected(error: Exception) -> Response:

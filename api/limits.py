@@ -69,7 +69,7 @@ class Buckets:
                 self._full_at[key] -= 1 / self.rate
 
     def _make_room(self, now: float) -> None:
-        """Drop the full buckets, and of the others the fuller ones beyond half of the limit. This bounds the memory."""
+        """Drop all full buckets, and keep at most half of the limit: the emptiest. This bounds the memory."""
         emptiest = sorted((item for item in self._full_at.items() if item[1] > now), key=lambda item: item[1], reverse=True)
         self._full_at = dict(emptiest[: _SIZE // 2])
 
@@ -118,9 +118,9 @@ def give_guess_back(address: str | None) -> None:
 
 
 def take_attempt(*names: str, to: str = "sign in") -> None:
-    """Count one attempt to sign in, or `to` do something else: by the client's address, and by each of `names`. Raises TooMany.
+    """Count one attempt `to` do something, by the client's address and by each of `names`. Raises TooMany.
 
-    What people attempt is counted apart: a scanner that opens old links keeps nobody behind its address from signing in.
+    Each `to` has buckets of its own: a scanner that opens old links keeps nobody behind its address from signing in.
     """
     rate, burst = settings().sign_in_attempts_per_second, settings().sign_in_attempts_burst
     if not rate:
@@ -131,7 +131,7 @@ def take_attempt(*names: str, to: str = "sign in") -> None:
 
 
 def give_attempt_back(*names: str, to: str = "sign in") -> None:
-    """Take back `take_attempt`: the attempt succeeded."""
+    """Undo `take_attempt`, since the attempt succeeded."""
     rate, burst = settings().sign_in_attempts_per_second, settings().sign_in_attempts_burst
     for name in (_neighbourhood(client.address()), *names) if rate else ():
         _buckets(rate, burst).give_back(f"attempt to {to} {name}")

@@ -28,9 +28,8 @@ def check_session(principal: Principal, body: BaseModel, now: Mapping[str, Any],
     `body` is the request's `agent`; `now` and `fields` are as for `check_agent`.
     """
     changed = _changed(now, fields)
-    for field in changed:
-        if "agents" not in principal.scopes:
-            raise _denied(f"agent.{field}", "changing it for a session", "agents", "leave it out")
+    if changed and "agents" not in principal.scopes:
+        raise _denied(f"agent.{changed[0]}", "changing it for a session", "agents", "leave it out")
     _check_deadlines(principal, body, changed, at="agent.")
 
 

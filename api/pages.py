@@ -28,7 +28,7 @@ POLICY = (
     "manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""No script but our files, nothing from elsewhere, and no text is ever taken for markup."""
+"""Only our own files are loaded or run, and no script turns text into markup."""
 HEADERS = {
     "content-security-policy": POLICY,
     "cross-origin-opener-policy": "same-origin",
@@ -37,7 +37,7 @@ HEADERS = {
     "referrer-policy": "same-origin",  # by `no-referrer`, browsers would hide the origin of our own forms
     "cache-control": "no-store",
 }
-"""Of every page, beside those that `api.client` gives to every response."""
+"""Headers of every page, in addition to those that `api.client` adds to every response."""
 
 _BLUEPRINTS = frozenset({"inbox", "links", "signing_in", "slack", "unsubscribing"})
 
@@ -54,7 +54,7 @@ def _not_possible(_status: int) -> str:
 def install(
     blueprint: Blueprint, template: str, headings: Callable[[int], str] = _not_possible, headers: Mapping[str, str] = HEADERS
 ) -> None:
-    """Give a blueprint's responses these headers, and show what is refused by this template, with the heading of its status."""
+    """Give a blueprint's responses these headers, and show refusals by this template, under the heading of their status."""
 
     @blueprint.after_request
     def protect(response: Response) -> Response:
@@ -77,12 +77,12 @@ def install(
 
 
 def failed(template: str, status: int, heading: str, message: str, place: str = "") -> Response:
-    """Return the page that says why something is refused. `place`: the page to open instead."""
+    """Return the page that says why a request is refused. `place`: the page to open instead."""
     return Response(render_template(template, heading=heading, message=message, place=place), status, mimetype=HTML)
 
 
 def current(*scopes: str) -> PersonPrincipal | None:
-    """The person behind the request's cookie; None if nobody is signed in.
+    """Return the person behind the request's cookie; None if nobody is signed in.
 
     Raises Denied for a role without the scopes, and TooMany.
     """
@@ -94,7 +94,7 @@ def current(*scopes: str) -> PersonPrincipal | None:
 
 
 def of_form(*scopes: str) -> PersonPrincipal:
-    """The person who submits a form of one of our own pages. Raises Denied."""
+    """Return the person who submits a form of one of our own pages. Raises Denied."""
     person = current(*scopes)
     if person is None:
         raise errors.Denied(401, "You are signed out, so nothing was done. Sign in, and send the form again.")
@@ -103,7 +103,7 @@ def of_form(*scopes: str) -> PersonPrincipal:
 
 
 def page(*scopes: str, ids: bool = True) -> Callable[[Callable[..., Response]], View]:
-    """A view for signed-in people whose role has the scopes; `read or own` is every role. The view gets the person.
+    """Make a view for signed-in people whose role has the scopes; every role has `read or own`. The view gets the person.
 
     `ids`: False if the path holds something other than ids.
     """

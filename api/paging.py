@@ -1,4 +1,4 @@
-"""Pages by key, never by offset: a page begins after the last row of the page before, whatever rows come or go meanwhile."""
+"""Pages of lists, by key and not by offset: each begins after the last row of the page before, even if rows come or go."""
 
 import base64
 import json
@@ -47,7 +47,7 @@ class Selection(Generic[R]):
         return selection
 
     def count(self, db: Db) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         number: int = db.value(f"SELECT count(*) FROM {self._from}", **self.values)  # noqa: S608 - names of our own
         return number
 

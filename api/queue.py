@@ -1,4 +1,4 @@
-"""A person's queue: the pending approvals that wait for the person's vote. Also: which approvals and sessions a person may see."""
+"""Selects the approvals that wait for a person's vote, and the approvals and sessions that a principal may see."""
 
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ _NAMED = "jsonb_array_length(coalesce(quorum -> 'approvers', '[]')) > 0"
 
 
 def person_of(principal: Principal, named: str) -> str:
-    """The id of the person whose queue is asked for: `me`, or `user_...`. Raises Invalid, Denied."""
+    """Return the id of the person whose queue the request names: `me`, or `user_...`. Raises Invalid, Denied."""
     if isinstance(principal, PersonPrincipal):
         if named not in {"me", principal.person_id} and "admin" not in principal.scopes:
             raise Denied(403, "for: another person's queue is for admins and API keys; ask for your own with for=me.")
@@ -43,7 +43,7 @@ def person_of(principal: Principal, named: str) -> str:
 
 
 def waiting_for(db: Db, person_id: str) -> Selection[Approval]:
-    """The approvals that the person may decide and has not voted on, by their own right or by one that was delegated to them."""
+    """Return the pending approvals that the person may decide and has not voted on, by their own or by a delegated right."""
     rights = rights_of(db, person_id, clock.now(db), lock=False)
     waiting = Selection(Approval).where("workspace_id = %(workspace)s AND status = 'pending'", workspace=db.workspace_id)
     waiting = waiting.where(_NOT_VOTED, voter=person_id).where(f"NOT {_FOUR_EYES.format(who='voter')}")
@@ -57,13 +57,13 @@ def waiting_for(db: Db, person_id: str) -> Selection[Approval]:
 
 
 def is_own(db: Db, principal: Principal, approval: Approval) -> bool:
-    """True if the principal is a person who may decide the approval, or could have, four eyes apart."""
+    """True if the principal is a person whose rights meet the approval's quorum. Ignores four eyes, the status and votes."""
     rights = rights_of(db, principal.id, clock.now(db), lock=False)
     return any(right.meets(Quorum.of(approval.quorum)) for right in rights)
 
 
 def owned(db: Db, person_id: str) -> Selection[Approval]:
-    """Those approvals of which `is_own` is true, decided ones too."""
+    """Return the approvals for which `is_own` is true, decided ones too."""
     conditions, values = ["false"], {}
     for number, right in enumerate(rights_of(db, person_id, clock.now(db), lock=False)):
         conditions.append("(" + " AND ".join(_admitting(right, number)) + ")")
@@ -72,7 +72,7 @@ def owned(db: Db, person_id: str) -> Selection[Approval]:
 
 
 def only_own(db: Db, principal: Principal, selection: Selection[R], column: str, of: str = "id") -> Selection[R]:
-    """Return the selection, for whoever reads only their own limited to rows whose `column` is `of` of an approval of theirs."""
+    """Return the selection. If the principal reads only their own: limited to rows whose `column` is in `of` of own approvals."""
     if sees_all(principal):
         return selection
     own = owned(db, principal.id)
@@ -81,7 +81,7 @@ def only_own(db: Db, principal: Principal, selection: Selection[R], column: str,
 
 
 def may_see(db: Db, principal: Principal, approval: Approval) -> bool:
-    """True unless the principal is a person who reads only what is their own, and this approval is not."""
+    """True if the principal reads everything, or the approval is their own."""
     return sees_all(principal) or is_own(db, principal, approval)
 
 
@@ -109,18 +109,18 @@ def find_session(db: Db, principal: Principal, session_id: str) -> Session:
 
 
 def check_session(db: Db, principal: Principal, session_id: str) -> None:
-    """Raise NotFound for a session that the person may not see: none of its approvals is their own. An API key sees all."""
+    """Raise NotFound if the principal is a person who reads only their own, and none of the session's approvals is."""
     if not sees_all(principal) and not owned(db, principal.id).equal(session_id=session_id).count(db):
         raise NotFound("session", session_id)
 
 
 def sees_all(principal: Principal) -> bool:
-    """True if the principal reads everything, or is an API key, whose scopes say all."""
+    """True if the principal has the scope `read`, or is an API key, whose scopes are checked elsewhere."""
     return "read" in principal.scopes or not isinstance(principal, PersonPrincipal)
 
 
 def before(db: Db, waiting: Selection[Approval], first: Approval) -> int:
-    """How many approvals of the queue come before this one."""
+    """Return how many approvals of the queue come before `first`."""
     earlier = waiting.where(
         "(expires_at, id) < (%(first_expires_at)s, %(first_id)s)", first_expires_at=first.expires_at, first_id=first.id
     )
@@ -128,12 +128,12 @@ def before(db: Db, waiting: Selection[Approval], first: Approval) -> int:
 
 
 def _condition(right: Right, number: int) -> tuple[str, dict[str, Any]]:
-    """In SQL: the right is one that the quorum counts, and nobody has used it."""
+    """Return a condition in SQL, and its values: the quorum admits the right, and nobody has used it."""
     who = f"right_{number}"
     parts = [*_admitting(right, number), _NOT_USED.format(right=who), f"NOT {_FOUR_EYES.format(who=who)}"]
     return "(" + " AND ".join(parts) + ")", {f"names_{number}": sorted(right.names), who: right.person_id}
 
 
 def _admitting(right: Right, number: int) -> list[str]:
-    """`Right.meets` in SQL."""
+    """Return `Right.meets` as conditions in SQL."""
     return [_ADMITS.format(names=f"names_{number}"), *([_NAMED] if right.group_alone else [])]

@@ -1,4 +1,4 @@
-"""A page of events with the secrets in its calls and results, for whoever may see them. That they did is audited."""
+"""Unmasks the secrets in the calls and results of a page of events. Each use is audited."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,25 +15,25 @@ from models.session.event import Event
 from models.session.tool_call import ToolCall
 
 _USES = frozenset({"agent.tool_use", "agent.mcp_tool_use", "agent.custom_tool_use"})
-_CALLS = dict(RESULTS.values())
-"""By type of event: the field that names the call whose result it is."""
+_CALL_FIELDS = dict(RESULTS.values())
+"""By type of a result's event: the field that names the call."""
 
 
 def revealed(db: Db, principal: Principal, session_id: str, events: Sequence[Event]) -> dict[str, dict[str, Any]]:
-    """By id of the event: the fields that are otherwise masked. Raises Denied without the scope `reveal`."""
+    """Return the unmasked fields of each event, by its id. Raises Denied without the scope `reveal`."""
     auth.require(principal, "reveal")
     calls = {event.id: event.id for event in events if event.type in _USES}
-    calls |= {event.id: event.body[_CALLS[event.type]] for event in events if event.type in _CALLS}
+    calls |= {event.id: event.body[_CALL_FIELDS[event.type]] for event in events if event.type in _CALL_FIELDS}
     session = flow.lock(db, session_id)
     of_session = "WHERE id = ANY(%(ids)s) AND session_id = %(session)s"
     stored = {call.id: call for call in db.find(ToolCall, of_session, ids=list(set(calls.values())), session=session_id)}
     payloads = [select(table, "WHERE tool_call_id = ANY(%(ids)s)", ids=list(stored)) for table in (CallInput, CallResult)]
-    db.read(*payloads)  # all in one round trip; `of` finds them below
+    db.read(*payloads)  # one round trip; `of` takes the rows from memory
     session.note(principal, "events.revealed", session_id, events=len(events), tool_calls=sorted(stored))
-    return {event.id: _whole(db, event, stored[calls[event.id]]) for event in events if calls.get(event.id) in stored}
+    return {event.id: _unmasked(db, event, stored[calls[event.id]]) for event in events if calls.get(event.id) in stored}
 
 
-def _whole(db: Db, event: Event, call: ToolCall) -> dict[str, Any]:
+def _unmasked(db: Db, event: Event, call: ToolCall) -> dict[str, Any]:
     if event.type in _USES:
         call_input = CallInput.of(db, call.id)
         return {"input": event.body["input"] if call.kind in OF_CLIENT else call_input.proposed_input or call_input.input}

@@ -48,7 +48,7 @@ def refusal(exc: Exception) -> bytes:
     """Return the response to a request that could not be read: an error in the API's format, which closes the connection."""
     status, reason = _STATUS.get(type(exc), (400, "Bad Request"))
     request_id = ids.new("req")
-    error = {"type": "invalid_request_error", "message": _words(status, exc)}
+    error = {"type": "invalid_request_error", "message": _message(status, exc)}
     body = json.dumps({"type": "error", "error": error, "request_id": request_id}).encode()
     lines = [
         f"HTTP/1.1 {status} {reason}",
@@ -61,7 +61,7 @@ def refusal(exc: Exception) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-def _words(status: int, exc: Exception) -> str:
+def _message(status: int, exc: Exception) -> str:
     s = settings()
     if status == 414:
         return f"The request line (method, path and query) is longer than the limit of {s.max_request_line_bytes} bytes."
@@ -84,11 +84,11 @@ def post_fork(_arbiter: Any, _worker: Any) -> None:
     garbage_collection.pause()
 
 
-class Discretion(logging.Filter):
-    """Keeps the secrets in links out of gunicorn's logs: it logs each path at the level `debug`, and in an access log."""
+class HideSecrets(logging.Filter):
+    """Keeps the secrets in links out of gunicorn's logs: gunicorn logs each path at the level `debug`, and in an access log."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Cut off the end of paths that have a secret in it."""
+        """Cut the secret off each path."""
         record.msg, record.args = _SECRET_PATH.sub(r"\1...", record.getMessage()), ()
         return True
 
@@ -99,7 +99,7 @@ _SECRET_PATH = re.compile(r"(/link/|/unsubscribe/)[^\s\"']+")
 def post_worker_init(_worker: Any) -> None:
     """gunicorn's hook after a process has loaded the application."""
     for name in ("gunicorn.error", "gunicorn.access"):
-        logging.getLogger(name).addFilter(Discretion())
+        logging.getLogger(name).addFilter(HideSecrets())
     garbage_collection.freeze()
 
 

@@ -17,7 +17,7 @@ from models.workspace.environment import BUILT_IN, Environment
 from models.workspace.workspace import Workspace
 
 OURS = frozenset({"session_id", "environment_id", "on_behalf_of"})
-"""Pairs of a request's metadata that are not the session's metadata."""
+"""Names in a request's metadata that the session's metadata does not get."""
 
 
 class UnknownModel(NotFound):
@@ -36,7 +36,7 @@ class Place(BaseModel):
     after: int
     """The number of the event after which the answer's text begins."""
     rests_after: int
-    """The run rests with the first event of its kind after this number."""
+    """The run rests with the first idle or terminated event after this number."""
     added: bool
     """True if the request added something, so that its client does not know yet what the session waits for."""
     ignored: list[str]
@@ -125,7 +125,7 @@ def _continued(db: Db, principal: Principal, body: ChatCreate, session_id: str) 
 def _position(db: Db, session: Session, principal: Principal) -> int:
     """Return the number of the last event that this client knows.
 
-    Without a note of it: the beginning of the present run, or the newest event if nothing goes on.
+    If no number is stored for the client: the beginning of the present run, or the newest event of an idle session.
     """
     known = session.stream_positions.get(principal.id)
     if known is not None:

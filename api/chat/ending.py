@@ -1,4 +1,4 @@
-"""What a run left: the client's calls, the approvals, the tokens, and the reason of its end."""
+"""The results of a run: the client's calls, the approvals, the tokens, and the reason of its end."""
 
 import json
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class End:
 
 
 def end(wait: Wait, principal: Principal) -> End:
-    """Return what the run left, and record that this client knows all events so far.
+    """Return the results of the run, and record that this client knows all events so far.
 
     Raises Denied, with status 502, if the run ended because the model failed.
     """
@@ -45,8 +45,8 @@ def end(wait: Wait, principal: Principal) -> End:
         votes = Vote.of(db, [approval.id for approval in approvals])
         turn = db.get(Turn, session.turn_id) if session.turn_id else None
         if not wait.reader.hung_up():
-            over = session.status == "idle" and stop_reason.get("type") != "requires_action"
-            streamed(db, session.id, principal.id, wait.reader.seq, ended=over)
+            ended = session.status == "idle" and stop_reason.get("type") != "requires_action"
+            streamed(db, session.id, principal.id, wait.reader.seq, ended=ended)
     if stop_reason.get("type") == "retries_exhausted" and wait.error and not wait.running:
         raise Denied(MODEL_FAILED, f"The model failed, so the run ended: {wait.error['message']}", **{"x-should-retry": "false"})
     cut = turn is not None and turn.stop_reason in _CUT

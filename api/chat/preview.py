@@ -19,7 +19,7 @@ class Preview:
 
     sent: str = ""
     """Of the message that is being written."""
-    _something: bool = False
+    _has_sent: bool = False
     """True once any text was sent."""
     _message_id: str = ""
     _block: int = 0
@@ -30,7 +30,7 @@ class Preview:
     """Messages that are stored. Their late pieces are dropped."""
 
     def piece(self, frame: Frame) -> str:
-        """Return the text to send for a frame of the hub's; empty if there is none."""
+        """Return the text to send for a frame of the hub; empty if there is none."""
         if frame["type"] == "event_start":
             event = frame["event"]
             if event["type"] == "agent.message" and event["id"] not in self._stored:
@@ -55,7 +55,7 @@ class Preview:
         return self._apart(text.removeprefix(before), first=not before)
 
     def _apart(self, text: str, *, first: bool) -> str:
-        """Return the text, apart from an earlier message if it is the first of its own."""
-        apart = APART if text and first and self._something else ""
-        self._something = self._something or bool(text)
+        """Return the text, after a separator if it begins a message and an earlier message was sent."""
+        apart = APART if text and first and self._has_sent else ""
+        self._has_sent = self._has_sent or bool(text)
         return apart + text

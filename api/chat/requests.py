@@ -209,7 +209,7 @@ class ChatCreate(Body):
 
     @property
     def agent_id(self) -> str:
-        """The agent's id; empty if the model's name is none of an agent."""
+        """The agent's id; empty if the model's name lacks the prefix."""
         return self.model.removeprefix(MODEL) if self.model.startswith(MODEL) else ""
 
     def ignored(self) -> Iterator[str]:

@@ -53,9 +53,9 @@ class News:
 
 
 def news(body: ChatCreate, *, new_session: bool) -> News:
-    """Return what follows the last answer. Raises Invalid.
+    """Return the messages after the last answer as events. Raises Invalid.
 
-    For a new session the messages up to that answer become a text that quotes them, in front of the first message.
+    For a new session, a text in front of the first message quotes the messages up to the last answer.
     """
     start = 1 + max((index for index, message in enumerate(body.messages) if isinstance(message, ChatAssistantMessage)), default=-1)
     latest = list(enumerate(body.messages))[start:]
@@ -95,7 +95,7 @@ def _event(message: ChatUserMessage | ToolMessage, field: str, person: Json) -> 
 
 
 def merged_tools(own: list[Json], present: list[Json], tools: Iterable[FunctionTool]) -> list[Json]:
-    """Return a session's tools in normal form: its present ones, with `tools` in the place of those that its client added before.
+    """Return a session's tools in normal form: `present`, with `tools` in the place of the tools that its client added before.
 
     `own` are the tools of the agent itself. Raises Invalid for a name that is taken.
     """

@@ -25,7 +25,7 @@ from models.workspace import idempotency
 log = logging.getLogger("assent.api")
 
 HELD_SECONDS = 30.0
-"""A retry without a key waits for so long after the last sign of life of the request that it repeats."""
+"""How long a retry without a key waits after the last sign of life of the request that it repeats."""
 LOOK_SECONDS = 1.0
 """Time between two looks at whether the client has hung up."""
 _RESTS = frozenset({"session.status_idle", "session.status_terminated"})
@@ -43,7 +43,7 @@ class Wait:
     rest: Event | None = None
     """The event with which the run rests."""
     running: bool = False
-    """True if the time was over first."""
+    """True if the time of the request was over before the run rested."""
     error: dict[str, Any] | None = None
     """The last error of the run, if nothing came after it."""
     texts: list[str] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Wait:
             yield ""
 
     def _news(self) -> Iterator[str]:
-        """Read the stored events, up to the one with which the run rests."""
+        """Read the stored events up to the event with which the run rests. Yields their text."""
         while self.reader.look and not self._over:
             self.reader.look = False
             yield from self._stored()
@@ -95,7 +95,7 @@ class Wait:
             raise NotFound("session", self.place.session_id)
 
     def _hold(self, seconds: float) -> None:
-        """Have a retry wait for this request for so long."""
+        """Have a retry wait `seconds` for this request."""
         if not self.answer_id:
             return
         try:
@@ -125,7 +125,7 @@ class Wait:
         self._over = session.last_seq <= self.reader.seq and self._rests(session)
 
     def _rests(self, session: Session) -> bool:
-        """True if no event will announce what the session waits for: it did so before this request."""
+        """True if the session rests and no later event will say so: the event came before this request."""
         if session.status in {"idle", "terminated"}:
             return True
         return session.status == "waiting" and (self.place.added or self._needs_client(session))

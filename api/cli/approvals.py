@@ -46,13 +46,12 @@ def approvals_watch(inbox: Inbox) -> None:
 @click.option("--status", type=click.Choice(STATUSES), default="pending", show_default=True)
 @click.option("--session", "session_id", help="Only of this session.")
 @click.option("--tool", help="Only of this tool.")
-@click.option("--for", "for_", help="The queue of a person, user_...: what waits for the person's vote, the oldest deadline first.")
+@click.option("--for", help="The queue of a person, user_...: what waits for the person's vote, the oldest deadline first.")
 @click.option("--limit", type=click.IntRange(min=1), default=1000, show_default=True, help="At most so many, oldest first.")
 @as_json
 @with_inbox
-def approvals_list(inbox: Inbox, status: str, limit: int, as_json: bool, for_: str | None, **only: str | None) -> None:
+def approvals_list(inbox: Inbox, status: str, limit: int, as_json: bool, **only: str | None) -> None:
     """List approvals, without deciding."""
-    only |= {"for": for_}
     rows = inbox.listed("/v1/approvals", most=limit, status=None if status == "all" else status, **only)
     show(rows, as_json, _line)
 
@@ -128,9 +127,9 @@ def _line(row: Approval) -> str:
     prompt = visible(row["prompt"])
     cut = prompt if len(prompt) <= PROMPT else f"{prompt[:PROMPT]}..."
     place = f"{row['queue_position']}. " if row["queue_position"] else ""
-    far = f"  {tally(row)}" if row["people_only"] else ""
+    votes = f"  {tally(row)}" if row["people_only"] else ""
     left = f", {until(row['expires_at'])}" if row["status"] == "pending" else ""
-    return f"{place}{row['id']}  {row['status']}{far}  asked {since(row['created_at'])}{left}  {cut}"
+    return f"{place}{row['id']}  {row['status']}{votes}  asked {since(row['created_at'])}{left}  {cut}"
 
 
 def run(inbox: Inbox, *, watch: bool = False) -> None:

@@ -65,7 +65,7 @@ def audit_verify(
                 report = verifying.verify(workspace_id, items, keys, **expected)
         except (verifying.NoExport, UnicodeDecodeError) as error:
             raise click.ClickException(f"{file}: {error}") from None
-    for line in [json.dumps(asdict(report) | {"intact": report.intact}, default=str, indent=1)] if as_json else _words(report):
+    for line in [json.dumps(asdict(report) | {"intact": report.intact}, default=str, indent=1)] if as_json else _lines(report):
         click.echo(line)
     raise SystemExit(0 if report.intact else 1)
 
@@ -195,7 +195,7 @@ class Expected(TypedDict):
 
 
 def _time(text: str) -> datetime:
-    """Parse a time in ISO 8601; without an offset it is UTC."""
+    """Return the time of a text in ISO 8601; UTC if the text has no offset."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
@@ -233,7 +233,7 @@ def _kept(file: Path) -> "Head":
         raise click.ClickException(f"{file} is not an output of `assent audit head --json`") from None
 
 
-def _words(report: "Report") -> Iterator[str]:
+def _lines(report: "Report") -> Iterator[str]:
     """Yield the report's lines, for people."""
     yield f"{report.acts} acts in {report.chains} chains of workspace {report.workspace_id}, {report.seals} seals."
     for problem in report.problems:

@@ -13,7 +13,7 @@ import click
 import httpx
 from click.core import ParameterSource
 
-from api.cli.main import data_dir
+from api.cli.main import data_dir, running_up
 
 Approval = dict[str, Any]
 PAGE = 20
@@ -55,10 +55,6 @@ class Inbox:
     def preview(self, approval_id: str, scope: str, match: str) -> dict[str, Any]:
         """Return the calls that a grant would cover. Raises Refused if `match` is invalid."""
         return self.call("POST", f"/v1/approvals/{quote(approval_id)}/preview", json={"scope": scope, "match": match})
-
-    def revoke(self, grant_id: str) -> dict[str, Any]:
-        """Revoke a grant."""
-        return self.call("DELETE", f"/v1/grants/{quote(grant_id)}")
 
     def follow(self, session_id: str) -> "Stream":
         """Return the stream of the session's events after the last event of this key. After a decision, these are its effects."""
@@ -107,10 +103,6 @@ class Stream:
             except httpx.HTTPError as error:
                 raise click.ClickException(f"the stream broke off ({error}); the session continues without it") from error
 
-    def close(self) -> None:
-        """Close the stream."""
-        self._response.close()
-
 
 def with_inbox(command: Callable[..., None]) -> Callable[..., None]:
     """Pass the API to a command as `inbox`. The options for its address may stand before or after a subcommand's name."""
@@ -137,19 +129,16 @@ def _option(context: click.Context, name: str, value: Any) -> Any:
 
 def connect(folder: Path, url: str | None = None) -> Inbox:
     """Return the API of ASSENT_URL and ASSENT_API_KEY, else of the `assent up` that runs in `folder`."""
-    running: dict[str, Any] = {}
-    try:
-        running = json.loads((folder / "up.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        if not url:
-            raise click.ClickException(
-                f"Assent is not running in {folder}: start it with `assent up`, or set ASSENT_URL and ASSENT_API_KEY"
-            ) from None
+    running = running_up(folder)
+    if not running and not url:
+        raise click.ClickException(
+            f"Assent is not running in {folder}: start it with `assent up`, or set ASSENT_URL and ASSENT_API_KEY"
+        )
     key = os.environ.get("ASSENT_API_KEY") or (running.get("api_key") if url in {None, running.get("url")} else None)
     if not key:
         raise click.ClickException("ASSENT_API_KEY is not set: set a key with the scopes read and approvals")
-    limits = httpx.Timeout(10, read=60)  # an idle stream sends a comment every 15 s
-    return Inbox(httpx.Client(base_url=url or running["url"], headers={"x-api-key": key}, timeout=limits, trust_env=False))
+    timeout = httpx.Timeout(10, read=60)  # an idle stream sends a comment every 15 s
+    return Inbox(httpx.Client(base_url=url or running["url"], headers={"x-api-key": key}, timeout=timeout, trust_env=False))
 
 
 def _reason(response: httpx.Response) -> str:

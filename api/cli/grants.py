@@ -1,5 +1,7 @@
 """`assent grants`: the standing approvals."""
 
+from urllib.parse import quote
+
 import click
 
 from api.cli.client import Inbox, with_inbox
@@ -31,5 +33,5 @@ def grants_list(inbox: Inbox, over: bool, limit: int, as_json: bool, **only: str
 @with_inbox
 def grants_revoke(inbox: Inbox, grant_id: str) -> None:
     """Revoke a grant, also for calls that it allowed and that have not begun."""
-    inbox.revoke(grant_id)
+    inbox.call("DELETE", f"/v1/grants/{quote(grant_id)}")
     click.echo(f"{grant_id} is revoked.")

@@ -11,7 +11,6 @@ from api.cli.main import as_json, show
 from models.pure.prices import cents_in
 
 PATH = "/v1/spend_limits"
-CENTS = Decimal(100)
 
 
 @click.group()
@@ -64,5 +63,5 @@ def _cents(dollars: str) -> str:
 
 def _line(row: dict[str, Any]) -> str:
     kind = row["scope"]["type"]
-    amount = "no limit" if row["amount"] is None else f"${Decimal(row['amount']) / CENTS:.2f}"
+    amount = "no limit" if row["amount"] is None else f"${Decimal(row['amount']) / 100:.2f}"
     return "  ".join([row["id"], row["period"], amount, kind, row["scope"][f"{kind}_id"]])

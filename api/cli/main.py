@@ -120,20 +120,26 @@ def workspaces_list(data_dir: Path, as_json: bool) -> None:
 
 def use(folder: Path) -> None:
     """Use the database of a running `assent up`, unless the environment names another."""
-    try:
-        running = json.loads((folder / "up.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return
-    if "DATABASE_URL" not in os.environ:
+    running = running_up(folder)
+    if running and "DATABASE_URL" not in os.environ:
         for name in ("database_url", "database_system_url", "database_owner_url"):
             os.environ[name.upper()] = running[name]
     if "public_url" in running:
         os.environ.setdefault("ASSENT_PUBLIC_URL", running["public_url"])
 
 
+def running_up(folder: Path) -> dict[str, Any]:
+    """Return the addresses and keys of the `assent up` that runs in `folder`; empty if none runs."""
+    try:
+        running: dict[str, Any] = json.loads((folder / "up.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return running
+
+
 @contextmanager
 def database_errors() -> Iterator[None]:
-    """Turn a refusal, and an error of the database, into one line."""
+    """Turn a refusal, and an error of the database, into an error of one line."""
     import psycopg
 
     from models.errors import Refusal
@@ -193,7 +199,7 @@ def in_workspace(command: Callable[..., str | tuple[str, str] | None]) -> Callab
 
 
 def show(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[str, Any]], str] | None = None) -> None:
-    """Print rows, each by `line`, as its values by default, or as JSON."""
+    """Print the rows as JSON, or each as the text that `line` returns; by default as its values."""
     if as_json:
         click.echo(json.dumps(rows, default=str, indent=1))
         return

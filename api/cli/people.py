@@ -83,7 +83,7 @@ def slack_list(db: "Db", as_json: bool, **_by: "Principal") -> None:
     from models.people.person import Person
     from models.people.slack_user import SlackUser
 
-    columns = [
+    rows = [
         {
             "id": row.id,
             "team": row.team_id,
@@ -94,7 +94,7 @@ def slack_list(db: "Db", as_json: bool, **_by: "Principal") -> None:
         }
         for row in SlackUser.linked(db)
     ]
-    show(columns, as_json)
+    show(rows, as_json)
 
 
 @people_slack.command("remove")

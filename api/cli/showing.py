@@ -53,7 +53,7 @@ def describe(approval: dict[str, Any]) -> Iterator[str]:
 
 
 def approvers(approval: dict[str, Any]) -> Iterator[str]:
-    """Who may decide, and the votes so far, in lines; nothing where one person or API key decides and nobody has voted."""
+    """Yield lines with the people who may decide and the votes so far; none if anybody decides alone and nobody has voted."""
     if approval["people_only"]:
         sets = " and of ".join(visible(" or ".join(one)) for one in approval["approvers"])
         who = f", each of {sets}" if sets else ""
@@ -67,7 +67,7 @@ def approvers(approval: dict[str, Any]) -> Iterator[str]:
 
 
 def tally(approval: dict[str, Any]) -> str:
-    """How many of the approvals that are needed there are."""
+    """Return the progress of the votes, such as `1 of 2 approvals`."""
     allowed = sum(vote["result"] == "allow" for vote in approval["votes"])
     return f"{allowed} of {approval['required_approvals']} approvals"
 

@@ -37,8 +37,7 @@ def usage(
 
 def _line(row: dict[str, Any], by: tuple[str, ...], *, daily: bool) -> str:
     """Return the sums of a group as a line."""
-    names = {"person": "person", "provider": "provider", "model": "model"}
-    groups = [visible(row[names.get(group, f"{group}_id")] or "-") for group in by]
+    groups = [visible(row[group if group in {"person", "provider", "model"} else f"{group}_id"] or "-") for group in by]
     cost = "unknown" if row["exact_list_cost"] is None else f"${row['exact_list_cost']}"
     unpriced = f" and {row['unpriced_requests']} requests without a price" if row["unpriced_requests"] and cost != "unknown" else ""
     estimated = f", {row['estimated_requests']} estimated" if row["estimated_requests"] else ""

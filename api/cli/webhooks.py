@@ -78,19 +78,18 @@ def webhooks_test(inbox: Inbox, webhook_id: str, event_type: str | None) -> None
 @click.argument("webhook_id")
 @click.argument("delivery_id", required=False)
 @click.option("--status", type=click.Choice(["failed", "cancelled", "done"]), help="Which deliveries.  [default: failed]")
-@click.option("--after", metavar="TIME", help="Created at this time or later, such as 2026-02-07T08:00:00Z.")
-@click.option("--before", metavar="TIME", help="Created before this time.")
+@click.option("--after", "created_after", metavar="TIME", help="Created at this time or later, such as 2026-02-07T08:00:00Z.")
+@click.option("--before", "created_before", metavar="TIME", help="Created before this time.")
 @with_inbox
 def webhooks_redeliver(inbox: Inbox, webhook_id: str, delivery_id: str | None, **selection: str | None) -> None:
     """Send one delivery again, or all of a status and time, the oldest first."""
-    chosen = {name: value for name, value in selection.items() if value is not None}
+    body = {name: value for name, value in selection.items() if value is not None}
     if delivery_id:
-        if chosen:
+        if body:
             raise click.UsageError("name either one delivery, or a status and a time.")
         row = inbox.call("POST", f"{_path(webhook_id)}/deliveries/{quote(delivery_id)}/redeliver", json={})
         click.echo(_delivery_line(row))
         return
-    body = {{"after": "created_after", "before": "created_before"}.get(name, name): value for name, value in chosen.items()}
     count, has_more = 0, True
     while has_more:
         report = inbox.call("POST", f"{_path(webhook_id)}/redeliver", json=body)
@@ -136,7 +135,7 @@ def _show(as_json: bool, event: Any, text: str) -> None:
 
 @contextmanager
 def _registered(inbox: Inbox, url: str, event_types: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """An endpoint for as long as the block lasts."""
+    """Register an endpoint, yield it, and delete it after the block."""
     try:
         row = _create(inbox, url, event_types or EVENTS, name=LISTENER)
     except Refused as refused:
@@ -153,7 +152,7 @@ def _registered(inbox: Inbox, url: str, event_types: tuple[str, ...]) -> Iterato
 
 @contextmanager
 def _endings() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the block as if it were done."""
+    """Let Ctrl-C and SIGTERM end the block without an error."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -1,10 +1,10 @@
 """The inbox: pages on which people decide. The server renders them, and every action is a plain form.
 
-    list      the queue: what waits for me, or for anybody; what was decided
+    list      the queue: approvals that wait for me, or for anybody, and decided ones
     card      one approval with the evidence to judge it
-    deciding  its answers; `verbs` has the decision of each button
-    edit      the page on which its input is edited
-    always    the page on which calls like it are granted
+    deciding  the answers to an approval; `verbs` has the decision of each button
+    edit      the page on which a call's input is edited
+    always    the page on which a grant is given for calls like one call
     link      the page of a message's link, for a person who is not signed in
     session   a session's conversation
     grants  people  keys  provider_keys  usage  webhooks  audit  halt

@@ -22,7 +22,7 @@ from models.session.session import Session
 
 @page("/inbox/approvals/<approval_id>/always", "inbox", "approvals")
 def always_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> Page:
-    """The page on which a grant is given: each pattern with what it covers and how many waiting calls it releases."""
+    """Show the patterns for a grant, each with the calls that it covers and the number of waiting calls that it releases."""
     approval, match = find(db, person, approval_id), request.values.get("match")
     if approval.kind != "tool_call":
         raise NotFound("grant", "of a call that has begun")
@@ -61,7 +61,7 @@ def always(db: Db, person: PersonPrincipal, approval_id: str) -> str:
 
 
 def _option(db: Db, approval: Approval, match: str) -> dict[str, Any]:
-    """One pattern: what it covers, and how many waiting calls it releases here and in all sessions of the agent."""
+    """Return one pattern with its coverage, and the number of waiting calls that it releases here and in all sessions."""
     rule = rule_for(approval, match)
     return {
         "match": match,

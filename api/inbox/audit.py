@@ -23,13 +23,13 @@ _FILTERS = ("action", "principal", "subject_id", "session_id", "created_at[gte]"
 
 @page("/inbox/audit", "audit", "admin")
 def audit(db: Db, _person: PersonPrincipal) -> Page:
-    """The acts, newest first, filtered."""
+    """Show the acts that fit the filters, newest first."""
     return _drawn(db)
 
 
 @page("/inbox/audit/verify", "audit", "admin")
 def verify(db: Db, person: PersonPrincipal) -> Page:
-    """The report on the whole audit, above the acts."""
+    """Verify the whole audit, and show the report above the acts."""
     try:
         return _drawn(db, verified(person.workspace_id, AuditVerify()))
     except Invalid as refusal:
@@ -38,7 +38,7 @@ def verify(db: Db, person: PersonPrincipal) -> Page:
 
 @inbox.get("/inbox/audit/export")
 def export() -> Response:
-    """All acts as JSON lines, which `assent audit verify --file` reads."""
+    """Export all acts as JSON lines, which `assent audit verify --file` reads."""
     person = pages.current("admin")
     if person is None:
         return pages.to_sign_in()

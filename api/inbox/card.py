@@ -1,4 +1,4 @@
-"""A card: one approval, with what a person needs to judge it and every answer that it can be given."""
+"""A card: one approval with its evidence and every possible answer."""
 
 import json
 from collections.abc import Sequence
@@ -36,16 +36,16 @@ from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.vote import Vote
 
-_TOLD = 12
-"""Events of the session that the card looks back on."""
-_LOOKED_BACK = 500
-"""Approvals in which earlier decisions about the tool are looked for."""
-_BEFORE = 5
+_STORY_ENTRIES = 12
+"""The most entries of the session's story on a card."""
+_SEARCHED = 500
+"""Number of earlier approvals that are searched for decisions about the same tool."""
+_SHOWN_DECISIONS = 5
 
 
 @dataclass(frozen=True)
 class Question:
-    """One thing that a tool wants to know."""
+    """One question of a tool."""
 
     key: str
     message: str
@@ -61,13 +61,13 @@ class Question:
 
 @page("/inbox/approvals/<approval_id>", "inbox", "own or read")
 def card(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> Page:
-    """The card."""
+    """Show the card."""
     return drawn(db, person, find(db, person, approval_id), refusal=refusal)
 
 
 @action("/inbox/approvals/<approval_id>/reveal", "reveal")
 def reveal(db: Db, person: PersonPrincipal, approval_id: str) -> Page:
-    """The card with its secrets; that they were shown is audited."""
+    """Show the card with its secrets, and audit that."""
     session, approval = locked(db, person, approval_id)
     session.note(person, "approval.revealed", approval.id, input_sha256=approval.input_sha256)
     return drawn(db, person, approval, revealed=True)
@@ -81,7 +81,7 @@ def drawn(
     revealed: bool = False,
     refusal: Refusal | None = None,
 ) -> Page:
-    """The card as a page. After a refusal: with the refusal on top, or with the faults beside the form's fields."""
+    """Return the card as a page. After a refusal: with the refusal on top, or with the faults beside the form's fields."""
     faults = refusal.faults if isinstance(refusal, Misfilled) else {}
     session = db.get_one(Session, approval.session_id)
     before = _decided_before(db, person, approval)
@@ -111,15 +111,16 @@ def drawn(
 
 
 def matter(db: Db, session: Session, approval: Approval, seen: dict[str, Any] | None, *, revealed: bool = False) -> dict[str, Any]:
-    """What `matter.html` shows: the question and its evidence. `seen`: what a tools worker saw of the session's files."""
+    """Return the values of `matter.html`: the question and its evidence. `seen`: as `queue.seen` returns it."""
     call = db.get_one(ToolCall, approval.tool_call_id)
     started = db.first(Audit, "WHERE chain = %(chain)s AND action = 'session.created'", chain=session.id)
     shown = answers.Approval.of(approval, _grant(db, approval, clock.now(db)), reveal=revealed)
+    agent = agent_name(db, session)
     return {
         "approval": approval,
         "shown": shown,
-        "headline": sentences.headline(approval, agent_name(db, session)),
-        "agent": agent_name(db, session),
+        "headline": sentences.headline(approval, agent),
+        "agent": agent,
         "session": session,
         "started_by": Names.of(db, [started.principal])[started.principal] if started else "",
         "evidence": evidence(approval.tool, shown.input, seen, ours=call.kind == "builtin"),
@@ -130,7 +131,7 @@ def matter(db: Db, session: Session, approval: Approval, seen: dict[str, Any] | 
 
 
 def _votes(db: Db, approval: Approval, cast: Sequence[Vote]) -> dict[str, Any] | None:
-    """The votes so far, and who may vote; None if anybody with the role decides alone."""
+    """Return the votes so far, and who may vote; None if anybody with the role decides alone."""
     if not Quorum.of(approval.quorum).needs_people:
         return None
     names = Names.of(db, [f"user:{id_}" for vote in cast for id_ in (vote.person_id, vote.for_person_id)])
@@ -142,7 +143,7 @@ def _votes(db: Db, approval: Approval, cast: Sequence[Vote]) -> dict[str, Any] |
 
 
 def questions(approval: Approval) -> list[Question]:
-    """What the tool asks, as forms."""
+    """Return the tool's questions as forms."""
     result = []
     for i, (key, question) in enumerate((approval.echoes.value(approval.questions) or {}).items()):
         parts = fields.fields(question["schema"], {}, f"q{i}") if "schema" in question else []
@@ -158,36 +159,36 @@ def _grant(db: Db, approval: Approval, now: Any) -> grants.Grant | None:
 
 
 def _decided_before(db: Db, person: PersonPrincipal, approval: Approval) -> list[Approval]:
-    """The last decisions of people about this tool of this agent, of those that the person sees."""
+    """Return the last decisions of people about this tool of this agent that the person may see."""
     recent = "SELECT id FROM approval WHERE created_at <= %(at)s ORDER BY created_at DESC, id DESC LIMIT %(most)s"
     these = f"id IN ({recent}) AND id <> %(this)s AND tool = %(tool)s AND agent_id = %(agent)s"
     these += " AND status IN ('allowed', 'denied', 'answered')"
     values = {
         "at": approval.created_at,
-        "most": _LOOKED_BACK,
+        "most": _SEARCHED,
         "tool": approval.tool,
         "agent": approval.agent_id,
         "this": approval.id,
     }
     selection = only_own(db, person, Selection(Approval).where(these, **values), "id")
-    return selection.select(db, f"ORDER BY decided_at DESC LIMIT {_BEFORE}")
+    return selection.select(db, f"ORDER BY decided_at DESC LIMIT {_SHOWN_DECISIONS}")
 
 
 def _story(db: Db, session: Session) -> list[Entry]:
-    """The last messages and calls of the session."""
+    """Return the last messages and calls of the session."""
     these = "WHERE session_id = %(session)s AND seq > %(after)s ORDER BY seq"
-    rows = db.find(Event, these, session=session.id, after=session.last_seq - 4 * _TOLD)
+    rows = db.find(Event, these, session=session.id, after=session.last_seq - 4 * _STORY_ENTRIES)
     entries = [entry(row.seq, shown_event(row, whole=False)) for row in rows]
-    return [one for one in entries if one is not None and "note" not in one.css][-_TOLD:]
+    return [one for one in entries if one is not None and "note" not in one.css][-_STORY_ENTRIES:]
 
 
 def edited_fields(approval: Approval) -> list[fields.Field]:
-    """The fields of the edit form, from the tool's schema and the input as it is shown."""
+    """Return the fields of the edit form, from the tool's schema and the masked input."""
     return fields.fields(approval.input_schema or {}, shown_input(approval), "input")
 
 
 def shown_input(approval: Approval) -> dict[str, Any]:
-    """The input with its secrets masked."""
+    """Return the input with its secrets masked."""
     masked = approval.masked
     shown: dict[str, Any] = masked.shown if masked.paths else json.loads(approval.input)
     return shown

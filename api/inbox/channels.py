@@ -20,12 +20,12 @@ from models.settings import settings
 
 _ZONES = sorted(available_timezones())
 _EMPTY = {"quiet_from", "quiet_until"}
-"""Fields that a form sends empty for none."""
+"""Fields whose empty value in a form means null."""
 
 
 @page("/inbox/channels", "channels", "own")
 def my_channels(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
-    """The person's own channels, newest first."""
+    """Show the person's own channels, newest first."""
     kinds = {"mail": "Mail to my own address"} if settings().mail_from else {}
     if SlackUser.of_person(db, person.person_id):
         kinds["slack"] = "Slack, as a direct message"
@@ -37,7 +37,7 @@ def my_channels(db: Db, person: PersonPrincipal, refusal: Refusal | None = None,
 
 @page("/inbox/workspace/channels", "workspace_channels", "admin")
 def workspace_channels(db: Db, _: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
-    """The workspace's channels, newest first."""
+    """Show the workspace's channels, newest first."""
     kinds = {"mail": "Mail"} if settings().mail_from else {}
     kinds |= {"slack": "Slack", "apprise": "Another service", "operator": "A URL of the operator"}
     rows = db.find(Channel, "WHERE person_id IS NULL ORDER BY id DESC")

@@ -1,6 +1,6 @@
-"""The answers to an approval: decisions of one card, decisions of several, and more time.
+"""The answers to approvals: a decision of one card, decisions of several, and a later deadline.
 
-Each form carries the hash of the input that it showed, so that nobody decides what was not shown.
+Each form carries the hash of the input that it showed, so that nobody decides another input.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ from models.session.session import Session
 
 @action("/inbox/approvals/<approval_id>/decision", "approvals", again=card.card)
 def decide(db: Db, person: PersonPrincipal, approval_id: str) -> str:
-    """Decide what the card asks."""
+    """Decide the approval of a card, by the form's button."""
     session, approval = locked(db, person, approval_id)
     verb = request.form.get("do", "")
     if verb not in VERBS:
@@ -75,7 +75,7 @@ def decide_by_form(db: Db, session: Session, person: PersonPrincipal, approval: 
 
 
 def onwards(db: Db, person: PersonPrincipal, approval: Approval) -> str:
-    """Where the browser goes after a decision: back to the list that it came from, else to the next card."""
+    """Return the address after a decision: the list with the form, or the next card."""
     if back := request.form.get("back"):
         return local(back)
     held = request.form.get("held", "").split()

@@ -1,4 +1,4 @@
-"""The door of every page: who is signed in, may this person do this, one transaction, one template.
+"""The door of every page: authenticates and authorises the person, opens one transaction, and renders one template.
 
     @page("/inbox/grants", "grants", "read")
     def grants(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page: ...
@@ -6,8 +6,8 @@
     @action("/inbox/grants/<grant_id>/revoke", "approvals", section="grants", again=grants)
     def revoke(db: Db, person: PersonPrincipal, grant_id: str) -> str: ...
 
-A page returns what its template shows, or the local address of another page. So does an action. Where an action raises a refusal,
-`again` draws the page that the form was on, with the refusal on it. Like Flask's own decorators, these return the function itself.
+A page and an action return a `Page`, or the local address of another page. If an action raises a refusal, `again` draws the page of
+the form anew, with the refusal. Like Flask's own decorators, these return the function itself.
 """
 
 from collections.abc import Callable
@@ -43,12 +43,12 @@ S = TypeVar("S", bound=Show)
 
 
 def shows(template: str, **values: Any) -> Page:
-    """A page of this template with these values."""
+    """Return a page of this template with these values."""
     return Page(template, values)
 
 
 def page(rule: str, section: str, *scopes: str) -> Callable[[S], S]:
-    """A page of the navigation's `section`. Whoever is not signed in goes to the sign-in page first."""
+    """Declare a page of the navigation's `section`. A person who is not signed in is sent to the sign-in page."""
 
     def wrap(show: S) -> S:
         @wraps(show)
@@ -66,7 +66,7 @@ def page(rule: str, section: str, *scopes: str) -> Callable[[S], S]:
 
 
 def action(rule: str, *scopes: str, section: str = "inbox", again: Show | None = None) -> Callable[[S], S]:
-    """A submitted form, in one transaction. `again(db, person, refusal=..., **path_ids)` draws the form's page with the refusal."""
+    """Declare a form's effect, in one transaction. `again(db, person, refusal=..., **path_ids)` draws the page with a refusal."""
 
     def wrap(act: S) -> S:
         @wraps(act)
@@ -103,5 +103,5 @@ def _rendered(result: Page, section: str, frame: dict[str, Any], status: int) ->
 
 
 def wants(name: str) -> str | None:
-    """A field of the query string that has a value."""
+    """Return a field of the query string; None if it is missing or empty."""
     return request.args.get(name) or None

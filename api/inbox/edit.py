@@ -21,7 +21,7 @@ from models.session.session import Session
 
 @page("/inbox/approvals/<approval_id>/edit", "inbox", "approvals")
 def edit_form(db: Db, person: PersonPrincipal, approval_id: str, refusal: Refusal | None = None) -> Page:
-    """The page on which the input is edited: as a form, or as JSON."""
+    """Show the input as a form, or as JSON."""
     approval = find(db, person, approval_id)
     session = db.get_one(Session, approval.session_id)
     faults = refusal.faults if isinstance(refusal, Misfilled) else {}
@@ -49,7 +49,7 @@ def edit(db: Db, person: PersonPrincipal, approval_id: str) -> str:
 
 
 def _edited(approval: Approval) -> dict[str, Any]:
-    """The input that the form gives. Raises Misfilled with the faults of its fields."""
+    """Return the input that the form holds. Raises Misfilled with the faults of its fields, Invalid for an unchanged input."""
     if request.form.get("as") == "json":
         try:
             value = fields.loads(text("json"))

@@ -11,15 +11,13 @@ from models.errors import NotFound
 _FOLDER = Path(__file__).parent / "static"
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 FILES = {path.name: path.read_bytes() for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}
-
-
 VERSION = sha256(b"".join(FILES.values())).hexdigest()[:12]
 """A part of every address, so that the modules that one file imports are of the same version."""
 
 
 @inbox.get("/inbox/static/<version>/<name>")
 def file(version: str, name: str) -> Response:
-    """One of the files. A page of another release gets the file of this one, which its browser does not keep."""
+    """Return a file. A page of another release gets the file of this release, which its browser does not keep."""
     if name not in FILES:
         raise NotFound("file", name[:80])
     lifetime = "public, max-age=31536000, immutable" if version == VERSION else "no-cache"
@@ -27,5 +25,5 @@ def file(version: str, name: str) -> Response:
 
 
 def address(name: str) -> str:
-    """Where a file is. The address changes when any of the files does."""
+    """Return a file's address, which changes with the content of any file."""
     return f"/inbox/static/{VERSION}/{name}"

@@ -1,4 +1,4 @@
-"""The values of a submitted form: texts as people wrote them, and faults that the page shows beside their fields."""
+"""The texts of a submitted form, and faults that the page shows beside their fields."""
 
 from flask import request
 
@@ -6,7 +6,7 @@ from models.errors import Invalid
 
 
 class Misfilled(Invalid):
-    """Fields of a form are not right; the page shows each fault beside its field."""
+    """Fields of a form have faults, by their names; the page shows each fault beside its field."""
 
     def __init__(self, faults: dict[str, str]) -> None:
         super().__init__("", " ".join(faults.values()))
@@ -14,12 +14,12 @@ class Misfilled(Invalid):
 
 
 def text(name: str) -> str:
-    """A text area's value. A browser sends every line end as CR LF."""
+    """Return a text area's value. Its line ends are LF, though a browser sends CR LF."""
     return request.form.get(name, "").replace("\r\n", "\n")
 
 
 def needed(name: str, remedy: str) -> str:
-    """A text area's value. Raises Misfilled with the remedy if the text is empty."""
+    """Return a text area's value. Raises Misfilled with the remedy if the text is blank."""
     value = text(name)
     if not value.strip():
         raise Misfilled({name: remedy})

@@ -1,4 +1,4 @@
-"""Grants: what runs without asking, until it ends or somebody revokes it."""
+"""Grants: the list, and revoking a grant."""
 
 from api.answers.grants import Grant as AnsweredGrant
 from api.inbox.door import Page, action, page, shows, wants
@@ -21,7 +21,7 @@ _AGENTS = """
 
 @page("/inbox/grants", "grants", "own or read")
 def grants(db: Db, person: PersonPrincipal) -> Page:
-    """The grants that allow something now, or all; the newest first."""
+    """Show the grants that are in force, or all, newest first."""
     selection = only_own(db, person, Selection(Grant), "approval_id")
     over = wants("show") == "all"
     if not over:

@@ -17,7 +17,7 @@ _MOST = 500
 
 @page("/inbox/keys", "keys", "admin")
 def keys(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, secret: str = "", **_path_ids: str) -> Page:
-    """The keys of the workspace, newest first. `secret`: of a new key, which is shown once."""
+    """Show the keys of the workspace, newest first. `secret` is a new key's, which is shown once."""
     now = clock.now(db)
     rows = db.find(ApiKey, "ORDER BY id DESC LIMIT %(most)s", most=_MOST)
     chosen = request.form.getlist("scopes") or sorted(DEFAULT_SCOPES)

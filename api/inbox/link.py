@@ -42,20 +42,20 @@ from models.session.vote import Vote
 links = Blueprint("links", __name__)
 
 HEADERS = pages.HEADERS | {"referrer-policy": "no-referrer", "x-robots-tag": "noindex, nofollow"}
-"""Of every response. No other page learns the address, and no search engine keeps the page."""
+"""Headers of every response. No other page learns the address, and no search engine keeps the page."""
 _UNUSABLE = (
     "It is wrong, incomplete or too old, or it was used before. If you decided with it, your decision holds. "
     "Sign in to see everything that waits for you."
 )
 _NOT_YOURS = "You are not, or no longer, one of the people who decide this."
 _STATUS = {"sign_in": 403, "not_yours": 403, "changed": 409, "over": 409, "decided": 409}
-"""Of the response to a form that decided nothing, by what the link is good for."""
+"""Status of the response to a form that decided nothing, by the link's state."""
 _ATTEMPT = "open a link"
 
 
 @dataclass(frozen=True)
 class View:
-    """What a link is good for now, and what its page shows."""
+    """A link's present state, and the values that its page shows."""
 
     state: by_link.State | Literal["not_yours"]
     values: dict[str, Any]
@@ -66,7 +66,7 @@ pages.install(links, "failure.html", headers=HEADERS)
 
 @links.errorhandler(link.UsedUp)
 def refuse_link(_refusal: link.UsedUp) -> Response:
-    """The one page of all links that cannot be used."""
+    """Show the same page for every link that cannot be used."""
     return pages.failed("failure.html", 404, "This link does not work", _UNUSABLE)
 
 
@@ -91,7 +91,7 @@ def decide(token: str) -> Response:
 
 
 def _find(token: str, code: str = "") -> Link:
-    """The link. Raises UsedUp, which counts as a failed attempt of the client's address, and TooMany."""
+    """Return the link. Raises UsedUp, which counts as a failed attempt of the client's address, and TooMany."""
     limits.take_attempt(to=_ATTEMPT)
     row = link.find(token, code)
     limits.give_attempt_back(to=_ATTEMPT)
@@ -99,7 +99,7 @@ def _find(token: str, code: str = "") -> Link:
 
 
 def _decided(row: Link, token: str, code: str) -> Response:
-    """Try the code and decide. Returns the page that tells the result. A wrong code counts as a failed attempt of the address."""
+    """Check the code, decide, and return the page with the result. A wrong code counts as a failed attempt of the address."""
     try:
         decision = _decision()
         if not link.is_code(code):
@@ -122,7 +122,7 @@ def _decided(row: Link, token: str, code: str) -> Response:
 
 
 def _decision() -> Decision:
-    """The form's decision. Raises Invalid."""
+    """Return the form's decision. Raises Invalid."""
     result, message = request.form.get("do", ""), text("deny_message")
     if result not in {"allow", "deny"}:
         raise Invalid("do", "must be allow or deny. Nothing was decided.")
@@ -131,7 +131,7 @@ def _decision() -> Decision:
 
 
 def _tries_left(row: Link, token: str, code: str) -> int | None:
-    """None for the right code; for a wrong one, which counts, how many more the link takes. Raises UsedUp."""
+    """Return None for the right code. Count a wrong code, and return how many more the link takes. Raises UsedUp."""
     with transaction(row.workspace_id) as db:
         locked = db.get_one(Link, row.id, lock=True)
         by = Principal("link", row.id, row.workspace_id, address=client.address())
@@ -139,7 +139,7 @@ def _tries_left(row: Link, token: str, code: str) -> int | None:
 
 
 def _for_somebody_else(row: Link) -> Response | None:
-    """The page for a signed-in person who is not the link's; None for everybody else."""
+    """Return the page for a signed-in person other than the link's person; None for everybody else."""
     viewer = browser.current_person()
     if viewer is None or viewer.person_id == row.person_id:
         return None
@@ -148,25 +148,25 @@ def _for_somebody_else(row: Link) -> Response | None:
 
 
 def _own_card(row: Link) -> Response | None:
-    """The redirect to the card for the link's own person who is signed in and may see the card."""
+    """Return the redirect to the card if the link's person is signed in and may see the card; None otherwise."""
     viewer = browser.current_person()
     if viewer is None or viewer.workspace_id != row.workspace_id:
         return None
     with transaction(row.workspace_id) as db:
         approval = db.get(Approval, row.approval_id)
-        is_seen = approval is not None and may_see(db, viewer, approval)
-    return pages.see(f"/inbox/approvals/{row.approval_id}") if is_seen else None
+        may_open = approval is not None and may_see(db, viewer, approval)
+    return pages.see(f"/inbox/approvals/{row.approval_id}") if may_open else None
 
 
 def _closed(row: Link) -> Response | None:
-    """The page of a link whose code decides nothing; None if it does."""
+    """Return the page of a link that is not open; None for an open link."""
     with transaction(row.workspace_id) as db:
         state = _look(db, row).state
     return None if state == "open" else _page(row, _STATUS[state])
 
 
 def _page(row: Link, status: int = 200, *, refusal: str = "", fault: str = "", used_up: bool = False) -> Response:
-    """The page as the approval is now; with a refusal on top, or with the fault beside the field of the code."""
+    """Return the page with the approval's present state, a refusal on top, and the fault beside the field of the code."""
     with transaction(row.workspace_id) as db:
         view = _look(db, row)
     values = view.values | {"state": view.state, "refusal": refusal, "fault": fault, "used_up": used_up}
@@ -177,7 +177,7 @@ def _page(row: Link, status: int = 200, *, refusal: str = "", fault: str = "", u
 
 
 def _look(db: Db, row: Link) -> View:
-    """What the link is good for now, and no more of the approval than its person may see now."""
+    """Return the link's present state, and only those values of the approval that the link's person may see now."""
     g.now = clock.now(db)
     approval = db.get(Approval, row.approval_id)
     person = _person(db, row)
@@ -202,7 +202,7 @@ def _look(db: Db, row: Link) -> View:
 
 
 def _person(db: Db, row: Link) -> PersonPrincipal | None:
-    """The link's person with the role and groups of this moment; None for a member who is deactivated."""
+    """Return the link's person with the present role and groups; None for a member who is deactivated."""
     try:
         return Member.find(db, row.person_id).principal(db)
     except NotFound:

@@ -1,4 +1,4 @@
-"""The list: what waits for this person, or for anybody, and what was decided."""
+"""The list of approvals: those that wait for the person, all that wait, or the decided ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,16 +42,16 @@ class Line:
     agent: str
     session: str
     outcome: str
-    """How it ended; empty while it waits."""
+    """How the approval ended; empty while it waits."""
     votes: str
-    """How many of the people that are needed have voted; empty if one is enough."""
+    """How many of the required people have voted; empty if one is enough."""
     may_decide: bool
-    """Whether this person may allow or deny it here: the kind needs no more than yes or no."""
+    """True if the person may decide, and the kind of approval needs only yes or no."""
 
 
 @page("/inbox", "inbox", "own or read")
 def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> Page:
-    """The list. `refusal`: why several decisions were refused."""
+    """Show the list. `refusal`: why several decisions were refused."""
     tab = wants("show") or "mine"
     if tab not in TABS or "read" not in person.scopes:
         tab = "mine"
@@ -76,7 +76,7 @@ def waiting(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> 
 
 
 def _kept(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Approval]:
-    """Approvals that an open page shows and this list no longer has: the page says what became of them."""
+    """Return the approvals that an open page shows and this list no longer has. The page shows how they ended."""
     shown = [id_ for id_ in (wants("keep") or "").split() if ID.fullmatch(id_) and id_ not in ids][:KEPT]
     result = db.find(Approval, "WHERE id = ANY(%(ids)s)", ids=shown) if shown else []
     return [row for row in result if api_queue.may_see(db, person, row)]
@@ -84,12 +84,12 @@ def _kept(db: Db, person: PersonPrincipal, ids: set[str]) -> list[Approval]:
 
 @page("/inbox/next", "inbox", "own or read")
 def next_card(db: Db, person: PersonPrincipal) -> str:
-    """One at a time: the first card of the queue, behind the one that was just decided or skipped."""
+    """Go to the next card of the queue, behind the card that was just decided or skipped."""
     return queue.address_of_next(db, person, after=wants("after"), decided=wants("decided"), held=(wants("held") or "").split())
 
 
 def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: datetime) -> list[Line]:
-    """The lines of a list."""
+    """Return the approvals as lines of a list."""
     sessions = {row.id: row for row in db.find(Session, "WHERE id = ANY(%(ids)s)", ids=list({row.session_id for row in rows}))}
     votes = Vote.of(db, [row.id for row in rows])
     names = Names.of(db, [row.decided_by for row in rows])
@@ -109,26 +109,22 @@ def lines(db: Db, person: PersonPrincipal, rows: Sequence[Approval], now: dateti
 
 
 def agent_name(db: Db, session: Session) -> str:
-    """The name that the session's agent has in this session."""
+    """Return the name that the session's agent has in this session."""
     return str(AgentVersion.of_session(db, session.agent_id, session.agent_version).snapshot(session.overrides)["name"])
 
 
 def noticed(db: Db, person: PersonPrincipal, now: datetime) -> dict[str, Any] | None:
-    """What the person has just decided, to be said above the page that follows."""
+    """Return the notice of the approval that the person has just decided, for the next page; None without a decision or vote."""
     approval = db.get(Approval, wants("decided") or "")
     if approval is None or not api_queue.may_see(db, person, approval):
         return None
     if approval.status == "pending":
-        voted = sentences.votes(approval, Vote.of(db, [approval.id])[approval.id])
-        return {"id": approval.id, "title": sentences.title(approval)[0], "outcome": voted} if voted else None
-    names = Names.of(db, [approval.decided_by])
-    return {
-        "id": approval.id,
-        "title": sentences.title(approval)[0],
-        "outcome": sentences.outcome(approval, names[approval.decided_by], now),
-    }
+        outcome = sentences.votes(approval, Vote.of(db, [approval.id])[approval.id])
+    else:
+        outcome = sentences.outcome(approval, Names.of(db, [approval.decided_by])[approval.decided_by], now)
+    return {"id": approval.id, "title": sentences.title(approval)[0], "outcome": outcome} if outcome else None
 
 
 def _address(tab: str, filters: dict[str, str | None]) -> str:
-    """This list without its page, for the links to others."""
+    """Return the address of this list's first page."""
     return "/inbox?" + urlencode({"show": tab} | {name: value for name, value in filters.items() if value})

@@ -3,7 +3,7 @@
     event: changed
     data: 17
 
-It carries no content. A page that hears of a change fetches itself again, with the rights that its person has then.
+The stream carries no content. After a change a page fetches itself again, with the rights that its person has then.
 """
 
 from collections.abc import Iterator
@@ -24,12 +24,12 @@ from models.settings import settings
 
 @dataclass
 class Changes:
-    """What one open page reads. Iterate it for the bytes to send."""
+    """The stream of one open page. Iterate it for the bytes to send."""
 
     reader: Reader
 
     def __iter__(self) -> Iterator[bytes]:
-        """The first bytes come at once, so that the headers leave; a comment whenever nothing changed for a while."""
+        """Yield a comment at once, so that the headers leave, an event for each change, and comments while nothing changes."""
         yield COMMENT
         count = 0
         while not (self.reader.refused or self.reader.gone):
@@ -45,7 +45,7 @@ class Changes:
 
 @inbox.get("/inbox/stream")
 def stream() -> Response:
-    """Changes of the workspace's approvals, since the page with this `mark` was drawn."""
+    """Stream the changes of the workspace's approvals since the page with this `mark` was drawn."""
     person = pages.current("own or read")
     if person is None:
         raise Denied(401, "You are signed out.")

@@ -1,4 +1,4 @@
-"""Patterns that a grant could have, made from the call that is asked: from narrow to wide."""
+"""Suggests patterns for a grant, from the call that waits: from narrow to wide."""
 
 import json
 import re
@@ -13,7 +13,7 @@ _MOST = 3
 
 
 def suggested(approval: Approval) -> list[str]:
-    """Rule texts such as `bash(git push *)` and `edit(src/**)`. Made from the masked input, so that no pattern repeats a secret."""
+    """Return rule texts such as `bash(git push *)` and `edit(src/**)`. They come from the masked input and repeat no secret."""
     masked = approval.masked
     shown = masked.shown if masked.paths else json.loads(approval.input)
     if approval.tool == "bash" and isinstance(shown.get("command"), str):

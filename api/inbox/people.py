@@ -1,4 +1,4 @@
-"""People and groups, for admins: invitations, roles, deactivation, new links, and who is in which group."""
+"""People and groups, for admins: invitations, roles, deactivation, new links, and memberships."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ _MOST = 500
 def people(
     db: Db, person: PersonPrincipal, refusal: Refusal | None = None, url: str = "", whose: str = "", **_path_ids: str
 ) -> Page:
-    """The people and groups of the workspace. `url` is a new one-time link, which is shown once."""
+    """Show the people and groups of the workspace. `url` is a new one-time link, which is shown once, `whose` its person."""
     now = clock.now(db)
     members = db.find(Member, "WHERE deactivated_at IS NULL ORDER BY person_id DESC LIMIT %(most)s", most=_MOST)
     ids = [row.person_id for row in members]

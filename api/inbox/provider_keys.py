@@ -14,7 +14,7 @@ from models.workspace.provider_key import ProviderKey, of_workspace
 
 @page("/inbox/provider-keys", "provider_keys", "admin")
 def provider_keys(db: Db, _: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
-    """The workspace's own keys."""
+    """Show the workspace's own keys."""
     [rows] = db.read(of_workspace())
     names = [entry.name for entry in providers.registry()]
     return shows("provider_keys.html", rows=rows, names=names, refusal=str(refusal or ""))
@@ -31,6 +31,6 @@ def store_provider_key(db: Db, person: PersonPrincipal) -> str:
 
 @action("/inbox/provider-keys/<provider_key_id>", "admin", section="provider_keys", again=provider_keys)
 def delete_provider_key(db: Db, person: PersonPrincipal, provider_key_id: str) -> str:
-    """Delete a key: the operator's key holds again."""
+    """Delete a key. The operator's key is used again, if there is one."""
     ProviderKey.remove(db, person, provider_key_id)
     return "/inbox/provider-keys"

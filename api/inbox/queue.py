@@ -1,4 +1,4 @@
-"""The queue: which approvals a person sees, in which order, and what comes next."""
+"""The queue of the inbox: the approvals that a person sees, their order, and the next card."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -30,7 +30,7 @@ _OF_GROUP = "EXISTS (SELECT FROM jsonb_array_elements(quorum -> 'approvers') one
 def matching(
     db: Db, person: PersonPrincipal, filters: dict[str, str | None], *, mine: bool, status: str = "pending"
 ) -> Selection[Approval]:
-    """The approvals that the filters name: those that wait for this person or, for who sees all, all.
+    """Return the approvals that fit the filters: those that wait for the person or, for a person who reads everything, all.
 
     A search looks at prompts and tools, which show no secrets.
     """
@@ -49,7 +49,7 @@ def matching(
 
 
 def choices(db: Db, person: PersonPrincipal, *, mine: bool) -> dict[str, list[Any]]:
-    """The values that the list can be filtered by: those of the approvals that wait, as far as the person sees them."""
+    """Return the values of the list's filters: those of the waiting approvals that the person sees."""
     tools, agents, session_ids = matching(db, person, {}, mine=mine).values_of(db, "tool", "agent_id", "session_id")
     versions = [Agent.find(db, agent_id).at(db) for agent_id in agents[:_CHOICES]]
     newest = session_ids[-_SESSIONS:]
@@ -60,14 +60,14 @@ def choices(db: Db, person: PersonPrincipal, *, mine: bool) -> dict[str, list[An
     groups = shown.select(db, "ORDER BY name, id LIMIT %(most)s", most=_CHOICES)
     return {
         "tool": tools[:_CHOICES],
-        "agent": sorted(((row.agent_id, row.body["name"]) for row in versions), key=lambda one: one[1]),
+        "agent": sorted(((row.agent_id, row.body["name"]) for row in versions), key=lambda agent: agent[1]),
         "session": [(id_, title or id_) for id_, title in sessions],
         "group": [(row.id, row.name) for row in groups],
     }
 
 
 def decidable(db: Db, person: PersonPrincipal, rows: Iterable[Approval]) -> set[str]:
-    """The ids of those that this person may decide now, without a vote of theirs."""
+    """Return the ids of the approvals that the person may decide now and has not voted on."""
     ids = [row.id for row in rows if row.status == "pending"]
     if not ids or "approvals" not in person.scopes:
         return set()
@@ -75,7 +75,7 @@ def decidable(db: Db, person: PersonPrincipal, rows: Iterable[Approval]) -> set[
 
 
 def why_not(db: Db, person: PersonPrincipal, approval: Approval, votes: Iterable[Vote]) -> str | None:
-    """Why this person may not allow the approval, and who may; None if the person may."""
+    """Return why the person may not allow the approval, and who may; None if the person may."""
     if decidable(db, person, [approval]):
         return None
     if "approvals" not in person.scopes:
@@ -88,9 +88,9 @@ def why_not(db: Db, person: PersonPrincipal, approval: Approval, votes: Iterable
 
 
 def following(db: Db, person: PersonPrincipal, after: str | None, held: Sequence[str] = ()) -> Approval | None:
-    """The next approval that waits for this person behind `after`, or else the first.
+    """Return the first approval of the person's queue behind `after`, or else the first of all; None if nothing waits.
 
-    `held` are those that the page is about to decide.
+    Approvals in `held`, which the page is about to decide, are skipped.
     """
     mine = matching(db, person, {}, mine=True).where("id <> ALL(%(held)s)", held=[after or "", *held])
     end = "ORDER BY expires_at, id LIMIT 1"
@@ -103,14 +103,14 @@ def following(db: Db, person: PersonPrincipal, after: str | None, held: Sequence
 
 
 def address_of_next(db: Db, person: PersonPrincipal, *, after: str | None, decided: str | None, held: Sequence[str] = ()) -> str:
-    """Where a person goes on behind `after`: the next card, or the list if nothing else waits."""
+    """Return the address of the next card behind `after`, or of the list if nothing else waits."""
     result = following(db, person, after or decided, held)
     query = f"?decided={quote(decided)}" if decided else ""
     return f"/inbox/approvals/{result.id}{query}" if result else f"/inbox{query}"
 
 
 def position(db: Db, person: PersonPrincipal, approval: Approval) -> tuple[int, int] | None:
-    """The approval's place in the person's queue, from 1, and the queue's length; None if it is not in the queue."""
+    """Return the approval's place in the person's queue, from 1, and the queue's length; None outside the queue."""
     if not decidable(db, person, [approval]):
         return None
     mine = queue.waiting_for(db, person.person_id)
@@ -118,7 +118,7 @@ def position(db: Db, person: PersonPrincipal, approval: Approval) -> tuple[int, 
 
 
 def look(db: Db, approval: Approval) -> dict[str, Any] | None:
-    """What a tools worker saw of the session's files; None if none has looked. A card that is opened has a worker look again."""
+    """Return what `seen` returns. For a pending approval with old evidence, have a tools worker look at the files again."""
     if approval.tool not in SHOWN_WITH_FILES:
         return None
     result = db.get(Evidence, approval.id)
@@ -130,7 +130,7 @@ def look(db: Db, approval: Approval) -> dict[str, Any] | None:
 
 
 def seen(db: Db, approval: Approval) -> dict[str, Any] | None:
-    """What a tools worker saw of the session's files; None if none has looked."""
+    """Return the evidence that a tools worker read from the session's files, masked; None if no worker has looked."""
     result = db.get(Evidence, approval.id)
     body: dict[str, Any] | None = approval.echoes.value(result.body) if result is not None else None
     return body

@@ -10,6 +10,7 @@ from api.answers.events import shown_event
 from api.errors import Denied
 from api.inbox.blueprint import inbox
 from api.inbox.door import Page, action, page, shows, wants
+from api.inbox.forms import text
 from api.inbox.list import agent_name
 from api.inbox.rendering.story import Entry, entry
 from api.paging import Selection
@@ -44,7 +45,7 @@ STATUS = {
 
 @page("/inbox/sessions", "sessions", "own or read")
 def sessions(db: Db, person: PersonPrincipal) -> Page:
-    """The sessions that the person may see, newest first."""
+    """Show the sessions that the person may see, newest first."""
     selection = only_own(db, person, Selection(Session), "id", of="session_id")
     rows, after = page_of(db, selection, NEWEST, _SESSIONS, wants("page"))
     return shows("sessions.html", rows=[(row, agent_name(db, row), STATUS[row.status]) for row in rows], after=after)
@@ -52,7 +53,7 @@ def sessions(db: Db, person: PersonPrincipal) -> Page:
 
 @page("/inbox/sessions/<session_id>", "sessions", "own or read")
 def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refusal | None = None) -> Page:
-    """The conversation: its newest events, or those before an event."""
+    """Show the newest events of a conversation, or those before an event."""
     session = find_session(db, person, session_id)
     before = _number("before", session.last_seq + 1)
     these = "WHERE session_id = %(session)s AND seq < %(before)s ORDER BY seq DESC LIMIT %(most)s"
@@ -74,7 +75,7 @@ def conversation(db: Db, person: PersonPrincipal, session_id: str, refusal: Refu
 
 
 def entries(db: Db, rows: Sequence[Event], waiting: Sequence[Approval]) -> list[Entry]:
-    """The events as entries; calls with the state that they have now."""
+    """Return the events as entries; calls with their present state."""
     calls = {
         row.id: row for row in db.find(ToolCall, "WHERE id = ANY(%(ids)s)", ids=[row.id for row in rows if "tool_use" in row.type])
     }
@@ -82,19 +83,20 @@ def entries(db: Db, rows: Sequence[Event], waiting: Sequence[Approval]) -> list[
     result = []
     for row in rows:
         state = calls[row.id].status if row.id in calls else ""
-        result.append(entry(row.seq, shown_event(row, whole=False), state=state, approval_id=pending.get(row.id, "")))
-    return [one for one in result if one is not None]
+        if shown := entry(row.seq, shown_event(row, whole=False), state=state, approval_id=pending.get(row.id, "")):
+            result.append(shown)
+    return result
 
 
 @action("/inbox/sessions/<session_id>/message", "sessions", section="sessions", again=conversation)
 def write(db: Db, person: PersonPrincipal, session_id: str) -> str:
     """Send a message."""
-    text = request.form.get("text", "").replace("\r\n", "\n")
-    if not text.strip():
+    message = text("text")
+    if not message.strip():
         raise Invalid("text", "Write a message first.")
-    if len(text) > _LONGEST:
-        raise Invalid("text", f"A message has at most {_LONGEST} characters; this one has {len(text)}.")
-    _receive(db, person, session_id, {"type": "user.message", "content": [{"type": "text", "text": text}]})
+    if len(message) > _LONGEST:
+        raise Invalid("text", f"A message has at most {_LONGEST} characters; this one has {len(message)}.")
+    _receive(db, person, session_id, {"type": "user.message", "content": [{"type": "text", "text": message}]})
     return f"/inbox/sessions/{session_id}#end"
 
 
@@ -115,7 +117,7 @@ def archive(db: Db, person: PersonPrincipal, session_id: str) -> str:
 
 @inbox.get("/inbox/sessions/<session_id>/stream")
 def session_stream(session_id: str) -> Response:
-    """The session's events and the text that the agent writes, as the API streams them."""
+    """Stream the session's events and the text that the agent writes, in the API's format."""
     person = pages.current("own or read")
     if person is None:
         raise Denied(401, "You are signed out.")

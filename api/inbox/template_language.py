@@ -1,4 +1,4 @@
-"""What templates can say: filters for times and hidden characters, and functions for the addresses of our files.
+"""The filters and functions of templates: times, hidden characters, and the addresses of our files.
 
 Each value that a template prints goes through `visible_lines`, so that no page hides a character.
 """
@@ -20,7 +20,7 @@ _SOON_SECONDS = 3600
 
 
 def install(app: Flask) -> None:
-    """Teach `app`'s templates."""
+    """Give `app`'s templates the filters and functions."""
     language = app.jinja_env
     language.finalize = _shown
     language.trim_blocks = language.lstrip_blocks = True
@@ -29,14 +29,14 @@ def install(app: Flask) -> None:
 
 
 def _shown(value: Any) -> Any:
-    """The value as it is printed."""
+    """Return the value as a template prints it."""
     if value is None:
         return ""
     return visible_lines(value) if isinstance(value, str) and not isinstance(value, Markup | Undefined) else value
 
 
 def _raw(text: str) -> Markup:
-    """A text for a field that people edit: escaped for HTML, and otherwise as it is."""
+    """Return a text for a field that people edit: escaped for HTML, and with its hidden characters."""
     return Markup.escape(text)
 
 
@@ -53,7 +53,7 @@ def _left(moment: datetime) -> Markup:
 
 
 def _stamp(moment: datetime | str) -> str:
-    """A time, or the text of one in a JSON value, to the second."""
+    """Return a time, or the text of a time in a JSON value, to the second."""
     return f"{datetime.fromisoformat(str(moment)):%Y-%m-%d %H:%M:%S} UTC"
 
 

@@ -33,17 +33,17 @@ _PEOPLE = """
 
 @page("/inbox/usage", "usage", "admin")
 def usage(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_path_ids: str) -> Page:
-    """The spend limits, and the last 30 days, the newest first."""
+    """Show the spend limits, and the usage of the last 30 days, newest first."""
     report = Report.of(clock.now(db), None, None, "1d", ["agent_id"], {})
     rows = lines(db, report, _MOST + 1)
     standings = spend_standing.of_workspace(db)
-    scopes = [one.limit.scope_id for one in standings]
-    names: dict[str, str] = dict(db.rows(_NAMES, ids=scopes + [row.groups["agent_id"] for row in rows]))
+    scope_ids = [standing.limit.scope_id for standing in standings]
+    names: dict[str, str] = dict(db.rows(_NAMES, ids=scope_ids + [row.groups["agent_id"] for row in rows]))
     return shows(
         "usage.html",
         rows=[_shown(row, names) for row in reversed(rows[:_MOST])],
         is_cut=len(rows) > _MOST,
-        limits=[(one, names.get(one.limit.scope_id, "All sessions")) for one in standings],
+        limits=[(standing, names.get(standing.limit.scope_id, "All sessions")) for standing in standings],
         scopes=_scopes(db, person),
         refusal=str(refusal or ""),
         form=request.form,
@@ -51,7 +51,7 @@ def usage(db: Db, person: PersonPrincipal, refusal: Refusal | None = None, **_pa
 
 
 def _scopes(db: Db, person: PersonPrincipal) -> dict[str, list[tuple[str, str]]]:
-    """What a limit can be of, by the heading of the choice: values of the form's field `scope`, and names."""
+    """Return the scopes that a limit can have, by heading: each as a value of the form's field `scope`, and a name."""
     agents = db.rows(_NEWEST_AGENTS, most=_CHOICES)
     people = db.rows(_PEOPLE, workspace=person.workspace_id, most=_CHOICES)
     return {
@@ -77,7 +77,7 @@ def set_limit(db: Db, person: PersonPrincipal) -> str:
 
 @action("/inbox/usage/limits/<spend_limit_id>/delete", "admin", section="usage", again=usage)
 def delete_limit(db: Db, person: PersonPrincipal, spend_limit_id: str) -> str:
-    """Delete a limit: sessions that wait at it go on within a minute."""
+    """Delete a limit. Sessions that wait at the limit go on within a minute."""
     SpendLimit.remove(db, person, spend_limit_id)
     return "/inbox/usage"
 

@@ -41,7 +41,7 @@ def _rerun(_approval: Approval) -> dict[str, Any]:
 
 
 def _answer(approval: Approval) -> dict[str, Any]:
-    """The replies to what the tool asks. Raises Misfilled."""
+    """Return the decision with the replies to the tool's questions. Raises Misfilled, Invalid."""
     replies: dict[str, Any] = {}
     faults: dict[str, str] = {}
     for i, question in enumerate(card.questions(approval)):

@@ -1,6 +1,5 @@
-"""What every page shows beside its own content: who looks, the count of what waits, and whether the workspace is halted."""
+"""The parts that every page shows around its content: the signed-in person, the count of waiting approvals, the halt."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -19,35 +18,16 @@ from models.workspace.halt import Halt
 
 
 def csrf_field() -> Markup:
-    """The field by which a form proves that it comes from a page of ours."""
+    """Return the hidden field that proves that a form comes from a page of ours."""
     return Markup('<input type="hidden" name="{}" value="{}">').format(browser.TOKEN_FIELD, browser.token())
 
 
-@dataclass(frozen=True)
-class Viewer:
-    """The signed-in person, as templates know it."""
-
-    name: str
-    person: PersonPrincipal
-
-    def may(self, scope: str) -> bool:
-        """True if the person's role has this scope."""
-        return scope in self.person.scopes
-
-    @property
-    def is_admin(self) -> bool:
-        """True if the person manages people, keys and the audit."""
-        return self.may("admin")
-
-
 def frame(db: Db, person: PersonPrincipal) -> dict[str, Any]:
-    """What base.html shows besides the page. Reads the time that the page's relative times count from."""
+    """Return the values that base.html shows around the page. Reads the time from which the page's relative times count."""
     g.now = clock.now(db)
-    row = db.get_one(Person, person.person_id)
-    waiting = queue.matching(db, person, {}, mine=True).count(db)
     return {
-        "viewer": Viewer(row.name, person),
-        "waiting_for_me": waiting,
+        "viewer": {"name": db.get_one(Person, person.person_id).name, "is_admin": "admin" in person.scopes},
+        "waiting_for_me": queue.matching(db, person, {}, mine=True).count(db),
         "halted": _halt(db),
         "mark": approval_mark(db),
         "now": g.now,
@@ -55,12 +35,12 @@ def frame(db: Db, person: PersonPrincipal) -> dict[str, Any]:
 
 
 def _halt(db: Db) -> dict[str, Any] | None:
-    """The open halt, if the workspace is halted."""
+    """Return the open halt; None if the workspace is not halted."""
     halt = Halt.current(db)
     return {"by": Names.of(db, [halt.started_by])[halt.started_by], "at": halt.started_at, "reason": halt.reason} if halt else None
 
 
 def now() -> datetime:
-    """The database's time, as this request read it."""
+    """Return the database's time that `frame` or the page read in this request."""
     at: datetime = g.now
     return at

@@ -1,4 +1,4 @@
-"""Webhooks: the endpoints, one endpoint with its deliveries, and what an admin does with them."""
+"""Webhooks: the endpoints, one endpoint with its deliveries, and an admin's changes to both."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _TEXTS = ("url", "name", "description")
 
 @page("/inbox/webhooks", "webhooks", "admin")
 def webhooks(db: Db, person: PersonPrincipal, refusal: Refusal | None = None) -> Page:  # noqa: ARG001 - the door passes it
-    """The endpoints of the workspace, newest first."""
+    """Show the endpoints of the workspace, newest first."""
     rows = db.find(Endpoint, "ORDER BY id DESC")
     chosen = request.form.getlist("enabled_events") or SDK_EVENTS
     return shows("webhooks.html", rows=rows, refusal=str(refusal or ""), form=request.form, **_events(chosen))
@@ -41,7 +41,7 @@ def webhook(
     notice: str = "",
     **_path_ids: str,
 ) -> Page:
-    """One endpoint with its deliveries, newest first. `secret` is a new one, which is shown once."""
+    """Show one endpoint with its deliveries, newest first. `secret` is a new signing secret, which is shown once."""
     endpoint = Endpoint.find(db, webhook_id)
     status = wants("status") if wants("status") in DELIVERY else None
     selection = Selection(Delivery).equal(endpoint_id=webhook_id, status=status)
@@ -125,7 +125,7 @@ def redeliver_webhook(db: Db, _person: PersonPrincipal, webhook_id: str, deliver
 
 
 def _fields() -> dict[str, Any]:
-    """The fields of an endpoint's form."""
+    """Return the values of an endpoint's form."""
     return {name: request.form.get(name, "") for name in _TEXTS} | {"enabled_events": request.form.getlist("enabled_events")}
 
 

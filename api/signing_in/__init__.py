@@ -1,4 +1,4 @@
-"""The pages by which people sign in and out, and look after their sign-ins and passkeys.
+"""The pages on which people sign in and out, and manage their sign-ins and passkeys.
 
 routes     the page for signing in, one-time links, signing out
 passkeys   passwords   oidc   proxy      the other ways in, each of which ends in `blueprint.enter`
@@ -12,19 +12,14 @@ from models.people import issuer
 
 
 def install(app: Flask) -> None:
-    """Serve the pages. Exits, with one line, if the settings of people do not hold together."""
+    """Serve the pages. Exits, with one line, if the settings for people contradict each other."""
     from api.signing_in import account, oidc, passkeys, passwords, routes, slack
     from api.signing_in.blueprint import signing_in
 
-    check_start()
-    for pages in (account, oidc, passkeys, passwords, routes, slack):
-        assert pages, "its import adds its routes"
-    app.register_blueprint(signing_in)
-
-
-def check_start() -> None:
-    """Called as the process starts: exit, with one line, if the settings of people do not hold together."""
     try:
         issuer.check()
     except issuer.Misconfigured as error:
         raise SystemExit(f"assent: {error}") from None
+    for pages in (account, oidc, passkeys, passwords, routes, slack):
+        assert pages, "its import adds its routes"
+    app.register_blueprint(signing_in)

@@ -27,7 +27,7 @@ from models.settings import settings
 from models.workspace.workspace import Workspace
 
 RECENT = timedelta(minutes=15)
-"""How new a sign-in must be to add a way to sign in: a browser that was left open is not enough."""
+"""Age limit of a sign-in that adds a way to sign in: a browser that was left open is not enough."""
 ACCOUNT = "/inbox/account"
 
 
@@ -100,7 +100,7 @@ def set_password(person: PersonPrincipal) -> Response:
 @signing_in.post(f"{ACCOUNT}/workspace")
 @page("read or own")
 def move(person: PersonPrincipal) -> Response:
-    """Go to another workspace of the person, for whom an issuer or the proxy has vouched."""
+    """Go to another workspace of the person. The sign-in must come from an issuer or the proxy."""
     workspace_id = request.form.get("workspace_id", "")
     with transaction(person.workspace_id) as db:
         method = SignIn.method_of(db, person.sign_in_id) if _can_move(db, person) else ""
@@ -113,7 +113,7 @@ def move(person: PersonPrincipal) -> Response:
 
 
 def check_recent(person: PersonPrincipal) -> None:
-    """Raise Denied (403) unless the person has signed in a moment ago."""
+    """Raise Denied (403) if the person's sign-in is older than RECENT."""
     with transaction(person.workspace_id) as db:
         if not _is_recent(db, person):
             minutes = int(RECENT.total_seconds() // 60)
@@ -125,7 +125,7 @@ def _is_recent(db: Db, person: PersonPrincipal) -> bool:
 
 
 def _can_move(db: Db, person: PersonPrincipal) -> bool:
-    """True if somebody vouched for the person whom all workspaces trust."""
+    """True if the person signed in by an issuer or the proxy, which all workspaces trust."""
     method = SignIn.method_of(db, person.sign_in_id)
     return method == "proxy" or method.startswith("oidc:")
 

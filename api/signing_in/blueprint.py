@@ -1,4 +1,4 @@
-"""The routes' blueprint, and the one way in: a new sign-in, whatever proved who the person is."""
+"""The routes' blueprint, and the functions that begin a sign-in, whichever way the person proved their identity."""
 
 from flask import Blueprint, Response, request
 
@@ -21,13 +21,13 @@ def enter(person: PersonPrincipal, method: str, place: str | None) -> Response:
 
 
 def start(db: Db, person: PersonPrincipal, method: str) -> str:
-    """Begin a sign-in in the transaction's workspace. Returns the secret of its cookie, which is new: nobody can have fixed it."""
+    """Begin a sign-in in the transaction's workspace. Returns the secret of its cookie, new against session fixation."""
     agent = request.headers.get("user-agent")
     return SignIn.start(db, person, method, address=person.address, user_agent=agent)[1]
 
 
 def let_in(secret: str, place: str | None) -> Response:
-    """Give the browser the cookie of a sign-in. The sign-in that it had before ends."""
+    """Give the browser the cookie of a sign-in. The browser's former sign-in ends."""
     before = browser.current_person()
     if before is not None:
         with transaction(before.workspace_id) as db:

@@ -1,4 +1,4 @@
-"""Ceremonies in a browser: what is stored between the begin and the end of a sign-in, behind a cookie of its own."""
+"""Ceremonies in a browser: values stored from the begin to the end of a sign-in or a registration, behind a cookie of their own."""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ COOKIE = "__Host-assent-ceremony"
 
 
 def begin(response: Response, data: dict[str, Any]) -> None:
-    """Store what the end needs, and give the browser the cookie for it. `data` has a `kind`."""
+    """Store `data` for the end, and give the browser the cookie for it. `data` has a `kind`."""
     browser.set_cookie(response, Ceremony.begin(data), SECONDS, COOKIE)
 
 
 def end(kind: str) -> dict[str, Any]:
-    """Return what was stored, once. Raises Denied (403)."""
+    """Return the stored data, once. Raises Denied (403)."""
     secret = request.cookies.get(browser.cookie_name(COOKIE), "")
     data = Ceremony.end(secret, kind) if secret else None
     if data is None:

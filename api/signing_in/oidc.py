@@ -1,6 +1,6 @@
 """Signing in at an issuer of OpenID Connect: the authorization code flow with PKCE, state and nonce.
 
-What the issuer says is read anew at each sign-in: its metadata, its keys, and the person's groups.
+Each sign-in reads the issuer's metadata, its keys and the person's groups anew.
 """
 
 import hmac

@@ -20,7 +20,7 @@ from models.settings import settings
 SECONDS = 10
 """How long each request to the issuer may take."""
 LEEWAY_SECONDS = 60
-"""How far the issuer's clock may be off."""
+"""The most that the issuer's clock may differ."""
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"]
 
 Json = dict[str, Any]
@@ -40,7 +40,7 @@ def authorization_url(issuer: Issuer, begun: Json) -> str:
 
 
 def claims_of(issuer: Issuer, code: str, begun: Json) -> Json:
-    """Return what the issuer says of the person, by a verified ID token. Raises Denied (403)."""
+    """Return the issuer's claims about the person, from a verified ID token. Raises Denied (403)."""
     metadata = _metadata(issuer)
     try:
         with _client(issuer) as oauth:

@@ -1,4 +1,4 @@
-"""Passkeys: registering one, and signing in by one. No e-mail address is asked for, so none can be tried out.
+"""Registers passkeys, and signs people in by them. Nobody types an e-mail address, so nobody can find out which are known.
 
 The relying party is the host of ASSENT_PUBLIC_URL, which is `localhost` or a name: never an address.
 """
@@ -36,13 +36,13 @@ from models.people.principal import PersonPrincipal
 from models.settings import settings
 
 _FAILED = "This passkey is not known here. Sign in another way, or ask an admin for a new link."
-_MOST_BYTES = 20_000
-"""Of what an authenticator says."""
+_MOST_CHARACTERS = 20_000
+"""Longest credential that a browser may send, as JSON."""
 
 
 @signing_in.post("/sign-in/passkey/options")
 def passkey_options() -> Response:
-    """Begin a sign-in by passkey: what `navigator.credentials.get` is given."""
+    """Begin a sign-in by passkey. Returns the options for `navigator.credentials.get`."""
     browser.check_form()
     limits.take_attempt()
     options = webauthn.generate_authentication_options(
@@ -53,7 +53,7 @@ def passkey_options() -> Response:
 
 @signing_in.post("/sign-in/passkey")
 def sign_in_by_passkey() -> Response:
-    """Sign in by what the authenticator says."""
+    """Sign in by the authenticator's signature."""
     browser.check_form()
     challenge = ceremonies.end("passkey")["challenge"]
     credential = _credential()
@@ -75,7 +75,7 @@ def sign_in_by_passkey() -> Response:
 @signing_in.post("/inbox/account/passkeys/options")
 @page("read or own")
 def register_options(person: PersonPrincipal) -> Response:
-    """Begin the registration of a passkey: what `navigator.credentials.create` is given."""
+    """Begin the registration of a passkey. Returns the options for `navigator.credentials.create`."""
     check_recent(person)
     with transaction(person.workspace_id) as db:
         row = db.get_one(Person, person.person_id)
@@ -126,7 +126,7 @@ def register(person: PersonPrincipal) -> Response:
 
 
 def relying_party() -> str:
-    """Return the RP id. Raises Denied for a public URL with an address for a host."""
+    """Return the id of the relying party. Raises Denied if the public URL's host is an address."""
     host = urlsplit(settings().public_url).hostname or ""
     try:
         ip_address(host)
@@ -148,10 +148,10 @@ def _begun(kind: str, options: Any, **more: str) -> Response:
 
 
 def _credential() -> dict[str, Any]:
-    """Return what the browser says of a credential. Raises Denied for anything else."""
+    """Return the credential that the browser sent. Raises Denied for a malformed or missing one."""
     text = request.form.get("credential", "")
     try:
-        credential: dict[str, Any] = json.loads(text) if len(text) <= _MOST_BYTES else {}
+        credential: dict[str, Any] = json.loads(text) if len(text) <= _MOST_CHARACTERS else {}
         base64url_to_bytes(credential["id"])
     except (ValueError, TypeError, KeyError, RecursionError, AttributeError):
         raise Denied(403, "The browser sent no passkey. Try again, or sign in another way.") from None

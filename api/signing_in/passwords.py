@@ -42,6 +42,6 @@ def check_allowed() -> None:
 
 
 def _find(email: str, attempt: str) -> PersonPrincipal | None:
-    """Return the person whose password this is. It runs on a thread, since a comparison keeps the CPU for long."""
+    """Return the person with this address and password, or None. Call it on a thread: a comparison keeps the CPU for long."""
     people = [person for person, stored in password.candidates(email) if password.fits(stored, attempt)]
     return people[0] if people else None

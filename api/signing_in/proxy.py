@@ -1,4 +1,4 @@
-"""The header of an authenticating proxy. Only a proxy of ASSENT_TRUSTED_PROXIES is believed, and only while it names the person."""
+"""Signs people in by the header of an authenticating proxy. The header counts only from a proxy of ASSENT_TRUSTED_PROXIES."""
 
 from flask import Response, request
 
@@ -12,7 +12,7 @@ MOST_GROUPS = 200
 
 
 def enter(place: str) -> Response | None:
-    """Sign in the person whom the proxy names. None without a proxy's header. Raises NotAdmitted."""
+    """Sign in the person whom the proxy's header names. Returns None without the header. Raises NotAdmitted."""
     source, email = proxy(), browser.proxy_email()
     if source is None or email is None:
         return None

@@ -17,10 +17,7 @@ from models.settings import settings
 
 @signing_in.get("/sign-in")
 def show() -> Response:
-    """Show the ways to sign in.
-
-    Whom the proxy names is signed in at once.
-    """
+    """Show the ways to sign in, or sign in the person whom the proxy's header names."""
     place = pages.local(request.args.get("next"))
     refused = browser.why_refused()
     if refused is None and (response := proxy.enter(place)) is not None:
@@ -36,10 +33,7 @@ def sign_in_page(place: str, *, refused: str | None = None, failure: str = "", e
 
 @signing_in.get("/sign-in/link/<secret>")
 def show_link(secret: str) -> Response:
-    """Show what a one-time link is for.
-
-    Looking at it uses nothing up: programs look at links too.
-    """
+    """Show whom a one-time link signs in. The link stays unused, since programs open links too."""
     limits.take_attempt()
     invitation = Invitation.of_secret(secret)
     limits.give_attempt_back()

@@ -47,12 +47,12 @@ def use_slack_link(person: PersonPrincipal, secret: str) -> Response:
 @signing_in.post(f"{ACCOUNT}/slack/<slack_user_id>/remove")
 @page("read or own")
 def remove_slack_user(person: PersonPrincipal, slack_user_id: str) -> Response:
-    """Have a Slack user decide for the person no longer."""
+    """Remove one of the person's Slack users: the Slack user decides for the person no longer."""
     with transaction(person.workspace_id) as db:
         SlackUser.unlink(db, slack_user_id, by=person, person_id=person.person_id)
     return pages.see(ACCOUNT)
 
 
 def _shown(db: Db, person: PersonPrincipal) -> dict[str, Any]:
-    """Return what the page shows beside the Slack user."""
+    """Return the page's values other than the Slack user."""
     return viewing.frame(db, person) | {"section": "account", "workspace": db.get_one(Workspace, person.workspace_id).name}

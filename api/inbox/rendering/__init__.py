@@ -1,1 +1,1 @@
-"""How the inbox shows values: pure functions from rows and JSON to what a template prints. No I/O."""
+"""Pure functions that turn rows and JSON into values that a template prints. No I/O."""

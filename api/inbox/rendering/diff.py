@@ -21,7 +21,7 @@ class Row:
 
     @property
     def sign(self) -> str:
-        """What stands before the line, so that nobody needs the colours."""
+        """The sign before the line, so that nobody needs the colours."""
         return {"add": "+", "del": "\N{MINUS SIGN}"}.get(self.kind, "")
 
     @property
@@ -31,9 +31,9 @@ class Row:
 
 
 def rows(hunks: Sequence[Hunk], *, numbered: bool = True) -> Iterator[Row]:
-    """The rows of all hunks, with a gap between two of them. Every character that a screen would hide is an escape.
+    """Yield the rows of all hunks, with a gap between two hunks. Every character that a screen would hide is an escape.
 
-    `numbered`: whether the hunks are of the file, and so have lines with numbers.
+    `numbered`: True if the hunks are of the whole file, so that their line numbers are known.
     """
     end = 1
     for i, hunk in enumerate(hunks):

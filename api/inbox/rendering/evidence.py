@@ -1,4 +1,4 @@
-"""What a card shows for a person to judge the call by: a command, a change of a file, or the arguments as a tree."""
+"""The evidence on a card: a command, a change of a file, or the arguments as a tree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from models.pure.visible import visible_lines
 
 Arguments = Mapping[str, Any]
 Look = Mapping[str, Any]
-"""What a tools worker saw of the session's files: `models.session.evidence`."""
+"""What a tools worker read from the session's files: see `models.session.evidence`."""
 
 _NO_LOOK = "No tools worker has looked at the session's files yet, so the change is shown without the file around it."
 _NO_DIRECTORY = "in the session's directory; no tools worker has said yet which one"
@@ -19,7 +19,7 @@ _NO_DIRECTORY = "in the session's directory; no tools worker has said yet which 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What stands under the sentence. Exactly one of `pieces`, `rows` and `rest` is the main thing."""
+    """The evidence of a call: `pieces` or `rows` with the other arguments as `rest`, or `rest` alone."""
 
     header: str = ""
     """Where the command runs, or which file changes."""
@@ -30,13 +30,13 @@ class Evidence:
     rest: Node | None = None
     """The arguments that are shown as a tree: all of them or, beside a command or a change, the others."""
     note: str = ""
-    """What a person should know about this evidence."""
+    """A limit of this evidence, for people."""
 
 
 def evidence(tool: str, arguments: Arguments, look: Look | None, *, ours: bool = True) -> Evidence:
-    """The evidence of a call. `arguments` have their secrets masked.
+    """Return the evidence of a call. `arguments` have their secrets masked.
 
-    `ours`: whether the call is of a built-in tool on a workdir that our own workers have.
+    `ours`: True for a built-in tool on a workdir that our own workers have.
     """
     if tool == "bash" and isinstance(arguments.get("command"), str):
         where = (look or {}).get("directory")
@@ -53,7 +53,7 @@ def _edit(arguments: Arguments, look: Look | None, *, ours: bool) -> Evidence:
     rest = _others(arguments, "file_path", "old_string", "new_string")
     path = visible_lines(arguments["file_path"])
     if look and "hunks" in look:
-        return Evidence(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_looked(look))
+        return Evidence(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_note(look))
     result, _ = hunks(arguments["old_string"], arguments["new_string"])
     note = visible_lines(str(look["problem"])) if look and look.get("problem") else _NO_LOOK if ours else ""
     return Evidence(path, rows=list(diff.rows(result, numbered=False)), rest=rest, note=note)
@@ -63,7 +63,7 @@ def _write(arguments: Arguments, look: Look | None, *, ours: bool) -> Evidence:
     rest = _others(arguments, "file_path", "content")
     path = visible_lines(arguments["file_path"])
     if look and "hunks" in look and not look.get("is_new"):
-        return Evidence(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_looked(look))
+        return Evidence(path, rows=list(diff.rows(look["hunks"])), rest=rest, note=_note(look))
     problem = visible_lines(str(look["problem"])) if look and look.get("problem") else ""
     new = "This file does not exist yet." if look and look.get("is_new") else ""
     header = f"{path} (new file)" if new else path
@@ -71,7 +71,7 @@ def _write(arguments: Arguments, look: Look | None, *, ours: bool) -> Evidence:
     return Evidence(header, highlight.code(arguments["content"], arguments["file_path"]), rest=rest, note=note)
 
 
-def _looked(look: Look) -> str:
+def _note(look: Look) -> str:
     if look.get("left_out"):
         return f"{look['left_out']} more changed lines are not in this view; the whole input is below."
     return "" if look["hunks"] else "This changes nothing: the file has this text already."

@@ -1,7 +1,7 @@
 """Forms from JSON Schema: the fields to fill in, and the values that a person put into them.
 
-A text is a text field, an `enum` a choice, and whatever has no field of its own (an object, a list of objects, a text with hidden
-characters) is JSON to be edited. A field that is optional and left empty is left out of the value.
+A text is a text field and an `enum` a choice. Any other value (an object, a list of objects, a text with hidden characters) is
+edited as JSON. An optional field that is left empty is left out of the value.
 """
 
 import json
@@ -45,14 +45,13 @@ class Field:
     options: Sequence[tuple[Any, str]] = ()
     """Of a choice: the values and their labels."""
     whole: bool = False
-    """Of a number: whether it must be an integer."""
-
+    """Of a number: True if it must be an integer."""
     typed: str | None = None
-    """What a person typed, in a form that is shown again."""
+    """The text that a person typed, in a form that is shown again."""
 
     @property
     def text(self) -> str:
-        """What the control holds at first."""
+        """The text that the control holds at first."""
         if self.typed is not None:
             return self.typed
         if self.value is MISSING:
@@ -72,15 +71,15 @@ class Field:
 
 @dataclass
 class Filled:
-    """What a person filled in."""
+    """The values of a submitted form."""
 
     values: dict[str, Any] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)
-    """By the name of the control: what is wrong with the field."""
+    """Each field's fault, by the name of its control."""
 
 
 def fields(schema: Mapping[str, Any], values: Mapping[str, Any], prefix: str) -> list[Field]:
-    """The fields for an object of this schema. `values` is the object that the form starts from.
+    """Return the fields for an object of this schema. `values` is the object that the form starts from.
 
     `prefix` begins the names of the controls, so that several forms fit into one page.
     """
@@ -92,7 +91,7 @@ def fields(schema: Mapping[str, Any], values: Mapping[str, Any], prefix: str) ->
 
 
 def read(form: Submitted, into: Sequence[Field]) -> Filled:
-    """The values of the submitted form, with a fault for each field that cannot be read. The caller checks the schema."""
+    """Return the values of the submitted form, with a fault for each field that cannot be read. The caller checks the schema."""
     filled = Filled()
     for one in into:
         try:
@@ -108,7 +107,7 @@ def read(form: Submitted, into: Sequence[Field]) -> Filled:
 
 
 def refilled(into: Sequence[Field], form: Submitted) -> list[Field]:
-    """The fields with what a person typed into them, for a form that is shown again."""
+    """Return the fields with the values that a person entered, for a form that is shown again."""
     result = []
     for one in into:
         typed = form.get(one.control)
@@ -122,7 +121,7 @@ def refilled(into: Sequence[Field], form: Submitted) -> list[Field]:
 
 
 def loads(text: str) -> Any:
-    """JSON that a person typed. Raises ValueError that says where it is wrong, also for numbers that JSON does not have."""
+    """Parse JSON that a person typed. Raises ValueError, with the place of the fault; also for numbers that JSON does not have."""
     try:
         return json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except json.JSONDecodeError as error:
@@ -132,13 +131,13 @@ def loads(text: str) -> Any:
 
 
 def pretty(value: Any) -> str:
-    """A JSON value in lines, fit to be edited: hidden characters in its texts are escapes of JSON."""
+    """Return a JSON value as indented text to edit: hidden characters are escapes of JSON."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return "".join(c if c == "\n" or visible_lines(c) == c else json.dumps(c)[1:-1] for c in text)
 
 
 def same(one: Any, other: Any) -> bool:
-    """True if two JSON values are the same; unlike in Python, 1 and true are not."""
+    """True if two JSON values are equal; unlike in Python, 1 and true differ."""
     return type(one) is type(other) and bool(one == other)
 
 
@@ -162,7 +161,7 @@ def _field(name: str, schema: Any, value: Any, required: bool, prefix: str) -> F
 
 
 def _kind(schema: dict[str, Any], value: Any) -> tuple[str, list[tuple[Any, str]]]:
-    """How the value is edited. A start value of another type than the schema's is edited as JSON."""
+    """Return the kind of the field, and its options. A start value of another type than the schema's is edited as JSON."""
     kinds = schema.get("type")
     types = {kinds} if isinstance(kinds, str) else {kind for kind in kinds or () if kind != "null"}
     is_new = value is MISSING

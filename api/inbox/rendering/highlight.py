@@ -9,19 +9,19 @@ from pygments.util import ClassNotFound
 from models.pure.visible import visible_lines
 
 LONGEST = 20_000
-"""Characters; longer code is shown without colours."""
+"""Characters of code that is coloured. Longer code is shown plain."""
 
 Piece = tuple[str, str]
 """A CSS class, which may be empty, and a text."""
 
 
 def command(text: str) -> list[Piece]:
-    """A shell command in coloured pieces. Every character that a screen would hide is an escape."""
+    """Return a shell command in coloured pieces. Every character that a screen would hide is an escape."""
     return _pieces(text, "bash")
 
 
 def code(text: str, path: str) -> list[Piece]:
-    """The text of a file in coloured pieces, by the language that the file's name says."""
+    """Return the text of a file in coloured pieces. The file's name tells the language."""
     try:
         name = get_lexer_for_filename(path).aliases[0]
     except (ClassNotFound, IndexError):

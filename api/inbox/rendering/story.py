@@ -1,7 +1,7 @@
 """A session's events as entries of a conversation."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from api.inbox.rendering.fields import pretty
@@ -26,7 +26,7 @@ STATES = {
     "answered": "answered by a person",
     "replaced": "replaced by an edited call",
 }
-"""What is said of a call beside its name; a call that is done says it by its result."""
+"""Words beside a call's name, by the call's status. A finished call needs none, since its result follows."""
 
 
 @dataclass(frozen=True)
@@ -41,20 +41,15 @@ class Entry:
     text: str = ""
     code: str = ""
     summary: str = ""
-    """Of folded code."""
+    """The summary of long code, which is folded at first; empty for short code."""
     approval_id: str = ""
     """The approval of a call that waits."""
 
-    @property
-    def is_long(self) -> bool:
-        """True if the code is folded at first."""
-        return bool(self.summary)
-
 
 def entry(seq: int, event: Mapping[str, Any], *, state: str = "", approval_id: str = "") -> Entry | None:
-    """The event as an entry; None for an event that says nothing to a reader.
+    """Return the event as an entry; None for an event that readers do not see.
 
-    `event` is the wire's, whose secrets are masked. `state` is the status of a call, `approval_id` its approval that waits.
+    `event` is the wire's, whose secrets are masked. `state` is the status of a call, `approval_id` its pending approval.
     """
     kind, id_ = event["type"], event["id"]
     if kind in _USES:
@@ -62,10 +57,10 @@ def entry(seq: int, event: Mapping[str, Any], *, state: str = "", approval_id: s
         new_entry = Entry(
             id_, seq, "call", "call", visible_lines(event["name"]) + (f": {words}" if words else ""), approval_id=approval_id
         )
-        return _coded(new_entry, _input(event))
+        return _with_code(new_entry, _input(event))
     if kind in _RESULTS:
         who = "error" if event.get("is_error") else "result"
-        return _coded(Entry(id_, seq, who, who), texts(event.get("content") or ()))
+        return _with_code(Entry(id_, seq, who, who), texts(event.get("content") or ()))
     if kind in _WORDS:
         css, who, words_of = _WORDS[kind]
         return Entry(id_, seq, css, who, visible_lines(words_of(event)))
@@ -73,7 +68,7 @@ def entry(seq: int, event: Mapping[str, Any], *, state: str = "", approval_id: s
 
 
 def texts(blocks: Iterable[Mapping[str, Any]]) -> str:
-    """The text blocks of a content, and a note for each other block."""
+    """Return the texts of content blocks, with a note for each other block."""
     return "\n".join(block["text"] if block.get("type") == "text" else f"({block.get('type')})" for block in blocks)
 
 
@@ -118,7 +113,7 @@ def _input(event: Mapping[str, Any]) -> str:
     return pretty(arguments)
 
 
-def _coded(entry_: Entry, code: str) -> Entry:
+def _with_code(start: Entry, code: str) -> Entry:
     shown = visible_lines(code)
     summary = f"{counted(shown.count(chr(10)) + 1, 'line')}, {counted(len(shown), 'character')}" if len(shown) > _LONG else ""
-    return Entry(**{**vars(entry_), "code": shown or "(nothing)", "summary": summary})
+    return replace(start, code=shown or "(nothing)", summary=summary)

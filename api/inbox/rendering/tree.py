@@ -38,7 +38,7 @@ class Node:
 
 
 def tree(value: Any, name: str | None = None) -> Node:
-    """The tree of a JSON value. Names and texts are visible as they are: nothing is cut."""
+    """Return the tree of a JSON value. Names and texts are whole, with every character visible."""
     shown = None if name is None else visible_lines(name)
     match value:
         case dict():

@@ -1,8 +1,8 @@
-// What pages do beyond plain forms: they follow changes, take keys, hold an allow for five seconds, and send forms without a reload.
+// Extras of pages: they follow changes, take keys, hold an allow for five seconds, and send forms without a reload.
 // Without these modules every page works. Markup comes from our own server, as documents, and is never made from text.
 //
-//     page    parts of the page, other pages, words in a corner        live    the stream that says when to look again
-//     merge   new content without moving what is read                  forms   forms without a reload, and the undo
+//     page    parts of the page, other pages, toasts                   live    the stream that tells a page to refresh itself
+//     merge   new content in place, without moving the old             forms   forms without a reload, and the undo
 //     rows    the selected row     keys    keys     times   relative times
 
 import { start } from "./forms.js";

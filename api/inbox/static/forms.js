@@ -8,7 +8,7 @@ import { setClock } from "./times.js";
 
 const HOLD = 5000;
 
-/** Show another page in the place of this one, without leaving it: what is held stays held. */
+/** Show another page in the place of this one, without leaving it: held allows stay held. */
 function show({ page, url }, isNew = true) {
   if (isNew) history.pushState(null, "", url);
   document.title = page.title;
@@ -31,8 +31,8 @@ async function go(url, isNew = true) {
 }
 
 async function send(form, body, isQuiet) {
-  const all_buttons = all("button", form);
-  for (const button of all_buttons) button.disabled = true;
+  const buttons = all("button", form);
+  for (const button of buttons) button.disabled = true;
   try {
     const answer = await load(form.action, body);
     const refusal = one("#refusal, .narrow p", answer.page)?.textContent;
@@ -47,7 +47,7 @@ async function send(form, body, isQuiet) {
   } catch (error) {
     say(`${error.message} Nothing is known to be decided; look again.`);
   }
-  for (const button of all_buttons) button.disabled = false;
+  for (const button of buttons) button.disabled = false;
 }
 
 /** Wait five seconds before an allow is sent. */
@@ -55,8 +55,8 @@ function hold(form, submitter, body) {
   const ids = form.id === "several" ? body.getAll("approval").map((mark) => mark.split(" ")[0]) : [form.closest("[data-card]").id];
   const undo = document.createElement("button");
   undo.textContent = "Undo";
-  const count = ids.length > 1 ? `Allowing ${ids.length} calls once` : submitter.dataset.undo;
-  const toast = say(count, { stays: true, button: undo });
+  const words = ids.length > 1 ? `Allowing ${ids.length} calls once` : submitter.dataset.undo;
+  const toast = say(words, { stays: true, button: undo });
   const release = () => {
     clearTimeout(entry.timer);
     toast.remove();
@@ -99,7 +99,7 @@ document.addEventListener("submit", (event) => {
   else send(form, body, false);
 });
 
-// What was not sent when the page is left is not sent at all, also if the browser shows the page again.
+// Leaving the page drops the held allows, even if the browser shows the page again.
 addEventListener("pagehide", () => [...held.values()].forEach(({ release }) => release()));
 addEventListener("pageshow", (event) => event.persisted && refresh());
 addEventListener("popstate", () => go(location.href, false));
@@ -114,7 +114,7 @@ document.addEventListener("change", () => {
   if (one("#chosen")) one("#chosen").textContent = chosen ? `${chosen} of ${all("input[form=several]").length}` : "mark calls to decide them together";
 });
 
-/** What each page begins with. */
+/** Start the clock and the stream of the page that is shown. */
 export function start() {
   setClock(document.body.dataset.now);
   listen();

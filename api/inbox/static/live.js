@@ -1,4 +1,4 @@
-// Following changes: the page's stream says when to look again.
+// Follows changes: the page's stream tells the page to refresh itself.
 
 import { merge } from "./merge.js";
 import { all, load, one, say } from "./page.js";
@@ -40,11 +40,11 @@ export async function refresh() {
     const { status, page } = await load(url);
     if (status === 200 && here === location.href) merge(page);
   } catch {
-    // The stream says that the server is away.
+    // The stream's error handler says that the server is away.
   }
 }
 
-/** Several changes in a moment are one look, at a time of each page's own. */
+/** Refresh once for several changes in a moment. Each page waits a random time, so that not all ask the server at once. */
 export const refreshSoon = () => (timer ??= setTimeout(refresh, SOON * (0.5 + Math.random())));
 
 export function listen() {

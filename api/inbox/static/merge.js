@@ -1,11 +1,11 @@
-// Bringing a page up to date without moving what is read, and without touching what is filled in.
+// Brings a page up to date without moving its content, and without touching fields that a person has filled in.
 
 import { all, one, say } from "./page.js";
 
 /** The cards whose allow waits five seconds, by their ids. */
 export const held = new Map();
 
-/** The node without what changes by itself, to tell whether anything else did. */
+/** A copy of the node without the parts that change by themselves, to compare the rest. */
 function still(node) {
   const copy = node.cloneNode(true);
   for (const time of all("time", copy)) time.textContent = "";
@@ -18,7 +18,7 @@ const isBusy = (node) => all("textarea, input:not([type=hidden]), select", node)
   field === document.activeElement || (field.type === "checkbox" || field.type === "radio" ? field.checked !== field.defaultChecked
     : field.tagName === "SELECT" ? [...field.options].some((option) => option.selected !== option.defaultSelected) : field.value !== field.defaultValue));
 
-/** Put new content into a part of the page. What is being filled in stays, unless the card was decided. The focus stays. */
+/** Put new content into a part of the page. A part that is being filled in stays, unless the card was decided. The focus stays. */
 export function renew(old, fresh) {
   if (still(old).isEqualNode(still(fresh))) return;
   const over = (one("#outcome", fresh) && !one("#outcome", old)) || (fresh.matches(".over") && !old.matches(".over"));
@@ -37,7 +37,7 @@ export function renew(old, fresh) {
   if (inside) (all("a, button, summary", old).find((node) => node.textContent === inside.textContent) ?? one("#main")).focus({ preventScroll: true });
 }
 
-/** Bring this page up to date without moving what is read: rows keep their places, and new ones come last. */
+/** Bring this page up to date: rows keep their places, and new rows come last. */
 export function merge(fresh) {
   document.title = fresh.title;
   document.body.dataset.mark = fresh.body.dataset.mark ?? "";

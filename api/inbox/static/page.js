@@ -1,4 +1,4 @@
-// What every module needs: parts of this page, other pages of the server, and words in a corner.
+// Helpers of every module: parts of this page, other pages of the server, and toasts.
 
 export const one = (selector, root = document) => root.querySelector(selector);
 export const all = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -21,7 +21,7 @@ export function load(url, body) {
   });
 }
 
-/** Say something in a corner; to screen readers too. Returns the toast. */
+/** Show a toast in a corner, which screen readers speak. Returns the toast. */
 export function say(words, { id = "", stays = false, button } = {}) {
   const toast = document.createElement("div");
   toast.className = "toast";
