@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 from psycopg.rows import dict_row
-from rows.stage import Stage, call
+from rows.stage import Stage
 
 from models.audit import seal_key, seals, signer, verifying
 from models.audit.acts import GENESIS, link
@@ -16,8 +16,7 @@ from models.audit.verifying import Report
 def act(stage: Stage) -> str:
     """A session in which much has happened: about ten acts."""
     session_id = stage.session(bash="always_ask")
-    stage.message(session_id)
-    [asked] = stage.reply(session_id, call())
+    asked = stage.propose(session_id)
     stage.confirm(session_id, asked.id)
     stage.run_call(asked)
     stage.reply(session_id, {"type": "text", "text": "Done."})
@@ -26,9 +25,9 @@ def act(stage: Stage) -> str:
 
 def sealed(stage: Stage) -> None:
     """Seal everything of the workspace, as the sweep does the first time."""
-    found = seals.grown(None).chains.get(stage.workspace_id, [])
+    chains = seals.grown(None).chains.get(stage.workspace_id, [])
     with signer.signer() as by:
-        assert seals.seal(stage.workspace_id, found, by)
+        assert seals.seal(stage.workspace_id, chains, by)
 
 
 def verified(stage: Stage, **more: Any) -> Report:

@@ -26,11 +26,11 @@ BEFORE_THE_KEY = datetime(2020, 1, 1, tzinfo=UTC)
 @pytest.fixture
 def sweep(stage: Stage) -> seal_sweep.Sweep:
     """A sealer that has signed two sessions, several times."""
-    found = seal_sweep.Sweep()
+    sweep = seal_sweep.Sweep()
     for _ in range(2):
         act(stage)
-        found.run()
-    return found
+        sweep.run()
+    return sweep
 
 
 def signatures(stage: Stage) -> list[int]:
@@ -149,9 +149,9 @@ def test_a_restored_backup_is_signed_again_once_an_operator_trusts_it(
 def signed_heads_of(stage: Stage) -> signed_heads.Head:
     """The head that is kept of the workspace's chain."""
     with signed_heads.opened(signed_heads.path()) as heads:
-        found = heads.of(stage.workspace_id)
-    assert found
-    return found
+        head = heads.of(stage.workspace_id)
+    assert head
+    return head
 
 
 @pytest.mark.parametrize("damage", ["remove", "empty", "cut", "other"])

@@ -108,10 +108,10 @@ def test_a_verification_while_work_goes_on_finds_nothing(stage: Stage) -> None:
         over.set()
 
     def verify() -> list[object]:
-        found: list[object] = []
+        problems: list[object] = []
         while not over.is_set():
-            found += verified(stage).problems
-        return found
+            problems += verified(stage).problems
+        return problems
 
     assert together(work, verify, verify) == [None, [], []]
 

@@ -16,10 +16,10 @@ pytestmark = pytest.mark.usefixtures("key")
 def session_id(stage: Stage) -> str:
     """A session whose acts are sealed, between two others."""
     act(stage)
-    found = act(stage)
+    session_id = act(stage)
     act(stage)
     sealed(stage)
-    return found
+    return session_id
 
 
 def test_what_nobody_touched_is_intact(stage: Stage, session_id: str, key: PublicKey) -> None:
@@ -190,9 +190,9 @@ def test_everything_put_back_to_an_earlier_seal_is_found_by_a_head_that_was_kept
     length, before = intruder.length(stage.workspace_id), intruder.length(session_id)
     stage.message(session_id)
     sealed(stage)
-    found = verified(stage).signed
-    assert found
-    kept = Head(stage.workspace_id, found.seq, found.hash)
+    signature = verified(stage).signed
+    assert signature
+    kept = Head(stage.workspace_id, signature.seq, signature.hash)
     assert verified(stage, kept=kept).intact
     intruder.do("DELETE FROM audit WHERE chain = %s AND seq > %s", session_id, before)
     intruder.do("DELETE FROM audit WHERE chain = %s AND seq > %s", stage.workspace_id, length)
@@ -202,7 +202,7 @@ def test_everything_put_back_to_an_earlier_seal_is_found_by_a_head_that_was_kept
     report = verified(stage)
     assert report.intact, "of itself it is a good state"
     assert "Only a head kept elsewhere" in " ".join(report.notes)
-    assert named(verified(stage, kept=kept)) == [("cut", stage.workspace_id, length + 1, found.seq)]
+    assert named(verified(stage, kept=kept)) == [("cut", stage.workspace_id, length + 1, signature.seq)]
 
 
 def test_what_is_not_sealed_yet_is_said(stage: Stage, session_id: str, intruder: Intruder) -> None:

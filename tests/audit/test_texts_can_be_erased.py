@@ -31,15 +31,14 @@ REASON = f"{ANNA} has not been asked"
 @pytest.fixture
 def session_id(stage: Stage) -> str:
     """A session in which a person denied a call, with a message, and everything is sealed."""
-    found = denied(stage)
+    session_id = denied(stage)
     sealed(stage)
-    return found
+    return session_id
 
 
 def denied(stage: Stage) -> str:
     session_id = stage.session(bash="always_ask")
-    stage.message(session_id)
-    [asked] = stage.reply(session_id, call())
+    asked = stage.propose(session_id)
     stage.confirm(session_id, asked.id, "deny", deny_message=REASON)
     return session_id
 
@@ -77,8 +76,7 @@ def test_no_text_that_somebody_wrote_is_in_the_chain(stage: Stage, intruder: Int
     stage.reply(session_id, call(command=f"echo {ANNA}"))
     for more in ({"scope": "session", "match": "bash(mail Anna*)"}, {"respond": [{"type": "text", "text": ANNA}]}):
         session_id = stage.session(bash="always_ask")
-        stage.message(session_id)
-        [asked] = stage.reply(session_id, call(command="mail Anna"))
+        asked = stage.propose(session_id, call(command="mail Anna"))
         stage.confirm(session_id, asked.id, **more)
     chained = json.dumps([row["details"] for chain in chains(intruder) for row in intruder.rows(chain)])
     assert "Anna" not in chained

@@ -23,5 +23,4 @@ def test_what_stands_there_stays(
         with pytest.raises(InsufficientPrivilege, match="permission denied" if role in {"app", "system"} else "only added to"):
             db.execute(change.format(table))
     assert intruder.length(stage.workspace_id) > 2
-    found = intruder.db.execute("SELECT count(*) FROM seal").fetchone()
-    assert found == (1,)
+    assert intruder.db.execute("SELECT count(*) FROM seal").fetchone() == (1,)

@@ -24,13 +24,13 @@ def caller(api: str, stage: Stage) -> Iterator[Caller]:
 
 def listed(caller: Caller, **query: Any) -> list[dict[str, Any]]:
     """All pages of a list."""
-    found: list[dict[str, Any]] = []
+    acts: list[dict[str, Any]] = []
     page: dict[str, Any] = {}
     while True:
         answer = good(caller.get("/v1/audit", params=query | page))
-        found += answer["data"]
+        acts += answer["data"]
         if not answer["next_page"]:
-            return found
+            return acts
         page = {"page": answer["next_page"]}
 
 
@@ -64,11 +64,11 @@ def test_acts_are_found_by_what_they_say(caller: Caller, stage: Stage) -> None:
 def test_it_is_verified_over_http(caller: Caller, stage: Stage, key: PublicKey, intruder: Intruder) -> None:
     session_id, other = act(stage), act(stage)
     sealed(stage)
-    found = good(caller.get("/v1/audit/verify"))
-    assert (found["intact"], found["problems"], found["unsealed"]) == (True, [], {"acts": 0, "since": None})
-    assert found["keys"] == [{"id": key.id, "public_key": key.text}]
+    report = good(caller.get("/v1/audit/verify"))
+    assert (report["intact"], report["problems"], report["unsealed"]) == (True, [], {"acts": 0, "since": None})
+    assert report["keys"] == [{"id": key.id, "public_key": key.text}]
     head = good(caller.get("/v1/audit/head"))
-    assert head["signed"] == found["signed"]
+    assert head["signed"] == report["signed"]
     signed = head["signed"]
     words = seal_key.signed_words(stage.workspace_id, signed["seq"], signed["hash"])
     assert seal_key.read_public(head["keys"][0]["public_key"]).signed(words, signed["signature"])

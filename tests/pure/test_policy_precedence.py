@@ -169,7 +169,7 @@ def test_priority_decides_which_rule_is_named_and_not_what_it_says() -> None:
 
 @pytest.mark.parametrize("tool", ["bash", "mcp__github__push", "anything"])
 def test_a_tool_without_rules_has_the_default(tool: str) -> None:
-    """R9; and rules of other tools are nothing to it."""
+    """And rules of other tools are nothing to it."""
     verdict = CompiledRules([Rule("deny", match_of("read")), Rule("deny", match_of("mcp__gitlab__*"))], "ask").judge(tool, {})
     assert (verdict.effect, verdict.rule, verdict.rules) == ("ask", "default: ask", ())
 

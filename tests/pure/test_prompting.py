@@ -90,7 +90,7 @@ def test_a_prompt_is_never_long(template: str, arguments: dict[str, object]) -> 
 
 
 def test_a_secret_that_is_masked_does_not_reach_the_prompt() -> None:
-    """R21: the template is filled with what `mask` shows."""
+    """The template is filled with what `mask` shows."""
     arguments = {"command": "curl -H 'Authorization: Bearer hunter2' https://x", "password": "hunter2"}
     said = fill("Run: {command} ({password})", "bash", mask(arguments).shown)
     assert said == f"Run: curl -H 'Authorization: Bearer {MARKER}' https://x ({MARKER})"

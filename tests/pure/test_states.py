@@ -21,7 +21,7 @@ def test_every_transition_leads_to_a_known_status(table: str) -> None:
 
 
 def test_every_call_can_be_settled_from_wherever_it_is() -> None:
-    """Rule 13: no status is a trap."""
+    """No status is a trap."""
     reached = set(states.SETTLED)
     while True:
         more = {s for s, after in states.TRANSITIONS["tool_call"].items() if after & reached}
@@ -32,7 +32,7 @@ def test_every_call_can_be_settled_from_wherever_it_is() -> None:
 
 
 def test_nothing_settled_ever_runs() -> None:
-    """I6: what was denied, answered, replaced, refused, expired, cancelled or done stays what it is."""
+    """What was denied, answered, replaced, refused, expired, cancelled or done stays what it is."""
     never_again = {"done", "answered", "replaced", "denied", "expired", "cancelled", "refused"}
     assert frozenset(never_again) == states.SETTLED
 

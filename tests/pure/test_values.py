@@ -89,7 +89,6 @@ def test_only_an_orderly_reply_asks_for_tools(reason: str) -> None:
 
 
 def test_calls_are_asked_for_below_the_limit_only() -> None:
-    """R6."""
     assert after_reply("tool_use", [CALL], 4, 5) == Calls((CALL,))
     last = after_reply("tool_use", [CALL], 5, 5)
     assert isinstance(last, Finish)
@@ -113,7 +112,7 @@ def test_backoff_doubles_within_its_bounds_and_obeys_what_it_is_told(attempt: in
 
 
 def test_a_prompt_is_filled_and_hides_nothing() -> None:
-    """R21: control characters and marks that turn text are shown; a cut is said; braces of the input are left alone."""
+    """Control characters and marks that turn text are shown; a cut is said; braces of the input are left alone."""
     assert fill("Run shell command: {command}", "bash", {"command": "ls {x}"}) == "Run shell command: ls {x}"
     assert fill("{tool} {missing} {n}", "bash", {"n": [1]}) == "bash {missing} [1]"
     assert "<U+202E>" in fill("{command}", "bash", {"command": "safe\u202eevil"})

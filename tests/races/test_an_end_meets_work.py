@@ -62,12 +62,12 @@ def test_an_interrupt_and_the_claim_of_a_turn(stage: Stage) -> None:
 
 
 def test_an_interrupt_and_the_claim_of_a_call(stage: Stage) -> None:
-    """It never starts, or it is told and the session stops when it has ended (fault 34)."""
+    """It never starts, or it is told and the session stops when it has ended."""
     for turn in range(ROUNDS):
         session_id = begun(stage, bash="always_allow")
-        (found,) = stage.reply(session_id, call())
+        (tool_call,) = stage.reply(session_id, call())
         stop = partial(stage.send, session_id, INTERRUPT)
-        _, held = in_both_orders(stop, partial(stage.claim_call, found), turn)
+        _, held = in_both_orders(stop, partial(stage.claim_call, tool_call), turn)
         seen = check_invariants(stage.workspace_id, session_id)
         if held is None:
             assert (seen.session.status, seen.calls[0].status) == ("idle", "cancelled")
@@ -83,8 +83,8 @@ def test_an_interrupt_and_a_tool_s_result(stage: Stage) -> None:
     """The result is kept, and no turn follows that anybody could still claim."""
     for turn in range(ROUNDS):
         session_id = begun(stage, bash="always_allow")
-        (found,) = stage.reply(session_id, call())
-        held = stage.claim_call(found)
+        (tool_call,) = stage.reply(session_id, call())
+        held = stage.claim_call(tool_call)
         stop = partial(stage.send, session_id, INTERRUPT)
         _, failed = in_both_orders(stop, partial(stage.finish_call, held), turn)
         assert failed is None
@@ -95,7 +95,7 @@ def test_an_interrupt_and_a_tool_s_result(stage: Stage) -> None:
 
 
 def test_a_message_and_the_end_of_a_turn(stage: Stage) -> None:
-    """Fault 38: the message is never left in the queue of a session that has gone idle."""
+    """The message is never left in the queue of a session that has gone idle."""
     for turn in range(2 * ROUNDS):
         session_id = begun(stage)
         held = stage.claim(session_id)
@@ -110,8 +110,8 @@ def test_a_message_and_an_interrupt_of_a_tool(stage: Stage) -> None:
     """The message either belonged to the run that was ended, or starts the next one; it is read in both cases."""
     for turn in range(ROUNDS):
         session_id = begun(stage, bash="always_allow")
-        (found,) = stage.reply(session_id, call())
-        held = stage.claim_call(found)
+        (tool_call,) = stage.reply(session_id, call())
+        held = stage.claim_call(tool_call)
         stage.send(session_id, INTERRUPT)
         in_both_orders(partial(stage.message, session_id, "Next."), partial(stage.finish_call, held), turn)
         seen = check_invariants(stage.workspace_id, session_id)
@@ -130,11 +130,11 @@ def delete(stage: Stage, session_id: str) -> None:
 
 
 def test_an_archive_and_a_decision(stage: Stage) -> None:
-    """Allowed and running, or archived and denied for good (I6)."""
+    """Allowed and running, or archived and denied for good."""
     for turn in range(ROUNDS):
         session_id = begun(stage, bash="always_ask")
-        (found,) = stage.reply(session_id, call())
-        allow = partial(stage.confirm, session_id, found.id)
+        (tool_call,) = stage.reply(session_id, call())
+        allow = partial(stage.confirm, session_id, tool_call.id)
         archived, allowed = in_both_orders(partial(archive, stage, session_id), allow, turn)
         seen = check_invariants(stage.workspace_id, session_id)
         one_of(archived, allowed, Conflict)
@@ -146,8 +146,8 @@ def test_a_deletion_and_a_decision(stage: Stage) -> None:
     """Allowed and running, or gone: the audit and the usage stay."""
     for turn in range(ROUNDS):
         session_id = begun(stage, bash="always_ask")
-        (found,) = stage.reply(session_id, call())
-        allow = partial(stage.confirm, session_id, found.id)
+        (tool_call,) = stage.reply(session_id, call())
+        allow = partial(stage.confirm, session_id, tool_call.id)
         deleted, allowed = in_both_orders(partial(delete, stage, session_id), allow, turn)
         if deleted is None:
             assert isinstance(allowed, NotFound)

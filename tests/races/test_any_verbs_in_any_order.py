@@ -160,11 +160,11 @@ class AnyVerbs(RuleBasedStateMachine):
     @rule(which=ANY)
     @precondition(lambda self: [c for c in self.seen.calls if c.status == "queued"])
     def claim_call(self, which: int) -> None:
-        found = newest([c for c in self.seen.calls if c.status == "queued"], which)
-        held = self.stage.claim_call(found)
+        tool_call = newest([c for c in self.seen.calls if c.status == "queued"], which)
+        held = self.stage.claim_call(tool_call)
         if held is None:
-            assert found.grants, "only a call whose grant is gone is put to a person instead"
-            assert self.stage.get(ToolCall, found.id).status == "asked"
+            assert tool_call.grants, "only a call whose grant is gone is put to a person instead"
+            assert self.stage.get(ToolCall, tool_call.id).status == "asked"
             return
         self.runs[held.id] += 1
         self.calls.append(held)
@@ -172,9 +172,9 @@ class AnyVerbs(RuleBasedStateMachine):
     @rule(which=ANY)
     @precondition(lambda self: self.seen.calls)
     def a_doubled_message_claims_nothing(self, which: int) -> None:
-        found = newest(self.seen.calls, which)
-        if found.status != "queued":
-            assert self.stage.claim_call(found) is None
+        tool_call = newest(self.seen.calls, which)
+        if tool_call.status != "queued":
+            assert self.stage.claim_call(tool_call) is None
 
     @rule(which=ANY)
     @precondition(lambda self: self.calls)
@@ -195,14 +195,14 @@ class AnyVerbs(RuleBasedStateMachine):
     @rule(which=ANY)
     @precondition(lambda self: [c for c in self.seen.calls if c.kind == "custom"])
     def client_result(self, which: int) -> None:
-        found = newest([c for c in self.seen.calls if c.kind == "custom"], which)
-        event = {"type": "user.custom_tool_result", "custom_tool_use_id": found.id, "content": [say("42")]}
+        tool_call = newest([c for c in self.seen.calls if c.kind == "custom"], which)
+        event = {"type": "user.custom_tool_result", "custom_tool_use_id": tool_call.id, "content": [say("42")]}
         try:
             self.stage.send(self.session_id, event)
         except Invalid:
-            assert found.status not in {"with_client", "done"}
+            assert tool_call.status not in {"with_client", "done"}
         else:
-            assert found.status in {"with_client", "done"}
+            assert tool_call.status in {"with_client", "done"}
 
     @rule()
     @precondition(lambda self: self.seen.grants)
@@ -242,7 +242,7 @@ class AnyVerbs(RuleBasedStateMachine):
         self.begin()
 
     def stale_unless(self, held: Turn | ToolCall, act: Any) -> None:
-        """Only who holds the row now may write it (I7)."""
+        """Only who holds the row now may write it."""
         now = self.stage.get(type(held), held.id)
         holds = (now.status, now.fence) == ("running", held.fence)
         try:

@@ -65,7 +65,7 @@ def test_turns_and_the_sweep_share_what_is_left_of_a_grant(stage: Stage) -> None
 
 
 def test_turns_that_use_two_grants_in_opposite_order_do_not_block_each_other(stage: Stage) -> None:
-    """Rule 2: whoever may use several locks them in one order."""
+    """Whoever may use several locks them in one order."""
     given = standing(stage, uses=1000)
     [session] = ready(stage, given, 1)
     with transaction(stage.workspace_id) as db:
@@ -86,12 +86,12 @@ def test_turns_that_use_two_grants_in_opposite_order_do_not_block_each_other(sta
 def test_a_claim_and_a_revocation_at_once_run_it_or_ask(stage: Stage, _round: int) -> None:
     given = standing(stage)
     [session] = ready(stage, given, 1)
-    [found] = stage.reply(session, call())
+    [tool_call] = stage.reply(session, call())
 
     def revoke() -> None:
         with transaction(stage.workspace_id) as db:
             Grant.find(db, given.id).revoke(db, stage.principal)
 
-    together(revoke, partial(stage.claim_call, found))
-    assert stage.get(ToolCall, found.id).status in {"running", "asked"}
+    together(revoke, partial(stage.claim_call, tool_call))
+    assert stage.get(ToolCall, tool_call.id).status in {"running", "asked"}
     check_invariants(stage.workspace_id, session)

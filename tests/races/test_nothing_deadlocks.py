@@ -153,4 +153,8 @@ def test_every_write_comes_after_the_lock_of_its_session(stage: Stage, hasty: No
     hand = Hand(stage, [stage.session(bash="always_ask", read="always_allow", write="always_ask")], seed=2)
     hand.play()
     assert not early
-    assert {found[1] for words in late if (found := re.search(r'UPDATE "(\w+)"', words))} >= {"turn", "tool_call", "approval"}
+    assert {table[1] for statement in late if (table := re.search(r'UPDATE "(\w+)"', statement))} >= {
+        "turn",
+        "tool_call",
+        "approval",
+    }

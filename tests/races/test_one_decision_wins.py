@@ -1,4 +1,4 @@
-"""However many decide at once, one decision is kept, and everybody learns which (I4, faults 24 and 25)."""
+"""However many decide at once, one decision is kept, and everybody learns which."""
 
 import random
 import time
@@ -22,7 +22,7 @@ def asked(stage: Stage, calls: int = 1, **policies: object) -> list[Approval]:
 
 
 def test_allow_and_deny_from_fifty_threads_have_one_winner(stage: Stage) -> None:
-    """Fault 24: those who said the same get the winner's answer, all others a conflict that names the winner."""
+    """Those who said the same get the winner's answer, all others a conflict that names the winner."""
     (approval,) = asked(stage)
     said = [{"result": result} for result in ("allow", "deny")] * 25
     outcomes = together(*(partial(stage.decide, approval, **one) for one in said))
@@ -51,7 +51,7 @@ def test_the_same_decision_by_all_doors_at_once_is_one_decision(stage: Stage) ->
 
 
 def test_an_allow_at_the_deadline_is_kept_or_late_and_never_both(stage: Stage) -> None:
-    """Fault 25: the database's clock decides, under the lock, fifty times."""
+    """The database's clock decides, under the lock, fifty times."""
     dice = random.Random(25)
     ways = set()
     for _ in range(50):
@@ -83,7 +83,7 @@ def test_an_allow_at_the_deadline_is_kept_or_late_and_never_both(stage: Stage) -
 
 
 def test_decisions_on_two_calls_start_the_next_turn_once(stage: Stage) -> None:
-    """R4: whoever settles the last call queues the turn, and nobody else."""
+    """Whoever settles the last call queues the turn, and nobody else."""
     for _ in range(12):
         approvals = asked(stage, calls=2)
         outcomes = together(*(partial(stage.decide, one, result="deny") for one in approvals))
@@ -94,7 +94,7 @@ def test_decisions_on_two_calls_start_the_next_turn_once(stage: Stage) -> None:
 
 
 def test_results_of_two_calls_start_the_next_turn_once(stage: Stage) -> None:
-    """R4: two tools end at the same moment; their results go back in the order of the calls."""
+    """Two tools end at the same moment; their results go back in the order of the calls."""
     for _ in range(12):
         session_id = stage.session(bash="always_allow")
         stage.message(session_id)

@@ -1,4 +1,4 @@
-"""However often a message is doubled, one worker gets the row, and a second copy changes nothing (R5, I2, I7, fault 10)."""
+"""However often a message is doubled, one worker gets the row, and a second copy changes nothing."""
 
 from functools import partial
 
@@ -26,8 +26,8 @@ def test_a_call_is_claimed_by_one_of_twenty(stage: Stage) -> None:
     """One attempt's row, one fence."""
     session_id = stage.session(bash="always_allow")
     stage.message(session_id)
-    (found,) = stage.reply(session_id, call())
-    outcomes = together(*[partial(stage.claim_call, found)] * 20)
+    (tool_call,) = stage.reply(session_id, call())
+    outcomes = together(*[partial(stage.claim_call, tool_call)] * 20)
     (held,) = of_kind(outcomes, ToolCall)
     assert outcomes.count(None) == 19
     assert (held.fence, held.attempt) == (1, 1)
@@ -48,15 +48,15 @@ def test_a_result_is_kept_once(stage: Stage) -> None:
     """The same for a tool's result."""
     session_id = stage.session(bash="always_allow")
     stage.message(session_id)
-    (found,) = stage.reply(session_id, call())
-    held = stage.claim_call(found)
+    (tool_call,) = stage.reply(session_id, call())
+    held = stage.claim_call(tool_call)
     outcomes = together(*[partial(stage.finish_call, held)] * 5)
     assert len(of_kind(outcomes, Stale)) == 4
     assert len(check_invariants(stage.workspace_id, session_id).of("agent.tool_result")) == 1
 
 
 def test_a_worker_that_was_taken_for_dead_writes_nothing(stage: Stage, clock: object) -> None:
-    """I7, fault 6: it comes back with its reply while the rescue has the turn queued, claimed and answered again."""
+    """It comes back with its reply while the rescue has the turn queued, claimed and answered again."""
     for _ in range(5):
         session_id = stage.session()
         stage.message(session_id)
@@ -79,8 +79,8 @@ def test_a_lease_that_runs_out_is_taken_back_once(stage: Stage, clock: object) -
     for _ in range(10):
         session_id = stage.session(bash="always_allow")
         stage.message(session_id)
-        (found,) = stage.reply(session_id, call())
-        held = stage.claim_call(found)
+        (tool_call,) = stage.reply(session_id, call())
+        held = stage.claim_call(tool_call)
         clock.advance(46)
         *rescues, finished = together(*[partial(stage.rescue, held)] * 3, partial(stage.finish_call, held))
         assert not of_kind(rescues, Exception)

@@ -1,4 +1,4 @@
-"""However votes, edits, removals and halts meet, a call begins only with as many valid votes as it needs (R22)."""
+"""However votes, edits, removals and halts meet, a call begins only with as many valid votes as it needs."""
 
 from functools import partial
 
@@ -6,7 +6,7 @@ import pytest
 from crashes.invariants import check_invariants
 from people import Somebody, group, member
 from races_together import of_kind, together
-from rows.stage import Stage, call
+from rows.stage import Stage
 from rows.test_several_people_must_agree import ask, leave, vote, votes
 
 from models.database.transactions import transaction
@@ -78,14 +78,14 @@ def test_a_person_who_is_removed_meanwhile_never_lets_a_call_begin(stage: Stage,
         approval = asked(stage, finance)
         vote(stage, leaving, approval)
         together(partial(vote, stage, ben, approval), partial(leave, stage, leaving, finance))
-        found = stage.get(ToolCall, approval.tool_call_id)
-        assert stage.claim_call(found) is None
-        assert stage.get(ToolCall, found.id).status == "asked"
+        tool_call = stage.get(ToolCall, approval.tool_call_id)
+        assert stage.claim_call(tool_call) is None
+        assert stage.get(ToolCall, tool_call.id).status == "asked"
         again = stage.approvals(approval.session_id)[-1]
         vote(stage, anna, again)
         if again.id != approval.id:
             vote(stage, ben, again)
-        assert stage.claim_call(found), "two who are there let it begin"
+        assert stage.claim_call(tool_call), "two who are there let it begin"
 
 
 def test_a_vote_meets_an_edit(stage: Stage, finance: str, people: list[Somebody]) -> None:
@@ -100,8 +100,7 @@ def test_a_vote_meets_an_edit(stage: Stage, finance: str, people: list[Somebody]
         assert votes(stage, approval) == [(anna.person_id, "allow")]
         assert isinstance(plain, str | Conflict)
         vote(stage, cleo, approval, expected_input_sha256=now.decided_sha256)
-        held = stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
-        assert held
+        held = stage.begin_call(stage.get(ToolCall, approval.tool_call_id))
         assert held.input_sha256 == now.decided_sha256
 
 
@@ -109,13 +108,12 @@ def test_a_claim_that_meets_a_halt_began_before_it_or_not_at_all(stage: Stage) -
     began = 0
     for _ in range(ROUNDS):
         session = stage.session(bash="always_allow")
-        stage.message(session)
-        [found] = stage.reply(session, call())
-        held, halt = together(partial(stage.claim_call, found), partial(start, stage))
+        tool_call = stage.propose(session)
+        held, halt = together(partial(stage.claim_call, tool_call), partial(start, stage))
         if held is not None:
             began += 1
             with transaction(stage.workspace_id) as db:
-                [attempt] = db.find(Attempt, "WHERE tool_call_id = %(id)s", id=found.id)
+                [attempt] = db.find(Attempt, "WHERE tool_call_id = %(id)s", id=tool_call.id)
             assert attempt.started_at < halt.started_at
         with transaction(stage.workspace_id) as db:
             Halt.end(db, stage.principal)

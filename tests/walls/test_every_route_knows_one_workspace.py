@@ -1,4 +1,4 @@
-"""Fault 35: every route with another workspace's ids answers as if they did not exist, and changes nothing (I10)."""
+"""Every route with another workspace's ids answers as if they did not exist, and changes nothing."""
 
 from typing import Any
 
@@ -77,10 +77,10 @@ def requests(app: Flask) -> list[tuple[str, Rule]]:
 
 def path(rule: Rule, world: World) -> str:
     """The route with this world's ids. A KeyError says that the world lacks something that a new route names."""
-    found = rule.rule
+    address = rule.rule
     for name in rule.arguments:
-        found = found.replace(f"<{name}>", world.ids[name])
-    return found
+        address = address.replace(f"<{name}>", world.ids[name])
+    return address
 
 
 def test_another_workspace_s_ids_are_unknown_and_its_rows_stay(

@@ -1,4 +1,4 @@
-"""Fault 35: row-level security under the queries. Every table, every verb, as the roles that the processes run as (I10)."""
+"""Row-level security under the queries. Every table, every verb, as the roles that the processes run as."""
 
 from typing import Any
 
@@ -66,9 +66,9 @@ def run(db: "psycopg.Connection[Any]", text: str, table: str, *values: Any) -> "
 def a_row(urls: DatabaseUrls, world: World, table: str) -> Row:
     """Any of a tenant's rows, read by the superuser."""
     with connect(urls.admin) as db:
-        found: Row | None = run(db, "SELECT * FROM {} WHERE workspace_id = %s LIMIT 1", table, world.workspace_id).fetchone()
-    assert found, f"{table} is empty: have the world put a row into it"
-    return found
+        row: Row | None = run(db, "SELECT * FROM {} WHERE workspace_id = %s LIMIT 1", table, world.workspace_id).fetchone()
+    assert row, f"{table} is empty: have the world put a row into it"
+    return row
 
 
 def insert(db: "psycopg.Connection[Any]", table: str, row: Row) -> None:
@@ -89,7 +89,7 @@ def insert(db: "psycopg.Connection[Any]", table: str, row: Row) -> None:
 def test_every_table_of_the_database_is_known_here(database_urls: DatabaseUrls) -> None:
     """No table without a workspace, a policy and a test."""
     with connect(database_urls.admin) as db:
-        found = db.execute(
+        tables = db.execute(
             "SELECT relname, relrowsecurity FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
         ).fetchall()
         with_workspace = {
@@ -98,8 +98,8 @@ def test_every_table_of_the_database_is_known_here(database_urls: DatabaseUrls) 
                 "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' AND column_name = 'workspace_id'"
             )
         }
-    assert {row["relname"] for row in found} - OPERATORS - ORGANIZATION == set(TABLES) == with_workspace
-    assert {row["relname"] for row in found if not row["relrowsecurity"]} == {"alembic_version"}
+    assert {row["relname"] for row in tables} - OPERATORS - ORGANIZATION == set(TABLES) == with_workspace
+    assert {row["relname"] for row in tables if not row["relrowsecurity"]} == {"alembic_version"}
 
 
 @pytest.mark.parametrize("table", sorted(OPERATORS))

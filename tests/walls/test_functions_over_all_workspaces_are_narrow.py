@@ -54,9 +54,9 @@ def rows(url: str, text: str, *values: Any, workspace: str = "wrkspc_nobody") ->
 
 
 def test_each_belongs_to_the_definer_and_only_the_app_may_call_it(database_urls: DatabaseUrls) -> None:
-    found = {name: rest for name, *rest in rows(database_urls.admin, _FACTS)}
-    assert set(found) == set(FUNCTIONS)
-    for name, (owner, config, app, system, everybody) in found.items():
+    facts = {name: rest for name, *rest in rows(database_urls.admin, _FACTS)}
+    assert set(facts) == set(FUNCTIONS)
+    for name, (owner, config, app, system, everybody) in facts.items():
         assert owner == "assent_definer", name
         assert config == ["search_path=public, pg_temp"], name
         assert (app, system, everybody) == (True, False, False), name

@@ -64,8 +64,8 @@ class World:
         self.stage.reply(self.hosted_id, call())
         granted_id = self.stage.session()
         self.stage.message(granted_id)
-        for found, scope in zip(self.stage.reply(granted_id, call(), call()), ("session", "always"), strict=True):
-            self.stage.confirm(granted_id, found.id, scope=scope)
+        for tool_call, scope in zip(self.stage.reply(granted_id, call(), call()), ("session", "always"), strict=True):
+            self.stage.confirm(granted_id, tool_call.id, scope=scope)
         self.resting_id = self.stage.session()
         self.ids = {
             "session_id": self.session_id,
@@ -184,8 +184,7 @@ class World:
         return self.client.open(path, method=method, json=body, headers=said)
 
     def _first(self, path: str) -> str:
-        found: str = self.ask("GET", path).get_json()["data"][0]["id"]
-        return found
+        return str(self.ask("GET", path).get_json()["data"][0]["id"])
 
     def built_in(self) -> str:
         """The environment that every workspace has."""
