@@ -70,9 +70,7 @@ def test_an_allow_and_a_denial_at_once_are_a_denial_or_a_conflict(stage: Stage, 
         assert decided == ("allowed" if isinstance(denied, Conflict) else "denied")
 
 
-def test_the_vote_of_a_person_removed_at_the_same_moment_lets_no_call_begin(
-    stage: Stage, finance: str, people: list[Somebody]
-) -> None:
+def test_the_vote_of_a_person_who_is_just_removed_lets_no_call_begin(stage: Stage, finance: str, people: list[Somebody]) -> None:
     """Even if the second vote still counted the first, the claim does not."""
     anna, ben, _ = people
     for _ in range(ROUNDS):
@@ -90,9 +88,7 @@ def test_the_vote_of_a_person_removed_at_the_same_moment_lets_no_call_begin(
         assert stage.claim_call(tool_call), "two present members let it begin"
 
 
-def test_a_vote_at_the_same_moment_as_an_edit_does_not_count_for_the_edited_input(
-    stage: Stage, finance: str, people: list[Somebody]
-) -> None:
+def test_a_vote_beside_an_edit_does_not_count_for_the_edited_input(stage: Stage, finance: str, people: list[Somebody]) -> None:
     anna, ben, cleo = people
     for _ in range(ROUNDS):
         approval = asked(stage, finance)
