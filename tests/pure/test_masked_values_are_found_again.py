@@ -107,31 +107,31 @@ def test_lines_of_a_value_are_masked_one_by_one() -> None:
 
 def test_texts_names_and_numbers_are_masked_at_any_depth() -> None:
     echoes = Echoes(["hunter2hunter2", "12345678"])
-    given = {
+    arguments = {
         "type": "text",
         "text": "is hunter2hunter2",
         "deep": [{"hunter2hunter2": 12345678}, True, None, 1.5],
         "n": 123456789,
     }
-    assert echoes.value(given) == {
+    assert echoes.value(arguments) == {
         "type": "text",
         "text": f"is {MARKER}",
         "deep": [{MARKER: MARKER}, True, None, 1.5],
         "n": f"{MARKER}9",
     }
-    assert given["text"] == "is hunter2hunter2"
+    assert arguments["text"] == "is hunter2hunter2"
 
 
 def test_the_masked_texts_of_an_input_are_known() -> None:
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "command": "PASSWORD=hunter2hunter2 curl -u bob:p4ssw0rd1 https://x",
         "token": 1234567890,
         "pin": "4711",
         "auth": {"secret": {"deep": ["first-part", "x"]}},
         "plain": "nothing at all",
     }
-    assert mask(given).hidden == ("1234567890", "first-part", "hunter2hunter2", "p4ssw0rd1")
-    assert mask(mask(given).shown).hidden == ()
+    assert mask(arguments).hidden == ("1234567890", "first-part", "hunter2hunter2", "p4ssw0rd1")
+    assert mask(mask(arguments).shown).hidden == ()
 
 
 def test_too_many_values_or_matches_mask_the_whole_text() -> None:

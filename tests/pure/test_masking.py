@@ -35,11 +35,11 @@ def test_a_working_directory_in_pwd_is_not_masked() -> None:
 
 
 def test_a_value_after_a_secret_flag_or_beside_a_secret_name_is_masked() -> None:
-    given = {
+    arguments = {
         "env": [{"name": "DB_PASSWORD", "value": "hunter2"}, {"name": "HOME", "value": "/x"}],
         "argv": ["x", "--token", "abc", "-v"],
     }
-    assert mask(given) == Masked(
+    assert mask(arguments) == Masked(
         {
             "env": [{"name": "DB_PASSWORD", "value": MARKER}, {"name": "HOME", "value": "/x"}],
             "argv": ["x", "--token", MARKER, "-v"],
@@ -122,28 +122,28 @@ def test_masking_again_changes_nothing(value: dict[str, Any]) -> None:
 
 def test_a_secret_that_appears_only_after_another_was_masked_is_masked() -> None:
     """The first mask turns the word before it into a flag."""
-    given = {"a": "Authorization: --token --token password"}
-    masked_value = mask(given)
+    arguments = {"a": "Authorization: --token --token password"}
+    masked_value = mask(arguments)
     assert masked_value.shown == {"a": f"Authorization: {MARKER} --token {MARKER}"}
     assert mask(masked_value.shown).shown == masked_value.shown
-    assert restore(masked_value.shown, given, masked_value.shown) == given
+    assert restore(masked_value.shown, arguments, masked_value.shown) == arguments
 
 
 @given(OBJECTS, SECRETS, st.sampled_from(TEXTS), st.sampled_from(NAMES))
 def test_a_shown_value_contains_no_secret(value: dict[str, Any], secret: str, text: str, name: str) -> None:
     """Beside any other arguments, and at any depth."""
     assume(secret not in json.dumps(value))
-    given = {
+    arguments = {
         "rest": value,
         "b": [[{name: secret}], {name: {"c": [secret]}}],
         "d": {"e": text.format(s=secret)},
         "f": [KNOWN, value],
     }
-    masked_value = mask(given)
+    masked_value = mask(arguments)
     spelled = json.dumps([masked_value.shown, masked_value.paths])
     assert secret not in spelled
     assert masked_value.shown["f"][0] == [MARKER] * len(KNOWN)
-    assert restore(masked_value.shown, given, masked_value.shown) == given
+    assert restore(masked_value.shown, arguments, masked_value.shown) == arguments
 
 
 @given(OBJECTS)

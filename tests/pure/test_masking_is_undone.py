@@ -22,12 +22,12 @@ def test_values_without_an_edit_are_restored(value: dict[str, Any]) -> None:
 
 def test_secrets_in_names_of_fields_are_masked_and_restored() -> None:
     """Two of them get different marks, which do not depend on the order of the fields."""
-    given = {"tokens": {KNOWN[3]: "a", KNOWN[4]: "b"}}
-    masked_value = mask(given)
+    arguments = {"tokens": {KNOWN[3]: "a", KNOWN[4]: "b"}}
+    masked_value = mask(arguments)
     assert masked_value == Masked({"tokens": {MARKER: "a", f"{MARKER} (2)": "b"}}, (f"/tokens/{MARKER}", f"/tokens/{MARKER} (2)"))
-    turned = {"tokens": dict(reversed(given["tokens"].items()))}
+    turned = {"tokens": dict(reversed(arguments["tokens"].items()))}
     assert mask(turned).shown == masked_value.shown
-    assert restore({"tokens": {f"{MARKER} (2)": "c"}}, given, masked_value.shown) == {"tokens": {KNOWN[4]: "c"}}
+    assert restore({"tokens": {f"{MARKER} (2)": "c"}}, arguments, masked_value.shown) == {"tokens": {KNOWN[4]: "c"}}
     assert mask({"~/": {"password": 1}}).paths == ("/~0~1/password",)
 
 
@@ -84,7 +84,7 @@ def test_a_text_with_a_marker_cannot_be_edited(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "edited"),
+    ("arguments", "edited"),
     [
         ({"argv": ["curl", "--password", "hunter2"]}, {"argv": ["echo", "--password", MARKER]}),
         ({"argv": ["curl", "--password", "hunter2"]}, {"argv": ["curl", "--user", MARKER]}),
@@ -93,11 +93,11 @@ def test_a_text_with_a_marker_cannot_be_edited(command: str) -> None:
         ({"env": [{"key": "TOKEN", "value": "hunter2"}]}, {"env": [{"value": MARKER}]}),
     ],
 )
-def test_the_name_or_flag_beside_a_marker_cannot_be_edited(given: dict[str, Any], edited: dict[str, Any]) -> None:
-    shown = mask(given).shown
-    assert restore(shown, given, shown) == given
+def test_the_name_or_flag_beside_a_marker_cannot_be_edited(arguments: dict[str, Any], edited: dict[str, Any]) -> None:
+    shown = mask(arguments).shown
+    assert restore(shown, arguments, shown) == arguments
     with pytest.raises(ValueError, match=r"beside the marker|where none was shown"):
-        restore(edited, given, shown)
+        restore(edited, arguments, shown)
 
 
 @pytest.mark.parametrize(
@@ -140,11 +140,11 @@ def test_deep_and_wide_values_are_masked_and_restored() -> None:
     deep: Any = {"password": "x"}
     for _ in range(api.parsing.DEPTH):
         deep = [deep]
-    given = {"a": deep, "b": ["plain"] * 10_000 + ["password=x"]}
-    masked_value = mask(given)
+    arguments = {"a": deep, "b": ["plain"] * 10_000 + ["password=x"]}
+    masked_value = mask(arguments)
     assert masked_value.paths == ("/a" + "/0" * api.parsing.DEPTH + "/password", "/b/10000")
-    restored = restore(masked_value.shown, given, masked_value.shown)
-    assert restored["b"] == given["b"]
+    restored = restore(masked_value.shown, arguments, masked_value.shown)
+    assert restored["b"] == arguments["b"]
     inner: Any = restored["a"]
     while isinstance(inner, list):
         inner = inner[0]

@@ -55,10 +55,10 @@ def test_a_condition_holds_or_not_or_errs_to_the_safe_side(condition: dict[str, 
 )  # fmt: skip
 def test_a_pointer_finds_its_argument(path: str, expected: str) -> None:
     """By RFC 6901. A missing value does not meet a condition. A place inside a text or number cannot be judged."""
-    given = {"a": {"b": 1}, "l": [1], "s": "12", "n": 1, "a/b": 1, "m~n": 1, "": 1}
-    assert judged({"tool": "t", "input": [{"path": path, "equals": 1}]}, given) == expected
+    arguments = {"a": {"b": 1}, "l": [1], "s": "12", "n": 1, "a/b": 1, "m~n": 1, "": 1}
+    assert judged({"tool": "t", "input": [{"path": path, "equals": 1}]}, arguments) == expected
     exists = {YES: YES, NO: NO, CANNOT: NO}[expected]
-    assert judged({"tool": "t", "input": [{"path": path, "exists": True}]}, given) == exists
+    assert judged({"tool": "t", "input": [{"path": path, "exists": True}]}, arguments) == exists
 
 
 @pytest.mark.parametrize(
@@ -120,16 +120,16 @@ def test_a_command_that_is_no_text_meets_rules_that_deny_and_none_that_allow(com
 
 def test_a_call_without_a_command_meets_only_the_pattern_for_all_commands() -> None:
     """Such as a call that restarts the shell."""
-    for given in ({"restart": True}, {"command": None}, {"command": ""}):
-        assert CompiledRules([Rule("deny", match_of("bash(rm *)"))], "allow").judge("bash", given).effect == "allow"
-        assert CompiledRules([Rule("deny", match_of("bash(*)"))], "allow").judge("bash", given).effect == "deny"
+    for arguments in ({"restart": True}, {"command": None}, {"command": ""}):
+        assert CompiledRules([Rule("deny", match_of("bash(rm *)"))], "allow").judge("bash", arguments).effect == "allow"
+        assert CompiledRules([Rule("deny", match_of("bash(*)"))], "allow").judge("bash", arguments).effect == "deny"
 
 
 def test_an_exact_match_covers_one_input() -> None:
     """In any order of its keys, and even if its command line cannot be read with certainty."""
-    given = {"command": "echo $HOME > x", "timeout_ms": 5}
-    book = CompiledRules([grant("bash", "exact", digest(given), id="grnt_1")])
-    assert book.judge("bash", dict(reversed(given.items()))).effect == "allow"
-    assert book.judge("bash", given | {"timeout_ms": 6}).effect == "ask"
-    assert book.judge("bash", given | {"timeout_ms": math.nan}).effect == "ask"
-    assert book.judge("zsh", given).effect == "ask"
+    arguments = {"command": "echo $HOME > x", "timeout_ms": 5}
+    book = CompiledRules([grant("bash", "exact", digest(arguments), id="grnt_1")])
+    assert book.judge("bash", dict(reversed(arguments.items()))).effect == "allow"
+    assert book.judge("bash", arguments | {"timeout_ms": 6}).effect == "ask"
+    assert book.judge("bash", arguments | {"timeout_ms": math.nan}).effect == "ask"
+    assert book.judge("zsh", arguments).effect == "ask"

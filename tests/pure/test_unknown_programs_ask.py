@@ -105,10 +105,10 @@ def test_a_rule_that_does_not_name_the_program_does_not_cover_it(pattern: str) -
 
 
 def test_an_exact_rule_covers_its_line() -> None:
-    given = {"command": "make x"}
-    exact = Rule("allow", Match("bash", input_sha256=digest(given)))
-    assert CompiledRules([*WIDE[0], PUSH, exact]).judge("bash", given).effect == "allow"
-    assert CompiledRules([*WIDE[0], PUSH, exact]).judge("bash", given | {"timeout_ms": 5}).effect == "ask"
+    arguments = {"command": "make x"}
+    exact = Rule("allow", Match("bash", input_sha256=digest(arguments)))
+    assert CompiledRules([*WIDE[0], PUSH, exact]).judge("bash", arguments).effect == "allow"
+    assert CompiledRules([*WIDE[0], PUSH, exact]).judge("bash", arguments | {"timeout_ms": 5}).effect == "ask"
 
 
 @pytest.mark.parametrize("default", ["allow", "ask", "deny"])

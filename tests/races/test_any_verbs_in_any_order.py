@@ -214,9 +214,9 @@ class AnyVerbs(RuleBasedStateMachine):
     @rule(which=ANY)
     @precondition(lambda self: self.seen.grants)
     def revoke(self, which: int) -> None:
-        given = newest(self.seen.grants, which)
+        grant = newest(self.seen.grants, which)
         with transaction(self.stage.workspace_id) as db:
-            Grant.find(db, given.id).revoke(db, self.stage.principal)
+            Grant.find(db, grant.id).revoke(db, self.stage.principal)
 
     @rule(seconds=st.sampled_from([1, 46, 86_401]))
     def time_passes(self, seconds: int) -> None:

@@ -13,7 +13,7 @@ from models.session.call_input import CallInput
 from models.session.tool_call import ToolCall
 
 
-def asked(stage: Stage, session: str, **arguments: Any) -> tuple[ToolCall, Approval]:
+def ask(stage: Stage, session: str, **arguments: Any) -> tuple[ToolCall, Approval]:
     """A call that waits for a person."""
     tool_call = stage.propose(session, call(**(arguments or {"command": "rm -rf build"})))
     return tool_call, stage.approvals(session)[-1]
@@ -21,7 +21,7 @@ def asked(stage: Stage, session: str, **arguments: Any) -> tuple[ToolCall, Appro
 
 def test_an_edited_input_is_what_runs_and_both_are_kept(stage: Stage) -> None:
     session = stage.session()
-    tool_call, approval = asked(stage, session, command="rm -rf /")
+    tool_call, approval = ask(stage, session, command="rm -rf /")
     edited = {"command": "rm -rf build"}
     stage.decide(approval, result="allow", updated_input=edited)
     held = stage.begin_call(tool_call)
@@ -35,7 +35,7 @@ def test_an_edited_input_is_what_runs_and_both_are_kept(stage: Stage) -> None:
 
 def test_the_model_is_told_of_the_edit_and_not_to_repeat_its_own_input(stage: Stage) -> None:
     session = stage.session()
-    tool_call, approval = asked(stage, session)
+    tool_call, approval = ask(stage, session)
     stage.decide(approval, result="allow", updated_input={"command": "ls"})
     stage.run_call(tool_call, "a.txt")
     result = stage.history(session)[-1]["content"][0]["content"]
@@ -48,7 +48,7 @@ def test_the_model_is_told_of_the_edit_and_not_to_repeat_its_own_input(stage: St
 
 def test_an_edited_input_must_fit_the_schema(stage: Stage) -> None:
     session = stage.session()
-    tool_call, approval = asked(stage, session)
+    tool_call, approval = ask(stage, session)
     with pytest.raises(Invalid, match=r"updated_input: does not fit .* nosuch is not a field") as refused:
         stage.decide(approval, result="allow", updated_input={"command": "ls", "nosuch": 1})
     assert refused.value.field == "updated_input"
@@ -57,7 +57,7 @@ def test_an_edited_input_must_fit_the_schema(stage: Stage) -> None:
 
 def test_an_edited_input_is_judged_by_the_policy(stage: Stage) -> None:
     session = stage.session(bash=rules(("deny", "bash(curl *)")))
-    tool_call, approval = asked(stage, session)
+    tool_call, approval = ask(stage, session)
     with pytest.raises(Invalid, match=r"not permitted here .*curl"):
         stage.decide(approval, result="allow", updated_input={"command": "ls; curl evil"})
     assert stage.get(ToolCall, tool_call.id).status == "asked"
@@ -65,7 +65,7 @@ def test_an_edited_input_is_judged_by_the_policy(stage: Stage) -> None:
 
 def test_the_same_edit_again_is_a_no_op_and_another_is_a_conflict(stage: Stage) -> None:
     session = stage.session()
-    _, approval = asked(stage, session)
+    _, approval = ask(stage, session)
     first = stage.decide(approval, result="allow", updated_input={"command": "ls"})
     assert stage.decide(approval, result="allow", updated_input={"command": "ls"}) == first
     with pytest.raises(Conflict):
@@ -87,7 +87,7 @@ def test_a_client_gets_its_own_tool_s_call_as_it_was_decided(stage: Stage) -> No
 def test_an_edited_call_that_the_client_has_seen_is_replaced_by_a_new_call(stage: Stage) -> None:
     """The worker of a self-hosted environment drops the call that it has seen, and runs the new one once."""
     session = stage.session(self_hosted=True)
-    tool_call, approval = asked(stage, session)
+    tool_call, approval = ask(stage, session)
     stage.decide(approval, result="allow", updated_input={"command": "ls"})
     assert stage.get(ToolCall, tool_call.id).status == "replaced"
     assert stage.events(session, "user.tool_confirmation")[0].body["result"] == "deny"
@@ -107,7 +107,7 @@ def test_an_edited_call_that_the_client_has_seen_is_replaced_by_a_new_call(stage
 def test_an_edit_that_changes_nothing_is_an_allow(stage: Stage) -> None:
     """The client keeps the call that it has seen, instead of getting it twice."""
     session = stage.session(self_hosted=True)
-    tool_call, approval = asked(stage, session)
+    tool_call, approval = ask(stage, session)
     stage.decide(approval, result="allow", updated_input=stage.get(CallInput, tool_call.id).input)
     assert stage.get(ToolCall, tool_call.id).status == "with_client"
     assert stage.get(Approval, approval.id).decided_sha256 is None
@@ -115,7 +115,7 @@ def test_an_edit_that_changes_nothing_is_an_allow(stage: Stage) -> None:
 
 def test_a_person_can_answer_in_the_tool_s_place(stage: Stage) -> None:
     session = stage.session()
-    tool_call, approval = asked(stage, session)
+    tool_call, approval = ask(stage, session)
     stage.decide(approval, result="allow", respond=(say("There is nothing to delete."),))
     assert stage.get(ToolCall, tool_call.id).status == "answered"
     assert stage.claim_call(tool_call) is None, "the tool never runs"
@@ -148,7 +148,7 @@ def test_a_person_can_answer_in_the_tool_s_place(stage: Stage) -> None:
 )
 def test_fields_that_do_not_go_together_are_refused_and_decide_nothing(stage: Stage, decision: dict[str, Any], field: str) -> None:
     session = stage.session()
-    tool_call, approval = asked(stage, session)
+    tool_call, approval = ask(stage, session)
     with pytest.raises(Invalid) as refused:
         stage.decide(approval, **decision)
     assert refused.value.field == field
@@ -158,7 +158,7 @@ def test_fields_that_do_not_go_together_are_refused_and_decide_nothing(stage: St
 
 def test_a_deadline_can_be_extended(stage: Stage, clock: Any) -> None:
     session = stage.session(approval={"timeout_seconds": 10})
-    tool_call, approval = asked(stage, session)
+    tool_call, approval = ask(stage, session)
     clock.advance(8)
 
     def extend_by(seconds: float) -> None:
@@ -179,7 +179,7 @@ def test_a_deadline_can_be_extended(stage: Stage, clock: Any) -> None:
 def test_a_passed_deadline_cannot_be_extended(stage: Stage, clock: Any) -> None:
     """Whether or not the sweep has applied the deadline yet."""
     session = stage.session(approval={"timeout_seconds": 10})
-    tool_call, approval = asked(stage, session)
+    tool_call, approval = ask(stage, session)
     clock.advance(11)
     with pytest.raises(DeadlinePassed):
         stage.locked(session, lambda db, row: extend(db, row, db.get_one(Approval, approval.id), stage.principal, 60))

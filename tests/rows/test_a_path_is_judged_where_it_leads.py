@@ -46,7 +46,7 @@ class Files:
         return self.stage.get(ToolCall, tool_call.id)
 
     @property
-    def asked(self) -> Approval:
+    def approval(self) -> Approval:
         """The last approval."""
         return self.stage.approvals(self.session)[-1]
 
@@ -89,10 +89,10 @@ def test_a_write_that_a_link_leads_out_of_the_allowed_folder_is_asked_and_shows_
     files = session_with(write=WRITES)
     tool_call = files.run("write", file_path=f"src/l/{new}", content="effect")
     assert tool_call.status == "asked"
-    assert files.asked.leads_to == {"/file_path": f"secrets/{new}"}
-    assert files.asked.prompt == f"Write file: src/l/{new} (a symbolic link leads to: secrets/{new})"
+    assert files.approval.leads_to == {"/file_path": f"secrets/{new}"}
+    assert files.approval.prompt == f"Write file: src/l/{new} (a symbolic link leads to: secrets/{new})"
     assert (files.root / "secrets" / "key").read_text() == SECRET
-    files.stage.decide(files.asked, result="allow")
+    files.stage.decide(files.approval, result="allow")
     assert files.again(tool_call).status == "done"
     assert (files.root / "secrets" / new).read_text() == "effect"
     files.stage.check(files.session)
@@ -103,11 +103,11 @@ def test_a_decision_is_bound_to_where_the_path_led(session_with: Callable[..., F
     files = session_with(write=WRITES)
     (files.root / "other").mkdir()
     tool_call = files.run("write", file_path="src/l/new", content="effect")
-    files.stage.decide(files.asked, result="allow")
+    files.stage.decide(files.approval, result="allow")
     files.link("src/l", "../other")
     assert files.again(tool_call).status == "asked"
-    assert files.asked.prompt == "Write file: src/l/new (a symbolic link leads to: other/new)"
-    files.stage.decide(files.asked, result="allow")
+    assert files.approval.prompt == "Write file: src/l/new (a symbolic link leads to: other/new)"
+    files.stage.decide(files.approval, result="allow")
     files.again(tool_call)
     assert [(files.root / folder / "new").exists() for folder in ("secrets", "other")] == [False, True]
 
@@ -117,17 +117,17 @@ def test_an_allow_of_the_path_as_written_does_not_cover_a_target_that_a_rule_ask
 ) -> None:
     files = session_with(write=rules(("ask", "write(secrets/**)"), ("ask", "write(src/**)")))
     tool_call = files.run("write", file_path="src/l/new", content="effect")
-    assert files.asked.leads_to is None, "no worker had looked at the files"
-    files.stage.decide(files.asked, result="allow")
+    assert files.approval.leads_to is None, "no worker had looked at the files"
+    files.stage.decide(files.approval, result="allow")
     assert files.again(tool_call).status == "asked"
-    assert files.asked.leads_to == {"/file_path": "secrets/new"}
-    assert "secrets/**" in files.asked.rule
+    assert files.approval.leads_to == {"/file_path": "secrets/new"}
+    assert "secrets/**" in files.approval.rule
 
 
 def test_nobody_can_allow_a_path_whose_target_a_rule_denies(session_with: Callable[..., Files]) -> None:
     files = session_with(write=rules(("deny", "write(secrets/**)")))
     tool_call = files.run("write", file_path="src/l/new", content="effect")
-    files.stage.decide(files.asked, result="allow")
+    files.stage.decide(files.approval, result="allow")
     assert files.again(tool_call).status == "refused"
     assert not (files.root / "secrets" / "new").exists()
 
@@ -135,13 +135,13 @@ def test_nobody_can_allow_a_path_whose_target_a_rule_denies(session_with: Callab
 def test_an_exact_grant_covers_no_other_file_by_a_link(session_with: Callable[..., Files]) -> None:
     files = session_with(read="always_ask")
     first = files.run("read", file_path="src/own")
-    files.stage.decide(files.asked, result="allow", scope="session", match="exact")
+    files.stage.decide(files.approval, result="allow", scope="session", match="exact")
     assert files.again(first).status == "done"
     files.link("src/own", "../secrets/key")
     [tool_call] = files.stage.reply(files.session, call("read", file_path="src/own"))
     assert tool_call.status == "queued"
     assert files.again(tool_call).status == "asked"
-    assert files.asked.leads_to == {"/file_path": "secrets/key"}
+    assert files.approval.leads_to == {"/file_path": "secrets/key"}
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_search_is_judged_by_the_target_of_its_folder(
 ) -> None:
     files = session_with(**{tool: rules(("allow", f"{tool}(src/**)"))})
     assert files.run(tool, **fields).status == "asked"
-    assert files.asked.leads_to == {"/path": "secrets"}
+    assert files.approval.leads_to == {"/path": "secrets"}
 
 
 def test_no_grant_releases_a_call_that_is_asked_because_of_its_path_s_target(session_with: Callable[..., Files]) -> None:

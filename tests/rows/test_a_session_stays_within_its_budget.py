@@ -48,8 +48,8 @@ def test_a_request_begins_only_below_the_budget(stage: Stage) -> None:
     session = spent(stage, "10.99")
     row = stage.read(session)
     assert (row.status, row.stop_reason) == ("waiting", REACHED)
-    *_, usage, asked, idle = stage.events(session)
-    assert (usage.type, asked.type, idle.type) == ("session.usage", "approval.requested", "session.status_idle")
+    *_, usage, requested, idle = stage.events(session)
+    assert (usage.type, requested.type, idle.type) == ("session.usage", "approval.requested", "session.status_idle")
     assert usage.body["budget"] == {"type": "limit", "max_list_cost": {"amount": "1099", "currency": "USD"}}
     assert idle.body == {"stop_reason": REACHED}
     stage.check(session)

@@ -27,7 +27,7 @@ def parked(stage: Stage) -> ToolCall:
     return stage.get(ToolCall, tool_call.id)
 
 
-def _asked(stage: Stage, parked: ToolCall) -> Approval:
+def _question(stage: Stage, parked: ToolCall) -> Approval:
     return stage.approvals(parked.session_id)[-1]
 
 
@@ -42,8 +42,8 @@ def asked_back(stage: Stage, **decision: Any) -> tuple[str, ToolCall]:
 
 
 def test_a_person_sees_the_form_and_nothing_runs_meanwhile(stage: Stage, parked: ToolCall) -> None:
-    asked = _asked(stage, parked)
-    assert (asked.kind, asked.status, asked.questions) == ("question", "pending", QUESTION["requests"])
+    question = _question(stage, parked)
+    assert (question.kind, question.status, question.questions) == ("question", "pending", QUESTION["requests"])
     assert parked.status == "asked"
     assert stage.claim_call(parked) is None
     assert stage.read(parked.session_id).stop_reason == {"type": "requires_action", "event_ids": [parked.id]}
@@ -51,7 +51,7 @@ def test_a_person_sees_the_form_and_nothing_runs_meanwhile(stage: Stage, parked:
 
 
 def test_the_call_goes_on_with_the_answers(stage: Stage, parked: ToolCall) -> None:
-    stage.decide(_asked(stage, parked), result="allow", answers=ANSWER)
+    stage.decide(_question(stage, parked), result="allow", answers=ANSWER)
     held = stage.begin_call(parked)
     stored = stage.get(CallInput, held.id)
     assert (held.attempt, stored.answers, (stored.question or {})["state"]) == (2, ANSWER, "opaque")
@@ -62,11 +62,11 @@ def test_the_call_goes_on_with_the_answers(stage: Stage, parked: ToolCall) -> No
 
 
 def test_a_tool_may_ask_again(stage: Stage, parked: ToolCall) -> None:
-    stage.decide(_asked(stage, parked), result="allow", answers=ANSWER)
+    stage.decide(_question(stage, parked), result="allow", answers=ANSWER)
     held = stage.begin_call(parked)
     stage.finish_call(held, "", question=QUESTION | {"state": "two"})
-    assert _asked(stage, parked).status == "pending"
-    stage.decide(_asked(stage, parked), result="allow", answers={"who": {"action": "decline"}})
+    assert _question(stage, parked).status == "pending"
+    stage.decide(_question(stage, parked), result="allow", answers={"who": {"action": "decline"}})
     held = stage.begin_call(parked)
     assert stage.get(CallInput, held.id).answers == {"who": {"action": "decline"}}
 
@@ -82,19 +82,19 @@ def test_a_tool_may_ask_again(stage: Stage, parked: ToolCall) -> None:
 )
 def test_an_answer_that_does_not_fit_decides_nothing(stage: Stage, parked: ToolCall, answers: Any, field: str) -> None:
     with pytest.raises(Invalid) as refused:
-        stage.decide(_asked(stage, parked), result="allow", answers=answers)
+        stage.decide(_question(stage, parked), result="allow", answers=answers)
     assert refused.value.field == field
-    assert _asked(stage, parked).status == "pending"
+    assert _question(stage, parked).status == "pending"
 
 
 @pytest.mark.parametrize("decision", [{"updated_input": {"n": 2}}, {"respond": (say("No."),)}, {"scope": "session"}])
 def test_a_question_takes_answers_and_nothing_else(stage: Stage, parked: ToolCall, decision: dict[str, Any]) -> None:
     with pytest.raises(Invalid, match="asks something"):
-        stage.decide(_asked(stage, parked), result="allow", answers=ANSWER, **decision)
+        stage.decide(_question(stage, parked), result="allow", answers=ANSWER, **decision)
 
 
 def test_a_denial_ends_the_call(stage: Stage, parked: ToolCall) -> None:
-    stage.decide(_asked(stage, parked), result="deny", deny_message="Not your business.")
+    stage.decide(_question(stage, parked), result="deny", deny_message="Not your business.")
     assert "Not your business." in stage.result(parked)
     assert stage.claim_call(parked) is None
     stage.reply(parked.session_id, say("I see."))
@@ -139,14 +139,14 @@ def test_an_end_of_the_run_withdraws_the_question_and_not_the_allow_before_it(st
 def test_a_call_that_asked_back_and_whose_grant_was_revoked_needs_an_approval_again(stage: Stage) -> None:
     """The approval is about the call, not the tool's question, which was answered."""
     session, tool_call = asked_back(stage, scope="session")
-    stage.decide(_asked(stage, tool_call), result="allow", answers=ANSWER)
+    stage.decide(_question(stage, tool_call), result="allow", answers=ANSWER)
     stage.finish_call(stage.begin_call(tool_call))
     [second] = stage.reply(session, call("mcp__shop__refund", n=2))
     stage.finish_call(stage.begin_call(second), "", question=QUESTION)
-    stage.decide(_asked(stage, second), result="allow", answers=ANSWER)
+    stage.decide(_question(stage, second), result="allow", answers=ANSWER)
     stage.revoke_grants()
     assert stage.claim_call(second) is None
-    first, again = stage.approvals(session)[0], _asked(stage, second)
+    first, again = stage.approvals(session)[0], _question(stage, second)
     assert (again.kind, again.status, again.questions) == ("tool_call", "pending", None)
     assert again.prompt == first.prompt
 
@@ -155,6 +155,6 @@ def test_the_first_confirmation_sent_again_does_not_answer_the_question(stage: S
     """It belongs to the approval that it first decided."""
     session, tool_call = asked_back(stage)
     stage.confirm(session, tool_call.id)
-    assert _asked(stage, tool_call).status == "pending"
+    assert _question(stage, tool_call).status == "pending"
     stage.confirm(session, tool_call.id, answers=ANSWER)
     assert stage.claim_call(tool_call)

@@ -20,7 +20,7 @@ def grants(stage: Stage) -> list[Grant]:
         return db.find(Grant, "ORDER BY id")
 
 
-def grant(stage: Stage, session: str, command: str = "git status", **decision: Any) -> Grant:
+def give(stage: Stage, session: str, command: str = "git status", **decision: Any) -> Grant:
     """Create a grant by allowing a first call, which then runs."""
     tool_call = stage.propose(session, call(command=command))
     stage.decide(stage.approvals(session)[-1], result="allow", **({"scope": "session"} | decision))
@@ -28,9 +28,9 @@ def grant(stage: Stage, session: str, command: str = "git status", **decision: A
     return grants(stage)[-1]
 
 
-def revoke(stage: Stage, given: Grant) -> None:
+def revoke(stage: Stage, grant: Grant) -> None:
     with transaction(stage.workspace_id) as db:
-        Grant.find(db, given.id).revoke(db, stage.principal)
+        Grant.find(db, grant.id).revoke(db, stage.principal)
 
 
 def propose(stage: Stage, session: str, *commands: str) -> list[str]:
@@ -40,9 +40,9 @@ def propose(stage: Stage, session: str, *commands: str) -> list[str]:
 
 def test_a_session_s_grant_covers_the_tool_for_the_rest_of_the_session(stage: Stage) -> None:
     session = stage.session()
-    given = grant(stage, session)
-    assert given.covers.startswith("every call of bash (beside a rule that denies or asks")
-    assert given.expires_at is None
+    grant = give(stage, session)
+    assert grant.covers.startswith("every call of bash (beside a rule that denies or asks")
+    assert grant.expires_at is None
     assert propose(stage, session, "ls", "rm x") == ["queued", "queued"]
     [event] = [e for e in stage.events(session, "agent.tool_use") if e.body["input"] == {"command": "ls"}]
     assert event.body["evaluated_permission"] == "allow"
@@ -51,15 +51,15 @@ def test_a_session_s_grant_covers_the_tool_for_the_rest_of_the_session(stage: St
 
 def test_a_session_s_grant_does_not_cover_another_session(stage: Stage) -> None:
     first = stage.session()
-    given = grant(stage, first)
-    second = stage.session(of_agent=given.agent_id)
+    grant = give(stage, first)
+    second = stage.session(of_agent=grant.agent_id)
     stage.message(second)
     assert propose(stage, second, "git status") == ["asked"]
 
 
 def test_a_standing_grant_covers_every_session_of_the_agent_and_of_no_other(stage: Stage) -> None:
-    given = grant(stage, stage.session(), scope="always")
-    same, other = stage.session(of_agent=given.agent_id), stage.session()
+    grant = give(stage, stage.session(), scope="always")
+    same, other = stage.session(of_agent=grant.agent_id), stage.session()
     for session in (same, other):
         stage.message(session)
     assert propose(stage, same, "git status") == ["queued"]
@@ -68,8 +68,8 @@ def test_a_standing_grant_covers_every_session_of_the_agent_and_of_no_other(stag
 
 def test_a_narrower_match_covers_only_its_commands(stage: Stage) -> None:
     session = stage.session()
-    given = grant(stage, session, match="bash(git status *)")
-    assert "git status" in given.covers
+    grant = give(stage, session, match="bash(git status *)")
+    assert "git status" in grant.covers
     assert propose(stage, session, "git status -s", "git push", "git status; rm x", "git status $(rm x)") == [
         "queued",
         "asked",
@@ -80,43 +80,43 @@ def test_a_narrower_match_covers_only_its_commands(stage: Stage) -> None:
 
 def test_an_exact_grant_covers_that_input_only(stage: Stage) -> None:
     session = stage.session()
-    grant(stage, session, command="make deploy", match="exact")
+    give(stage, session, command="make deploy", match="exact")
     assert propose(stage, session, "make deploy", "make deploy ") == ["queued", "asked"]
 
 
 def test_two_grants_together_cover_a_pipeline_and_both_are_used(stage: Stage) -> None:
     session = stage.session()
-    grant(stage, session, command="ls", match="bash(ls *)")
+    give(stage, session, command="ls", match="bash(ls *)")
     stage.reply(session, say("Next."))
-    grant(stage, session, command="wc", match="bash(wc *)")
+    give(stage, session, command="wc", match="bash(wc *)")
     assert propose(stage, session, "ls | wc -l", "ls | rm x") == ["queued", "asked"]
-    assert [given.uses for given in grants(stage)] == [1, 1]
+    assert [grant.uses for grant in grants(stage)] == [1, 1]
 
 
 def test_no_grant_beats_a_rule_that_denies_or_asks(stage: Stage) -> None:
     session = stage.session(bash=rules(("deny", "bash(rm *)"), ("ask", "bash(git push *)")))
-    grant(stage, session)
+    give(stage, session)
     assert propose(stage, session, "rm x", "git push", "cat x") == ["denied", "asked", "queued"]
 
 
 def test_a_grant_ends_after_its_uses(stage: Stage) -> None:
     session = stage.session()
-    grant(stage, session, max_uses=2)
+    give(stage, session, max_uses=2)
     assert propose(stage, session, "a", "b", "c") == ["queued", "queued", "asked"]
     assert grants(stage)[0].uses == 2
 
 
 def test_a_grant_ends_when_it_expires(stage: Stage, clock: Any) -> None:
     session = stage.session()
-    grant(stage, session, expires_in_seconds=60)
+    give(stage, session, expires_in_seconds=60)
     clock.advance(61)
     assert propose(stage, session, "ls") == ["asked"]
 
 
 def test_a_standing_grant_expires_after_thirty_days_by_default(stage: Stage) -> None:
-    given = grant(stage, stage.session(), scope="always")
-    assert given.expires_at
-    assert (given.expires_at - given.created_at).days == 30
+    grant = give(stage, stage.session(), scope="always")
+    assert grant.expires_at
+    assert (grant.expires_at - grant.created_at).days == 30
 
 
 def test_the_sweep_releases_waiting_calls_that_a_new_grant_covers(stage: Stage) -> None:
@@ -125,29 +125,29 @@ def test_the_sweep_releases_waiting_calls_that_a_new_grant_covers(stage: Stage) 
     first, second, third = stage.reply(session, call(command="git a"), call(command="git b"), call(command="rm c"))
     stage.decide(stage.approvals(session)[0], result="allow", scope="session", match="bash(git *)")
     assert stage.get(ToolCall, second.id).status == "asked"
-    [given] = grants(stage)
-    [new] = due.new_grants(given.id)
+    [grant] = grants(stage)
+    [new] = due.new_grants(grant.id)
     assert [each.session_id for each in due.waiting_for(new)] == [session]
     assert flow.release_waiting(stage.workspace_id, session) == 1
     assert [stage.get(ToolCall, c.id).status for c in (first, second, third)] == ["queued", "queued", "asked"]
-    assert [stage.get(Grant, given.id).uses, flow.release_waiting(stage.workspace_id, session)] == [1, 0]
+    assert [stage.get(Grant, grant.id).uses, flow.release_waiting(stage.workspace_id, session)] == [1, 0]
     decided = next(a for a in stage.approvals(session) if a.tool_call_id == second.id)
-    assert decided.decided_by == f"grant:{given.id}"
+    assert decided.decided_by == f"grant:{grant.id}"
     assert stage.claim_call(second)
 
 
 def test_a_call_asked_while_the_grant_was_given_is_released(stage: Stage, clock: Any) -> None:
     """A transaction that began before the grant still asks. The sweep finds the call without any hint."""
     session = stage.session()
-    given = grant(stage, session, scope="always")
+    grant = give(stage, session, scope="always")
     stage.reply(session, say("Done."))
-    other = stage.session(of_agent=given.agent_id)
+    other = stage.session(of_agent=grant.agent_id)
     stage.message(other)
     with transaction(stage.workspace_id) as db:
-        db.get_one(Grant, given.id).revoked_at = given.created_at
+        db.get_one(Grant, grant.id).revoked_at = grant.created_at
     [tool_call] = stage.reply(other, call(command="ls"))
     with transaction(stage.workspace_id) as db:
-        db.get_one(Grant, given.id).revoked_at = None
+        db.get_one(Grant, grant.id).revoked_at = None
     assert tool_call.status == "asked"
     sweeps.release_granted()
     assert stage.get(ToolCall, tool_call.id).status == "queued"
@@ -166,7 +166,7 @@ def test_a_sweep_that_runs_an_hour_late_still_releases_the_call(stage: Stage, cl
 
 def test_a_revoked_grant_allows_nothing_more(stage: Stage) -> None:
     session = stage.session()
-    revoke(stage, grant(stage, session))
+    revoke(stage, give(stage, session))
     assert propose(stage, session, "ls") == ["asked"]
 
 
@@ -178,12 +178,12 @@ def test_a_call_that_has_not_begun_when_its_grant_is_revoked_is_asked(stage: Sta
         _, tool_call = stage.reply(session, call(command="a"), call(command="b"))
         stage.decide(stage.approvals(session)[0], result="allow", scope="session")
         flow.release_waiting(stage.workspace_id, session)
-        [given] = grants(stage)
+        [grant] = grants(stage)
     else:
-        given = grant(stage, session)
+        grant = give(stage, session)
         [tool_call] = stage.reply(session, call(command="b"))
     assert stage.get(ToolCall, tool_call.id).status == "queued"
-    revoke(stage, given)
+    revoke(stage, grant)
     assert stage.claim_call(tool_call) is None
     assert stage.get(ToolCall, tool_call.id).status == "asked"
     again = stage.approvals(session)[-1]
@@ -195,10 +195,10 @@ def test_a_call_that_has_not_begun_when_its_grant_is_revoked_is_asked(stage: Sta
 
 def test_a_session_s_grants_end_with_it(stage: Stage) -> None:
     session = stage.session()
-    given = grant(stage, session)
+    grant = give(stage, session)
     stage.reply(session, say("Done."))
     stage.locked(session, lambda db, held: flow.archive(db, held, stage.principal))
-    assert stage.get(Grant, given.id).revoked_by == "session"
+    assert stage.get(Grant, grant.id).revoked_by == "session"
     stage.locked(session, lambda db, held: flow.delete(db, held, stage.principal))
     assert grants(stage) == []
 
@@ -206,7 +206,7 @@ def test_a_session_s_grants_end_with_it(stage: Stage) -> None:
 def test_the_grants_of_a_session_are_limited(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("models.session.grant.MAX_OF_SESSION", 1)
     session = stage.session(bash=rules(("ask", "bash(b)")))
-    grant(stage, session)
+    give(stage, session)
     [tool_call] = stage.reply(session, call(command="b"))
     with pytest.raises(Conflict, match="1 grants already"):
         stage.decide(stage.approvals(session)[-1], result="allow", scope="session")
@@ -225,11 +225,11 @@ def test_a_repeated_decision_gives_no_second_grant(stage: Stage) -> None:
 def test_beside_a_rule_that_denies_a_grant_for_the_shell_covers_only_known_programs(stage: Stage) -> None:
     """A grant that names another program covers that program. Each such call is a use."""
     session = stage.session(bash=rules(("deny", "bash(rm *)")))
-    grant(stage, session, "ls")
+    give(stage, session, "ls")
     known, unknown = stage.reply(session, call(command="cat x"), call(command="make x"))
     assert (known.status, unknown.status) == ("queued", "asked")
     stage.decide(stage.approvals(session)[-1], result="allow", scope="session", match="bash(make *)", max_uses=1)
     for one in (known, unknown):
         stage.run_call(one)
     assert propose(stage, session, "cat x; make y", "make z") == ["queued", "asked"]
-    assert [given.uses for given in grants(stage)] == [2, 1]
+    assert [grant.uses for grant in grants(stage)] == [2, 1]

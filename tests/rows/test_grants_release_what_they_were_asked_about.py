@@ -25,10 +25,10 @@ def test_a_grant_does_not_answer_a_tool_s_question(stage: Stage) -> None:
     tool_call = stage.propose(session, call(REFUND, n=1))
     stage.confirm(session, tool_call.id)
     stage.finish_call(stage.begin_call(tool_call), "", question=QUESTION)
-    given = granted(stage, stage.read(session).agent_id, call(REFUND, n=2))
+    grant = granted(stage, stage.read(session).agent_id, call(REFUND, n=2))
     assert flow.release_waiting(stage.workspace_id, session) == 0
     assert stage.get(ToolCall, tool_call.id).status == "asked"
-    assert stage.get(Grant, given.id).uses == 0
+    assert stage.get(Grant, grant.id).uses == 0
 
 
 def test_a_call_past_its_deadline_is_not_released(stage: Stage, clock: Any) -> None:
@@ -45,12 +45,12 @@ def test_a_call_that_a_rule_asks_about_or_allows_by_now_uses_no_grant(stage: Sta
     session = stage.session()
     stage.message(session)
     pushed, listed = stage.reply(session, call(command="git push"), call(command="ls"))
-    given = granted(stage, stage.read(session).agent_id, call(command="b"))
+    grant = granted(stage, stage.read(session).agent_id, call(command="b"))
     policy = rules(("ask", "bash(git push *)"), ("allow", "bash(ls *)"))
     stage.change_agent(session, lambda agent: agent["tools"][0]["configs"][0].update(permission_policy=policy))
     assert flow.release_waiting(stage.workspace_id, session) == 0
     assert [stage.get(ToolCall, tool_call.id).status for tool_call in (pushed, listed)] == ["asked", "asked"]
-    assert stage.get(Grant, given.id).uses == 0
+    assert stage.get(Grant, grant.id).uses == 0
 
 
 def test_a_sweep_releases_a_bounded_number_at_once_and_the_run_goes_on(stage: Stage) -> None:
@@ -98,8 +98,8 @@ def test_a_second_approval_has_the_same_timeout_reminder_and_on_timeout_as_the_f
 
 def test_a_call_that_cannot_run_at_all_uses_no_grant(stage: Stage) -> None:
     session = stage.session()
-    given = granted(stage, stage.read(session).agent_id, call(command="a"), max_uses=1)
+    grant = granted(stage, stage.read(session).agent_id, call(command="a"), max_uses=1)
     stage.message(session)
     broken, good = stage.reply(session, call(nonsense=1), call(command="b"))
     assert [broken.status, good.status] == ["refused", "queued"]
-    assert stage.get(Grant, given.id).uses == 1
+    assert stage.get(Grant, grant.id).uses == 1

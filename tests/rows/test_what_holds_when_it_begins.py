@@ -102,9 +102,9 @@ def test_a_grant_for_a_client_s_tool_does_not_cover_a_built_in_tool_of_the_same_
     stage.propose(custom := stage.session(custom=("lookup?",)), call("lookup", n=1))
     decide(stage, custom, result="allow", scope="always")
     with transaction(stage.workspace_id) as db:
-        given = db.find(Grant)[0]
-        given.tool, given.match = "bash", "bash"
-    session = stage.session(of_agent=given.agent_id)
+        grant = db.find(Grant)[0]
+        grant.tool, grant.match = "bash", "bash"
+    session = stage.session(of_agent=grant.agent_id)
     stage.message(session)
     assert [c.status for c in stage.reply(session, call(command="rm -rf /srv"))] == ["asked"]
     assert flow.release_waiting(stage.workspace_id, session) == 0
