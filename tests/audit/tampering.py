@@ -1,4 +1,4 @@
-"""What somebody can do who may write to the database, and knows how its chains are made."""
+"""An intruder who can write to the database and knows how its chains are built."""
 
 import json
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 from psycopg.rows import dict_row
-from rows.stage import Stage, call
+from rows.stage import Stage
 
 from models.audit import seal_key, seals, signer, verifying
 from models.audit.acts import GENESIS, link
@@ -14,10 +14,9 @@ from models.audit.verifying import Report
 
 
 def act(stage: Stage) -> str:
-    """A session in which much has happened: about ten acts."""
+    """Run a session with one call, which is about ten acts. Returns the session's id."""
     session_id = stage.session(bash="always_ask")
-    stage.message(session_id)
-    [asked] = stage.reply(session_id, call())
+    asked = stage.propose(session_id)
     stage.confirm(session_id, asked.id)
     stage.run_call(asked)
     stage.reply(session_id, {"type": "text", "text": "Done."})
@@ -25,32 +24,32 @@ def act(stage: Stage) -> str:
 
 
 def sealed(stage: Stage) -> None:
-    """Seal everything of the workspace, as the sweep does the first time."""
-    found = seals.grown(None).chains.get(stage.workspace_id, [])
+    """Seal all chains of the workspace, as the first sweep does."""
+    chains = seals.grown(None).chains.get(stage.workspace_id, [])
     with signer.signer() as by:
-        assert seals.seal(stage.workspace_id, found, by)
+        assert seals.seal(stage.workspace_id, chains, by)
 
 
 def verified(stage: Stage, **more: Any) -> Report:
-    """What a verification of the database finds."""
+    """Verify the workspace's audit in the database."""
     return verifying.verify(stage.workspace_id, verifying.walk(stage.workspace_id), seal_key.known(), **more)
 
 
 def named(report: Report) -> list[tuple[str, str, int, int]]:
-    """The problems, without their words."""
+    """The problems of a report, without their messages."""
     return [(problem.kind, problem.chain, problem.first, problem.last) for problem in report.problems]
 
 
 @dataclass
 class Intruder:
-    """Hands on the rows, past every trigger and policy."""
+    """Changes rows, without triggers and policies."""
 
     db: "psycopg.Connection[Any]"
     workspace_id: str
 
     def do(self, text: Any, *values: Any) -> None:
-        """One statement, which must hit something."""
-        assert self.db.execute(text, values).rowcount, "nothing was hit"
+        """Run one statement, which must affect a row."""
+        assert self.db.execute(text, values).rowcount, "no row was affected"
 
     def rows(self, chain: str) -> list[dict[str, Any]]:
         """A chain's rows, in order."""
@@ -68,35 +67,35 @@ class Intruder:
         self.do("UPDATE audit SET seq = %s WHERE chain = %s AND seq = %s", to, chain, seq)
         self.db.execute("UPDATE audit_text SET seq = %s WHERE chain = %s AND seq = %s", [to, chain, seq])
 
-    def chain_anew(self, chain: str) -> None:
-        """Make the hashes of all of a chain's rows fit again, and the head on its session's or workspace's row."""
+    def rechain(self, chain: str) -> None:
+        """Recompute the hashes of a chain's rows, and the head in its session's or workspace's row."""
         head = GENESIS
         for row in self.rows(chain):
             head = link(head, row)
             self.db.execute("UPDATE audit SET hash = decode(%s, 'hex') WHERE chain = %s AND seq = %s", [head, chain, row["seq"]])
         for table in ("session", "workspace"):
-            said = f"UPDATE {table} SET audit_seq = %s, audit_head = decode(%s, 'hex') WHERE id = %s"
-            self.db.execute(said, [self.length(chain), head, chain])
+            statement = f"UPDATE {table} SET audit_seq = %s, audit_head = decode(%s, 'hex') WHERE id = %s"
+            self.db.execute(statement, [self.length(chain), head, chain])
 
     def forge_everything(self, principal: str) -> None:
-        """Rewrite who decided, in every chain of the workspace, so that no seal shows that there was another past.
+        """Replace the principal of every decision, and make chains and seals consistent with it.
 
-        The seals' heads fit the new chains, no seal names a key, and no signature is left.
+        No seal names a key afterwards, and no signature is left.
         """
         chains = [row[0] for row in self.db.execute("SELECT DISTINCT chain FROM audit WHERE chain LIKE 'sesn_%'")]
         for chain in chains:
             self.do("UPDATE audit SET principal = %s WHERE chain = %s AND action = 'approval.decided'", principal, chain)
-            self.chain_anew(chain)
+            self.rechain(chain)
         for row in self.rows(self.workspace_id):
             if row["action"] == seals.SEALED:
                 heads = {chain: [seq, self.rows(chain)[seq - 1]["hash"]] for chain, (seq, _) in row["details"]["heads"].items()}
                 forged = json.dumps({"heads": heads, "key_id": None})
                 self.do("UPDATE audit SET details = %s WHERE chain = %s AND seq = %s", forged, self.workspace_id, row["seq"])
-        self.chain_anew(self.workspace_id)
+        self.rechain(self.workspace_id)
         self.db.execute("DELETE FROM seal")
 
     def insert(self, chain: str, seq: int, before: str) -> str:
-        """Put an act into a chain behind the hash `before`, with a hash that fits. Returns it."""
+        """Insert an act after the hash `before`. Returns the new act's hash, which fits the chain."""
         row = self.rows(self.workspace_id)[0] | {
             "chain": chain,
             "seq": seq,

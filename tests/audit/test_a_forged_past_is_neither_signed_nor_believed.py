@@ -1,5 +1,4 @@
-"""Whoever owns the database rewrites acts, makes every chain fit and removes every signature: the sealer does not sign the result,
-and the verifier does not call it intact."""
+"""A past that somebody rewrote consistently and without signatures is neither signed by the sealer nor intact to the verifier."""
 
 import json
 import os
@@ -26,15 +25,15 @@ BEFORE_THE_KEY = datetime(2020, 1, 1, tzinfo=UTC)
 @pytest.fixture
 def sweep(stage: Stage) -> seal_sweep.Sweep:
     """A sealer that has signed two sessions, several times."""
-    found = seal_sweep.Sweep()
+    sweep = seal_sweep.Sweep()
     for _ in range(2):
         act(stage)
-        found.run()
-    return found
+        sweep.run()
+    return sweep
 
 
 def signatures(stage: Stage) -> list[int]:
-    """The acts that are signed."""
+    """The numbers of the signed acts."""
     with transaction(stage.workspace_id) as db:
         return [seq for (seq,) in db.rows("SELECT seq FROM seal ORDER BY seq")]
 
@@ -43,18 +42,18 @@ def alarm(stage: Stage) -> str | None:
     return signer.alarm(stage.workspace_id)
 
 
-def put_back(stage: Stage, intruder: Intruder) -> int:
-    """The workspace's chain as it was after its first seal. Returns that act."""
+def roll_back(stage: Stage, intruder: Intruder) -> int:
+    """Restore the workspace's chain to its state after its first seal. Returns the number of that seal's act."""
     first = signatures(stage)[0]
     for table in ("audit WHERE chain", "audit_text WHERE chain", "seal WHERE workspace_id"):
         intruder.do(f"DELETE FROM {table} = %s AND seq > {first}", stage.workspace_id)
     intruder.do("DELETE FROM sealed")
-    intruder.chain_anew(stage.workspace_id)
+    intruder.rechain(stage.workspace_id)
     return first
 
 
 def trust(stage: Stage) -> None:
-    """What `assent audit trust-heads` does."""
+    """Trust the present heads, as `assent audit trust-heads` does."""
     with signed_heads.opened(signed_heads.path(), make_anew=True) as heads:
         signer.trust(stage.workspace_id, Principal("person", "operator", stage.workspace_id), heads)
 
@@ -73,13 +72,13 @@ def test_a_forged_past_is_not_signed_and_raises_an_alarm(
     sweep.run()
     assert len(caplog.records) == 1, "the same alarm is logged once an hour"
     seal_sweep.Sweep().run()
-    assert signatures(stage) == [], "another process of the sealer knows the heads as well"
+    assert signatures(stage) == [], "another process of the sealer knows the heads"
 
 
-def test_a_forged_past_is_not_intact_even_if_it_is_signed_in_the_end(
+def test_a_forged_past_is_not_intact_even_after_it_was_signed(
     stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, heads_file: Path
 ) -> None:
-    """As on a sealer that was told to trust it."""
+    """As by a sealer whose operator trusted the heads."""
     last = intruder.length(stage.workspace_id)
     intruder.forge_everything(FORGER)
     assert [kind for kind, *_ in named(verified(stage))] == ["unsigned"], "no signature at all"
@@ -91,8 +90,7 @@ def test_a_forged_past_is_not_intact_even_if_it_is_signed_in_the_end(
     assert "--signed-since" in problem.message
 
 
-def test_a_past_without_its_seals_is_not_signed_either(stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder) -> None:
-    """The seals themselves are removed, so that none is unsigned."""
+def test_a_forged_past_without_its_seals_is_not_signed(stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder) -> None:
     intruder.do("DELETE FROM audit WHERE chain = %s AND action = 'audit.sealed'", stage.workspace_id)
     for new, row in enumerate(intruder.rows(stage.workspace_id), 1):
         intruder.do("UPDATE audit SET seq = %s WHERE chain = %s AND seq = %s", new, stage.workspace_id, row["seq"])
@@ -105,9 +103,9 @@ def test_a_past_without_its_seals_is_not_signed_either(stage: Stage, sweep: seal
 
 
 @pytest.mark.parametrize("grow", [True, False])
-def test_a_chain_that_was_put_back_is_not_signed(stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, grow: bool) -> None:
-    """Also when nothing happens in the workspace afterwards: a start, and every hour, compare all heads."""
-    first = put_back(stage, intruder)
+def test_a_chain_that_was_rolled_back_is_not_signed(stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, grow: bool) -> None:
+    """Even if no act follows: the sealer compares all heads at its start and every hour."""
+    first = roll_back(stage, intruder)
     if grow:
         act(stage)
     (sweep if grow else seal_sweep.Sweep()).run()
@@ -115,7 +113,7 @@ def test_a_chain_that_was_put_back_is_not_signed(stage: Stage, sweep: seal_sweep
     assert alarm(stage)
 
 
-def test_a_workspace_that_is_gone_raises_an_alarm(
+def test_a_deleted_workspace_raises_an_alarm(
     stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, caplog: pytest.LogCaptureFixture
 ) -> None:
     intruder.do("DELETE FROM workspace")
@@ -126,9 +124,9 @@ def test_a_workspace_that_is_gone_raises_an_alarm(
 def test_a_restored_backup_is_signed_again_once_an_operator_trusts_it(
     stage: Stage, sweep: seal_sweep.Sweep, intruder: Intruder, key: PublicKey
 ) -> None:
-    """And an act says which head was given up for which."""
+    """An act names both heads."""
     kept = signed_heads_of(stage)
-    first = put_back(stage, intruder)
+    first = roll_back(stage, intruder)
     sweep = seal_sweep.Sweep()
     sweep.run()
     assert alarm(stage)
@@ -147,15 +145,17 @@ def test_a_restored_backup_is_signed_again_once_an_operator_trusts_it(
 
 
 def signed_heads_of(stage: Stage) -> signed_heads.Head:
-    """The head that is kept of the workspace's chain."""
+    """The head of the workspace's chain in the file."""
     with signed_heads.opened(signed_heads.path()) as heads:
-        found = heads.of(stage.workspace_id)
-    assert found
-    return found
+        head = heads.of(stage.workspace_id)
+    assert head
+    return head
 
 
 @pytest.mark.parametrize("damage", ["remove", "empty", "cut", "other"])
-def test_a_lost_file_of_heads_is_no_first_start(stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path, damage: str) -> None:
+def test_after_a_lost_or_damaged_file_of_heads_nothing_is_signed(
+    stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path, damage: str
+) -> None:
     before = signatures(stage)
     text = heads_file.read_text()
     heads_file.unlink()
@@ -165,7 +165,7 @@ def test_a_lost_file_of_heads_is_no_first_start(stage: Stage, sweep: seal_sweep.
     sweep.run()
     assert signatures(stage) == before
     assert "trust-heads" in (alarm(stage) or "")
-    assert not heads_file.exists() or heads_file.read_text() != text, "nothing made it anew"
+    assert not heads_file.exists() or heads_file.read_text() != text, "no new file was made"
     heads_file.write_text(text)
     sweep.run()
     sweep.run()
@@ -173,7 +173,7 @@ def test_a_lost_file_of_heads_is_no_first_start(stage: Stage, sweep: seal_sweep.
     assert alarm(stage) is None
 
 
-def test_a_head_that_is_lost_from_the_file_is_no_first_start(stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path) -> None:
+def test_after_a_head_was_lost_from_the_file_nothing_is_signed(stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path) -> None:
     heads_file.unlink()
     signed_heads.make(heads_file)
     act(stage)
@@ -192,7 +192,7 @@ def test_a_key_from_the_environment_needs_a_file_of_heads(
     assert "set ASSENT_AUDIT_HEADS_FILE" in caplog.text
 
 
-def test_the_heads_of_a_key_file_lie_beside_it(
+def test_the_file_of_heads_is_beside_the_key_file(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heads_file: Path
 ) -> None:
     (tmp_path / "audit.key").write_text(seal_key.make())
@@ -208,10 +208,10 @@ def test_the_heads_of_a_key_file_lie_beside_it(
     assert (tmp_path / "audit.key.heads").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_that_cannot_be_written_leaves_the_old_one_and_the_chain_goes_on(
+def test_if_the_file_of_heads_cannot_be_written_the_old_one_stays_valid(
     stage: Stage, sweep: seal_sweep.Sweep, heads_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is then older than the database, and the next sweep finds its head all the same."""
+    """The file is then older than the database, and the next sweep goes on from its head."""
     before = heads_file.read_text()
     act(stage)
     with monkeypatch.context() as broken:
@@ -239,17 +239,17 @@ def test_only_one_process_signs_at_a_time(stage: Stage, heads_file: Path) -> Non
     assert signatures(stage)
 
 
-def test_an_audit_without_a_signature_is_a_problem_where_a_key_is_known(stage: Stage, key: PublicKey) -> None:
+def test_an_unsigned_audit_is_a_problem_if_a_key_is_known(stage: Stage, key: PublicKey) -> None:
     act(stage)
     assert [kind for kind, *_ in named(verified(stage))] == ["unsigned"]
     sealed(stage)
     assert verified(stage).intact
 
 
-def test_seals_from_before_the_key_are_excused_by_name(
+def test_seals_from_before_the_key_are_excused_by_signed_since(
     stage: Stage, key: PublicKey, monkeypatch: pytest.MonkeyPatch, intruder: Intruder
 ) -> None:
-    """The verifier says so. An act that is younger is not excused by a seal that was backdated."""
+    """The report says so. A backdated seal does not excuse a later act."""
     with monkeypatch.context() as keyless:
         keyless.delenv("ASSENT_AUDIT_KEY")
         settings.cache_clear()
@@ -270,5 +270,5 @@ def test_seals_from_before_the_key_are_excused_by_name(
     assert not verified(stage, signed_since=BEFORE_THE_KEY).intact
     earlier = since - timedelta(days=1)
     intruder.do("UPDATE audit SET at = at - interval '2 days' WHERE chain = %s", stage.workspace_id)
-    intruder.chain_anew(stage.workspace_id)
+    intruder.rechain(stage.workspace_id)
     assert ("unsigned", session_id) in [(kind, chain) for kind, chain, *_ in named(verified(stage, signed_since=earlier))]

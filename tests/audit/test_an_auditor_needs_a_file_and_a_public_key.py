@@ -1,4 +1,4 @@
-"""`assent audit`: what was exported is verified anywhere, without the server, the database or the private key."""
+"""`assent audit` verifies an export anywhere, without the server, the database or the private key."""
 
 import json
 from pathlib import Path
@@ -10,21 +10,21 @@ from click.testing import CliRunner, Result
 from rows.stage import Stage
 
 from api.cli.main import main
-from models.audit import seal_key, seal_sweep
+from models import flow
+from models.audit import seal_key, seal_sweep, signer
 from models.audit.seal_key import PublicKey
+from models.database.transactions import transaction
+from models.settings import settings
 
 
 def run(*words: str) -> Result:
-    """One command."""
+    """Run `assent audit` with these words."""
     return CliRunner().invoke(main, ["audit", *words])
 
 
 @pytest.fixture
 def export(stage: Stage, key: PublicKey, tmp_path: Path) -> Path:
     """An export of two sessions, one of them deleted, and the acts after the last seal."""
-    from models import flow
-    from models.database.transactions import transaction
-
     act(stage)
     gone = act(stage)
     sealed(stage)
@@ -39,9 +39,7 @@ def export(stage: Stage, key: PublicKey, tmp_path: Path) -> Path:
 
 
 def offline(file: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> Result:
-    """Verify a file where there is nothing else."""
-    from models.settings import settings
-
+    """Verify a file without database and private key."""
     for name in ("DATABASE_URL", "DATABASE_SYSTEM_URL", "ASSENT_AUDIT_KEY"):
         monkeypatch.delenv(name, raising=False)
     settings.cache_clear()
@@ -63,13 +61,15 @@ def test_an_untouched_file_is_intact(export: Path, key: PublicKey, monkeypatch: 
     assert result.output.endswith("Intact.\n")
 
 
-def test_without_a_public_key_it_is_said_that_signatures_were_not_checked(export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_public_key_the_report_says_that_signatures_were_not_checked(
+    export: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     result = offline(export, monkeypatch)
     assert result.exit_code == 0, result.output
     assert "Signatures were not checked" in result.output
 
 
-def test_another_s_public_key_is_not_enough(export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_public_key_does_not_verify(export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = seal_key.read_private(seal_key.make()).public
     result = offline(export, monkeypatch, "--public-key", other.text)
     assert result.exit_code == 1
@@ -83,7 +83,7 @@ def test_a_changed_line_is_named(export: Path, key: PublicKey, monkeypatch: pyte
     assert "changed: act 2 of wrkspc_" in result.output
 
 
-def test_lines_that_are_left_out_are_named(export: Path, key: PublicKey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_without_its_lines_is_named(export: Path, key: PublicKey, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = export.read_text("utf-8").splitlines(keepends=True)
     chain = next(json.loads(line)["chain"] for line in lines[1:] if json.loads(line).get("chain", "").startswith("sesn_"))
     export.write_text("".join(line for line in lines if chain not in line or "heads" in line), "utf-8")
@@ -93,8 +93,8 @@ def test_lines_that_are_left_out_are_named(export: Path, key: PublicKey, monkeyp
     assert report["intact"] is False
 
 
-def test_seals_that_come_last_vouch_for_nothing(export: Path, key: PublicKey, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever orders the lines otherwise gains only that they count as not sealed."""
+def test_acts_in_front_of_their_seals_count_as_not_sealed(export: Path, key: PublicKey, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So nobody gains anything by another order of the lines."""
     first, *lines = export.read_text("utf-8").splitlines(keepends=True)
     outside = [line for line in lines if '"wrkspc_' in line.split(",")[0]]
     export.write_text("".join([first, *(line for line in lines if line not in outside), *outside]), "utf-8")
@@ -103,7 +103,7 @@ def test_seals_that_come_last_vouch_for_nothing(export: Path, key: PublicKey, mo
 
 
 @pytest.mark.parametrize("text", ["", "{}\n", "no JSON\n", '{"assent_audit": 2, "workspace_id": "w"}\n', '{"assent_audit": 1}\n'])
-def test_what_is_no_export_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_a_file_that_is_no_export_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     file = tmp_path / "other"
     file.write_text(text)
     result = run("verify", "--file", str(file))
@@ -112,7 +112,7 @@ def test_what_is_no_export_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("changes", [{"seq": "1"}, {"at": "2026-01-01T00:00:00"}, {"hash": None}, {"head": {"chain": 1}}])
-def test_a_line_that_is_none_is_named(export: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
+def test_a_malformed_line_is_named(export: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
     edit(export, 2, **changes)
     assert "line 3" in offline(export, monkeypatch).output
 
@@ -132,40 +132,35 @@ def test_the_database_is_verified_in_place(stage: Stage, key: PublicKey, intrude
     assert f"act 2 of {session_id}" in bad.output
 
 
-def test_a_key_is_made_once_and_readable_by_its_owner_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from models.settings import settings
-
+def test_a_key_file_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "audit.key"
-    made = run("key", str(file))
+    output = run("key", str(file)).output
     assert file.stat().st_mode & 0o777 == 0o600
     monkeypatch.delenv("ASSENT_AUDIT_KEY", raising=False)
     monkeypatch.setenv("ASSENT_AUDIT_KEY_FILE", str(file))
     settings.cache_clear()
-    assert [key.text for key in seal_key.known()] == [made.output.strip()]
+    assert [key.text for key in seal_key.known()] == [output.strip()]
     assert "File exists" in run("key", str(file)).output
 
 
-def test_keys_may_be_pem_as_openssl_writes_them() -> None:
+def test_keys_may_be_pem_of_openssl() -> None:
     private = (
         "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n"
     )
     public = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"
     key = seal_key.read_private(private)
     assert key.public == seal_key.read_public(public)
-    assert key.public.signed(b"said", key.sign(b"said"))
-    assert not key.public.signed(b"said otherwise", key.sign(b"said"))
+    assert key.public.signed(b"text", key.sign(b"text"))
+    assert not key.public.signed(b"another text", key.sign(b"text"))
     for wrong in ("", "AAAA", "no base64!"):
         with pytest.raises(ValueError, match="Ed25519"):
             seal_key.read_private(wrong)
 
 
-def test_a_key_comes_with_a_file_for_the_sealer_which_only_an_operator_makes_anew(
+def test_a_key_comes_with_a_file_of_heads_which_only_an_operator_can_replace(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command that makes a key makes no file of heads for a key that is there; `trust-heads` does, after a question."""
-    from models.audit import signer
-    from models.settings import settings
-
+    """`key` makes no file of heads for an existing key. `trust-heads` does, after a question."""
     file, heads = tmp_path / "audit.key", tmp_path / "audit.key.heads"
     run("key", str(file))
     assert heads.exists()
@@ -189,9 +184,7 @@ def test_a_key_comes_with_a_file_for_the_sealer_which_only_an_operator_makes_ane
     assert signer.alarm(stage.workspace_id) is None
 
 
-def test_what_was_unsigned_before_the_key_is_excused_by_its_time(
-    export: Path, key: PublicKey, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_seals_from_before_the_key_are_excused_by_a_time(export: Path, key: PublicKey, monkeypatch: pytest.MonkeyPatch) -> None:
     result = offline(export, monkeypatch, "--public-key", key.text, "--signed-since", "2020-01-01")
     assert result.exit_code == 0, result.output
     assert "Signed since 2020-01-01T00:00:00+00:00, as the verification was told" in result.output

@@ -1,4 +1,4 @@
-"""Seals make one chain, however many sweeps there are; they find what came late, and touch no session."""
+"""However many sweeps run, seals are one chain, include late acts, and lock no session."""
 
 import threading
 
@@ -16,6 +16,7 @@ from models.audit.acts import Audit
 from models.audit.seal_key import PublicKey
 from models.audit.verifying import Act
 from models.database.transactions import transaction
+from models.settings import settings
 
 pytestmark = pytest.mark.usefixtures("key")
 
@@ -26,20 +27,20 @@ def seals(stage: Stage) -> list[Audit]:
         return db.find(Audit, "WHERE action = %(action)s ORDER BY seq", action=seal.SEALED)
 
 
-def test_a_sweep_seals_what_grew_and_nothing_twice(stage: Stage) -> None:
+def test_a_sweep_seals_each_new_head_once(stage: Stage) -> None:
     sweep, sessions = seal_sweep.Sweep(), [act(stage) for _ in range(3)]
     sweep.run()
     [first] = seals(stage)
     assert set(first.details["heads"]) == set(sessions)
     sweep.run()
-    assert len(seals(stage)) == 1, "nothing grew"
+    assert len(seals(stage)) == 1, "no chain has a new act"
     stage.message(sessions[1])
     sweep.run()
     assert set(seals(stage)[1].details["heads"]) == {sessions[1]}
     assert verified(stage).unsealed == 0
 
 
-def test_acts_outside_sessions_are_sealed_as_well(stage: Stage) -> None:
+def test_acts_outside_sessions_are_sealed(stage: Stage) -> None:
     sweep = seal_sweep.Sweep()
     sweep.run()
     assert seals(stage)[-1].details["heads"] == {}
@@ -47,7 +48,7 @@ def test_acts_outside_sessions_are_sealed_as_well(stage: Stage) -> None:
     assert (report.unsealed, report.seals, report.intact) == (0, 1, True)
 
 
-def test_another_process_finds_that_everything_is_sealed(stage: Stage) -> None:
+def test_a_sweep_of_another_process_seals_nothing_twice(stage: Stage) -> None:
     act(stage)
     seal_sweep.Sweep().run()
     seal_sweep.Sweep().run()
@@ -55,11 +56,11 @@ def test_another_process_finds_that_everything_is_sealed(stage: Stage) -> None:
 
 
 def test_many_sweeps_at_once_make_one_chain(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
-    """Each session is sealed once, by whoever came first; the others find nothing left, or leave it to the next time."""
+    """The first sweep seals a session. The others find nothing, or leave the session to their next run."""
     sessions = [act(stage) for _ in range(6)]
     sweeps = [seal_sweep.Sweep() for _ in range(8)]
     assert together(*(sweep.run for sweep in sweeps)) == [None] * 8
-    assert not caplog.records, "nobody ran into anybody"
+    assert not caplog.records, "no sweep failed"
     for sweep in sweeps:
         sweep.run()
     heads = [head for row in seals(stage) for head in row.details["heads"]]
@@ -92,8 +93,8 @@ def test_sweeps_and_work_at_once_make_one_chain(stage: Stage) -> None:
     assert (report.intact, report.unsealed) == (True, 0), report.problems
 
 
-def test_a_verification_while_work_goes_on_finds_nothing(stage: Stage) -> None:
-    """What it reads grows under its hands: sessions, seals, deletions."""
+def test_a_verification_during_work_finds_no_problem(stage: Stage) -> None:
+    """While sessions, seals and deletions are added."""
     sessions, over = [act(stage) for _ in range(3)], threading.Event()
     sealed(stage)
 
@@ -108,16 +109,16 @@ def test_a_verification_while_work_goes_on_finds_nothing(stage: Stage) -> None:
         over.set()
 
     def verify() -> list[object]:
-        found: list[object] = []
+        problems: list[object] = []
         while not over.is_set():
-            found += verified(stage).problems
-        return found
+            problems += verified(stage).problems
+        return problems
 
     assert together(work, verify, verify) == [None, [], []]
 
 
-def test_a_session_that_began_behind_a_verification_is_not_missing(stage: Stage) -> None:
-    """Its acts were not read, and the workspace's chain, read once more at the end, has its seal."""
+def test_a_session_that_begins_during_a_verification_is_not_missing(stage: Stage) -> None:
+    """The verification did not read its acts, and reads the workspace's chain, with the seal, once more at the end."""
     act(stage)
     sealed(stage)
     *before, _head = verifying.walk(stage.workspace_id)
@@ -131,7 +132,7 @@ def test_a_session_that_began_behind_a_verification_is_not_missing(stage: Stage)
 
 
 def test_a_late_commit_is_sealed_by_the_next_sweep(stage: Stage) -> None:
-    """The act's time is before the sweep's, and it became visible after it."""
+    """The act is older than the sweep, and became visible after it."""
     session_id, other = act(stage), act(stage)
     sweep = seal_sweep.Sweep()
     sweep.run()
@@ -139,25 +140,25 @@ def test_a_late_commit_is_sealed_by_the_next_sweep(stage: Stage) -> None:
         flow.lock(db, session_id).note(stage.principal, "message.received", "sevt_1")
         stage.message(other)
         sweep.run()
-        assert set(seals(stage)[-1].details["heads"]) == {other}, "and it waited for nobody"
+        assert set(seals(stage)[-1].details["heads"]) == {other}, "the sweep did not wait"
     sweep.run()
     assert set(seals(stage)[-1].details["heads"]) == {session_id}
 
 
-def test_what_was_not_looked_at_in_time_is_found_when_all_are_compared(stage: Stage, clock: Clock) -> None:
+def test_an_act_that_a_sweep_missed_is_sealed_when_all_heads_are_compared(stage: Stage, clock: Clock) -> None:
     session_id = act(stage)
     sweep = seal_sweep.Sweep()
     sweep.run()
     clock.advance(-2 * seal.LATE_SECONDS)
     stage.message(session_id)
     sweep.run()
-    assert len(seals(stage)) == 1, "by its time it was long over"
+    assert len(seals(stage)) == 1, "the act is too old for a sweep"
     sweep.compared -= seal_sweep.COMPARE_SECONDS
     sweep.run()
     assert set(seals(stage)[-1].details["heads"]) == {session_id}
 
 
-def test_a_busy_workspace_is_left_for_the_next_sweep_and_holds_up_no_other(
+def test_a_locked_workspace_is_left_to_the_next_sweep_and_delays_no_other(
     stage: Stage, database_urls: DatabaseUrls, caplog: pytest.LogCaptureFixture
 ) -> None:
     act(stage)
@@ -168,12 +169,12 @@ def test_a_busy_workspace_is_left_for_the_next_sweep_and_holds_up_no_other(
         db.execute("SELECT FROM workspace WHERE id = %s FOR NO KEY UPDATE", [stage.workspace_id])
         sweep.run()
     assert (len(seals(stage)), len(seals(other))) == (0, 1)
-    assert not caplog.records, "it was not even tried"
+    assert not caplog.records, "the sweep skips a locked workspace"
     sweep.run()
     assert (len(seals(stage)), len(seals(other))) == (1, 1)
 
 
-def test_a_locked_session_is_sealed_all_the_same(stage: Stage, database_urls: DatabaseUrls) -> None:
+def test_a_locked_session_is_sealed(stage: Stage, database_urls: DatabaseUrls) -> None:
     session_id = act(stage)
     with psycopg.connect(database_urls.admin) as db:
         db.execute("SELECT FROM session WHERE id = %s FOR UPDATE", [session_id])
@@ -181,7 +182,7 @@ def test_a_locked_session_is_sealed_all_the_same(stage: Stage, database_urls: Da
     assert set(seals(stage)[0].details["heads"]) == {session_id}
 
 
-def test_more_chains_than_fit_into_one_seal_take_several(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_chains_than_fit_into_one_seal_take_several_seals(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     sessions = [act(stage) for _ in range(5)]
     monkeypatch.setattr(seal, "HEADS", 2)
     monkeypatch.setattr(seal, "CHAINS", 3)
@@ -194,9 +195,7 @@ def test_more_chains_than_fit_into_one_seal_take_several(stage: Stage, monkeypat
     assert verified(stage).unsealed == 0
 
 
-def test_without_a_key_seals_are_unsigned_and_it_is_said(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    from models.settings import settings
-
+def test_without_a_key_seals_are_unsigned_and_the_report_says_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ASSENT_AUDIT_KEY")
     settings.cache_clear()
     act(stage)
@@ -208,11 +207,9 @@ def test_without_a_key_seals_are_unsigned_and_it_is_said(stage: Stage, monkeypat
     assert any("public key" in note and "anew" in note for note in report.notes)
 
 
-def test_after_a_change_of_keys_the_old_key_s_seals_are_good_while_it_is_known(
+def test_seals_of_an_old_key_are_valid_while_its_public_half_is_known(
     stage: Stage, key: PublicKey, intruder: Intruder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from models.settings import settings
-
     session_id = act(stage)
     sealed(stage)
     monkeypatch.setenv("ASSENT_AUDIT_KEY", seal_key.make())

@@ -1,4 +1,4 @@
-"""A text that somebody wrote can be erased from the audit: the chain never held it, still verifies, and says who erased it."""
+"""A text that somebody wrote can be erased. The chain has only its digest, still verifies, and names who erased the text."""
 
 import json
 from pathlib import Path
@@ -31,21 +31,20 @@ REASON = f"{ANNA} has not been asked"
 @pytest.fixture
 def session_id(stage: Stage) -> str:
     """A session in which a person denied a call, with a message, and everything is sealed."""
-    found = denied(stage)
+    session_id = denied(stage)
     sealed(stage)
-    return found
+    return session_id
 
 
 def denied(stage: Stage) -> str:
     session_id = stage.session(bash="always_ask")
-    stage.message(session_id)
-    [asked] = stage.reply(session_id, call())
+    asked = stage.propose(session_id)
     stage.confirm(session_id, asked.id, "deny", deny_message=REASON)
     return session_id
 
 
 def texts(stage: Stage) -> dict[tuple[str, str], str]:
-    """The workspace's texts that are not erased, by action and name."""
+    """The remaining texts of the workspace, by action and name."""
     with transaction(stage.workspace_id) as db:
         rows = db.rows("SELECT action, name, text FROM audit JOIN audit_text USING (chain, seq)")
         return {(action, name): text for action, name, text in rows}
@@ -57,12 +56,12 @@ def erase(stage: Stage, **which: Any) -> audit_text.Erasure:
 
 
 def decided(stage: Stage, intruder: Intruder, session_id: str) -> int:
-    """The act of the decision."""
+    """The number of the decision's act."""
     return next(row["seq"] for row in intruder.rows(session_id) if row["action"] == "approval.decided")
 
 
 def test_no_text_that_somebody_wrote_is_in_the_chain(stage: Stage, intruder: Intruder) -> None:
-    """Neither in the clear nor as a digest without a salt: names, messages, patterns, rules and what people answered."""
+    """Neither the text nor a digest without a salt."""
     by = stage.principal
     with transaction(stage.workspace_id) as db:
         Agent.create(db, by, {"name": ANNA, "model": {"id": "m"}, "tools": []})
@@ -71,14 +70,12 @@ def test_no_text_that_somebody_wrote_is_in_the_chain(stage: Stage, intruder: Int
     with transaction(stage.workspace_id) as db:
         Workspace.change_policies(db, by, {"approval": {"prompt": ANNA}})
     denied(stage)
-    with_reason = rules(("deny", "bash(rm *)"), ("allow", f"bash(echo {ANNA})"))
-    session_id = stage.session(bash=with_reason)
+    session_id = stage.session(bash=rules(("deny", "bash(rm *)"), ("allow", f"bash(echo {ANNA})")))
     stage.message(session_id)
     stage.reply(session_id, call(command=f"echo {ANNA}"))
     for more in ({"scope": "session", "match": "bash(mail Anna*)"}, {"respond": [{"type": "text", "text": ANNA}]}):
         session_id = stage.session(bash="always_ask")
-        stage.message(session_id)
-        [asked] = stage.reply(session_id, call(command="mail Anna"))
+        asked = stage.propose(session_id, call(command="mail Anna"))
         stage.confirm(session_id, asked.id, **more)
     chained = json.dumps([row["details"] for chain in chains(intruder) for row in intruder.rows(chain)])
     assert "Anna" not in chained
@@ -87,14 +84,14 @@ def test_no_text_that_somebody_wrote_is_in_the_chain(stage: Stage, intruder: Int
     assert hashed not in chained
     with_anna = {name for (_, name), text in beside.items() if "Anna" in text}
     assert with_anna == {"name", "approval.to", "deny_message", "match", "covers", "rule"}
-    assert verified(stage).problems_found == 1, "only that nothing is signed yet"
+    assert verified(stage).problems_found == 1, "only that no seal exists yet"
 
 
 def chains(intruder: Intruder) -> list[str]:
     return [row[0] for row in intruder.db.execute("SELECT DISTINCT chain FROM audit")]
 
 
-def test_an_erased_text_is_gone_with_its_salt_and_the_verifier_says_who_erased_it(
+def test_an_erased_text_is_gone_with_its_salt_and_the_report_names_who_erased_it(
     stage: Stage, session_id: str, intruder: Intruder
 ) -> None:
     seq = decided(stage, intruder, session_id)
@@ -107,11 +104,11 @@ def test_an_erased_text_is_gone_with_its_salt_and_the_verifier_says_who_erased_i
     report = verified(stage)
     assert report.intact, report.problems
     assert f"1 text(s) of 1 act(s) are erased by {stage.principal}: their digests are still in the chain." in report.notes
-    [said] = [row for row in intruder.rows(stage.workspace_id) if row["action"] == audit_text.ERASED]
-    assert (said["principal"], said["details"]["acts"]) == (str(stage.principal), {session_id: [seq]})
+    [erased] = [row for row in intruder.rows(stage.workspace_id) if row["action"] == audit_text.ERASED]
+    assert (erased["principal"], erased["details"]["acts"]) == (str(stage.principal), {session_id: [seq]})
 
 
-def test_what_is_erased_is_named_by_chain_or_by_principal(stage: Stage, session_id: str) -> None:
+def test_texts_are_erased_by_chain_or_by_principal(stage: Stage, session_id: str) -> None:
     other = denied(stage)
     before = len(texts(stage))
     assert erase(stage, by="person:nobody") == audit_text.Erasure(0, {}, has_more=False)
@@ -126,7 +123,7 @@ def test_what_is_erased_is_named_by_chain_or_by_principal(stage: Stage, session_
         erase(stage, by="person:nobody", seq=1)
 
 
-def test_more_acts_than_one_transaction_erases_take_several(stage: Stage, session_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_acts_are_erased_in_several_transactions(stage: Stage, session_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_text, "ACTS", 1)
     first, second = erase(stage, chain=session_id), erase(stage, chain=session_id)
     assert (first.has_more, second.has_more) == (True, False)
@@ -134,20 +131,20 @@ def test_more_acts_than_one_transaction_erases_take_several(stage: Stage, sessio
     assert verified(stage).intact
 
 
-def test_a_text_that_nobody_erased_and_that_is_gone_is_named(stage: Stage, session_id: str, intruder: Intruder) -> None:
+def test_a_text_removed_without_an_act_is_named(stage: Stage, session_id: str, intruder: Intruder) -> None:
     seq = decided(stage, intruder, session_id)
     intruder.do("DELETE FROM audit_text WHERE chain = %s AND seq = %s", session_id, seq)
     assert named(verified(stage)) == [("removed", session_id, seq, seq)]
 
 
 @pytest.mark.parametrize("change", ["text = 'Yes, please'", "salt = decode(repeat('0', 32), 'hex')", "salt = ''"])
-def test_a_text_that_was_changed_is_named(stage: Stage, session_id: str, intruder: Intruder, change: str) -> None:
+def test_a_changed_text_is_named(stage: Stage, session_id: str, intruder: Intruder, change: str) -> None:
     seq = decided(stage, intruder, session_id)
     intruder.do(f"UPDATE audit_text SET {change} WHERE chain = %s AND seq = %s", session_id, seq)
     assert named(verified(stage)) == [("changed", session_id, seq, seq)]
 
 
-def test_a_text_that_a_restored_backup_brings_back_is_said(stage: Stage, session_id: str, intruder: Intruder) -> None:
+def test_the_report_says_that_a_backup_restored_erased_texts(stage: Stage, session_id: str, intruder: Intruder) -> None:
     intruder.db.execute("CREATE TEMP TABLE backup AS SELECT * FROM audit_text")
     erase(stage, chain=session_id)
     intruder.db.execute("INSERT INTO audit_text SELECT * FROM backup ON CONFLICT DO NOTHING")

@@ -1,4 +1,4 @@
-"""No role that runs changes or removes an act or a signature, and the owner does not do it by accident."""
+"""No role of a process can change or remove an act or a signature, and the owner cannot by accident."""
 
 import psycopg
 import pytest
@@ -13,7 +13,7 @@ CHANGES = ["UPDATE {} SET workspace_id = workspace_id", "DELETE FROM {}", "TRUNC
 @pytest.mark.parametrize("table", ["audit", "seal"])
 @pytest.mark.parametrize("role", ["app", "system", "owner", "admin"])
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_stands_there_stays(
+def test_acts_and_signatures_cannot_be_changed_or_removed(
     stage: Stage, intruder: Intruder, key: object, database_urls: DatabaseUrls, role: str, table: str, change: str
 ) -> None:
     act(stage)
@@ -23,5 +23,4 @@ def test_what_stands_there_stays(
         with pytest.raises(InsufficientPrivilege, match="permission denied" if role in {"app", "system"} else "only added to"):
             db.execute(change.format(table))
     assert intruder.length(stage.workspace_id) > 2
-    found = intruder.db.execute("SELECT count(*) FROM seal").fetchone()
-    assert found == (1,)
+    assert intruder.db.execute("SELECT count(*) FROM seal").fetchone() == (1,)

@@ -1,4 +1,4 @@
-"""`/v1/audit`: acts by session, action, principal, subject and time; verified, exported; nobody else's, and with scope `admin`."""
+"""`/v1/audit` lists, verifies and exports the acts of the key's own workspace, with the scope `admin`."""
 
 import json
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ from audit.tampering import Intruder, act, sealed
 from doors.served import Caller, bad, good, key
 from rows.stage import Stage
 
+from api.routes import audit
 from models.audit import seal_key, verifying
 from models.audit.seal_key import PublicKey
 
@@ -17,25 +18,25 @@ pytestmark = pytest.mark.usefixtures("key")
 
 @pytest.fixture
 def caller(api: str, stage: Stage) -> Iterator[Caller]:
-    """A client of the workspace that may do everything."""
+    """A client of the workspace with all scopes."""
     with Caller(api, key(stage)) as client:
         yield client
 
 
 def listed(caller: Caller, **query: Any) -> list[dict[str, Any]]:
     """All pages of a list."""
-    found: list[dict[str, Any]] = []
+    acts: list[dict[str, Any]] = []
     page: dict[str, Any] = {}
     while True:
         answer = good(caller.get("/v1/audit", params=query | page))
-        found += answer["data"]
+        acts += answer["data"]
         if not answer["next_page"]:
-            return found
+            return acts
         page = {"page": answer["next_page"]}
 
 
 def test_acts_are_listed_newest_first_over_any_time(caller: Caller, stage: Stage, intruder: Intruder) -> None:
-    """A page is looked for in longer and longer spans; none is passed over."""
+    """Pages are read in growing spans of time, and no act is skipped."""
     session_id = act(stage)
     for seq, ago in enumerate(("1 minute", "3 hours", "3 hours", "2 days", "3 years", "3 years"), 1):
         intruder.do(f"UPDATE audit SET at = at - interval '{ago}' WHERE chain = %s AND seq = %s", session_id, seq)
@@ -46,7 +47,7 @@ def test_acts_are_listed_newest_first_over_any_time(caller: Caller, stage: Stage
     assert of_session == [seq for chain, seq in everything if chain == session_id]
 
 
-def test_acts_are_found_by_what_they_say(caller: Caller, stage: Stage) -> None:
+def test_acts_are_filtered_by_session_action_principal_subject_and_time(caller: Caller, stage: Stage) -> None:
     session_id, other = act(stage), act(stage)
     [decided] = listed(caller, session_id=session_id, action="approval.decided")
     assert decided["principal"] == str(stage.principal)
@@ -61,14 +62,14 @@ def test_acts_are_found_by_what_they_say(caller: Caller, stage: Stage) -> None:
     bad(caller.get("/v1/audit", params={"page": "x"}), 400, "page")
 
 
-def test_it_is_verified_over_http(caller: Caller, stage: Stage, key: PublicKey, intruder: Intruder) -> None:
+def test_the_audit_is_verified_over_http(caller: Caller, stage: Stage, key: PublicKey, intruder: Intruder) -> None:
     session_id, other = act(stage), act(stage)
     sealed(stage)
-    found = good(caller.get("/v1/audit/verify"))
-    assert (found["intact"], found["problems"], found["unsealed"]) == (True, [], {"acts": 0, "since": None})
-    assert found["keys"] == [{"id": key.id, "public_key": key.text}]
+    report = good(caller.get("/v1/audit/verify"))
+    assert (report["intact"], report["problems"], report["unsealed"]) == (True, [], {"acts": 0, "since": None})
+    assert report["keys"] == [{"id": key.id, "public_key": key.text}]
     head = good(caller.get("/v1/audit/head"))
-    assert head["signed"] == found["signed"]
+    assert head["signed"] == report["signed"]
     signed = head["signed"]
     words = seal_key.signed_words(stage.workspace_id, signed["seq"], signed["hash"])
     assert seal_key.read_public(head["keys"][0]["public_key"]).signed(words, signed["signature"])
@@ -78,16 +79,14 @@ def test_it_is_verified_over_http(caller: Caller, stage: Stage, key: PublicKey, 
     assert good(caller.get("/v1/audit/verify", params={"session_id": other}))["intact"]
 
 
-def test_more_than_one_request_can_verify_is_refused_with_the_remedy() -> None:
-    from api.routes import audit
-
+def test_too_many_acts_for_one_request_are_refused_with_the_remedy() -> None:
     items = iter([verifying.Head("c", 1, "")] * 3)
     with pytest.raises(Exception, match="assent audit verify"):
         list(audit._at_most(2, items))
     assert len(list(audit._at_most(3, iter([verifying.Head("c", 1, "")] * 3)))) == 3
 
 
-def test_its_export_is_verified_elsewhere(caller: Caller, stage: Stage, key: PublicKey) -> None:
+def test_the_export_verifies(caller: Caller, stage: Stage, key: PublicKey) -> None:
     act(stage)
     sealed(stage)
     with caller.stream("GET", "/v1/audit/export") as answer:
@@ -99,7 +98,7 @@ def test_its_export_is_verified_elsewhere(caller: Caller, stage: Stage, key: Pub
     assert report.acts == len(listed(caller))
 
 
-def test_it_needs_the_scope_admin(api: str, stage: Stage) -> None:
+def test_the_audit_needs_the_scope_admin(api: str, stage: Stage) -> None:
     with Caller(api, key(stage, "read", "agents", "sessions", "approvals")) as backend:
         for path in ("", "/verify", "/head", "/export"):
             bad(backend.get(f"/v1/audit{path}"), 403, "'admin'")

@@ -45,17 +45,17 @@ class Ran:
     commands: set[tuple[str, ...]] = field(default_factory=set)
     """Every command that bash would have run, word by word."""
     state: frozenset[str] = frozenset()
-    """The shell's variables, options, aliases, traps and the like afterwards, if they were wanted."""
+    """The shell's variables, options, aliases, traps and the like afterwards, if `state` was set."""
     wrote: bool = False
-    """Whether a file came, went or grew."""
+    """Whether a file was created, removed or changed in size."""
 
 
 def run_by_bash(lines: Sequence[str], *, state: bool = False) -> list[Ran | None]:
-    """What bash did for each line, after what it does for the empty line; None for a line that took too long."""
+    """Run lines in bash. Returns a result for the empty line, then one per line; None for a line that took too long."""
     ran = _run(["", *lines], 2 if len(lines) == 1 else 10, state)
     if len(lines) > 1 and (ran is None or ran[0].wrote):
         alone = [run_by_bash([line], state=state) for line in lines]
-        return [alone[0][0], *(found for _, found in alone)]
+        return [alone[0][0], *(result for _, result in alone)]
     return [None] * (len(lines) + 1) if ran is None else list(ran)
 
 
@@ -80,7 +80,7 @@ def _run(lines: Sequence[str], seconds: float, state: bool) -> list[Ran] | None:
 
 
 def _output(lines: Sequence[str], seconds: float, environment: dict[str, str], folder: str) -> bytes | None:
-    """What the handlers wrote. Kills bash with all its children at the end of the time."""
+    """Return the output of the handlers, or None. Kills bash and its children when the time is over."""
     bash = subprocess.Popen(
         [BASH, "--noprofile", "--norc", "-c", _SCRIPT, "bash"],
         cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,

@@ -1,4 +1,4 @@
-"""Secrets and what they stand in, for the tests of masking."""
+"""Secrets, and texts and values that contain them, for the tests of masking."""
 
 import string
 
@@ -111,4 +111,4 @@ COMMANDS = st.lists(
     | st.sampled_from(["Bearer ", "Authorization: ", "https://a:", "@h ", "mysql -p", "curl -u a:", "Cookie: a=", "don't"]),
     max_size=16,
 ).map("".join)
-"""Command lines, or nearly, in which quotes open and close where they should not."""
+"""Command lines, and texts close to them, with misplaced quotes."""

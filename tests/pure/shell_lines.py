@@ -22,7 +22,7 @@ Pieces = list[str]
 
 
 def _pieces(text: str) -> Pieces:
-    """The words of a text, in which `•` stands for a space and `¶` for the end of a line."""
+    """The words of a text. In it `•` means a space and `¶` the end of a line."""
     return [word.replace("•", " ").replace("¶", "\n") for word in text.split(" ") if word.strip("\n")]
 
 
@@ -34,7 +34,7 @@ _ALL = [
 
 
 def random_lines(seed: int) -> Iterator[Pieces]:
-    """Endless lines in pieces, the same for the same seed: some of pieces at random, most of plain lines that are changed."""
+    """Yield endless lines, in pieces, from a seed: some of random pieces, and most by changes of plain lines."""
     source = random.Random(seed)
     while True:
         yield _soup(source) if source.randrange(4) == 0 else _changed(source)
@@ -45,10 +45,10 @@ def _soup(source: random.Random) -> Pieces:
 
 
 def _changed(source: random.Random) -> Pieces:
-    """A plain line, in characters, with one to three pieces put in and maybe some characters gone."""
+    """A plain line, in characters, with one to three insertions and maybe some characters removed."""
     pieces = list(source.choice(_PLAIN))
     for _ in range(source.randint(1, 3)):
         at = source.randint(0, len(pieces))
-        gone = source.choice([0, 0, 1, 1, 2, 4])
-        pieces[at : at + gone] = [source.choice(_ALL)] * source.choice([0, 1, 1, 1])
+        removed = source.choice([0, 0, 1, 1, 2, 4])
+        pieces[at : at + removed] = [source.choice(_ALL)] * source.choice([0, 1, 1, 1])
     return pieces

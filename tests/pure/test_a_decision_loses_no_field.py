@@ -1,4 +1,4 @@
-"""A decision is parsed once and handed down whole: no field that a client sends is dropped on the way to the verb."""
+"""Every field of a decision that a client sends reaches the verb."""
 
 from dataclasses import fields
 from typing import Any
@@ -28,7 +28,7 @@ OF_LINKS = {"link_id"}
 
 
 def by_event(**sent: Any) -> Decision:
-    """The decision that a `user.tool_confirmation` hands to the verb."""
+    """The decision of a `user.tool_confirmation`."""
     event = {"type": "user.tool_confirmation", "tool_use_id": "sevt_1", "result": "allow"} | sent
     [payload] = [plain(event) for event in EventsSend.model_validate({"events": [event]}).events]
     decision: Decision = payload["decision"]
@@ -36,13 +36,12 @@ def by_event(**sent: Any) -> Decision:
 
 
 def by_approval(**sent: Any) -> Decision:
-    """The decision that `POST /v1/approvals/{id}/decision` hands to the verb."""
+    """The decision of `POST /v1/approvals/{id}/decision`."""
     return DecisionBody.model_validate({"result": "allow"} | sent).decision()
 
 
 @pytest.mark.parametrize("decide", [by_event, by_approval])
 def test_every_field_that_a_client_sends_is_in_the_decision(decide: Any) -> None:
-    """No field keeps its default."""
     assert SENT.keys() == DecisionFields.model_fields.keys() - {"answer"}, "add the new field to SENT"
     decision, empty = decide(**SENT), Decision()
     kept = {field.name for field in fields(Decision) if getattr(decision, field.name) == getattr(empty, field.name)}
@@ -53,18 +52,16 @@ def test_every_field_that_a_client_sends_is_in_the_decision(decide: Any) -> None
 
 @pytest.mark.parametrize("name", SENT)
 def test_both_routes_build_the_same_decision(name: str) -> None:
-    """The SDK's event and the approval's route say the same with the same field."""
     assert by_event(**{name: SENT[name]}) == by_approval(**{name: SENT[name]}) != Decision("allow")
 
 
-def test_the_short_form_of_answers_is_kept_too() -> None:
-    """`answer` accepts a single question."""
+def test_answer_is_the_short_form_of_answers_to_one_question() -> None:
     expected = {"": {"action": "accept", "content": {"name": "Ada"}}}
     assert by_event(answer={"name": "Ada"}).answers == by_approval(answer={"name": "Ada"}).answers == expected
 
 
 def test_a_field_that_the_verb_does_not_know_is_an_error() -> None:
-    """A new field of the requests cannot be forgotten silently."""
+    """So a new field of the requests cannot be forgotten silently."""
 
     class Longer(DecisionFields):
         reason_code: str | None = None

@@ -1,4 +1,4 @@
-"""What belongs to a git directory, by its name: a path that is written, a word of a command, a line that cannot be read."""
+"""Writes to git directories are recognized by name: in paths, in commands, and in lines that cannot be read."""
 
 import pytest
 
@@ -27,11 +27,11 @@ def test_a_path_of_a_git_directory_is_guarded(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", OTHERS)
-def test_another_path_is_not(path: str) -> None:
+def test_another_path_is_not_guarded(path: str) -> None:
     assert guarded("write", {"file_path": path}) is None
 
 
-def test_reading_is_free() -> None:
+def test_reading_a_git_directory_is_not_guarded() -> None:
     assert guarded("read", {"file_path": ".git/config"}) is None
     assert not may_write_git("read", {"file_path": ".git/config"})
 
@@ -49,7 +49,7 @@ SURE = [
 
 
 @pytest.mark.parametrize("command", UNSURE)
-def test_a_command_that_may_write_there_is_not_sure(command: str) -> None:
+def test_a_command_that_may_write_to_a_git_directory_is_asked(command: str) -> None:
     everything = CompiledRules([Rule("allow", match_of(f"bash({command.split(maxsplit=1)[0]} *)"))], "ask")
     assert everything.judge("bash", {"command": command}).effect == "ask"
     assert everything.judge("bash", {"command": "true; " + command}).effect == "ask"
@@ -59,19 +59,19 @@ def test_a_command_that_may_write_there_is_not_sure(command: str) -> None:
 @pytest.mark.parametrize(
     "command", ["tar xf a.tar; git status", "make && git add .", "unzip a.zip | git status", "python x.py; git log"]
 )
-def test_git_is_not_sure_behind_a_command_that_writes_what_it_likes(command: str) -> None:
+def test_git_is_asked_behind_a_command_that_may_write_any_file(command: str) -> None:
     assert "use git in a call of its own" in (read(command).doubt or "")
 
 
 @pytest.mark.parametrize(
     "command", ["cd src && git status", "git add . && git commit -m x", "git log | head", "mkdir x; git status", "make"]
 )
-def test_git_is_as_sure_as_before_beside_commands_that_name_what_they_write(command: str) -> None:
+def test_git_is_not_asked_beside_commands_that_name_their_files(command: str) -> None:
     assert read(command).doubt is None
 
 
 @pytest.mark.parametrize("command", SURE)
-def test_a_command_that_does_not_write_there_is_as_sure_as_before(command: str) -> None:
+def test_a_command_that_does_not_write_to_a_git_directory_is_not_asked(command: str) -> None:
     assert read(command).doubt is None
     assert not may_write_git("bash", {"command": command})
 
@@ -86,12 +86,12 @@ def test_a_command_that_does_not_write_there_is_as_sure_as_before(command: str) 
         "sh -c 'cp x .git/config'",
     ],
 )
-def test_a_line_that_cannot_be_read_may_write_what_it_names(command: str) -> None:
+def test_an_unreadable_line_may_write_the_git_paths_in_it(command: str) -> None:
     assert read(command).doubt
     assert may_write_git("bash", {"command": command})
 
 
 @pytest.mark.parametrize("command", ["echo x > y", "git diff HEAD > x.patch", "X=1 make", "sh -c 'ls'", "echo .github > x"])
-def test_a_line_that_cannot_be_read_and_names_none_is_not_remembered(command: str) -> None:
+def test_an_unreadable_line_without_a_git_path_writes_none(command: str) -> None:
     assert read(command).doubt
     assert not may_write_git("bash", {"command": command})

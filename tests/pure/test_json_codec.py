@@ -1,4 +1,4 @@
-"""The quick codec says and reads what the standard library would."""
+"""The codec encodes and decodes as the standard library does."""
 
 import json
 from datetime import UTC, datetime
@@ -13,11 +13,11 @@ from models.pure.json_codec import decode, encode
 
 
 class Word(str):
-    """As libraries have them."""
+    """A subclass, as libraries define."""
 
 
 class Share(float):
-    """As libraries have them too."""
+    """A subclass, as libraries define."""
 
 
 class Colour(StrEnum):
@@ -36,36 +36,36 @@ ANY = st.recursive(
 
 
 @given(ANY)
-def test_what_is_said_is_read_again(value: object) -> None:
-    """Lone surrogates and integers of any length among it; each codec reads the other's words."""
+def test_encoding_and_decoding_give_the_same_value(value: object) -> None:
+    """With lone surrogates and integers of any length, and across both codecs."""
     assert decode(json.dumps(value)) == value
     assert json.loads(encode(value)) == value
     assert decode(encode(value).encode()) == value
 
 
 @pytest.mark.parametrize("value", [Word("w"), Share(0.5), Colour.RED, Number.ONE, {Word("w"): Word("v")}, (1, [Colour.RED])])
-def test_kinds_of_what_json_has_are_said_as_what_they_are(value: Any) -> None:
+def test_subclasses_are_encoded_as_their_base_types(value: Any) -> None:
     assert decode(encode(value)) == json.loads(json.dumps(value))
 
 
 @pytest.mark.parametrize("text", ["1e999", "-1e999", "9" * 400])
-def test_numbers_beyond_a_float_are_read_as_ever(text: str) -> None:
+def test_numbers_beyond_a_float_are_decoded(text: str) -> None:
     assert decode(text) == json.loads(text)
 
 
 @pytest.mark.parametrize("text", ["", "{", "nul", "'a'", '{"a":1}x'])
-def test_what_is_no_json_is_a_value_error(text: str) -> None:
+def test_malformed_json_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         decode(text)
 
 
-def test_times_are_said_beside_anything() -> None:
-    """As Postgres reads them."""
+def test_times_are_encoded_beside_any_text() -> None:
+    """In the format of ISO 8601, which Postgres reads."""
     at = datetime(2026, 11, 22, 18, 30, tzinfo=UTC)
     for text in ("x", "\ud800"):
         assert datetime.fromisoformat(decode(encode({"at": at, "text": text}))["at"]) == at
 
 
-def test_what_json_does_not_have_is_a_type_error() -> None:
+def test_a_type_without_json_is_a_type_error() -> None:
     with pytest.raises(TypeError):
         encode({"a": object()})

@@ -1,4 +1,4 @@
-"""A value that was masked once is masked wherever it comes back, in the spellings that programs give it; in linear time."""
+"""A masked value is masked wherever it returns, in the spellings of common programs, in linear time."""
 
 import base64
 import html
@@ -31,7 +31,7 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "URL": lambda s: urllib.parse.quote(s, safe=""),
     "URL's path": urllib.parse.quote,
     "URL of a form": urllib.parse.quote_plus,
-    "URL in lower case": lambda s: re.sub("%..", lambda found: found[0].lower(), urllib.parse.quote(s, safe="")),
+    "URL in lower case": lambda s: re.sub("%..", lambda escape: escape[0].lower(), urllib.parse.quote(s, safe="")),
     "URL in a URL": lambda s: urllib.parse.quote(urllib.parse.quote(s, safe=""), safe=""),
     "every byte percent-encoded": lambda s: "".join(f"%{byte:02X}" for byte in s.encode()),
     "HTML": html.escape,
@@ -59,7 +59,7 @@ def test_a_value_is_masked_in_every_common_spelling(spelling: str) -> None:
     assert shown.endswith("\nafter")
     assert MARKER in shown
     left = shown.removeprefix("before: ").removesuffix("\nafter").replace(MARKER, "")
-    # Quotes around it, and what stands beside it in its group of base64.
+    # Quotes around the value, and the bytes beside it in its groups of base64.
     assert len(left) <= (120 if "lines" in spelling else 20), left
     assert "s3cr" not in left
 
@@ -77,14 +77,14 @@ def test_any_value_is_masked_in_every_common_spelling(value: str) -> None:
     assert value not in echoes.text(f"[ {value} ]")
 
 
-def test_what_is_short_or_else_is_left_alone() -> None:
+def test_short_and_other_values_are_not_masked() -> None:
     assert not Echoes(["1234567", MARKER])
     assert Echoes(["12345678"]).text("1234567 123456789") == f"1234567 {MARKER}9"
     assert Echoes(["hunter2hunter2"]).text("hunter2") == "hunter2"
     assert Echoes([]).value({"a": "b"}) == {"a": "b"}
 
 
-def test_a_part_is_masked_where_a_text_was_cut_or_broken() -> None:
+def test_a_part_of_a_value_is_masked_where_a_text_was_cut() -> None:
     echoes = Echoes(["abcdefghijklmnopqrstuvwxyz"])
     assert echoes.text("x abcdefghij\n[... 7 bytes left out ...]\nqrstuvwxyz y") == (
         f"x {MARKER}\n[... 7 bytes left out ...]\n{MARKER} y"
@@ -93,7 +93,7 @@ def test_a_part_is_masked_where_a_text_was_cut_or_broken() -> None:
     quoting = Echoes(["abcdefghijklmnopqrstuvwxyz"], quoted=True)
     assert quoting.text("abcdefghijkl is computed, or nopqrstuvwxyz") == f"{MARKER} is computed, or {MARKER}"
     assert echoes.text("abcdefghijkl is computed") == "abcdefghijkl is computed"
-    assert echoes.text("abcdefg\ntuvwxyz") == "abcdefg\ntuvwxyz", "seven characters are no value"
+    assert echoes.text("abcdefg\ntuvwxyz") == "abcdefg\ntuvwxyz", "seven characters are too few"
 
 
 def test_lines_of_a_value_are_masked_one_by_one() -> None:
@@ -105,36 +105,36 @@ def test_lines_of_a_value_are_masked_one_by_one() -> None:
     assert "ab12" not in Echoes([key]).text(json.dumps(key))
 
 
-def test_every_text_name_and_number_of_a_value_is_looked_at() -> None:
+def test_texts_names_and_numbers_are_masked_at_any_depth() -> None:
     echoes = Echoes(["hunter2hunter2", "12345678"])
-    given = {
+    arguments = {
         "type": "text",
         "text": "is hunter2hunter2",
         "deep": [{"hunter2hunter2": 12345678}, True, None, 1.5],
         "n": 123456789,
     }
-    assert echoes.value(given) == {
+    assert echoes.value(arguments) == {
         "type": "text",
         "text": f"is {MARKER}",
         "deep": [{MARKER: MARKER}, True, None, 1.5],
         "n": f"{MARKER}9",
     }
-    assert given["text"] == "is hunter2hunter2"
+    assert arguments["text"] == "is hunter2hunter2"
 
 
 def test_the_masked_texts_of_an_input_are_known() -> None:
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "command": "PASSWORD=hunter2hunter2 curl -u bob:p4ssw0rd1 https://x",
         "token": 1234567890,
         "pin": "4711",
         "auth": {"secret": {"deep": ["first-part", "x"]}},
         "plain": "nothing at all",
     }
-    assert mask(given).hidden == ("1234567890", "first-part", "hunter2hunter2", "p4ssw0rd1")
-    assert mask(mask(given).shown).hidden == ()
+    assert mask(arguments).hidden == ("1234567890", "first-part", "hunter2hunter2", "p4ssw0rd1")
+    assert mask(mask(arguments).shown).hidden == ()
 
 
-def test_too_much_to_look_for_masks_the_text_whole() -> None:
+def test_too_many_values_or_matches_mask_the_whole_text() -> None:
     assert Echoes([f"value {n} of many" for n in range(400)]).value(["anything"]) == [MARKER]
     assert Echoes(["aaaaaaaa"]).text("aaaaaaaab" * 30_000) == MARKER
 
@@ -149,8 +149,8 @@ def test_too_much_to_look_for_masks_the_text_whole() -> None:
         pytest.param("lorem ipsum dolor ", id="words"),
     ],
 )
-def test_ten_megabytes_take_time_in_proportion(filler: str) -> None:
-    """Forty values of forty characters each; what a tenth takes, ten times, and room for a busy machine."""
+def test_the_time_is_proportional_to_the_length(filler: str) -> None:
+    """For forty values of forty characters, with room for a busy machine."""
     random.seed(1)
     signs = string.ascii_letters + string.digits + "&/+='"
     echoes = Echoes(["".join(random.choices(signs, k=40)) for _ in range(40)] + ["abababab" * 5])

@@ -1,4 +1,4 @@
-"""Nobody who reads a call sees its secrets: what its schema and its names say."""
+"""Values that a schema or a name marks as secret are masked in what people see of a call."""
 
 import json
 from typing import Any
@@ -13,8 +13,8 @@ from models.pure.masking import MARKER, Masked, mask, restore
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_that_says_secret_is_believed(name: str) -> None:
-    """In any spelling, for texts and numbers; a switch is none, and a container is masked whole."""
+def test_a_value_with_a_secret_name_is_masked(name: str) -> None:
+    """In any spelling of the name. Texts, numbers and whole containers are masked, booleans and null are not."""
     assert mask({name: "hunter2"}) == Masked({name: MARKER}, (f"/{name}",))
     assert mask({"a": [{name: 1234}]}).shown == {"a": [{name: MARKER}]}
     assert mask({name: ["x", {"y": "z"}]}).shown == {name: MARKER}
@@ -23,24 +23,23 @@ def test_a_name_that_says_secret_is_believed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FALSE_FRIENDS)
-def test_a_name_that_only_sounds_like_it_is_not(name: str) -> None:
-    """Counts, places, names of secrets: people need them."""
+def test_a_value_with_a_similar_name_is_not_masked(name: str) -> None:
+    """People need counts, places and names of secrets."""
     assert mask({name: "hunter"}) == Masked({name: "hunter"}, ())
 
 
-def test_a_working_folder_is_no_password() -> None:
-    """PWD is both."""
+def test_a_working_directory_in_pwd_is_not_masked() -> None:
+    """PWD can also be a password."""
     assert mask({"PWD": "/home/bob", "pwd": "hunter2"}).shown == {"PWD": "/home/bob", "pwd": MARKER}
     assert mask({"text": "PWD=/home/bob OLDPWD=/ Pwd=hunter2"}, None).shown["text"] == f"PWD=/home/bob OLDPWD=/ Pwd={MARKER}"
 
 
-def test_pairs_and_words_of_a_command_are_read_together() -> None:
-    """Environment variables and headers as pairs; a flag and the word after it."""
-    given = {
+def test_a_value_after_a_secret_flag_or_beside_a_secret_name_is_masked() -> None:
+    arguments = {
         "env": [{"name": "DB_PASSWORD", "value": "hunter2"}, {"name": "HOME", "value": "/x"}],
         "argv": ["x", "--token", "abc", "-v"],
     }
-    assert mask(given) == Masked(
+    assert mask(arguments) == Masked(
         {
             "env": [{"name": "DB_PASSWORD", "value": MARKER}, {"name": "HOME", "value": "/x"}],
             "argv": ["x", "--token", MARKER, "-v"],
@@ -81,23 +80,23 @@ SECRET: dict[str, Any] = {"writeOnly": True}
         ({"properties": {"n": {"$ref": "#"}, "x": SECRET}}, {"n": {"n": {"x": 1}}}),
     ],
 )
-def test_a_schema_that_says_secret_is_believed(schema: dict[str, Any], value: dict[str, Any]) -> None:
-    """Whatever the type, in any branch that could apply; nothing beside it is masked."""
+def test_a_value_that_the_schema_marks_as_secret_is_masked(schema: dict[str, Any], value: dict[str, Any]) -> None:
+    """Whatever its type, in any branch that could apply, and no other value."""
 
     def masked(part: Any) -> Any:
         if isinstance(part, dict):
             return {name: MARKER if name == "x" else masked(item) for name, item in part.items()}
         return [masked(item) for item in part] if isinstance(part, list) else part
 
-    found = mask(value, schema)
-    assert found.shown == masked(value)
-    assert found.paths
-    assert all(path.endswith("/x") for path in found.paths)
-    assert restore(found.shown, value, found.shown) == value
+    masked_value = mask(value, schema)
+    assert masked_value.shown == masked(value)
+    assert masked_value.paths
+    assert all(path.endswith("/x") for path in masked_value.paths)
+    assert restore(masked_value.shown, value, masked_value.shown) == value
 
 
-def test_a_schema_that_is_wrong_or_endless_does_no_harm() -> None:
-    """It is refused elsewhere."""
+def test_a_malformed_or_endless_schema_does_not_fail() -> None:
+    """Such a schema is refused elsewhere."""
     for schema in (
         {"$ref": "#", **SECRET},
         {"$ref": "http://x/y", "properties": {"x": SECRET}},
@@ -107,7 +106,7 @@ def test_a_schema_that_is_wrong_or_endless_does_no_harm() -> None:
     assert mask({"x": 1}, {"$ref": "#/nowhere", "properties": {"x": SECRET}}).shown == {"x": MARKER}
 
 
-def test_a_schema_that_takes_too_long_marks_every_argument() -> None:
+def test_a_schema_that_takes_too_long_masks_every_argument() -> None:
     """Each level doubles the time."""
     levels = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(20)}
     assert mask({"x": 1, "y": "z"}, {"$ref": "#/$defs/a0", "$defs": levels | {"a20": SECRET}}).shown == {"x": MARKER, "y": MARKER}
@@ -115,44 +114,42 @@ def test_a_schema_that_takes_too_long_marks_every_argument() -> None:
 
 @given(OBJECTS)
 def test_masking_again_changes_nothing(value: dict[str, Any]) -> None:
-    """And the first time changes nothing but what it names."""
-    found = mask(value)
-    assert mask(found.shown) == Masked(found.shown, ())
-    assert bool(found.paths) == (found.shown != value)
+    """And the first mask changes only the values at its paths."""
+    masked_value = mask(value)
+    assert mask(masked_value.shown) == Masked(masked_value.shown, ())
+    assert bool(masked_value.paths) == (masked_value.shown != value)
 
 
-def test_a_secret_that_another_one_hid_is_masked_too() -> None:
+def test_a_secret_that_appears_only_after_another_was_masked_is_masked() -> None:
     """The first mask turns the word before it into a flag."""
-    given = {"a": "Authorization: --token --token password"}
-    found = mask(given)
-    assert found.shown == {"a": f"Authorization: {MARKER} --token {MARKER}"}
-    assert mask(found.shown).shown == found.shown
-    assert restore(found.shown, given, found.shown) == given
+    arguments = {"a": "Authorization: --token --token password"}
+    masked_value = mask(arguments)
+    assert masked_value.shown == {"a": f"Authorization: {MARKER} --token {MARKER}"}
+    assert mask(masked_value.shown).shown == masked_value.shown
+    assert restore(masked_value.shown, arguments, masked_value.shown) == arguments
 
 
 @given(OBJECTS, SECRETS, st.sampled_from(TEXTS), st.sampled_from(NAMES))
-def test_a_secret_is_in_nothing_that_is_shown(value: dict[str, Any], secret: str, text: str, name: str) -> None:
-    """Beside whatever else is in the arguments, and however deep."""
+def test_a_shown_value_contains_no_secret(value: dict[str, Any], secret: str, text: str, name: str) -> None:
+    """Beside any other arguments, and at any depth."""
     assume(secret not in json.dumps(value))
-    given = {
+    arguments = {
         "rest": value,
         "b": [[{name: secret}], {name: {"c": [secret]}}],
         "d": {"e": text.format(s=secret)},
         "f": [KNOWN, value],
     }
-    found = mask(given)
-    spelled = json.dumps([found.shown, found.paths])
+    masked_value = mask(arguments)
+    spelled = json.dumps([masked_value.shown, masked_value.paths])
     assert secret not in spelled
-    assert found.shown["f"][0] == [MARKER] * len(KNOWN)
-    assert restore(found.shown, given, found.shown) == given
+    assert masked_value.shown["f"][0] == [MARKER] * len(KNOWN)
+    assert restore(masked_value.shown, arguments, masked_value.shown) == arguments
 
 
 @given(OBJECTS)
-def test_a_mask_is_no_longer_than_it_must_be(value: dict[str, Any]) -> None:
-    """At most a few times the size of what it masks: nothing grows out of bounds."""
+def test_a_masked_value_is_at_most_a_few_times_longer(value: dict[str, Any]) -> None:
     assert len(canonical(mask(value).shown)) <= 3 * len(canonical(value)) + 20
 
 
-def test_a_mask_does_not_tell_how_long_the_secret_is() -> None:
-    """Nor whether it is empty."""
+def test_a_mask_does_not_reveal_the_length_of_a_secret() -> None:
     assert mask({"password": ""}).shown == mask({"password": "x" * 10_000}).shown == {"password": MARKER}

@@ -1,4 +1,4 @@
-"""In a text only its secrets are masked, and everybody sees what it does."""
+"""In a text only the secrets are masked, and every command stays visible."""
 
 import json
 import shlex
@@ -25,20 +25,19 @@ def mask_text(text: str) -> str:
 @pytest.mark.parametrize("text", TEXTS)
 @given(secret=SECRETS)
 def test_in_a_text_only_the_secret_is_masked(text: str, secret: str) -> None:
-    """Commands, URLs, headers, files: the rest stays readable to the letter."""
+    """In commands, URLs, headers and files."""
     assert mask_text(text.format(s=secret)) == text.format(s=MARKER)
 
 
 @pytest.mark.parametrize("secret", [*KNOWN, pytest.param(new_secret(), id="one of ours")])
-def test_a_known_secret_is_masked_wherever_it_stands(secret: str) -> None:
-    """Alone, in a sentence, in a call, twice."""
+def test_a_secret_of_a_known_format_is_masked_anywhere(secret: str) -> None:
     for text in ("{}", "use {} now", "f('{}')", "echo {};{}", "https://x/?q={}&y=1"):
         assert mask_text(text.replace("{}", secret)) == text.replace("{}", MARKER)
 
 
 @pytest.mark.parametrize("kind", ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "PGP PRIVATE KEY BLOCK"])
-def test_of_a_private_key_only_its_frame_is_left(kind: str) -> None:
-    """Also where its lines are escaped, quoted, indented, or where its end was cut off."""
+def test_of_a_private_key_only_the_first_and_last_line_are_shown(kind: str) -> None:
+    """Even if its lines are escaped, quoted, indented, or cut off."""
     shown = f"-----BEGIN {kind}-----{MARKER}\n-----END {kind}-----"
     key = PEM.format(kind, KEY_LINES)
     assert mask_text(f"cat <<E\n{key}\nE") == f"cat <<E\n{shown}\nE"
@@ -62,8 +61,8 @@ def test_of_a_private_key_only_its_frame_is_left(kind: str) -> None:
         "the token is long; a secret: what is it?",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
-    """Names of variables, types, counts, ports, placeholders."""
+def test_text_that_is_no_secret_is_not_masked(text: str) -> None:
+    """Such as variables, types, counts, ports and placeholders."""
     assert mask_text(text) == text
 
 
@@ -93,13 +92,13 @@ def test_what_is_no_secret_stays(text: str) -> None:
     ],
 )
 def test_a_mask_hides_no_command(text: str, payload: str) -> None:
-    """A model that wants to be approved cannot dress up what it does as a secret."""
+    """A model cannot hide a command by making it look like a secret."""
     assert payload in mask_text(text)
 
 
 @given(COMMANDS)
 def test_a_mask_leaves_every_word_of_a_command_in_its_place(command: str) -> None:
-    """As a shell reads it: none is joined with the next, none is gone, and each begins as it did."""
+    """As a shell splits it: words are neither joined nor removed, and each keeps its beginning."""
     try:
         words = _words(command)
     except ValueError:
@@ -137,7 +136,7 @@ def _words(command: str) -> list[str]:
     ids=lambda text: text[:24],
 )
 def test_no_text_takes_long(text: str) -> None:
-    """A megabyte of the worst costs no more than a moment: the worker's other turns wait for it."""
+    """A megabyte of the worst case takes less than a second, because the worker's other turns wait."""
     began = time.process_time()
     shown = mask({"command": text}).shown["command"]
     assert time.process_time() - began < 1
@@ -146,5 +145,5 @@ def test_no_text_takes_long(text: str) -> None:
 
 
 def test_any_text_can_be_masked() -> None:
-    """Lone surrogates, too, as they come before what is stored is cleaned."""
+    """Even with lone surrogates, which are replaced only when a value is stored."""
     assert mask({"a": "\ud800 password=x\ud800y z"}).shown == {"a": f"\ud800 password={MARKER} z"}

@@ -1,4 +1,4 @@
-"""What was masked comes back unharmed, where it was and nowhere else."""
+"""An edit restores masked values unchanged in their own places, and nowhere else."""
 
 import json
 from typing import Any
@@ -12,22 +12,22 @@ from models.pure.masking import MARKER, Masked, mask, restore
 
 
 @given(OBJECTS)
-def test_what_was_not_edited_comes_back_as_it_was(value: dict[str, Any]) -> None:
-    """Any JSON value, and after a journey through JSON, which may turn its fields around."""
+def test_values_without_an_edit_are_restored(value: dict[str, Any]) -> None:
+    """Any JSON value, even if its fields come back in another order."""
     shown = mask(value).shown
     assert restore(shown, value, shown) == value
     travelled = json.loads(json.dumps(shown, sort_keys=True))
     assert restore(travelled, value, travelled) == value
 
 
-def test_secrets_in_the_names_of_fields_are_masked_as_well() -> None:
-    """Two of them stay apart, in an order that does not depend on theirs, and both come back."""
-    given = {"tokens": {KNOWN[3]: "a", KNOWN[4]: "b"}}
-    found = mask(given)
-    assert found == Masked({"tokens": {MARKER: "a", f"{MARKER} (2)": "b"}}, (f"/tokens/{MARKER}", f"/tokens/{MARKER} (2)"))
-    turned = {"tokens": dict(reversed(given["tokens"].items()))}
-    assert mask(turned).shown == found.shown
-    assert restore({"tokens": {f"{MARKER} (2)": "c"}}, given, found.shown) == {"tokens": {KNOWN[4]: "c"}}
+def test_secrets_in_names_of_fields_are_masked_and_restored() -> None:
+    """Two of them get different marks, which do not depend on the order of the fields."""
+    arguments = {"tokens": {KNOWN[3]: "a", KNOWN[4]: "b"}}
+    masked_value = mask(arguments)
+    assert masked_value == Masked({"tokens": {MARKER: "a", f"{MARKER} (2)": "b"}}, (f"/tokens/{MARKER}", f"/tokens/{MARKER} (2)"))
+    turned = {"tokens": dict(reversed(arguments["tokens"].items()))}
+    assert mask(turned).shown == masked_value.shown
+    assert restore({"tokens": {f"{MARKER} (2)": "c"}}, arguments, masked_value.shown) == {"tokens": {KNOWN[4]: "c"}}
     assert mask({"~/": {"password": 1}}).paths == ("/~0~1/password",)
 
 
@@ -50,8 +50,8 @@ def _edited(*edits: tuple[str, Any]) -> dict[str, Any]:
     return edited
 
 
-def test_what_a_person_edits_beside_a_secret_is_kept() -> None:
-    """Other fields, new fields, other objects of a list, a secret of their own instead."""
+def test_edits_beside_a_secret_are_kept() -> None:
+    """Other fields, new fields, other objects of a list, or a new secret."""
     edited = _edited(("password", "mine"), ("list/2/to", "c"), ("new", ["x"]))
     restored = restore(edited, SHOWN_FROM, mask(SHOWN_FROM).shown)
     assert restored["command"] == SHOWN_FROM["command"]
@@ -77,14 +77,14 @@ SHOWN = "curl -u bob:«masked» -H 'Authorization: Bearer «masked»' https://x"
         MARKER,
     ],
 )
-def test_a_text_that_keeps_a_marker_is_kept_whole(command: str) -> None:
-    """Whatever stands around the marker decides where the secret goes."""
+def test_a_text_with_a_marker_cannot_be_edited(command: str) -> None:
+    """The text around the marker decides where the secret goes."""
     with pytest.raises(ValueError, match=r"^/command: .* type the value that is meant, or ask somebody .* `reveal`\.$"):
         restore(_edited(("command", command)), SHOWN_FROM, mask(SHOWN_FROM).shown)
 
 
 @pytest.mark.parametrize(
-    ("given", "edited"),
+    ("arguments", "edited"),
     [
         ({"argv": ["curl", "--password", "hunter2"]}, {"argv": ["echo", "--password", MARKER]}),
         ({"argv": ["curl", "--password", "hunter2"]}, {"argv": ["curl", "--user", MARKER]}),
@@ -93,12 +93,11 @@ def test_a_text_that_keeps_a_marker_is_kept_whole(command: str) -> None:
         ({"env": [{"key": "TOKEN", "value": "hunter2"}]}, {"env": [{"value": MARKER}]}),
     ],
 )
-def test_what_made_it_a_secret_stays_beside_its_marker(given: dict[str, Any], edited: dict[str, Any]) -> None:
-    """A flag before it, a name beside it."""
-    shown = mask(given).shown
-    assert restore(shown, given, shown) == given
+def test_the_name_or_flag_beside_a_marker_cannot_be_edited(arguments: dict[str, Any], edited: dict[str, Any]) -> None:
+    shown = mask(arguments).shown
+    assert restore(shown, arguments, shown) == arguments
     with pytest.raises(ValueError, match=r"beside the marker|where none was shown"):
-        restore(edited, given, shown)
+        restore(edited, arguments, shown)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +119,7 @@ def test_what_made_it_a_secret_stays_beside_its_marker(given: dict[str, Any], ed
     ],
 )
 def test_a_marker_anywhere_else_is_refused(path: str, value: Any, pointer: str) -> None:
-    """Copied, moved, added, doubled: the error names the place, says what to do, and holds no secret."""
+    """Copied, moved, added or doubled. The error names the place and the remedy, and contains no secret."""
     edited = _edited((path, value)) if path != "a~/b" else _edited() | {"a~/b": value}
     with pytest.raises(
         ValueError, match=r"type the value that is meant, or ask somebody whose key has the scope `reveal`\.$"
@@ -131,22 +130,21 @@ def test_a_marker_anywhere_else_is_refused(path: str, value: Any, pointer: str) 
     assert refused.value.__cause__ is None
 
 
-def test_a_mask_can_be_edited_away_without_its_secret() -> None:
-    """A field or a text without its marker is what the person wrote."""
+def test_an_edit_may_remove_masked_values() -> None:
     shown = mask(SHOWN_FROM).shown
     assert restore({"command": "ls", "list": []}, SHOWN_FROM, shown) == {"command": "ls", "list": []}
 
 
-def test_deep_and_wide_values_are_masked_too() -> None:
-    """As deep as the input of a request may be."""
+def test_deep_and_wide_values_are_masked_and_restored() -> None:
+    """Up to the depth limit of a request's input."""
     deep: Any = {"password": "x"}
     for _ in range(api.parsing.DEPTH):
         deep = [deep]
-    given = {"a": deep, "b": ["plain"] * 10_000 + ["password=x"]}
-    found = mask(given)
-    assert found.paths == ("/a" + "/0" * api.parsing.DEPTH + "/password", "/b/10000")
-    restored = restore(found.shown, given, found.shown)
-    assert restored["b"] == given["b"]
+    arguments = {"a": deep, "b": ["plain"] * 10_000 + ["password=x"]}
+    masked_value = mask(arguments)
+    assert masked_value.paths == ("/a" + "/0" * api.parsing.DEPTH + "/password", "/b/10000")
+    restored = restore(masked_value.shown, arguments, masked_value.shown)
+    assert restored["b"] == arguments["b"]
     inner: Any = restored["a"]
     while isinstance(inner, list):
         inner = inner[0]

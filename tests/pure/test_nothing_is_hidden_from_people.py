@@ -1,4 +1,4 @@
-"""Whatever a screen would obey or hide is written out wherever people decide: prompts, questions of tools, the terminal."""
+"""Characters that a screen hides are written out in prompts and questions, and make a command line ask."""
 
 import pytest
 
@@ -12,20 +12,20 @@ HIDDEN = {"\u200b": "<U+200B>", "\u3164": "<U+3164>", "\ufeff": "<U+FEFF>", "\u2
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
-def test_it_is_written_out_in_the_same_way(hidden: str) -> None:
+def test_a_hidden_character_is_written_out_in_texts_and_prompts(hidden: str) -> None:
     shown = f"a{HIDDEN[hidden]}b"
     assert visible(f"a{hidden}b") == shown
     assert fill("{n}", "tool", {"n": f"a{hidden}b"}) == shown
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
-def test_a_question_of_a_tool_shows_it(hidden: str) -> None:
-    asked = ToolResult([], question=Question({"k": {"message": f"a{hidden}b", "schema": {}}}, None))
-    question = storable_question(asked, 1000).question
+def test_a_hidden_character_is_written_out_in_a_tool_s_question(hidden: str) -> None:
+    result = ToolResult([], question=Question({"k": {"message": f"a{hidden}b", "schema": {}}}, None))
+    question = storable_question(result, 1000).question
     assert question
     assert question.requests["k"]["message"] == f"a{HIDDEN[hidden]}b"
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
-def test_a_command_line_that_holds_it_is_asked_about(hidden: str) -> None:
+def test_a_command_line_with_a_hidden_character_is_asked(hidden: str) -> None:
     assert read(f"echo a{hidden}b").doubt

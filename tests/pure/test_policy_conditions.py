@@ -1,4 +1,4 @@
-"""Conditions on arguments: what they compare, and what becomes of what they cannot judge."""
+"""Conditions on arguments: what they compare, and how they treat values that they cannot judge."""
 
 import math
 from typing import Any
@@ -11,12 +11,14 @@ from models.pure.policy import CompiledRules, Rule, grant, match_of, rule_of
 YES, NO, CANNOT = "yes", "no", "cannot judge"
 
 
-def told(match: Any, given: dict[str, Any], *, tool: str = "t", workdir: str | None = None) -> str:
-    """Yes, no or cannot judge: seen from outside by what a rule that allows and rules that do not make of it."""
+def judged(match: Any, arguments: dict[str, Any], *, tool: str = "t", workdir: str | None = None) -> str:
+    """YES, NO or CANNOT, inferred from the verdicts of rules that allow, ask and deny by this match."""
     effects = {}
     for effect in ("allow", "ask", "deny"):
         rule = rule_of({"effect": effect, "match": match})
-        effects[effect] = bool(CompiledRules([rule], "deny" if effect == "allow" else "allow").judge(tool, given, workdir).rules)
+        effects[effect] = bool(
+            CompiledRules([rule], "deny" if effect == "allow" else "allow").judge(tool, arguments, workdir).rules
+        )
     assert effects["ask"] == effects["deny"]
     return {(True, True): YES, (False, False): NO, (False, True): CANNOT}[effects["allow"], effects["deny"]]
 
@@ -39,9 +41,9 @@ def told(match: Any, given: dict[str, Any], *, tool: str = "t", workdir: str | N
         ({"exists": False}, 0, NO), ({"gte": 1, "lte": 5}, 3, YES), ({"gte": 1, "lte": 5}, 6, NO),
     ],
 )  # fmt: skip
-def test_a_condition_says_yes_or_no_or_errs_to_the_safe_side(condition: dict[str, Any], value: Any, expected: str) -> None:
-    """What cannot be judged counts as met by rules that deny or ask, and as not met by rules that allow."""
-    assert told({"tool": "t", "input": [{"path": "/x", **condition}]}, {"x": value}) == expected
+def test_a_condition_holds_or_not_or_errs_to_the_safe_side(condition: dict[str, Any], value: Any, expected: str) -> None:
+    """A value that cannot be judged meets rules that deny or ask, and does not meet rules that allow."""
+    assert judged({"tool": "t", "input": [{"path": "/x", **condition}]}, {"x": value}) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,11 +54,11 @@ def test_a_condition_says_yes_or_no_or_errs_to_the_safe_side(condition: dict[str
     ],
 )  # fmt: skip
 def test_a_pointer_finds_its_argument(path: str, expected: str) -> None:
-    """RFC 6901. What is missing is not met; what would be inside of a text or a number cannot be judged."""
-    given = {"a": {"b": 1}, "l": [1], "s": "12", "n": 1, "a/b": 1, "m~n": 1, "": 1}
-    assert told({"tool": "t", "input": [{"path": path, "equals": 1}]}, given) == expected
-    there = {YES: YES, NO: NO, CANNOT: NO}[expected]
-    assert told({"tool": "t", "input": [{"path": path, "exists": True}]}, given) == there
+    """By RFC 6901. A missing value does not meet a condition. A place inside a text or number cannot be judged."""
+    arguments = {"a": {"b": 1}, "l": [1], "s": "12", "n": 1, "a/b": 1, "m~n": 1, "": 1}
+    assert judged({"tool": "t", "input": [{"path": path, "equals": 1}]}, arguments) == expected
+    exists = {YES: YES, NO: NO, CANNOT: NO}[expected]
+    assert judged({"tool": "t", "input": [{"path": path, "exists": True}]}, arguments) == exists
 
 
 @pytest.mark.parametrize(
@@ -73,28 +75,26 @@ def test_a_pointer_finds_its_argument(path: str, expected: str) -> None:
         (".env", "deep/.env", CANNOT), ("*.pem", "a/b.pem", CANNOT), ("src/*", "src/a/b", CANNOT),
     ],
 )  # fmt: skip
-def test_a_path_is_where_it_leads(pattern: str, path: Any, expected: str) -> None:
-    """Allowed is what is surely inside; refused is what may be, with all that is in it, and a bare name anywhere."""
-    assert told(f"read({pattern})", {"file_path": path}, tool="read") == expected
+def test_a_path_is_allowed_only_if_it_is_certainly_inside(pattern: str, path: Any, expected: str) -> None:
+    """And denied if it may be inside. A bare name matches anywhere."""
+    assert judged(f"read({pattern})", {"file_path": path}, tool="read") == expected
 
 
-def test_absolute_paths_below_the_workdir_are_relative_ones() -> None:
-    """Where the workdir is known."""
-    assert told("read(src/**)", {"file_path": "/work/src/a"}, tool="read", workdir="/work") == YES
-    assert told("read(src/**)", {"file_path": "/work/src/a"}, tool="read", workdir="/work/") == YES
-    assert told("read(src/**)", {"file_path": "/workx/src/a"}, tool="read", workdir="/work") == CANNOT
+def test_absolute_paths_below_a_known_workdir_are_relative_ones() -> None:
+    assert judged("read(src/**)", {"file_path": "/work/src/a"}, tool="read", workdir="/work") == YES
+    assert judged("read(src/**)", {"file_path": "/work/src/a"}, tool="read", workdir="/work/") == YES
+    assert judged("read(src/**)", {"file_path": "/workx/src/a"}, tool="read", workdir="/work") == CANNOT
 
 
-def test_an_expression_must_fit_all_of_a_value_to_allow() -> None:
-    """And only a part of it to deny, over the ends of lines."""
+def test_an_expression_must_fit_the_whole_value_to_allow_and_any_part_to_deny() -> None:
     match = {"tool": "fetch", "input": [{"path": "/url", "regex": "https://example\\.com/.*"}]}
-    assert told(match, {"url": "https://example.com/x"}, tool="fetch") == YES
-    assert told(match, {"url": "https://evil.com/?https://example.com/"}, tool="fetch") == CANNOT
-    assert told({"tool": "t", "input": [{"path": "/x", "regex": "drop.*table"}]}, {"x": "drop\ntable"}) == CANNOT
+    assert judged(match, {"url": "https://example.com/x"}, tool="fetch") == YES
+    assert judged(match, {"url": "https://evil.com/?https://example.com/"}, tool="fetch") == CANNOT
+    assert judged({"tool": "t", "input": [{"path": "/x", "regex": "drop.*table"}]}, {"x": "drop\ntable"}) == CANNOT
 
 
-def test_a_text_pattern_allows_a_command_line_only_if_it_is_surely_one_command() -> None:
-    """Since it knows nothing of what parts commands."""
+def test_a_text_pattern_allows_a_command_line_only_if_it_is_certainly_one_command() -> None:
+    """Because the pattern does not know what separates commands."""
     for condition in ({"glob": "ls*"}, {"regex": "ls.*"}):
         book = CompiledRules(
             [rule_of({"effect": "allow", "match": {"tool": "bash", "input": [{"path": "/command", **condition}]}})]
@@ -105,7 +105,6 @@ def test_a_text_pattern_allows_a_command_line_only_if_it_is_surely_one_command()
 
 
 def test_all_conditions_of_a_rule_must_hold() -> None:
-    """Those beside a pattern of commands as well."""
     book = CompiledRules([Rule("allow", match_of("shell:cmd=ls*:cwd=src/*"))])
     assert book.judge("shell", {"cmd": "ls -la", "cwd": "src/a/b"}).effect == "allow"
     assert book.judge("shell", {"cmd": "ls -la", "cwd": "etc"}).effect == "ask"
@@ -114,24 +113,23 @@ def test_all_conditions_of_a_rule_must_hold() -> None:
 
 
 @pytest.mark.parametrize("command", [5, ["rm"], {"a": "rm"}])
-def test_a_command_that_is_no_text_meets_rules_that_deny(command: Any) -> None:
-    """And none that allow."""
+def test_a_command_that_is_no_text_meets_rules_that_deny_and_none_that_allow(command: Any) -> None:
     assert CompiledRules([Rule("deny", match_of("bash(rm *)"))], "allow").judge("bash", {"command": command}).effect == "deny"
     assert CompiledRules([Rule("allow", match_of("bash(*)"))]).judge("bash", {"command": command}).effect == "ask"
 
 
-def test_no_command_meets_no_pattern_but_the_one_of_all() -> None:
-    """A call that only restarts the shell."""
-    for given in ({"restart": True}, {"command": None}, {"command": ""}):
-        assert CompiledRules([Rule("deny", match_of("bash(rm *)"))], "allow").judge("bash", given).effect == "allow"
-        assert CompiledRules([Rule("deny", match_of("bash(*)"))], "allow").judge("bash", given).effect == "deny"
+def test_a_call_without_a_command_meets_only_the_pattern_for_all_commands() -> None:
+    """Such as a call that restarts the shell."""
+    for arguments in ({"restart": True}, {"command": None}, {"command": ""}):
+        assert CompiledRules([Rule("deny", match_of("bash(rm *)"))], "allow").judge("bash", arguments).effect == "allow"
+        assert CompiledRules([Rule("deny", match_of("bash(*)"))], "allow").judge("bash", arguments).effect == "deny"
 
 
-def test_an_exact_match_is_this_input_and_no_other() -> None:
-    """By its canonical hash, whatever order its keys come in; a line that cannot be surely read is exact, too."""
-    given = {"command": "echo $HOME > x", "timeout_ms": 5}
-    book = CompiledRules([grant("bash", "exact", digest(given), id="grnt_1")])
-    assert book.judge("bash", dict(reversed(given.items()))).effect == "allow"
-    assert book.judge("bash", given | {"timeout_ms": 6}).effect == "ask"
-    assert book.judge("bash", given | {"timeout_ms": math.nan}).effect == "ask"
-    assert book.judge("zsh", given).effect == "ask"
+def test_an_exact_match_covers_one_input() -> None:
+    """In any order of its keys, and even if its command line cannot be read with certainty."""
+    arguments = {"command": "echo $HOME > x", "timeout_ms": 5}
+    book = CompiledRules([grant("bash", "exact", digest(arguments), id="grnt_1")])
+    assert book.judge("bash", dict(reversed(arguments.items()))).effect == "allow"
+    assert book.judge("bash", arguments | {"timeout_ms": 6}).effect == "ask"
+    assert book.judge("bash", arguments | {"timeout_ms": math.nan}).effect == "ask"
+    assert book.judge("zsh", arguments).effect == "ask"

@@ -1,4 +1,4 @@
-"""Deny, then ask, then allow, then the default: whatever the rules, in whatever order they come."""
+"""Deny wins over ask, ask over allow, and allow over the default, for any rules in any order."""
 
 from dataclasses import replace
 from typing import Any
@@ -68,13 +68,13 @@ STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
 
 def effect(rules: list[Rule], default: Any, call: tuple[str, dict[str, Any]]) -> str:
-    """What the rules say of a call."""
+    """The rules' effect for a call."""
     return CompiledRules(rules, default).judge(*call).effect
 
 
 @given(st.lists(RULES, max_size=6), RULES, DEFAULTS, CALLS)
 def test_a_rule_that_denies_is_final(rules: list[Rule], other: Rule, default: Any, call: tuple[str, dict[str, Any]]) -> None:
-    """What matches alone denies among all others; and no further rule turns a denial by a rule into something else."""
+    """A rule that denies alone also denies among others, and no added rule changes a denial by a rule."""
     denial = Rule("deny", other.match)
     if CompiledRules([denial], "allow").judge(*call).rules and effect([denial], "allow", call) == "deny":
         assert effect([*rules, denial], default, call) == "deny"
@@ -87,7 +87,7 @@ def test_a_rule_that_denies_is_final(rules: list[Rule], other: Rule, default: An
 def test_a_rule_that_does_not_allow_never_loosens(
     rules: list[Rule], other: Rule, default: Any, call: tuple[str, dict[str, Any]]
 ) -> None:
-    """And one that does never tightens."""
+    """And a rule that allows never tightens."""
     before, after = effect(rules, default, call), effect([*rules, other], default, call)
     if other.effect == "allow":
         assert STRICTNESS[after] <= STRICTNESS[before]
@@ -98,15 +98,15 @@ def test_a_rule_that_does_not_allow_never_loosens(
 
 
 @given(st.lists(RULES, max_size=6), st.randoms(), DEFAULTS, CALLS)
-def test_the_order_of_rules_is_nothing(rules: list[Rule], random: Any, default: Any, call: tuple[str, dict[str, Any]]) -> None:
-    """The same effect, the same words and the same rules are named."""
+def test_the_order_of_rules_does_not_matter(rules: list[Rule], random: Any, default: Any, call: tuple[str, dict[str, Any]]) -> None:
+    """Effect, text and named rules are the same."""
     turned = random.sample(rules, len(rules))
     assert CompiledRules(turned, default).judge(*call) == CompiledRules(rules, default).judge(*call)
 
 
 @given(st.lists(RULES, max_size=6), DEFAULTS, CALLS)
-def test_grants_may_come_later(rules: list[Rule], default: Any, call: tuple[str, dict[str, Any]]) -> None:
-    """Than the rules that they are added to, and nothing is different."""
+def test_grants_can_be_added_later(rules: list[Rule], default: Any, call: tuple[str, dict[str, Any]]) -> None:
+    """With the same verdict as if they were compiled with the rules."""
     written = [rule for rule in rules if rule.source != "grant"]
     granted = [rule for rule in rules if rule.source == "grant"]
     assert CompiledRules(written, default).with_grants(granted).judge(*call) == CompiledRules(rules, default).judge(*call)
@@ -116,14 +116,13 @@ def test_grants_may_come_later(rules: list[Rule], default: Any, call: tuple[str,
     st.lists(RULES.map(lambda rule: replace(rule, effect="allow")), max_size=6),
     st.sampled_from([command for command in COMMANDS if command and read(command).doubt]),
 )
-def test_no_pattern_allows_what_is_not_surely_read(rules: list[Rule], command: str) -> None:
-    """Only a rule for the whole tool does, or one for exactly this input."""
+def test_no_pattern_allows_a_line_that_is_not_read_with_certainty(rules: list[Rule], command: str) -> None:
+    """Only a rule for the whole tool or for this exact input does."""
     verdict = CompiledRules(rules, "ask").judge("bash", {"command": command})
     assert verdict.effect == "ask" or (verdict.rules and all(not rule.match.conditions for rule in verdict.rules))
 
 
-def test_the_four_steps() -> None:
-    """Each beats the next."""
+def test_deny_wins_over_ask_over_allow_over_the_default() -> None:
     allow, ask, deny = (Rule(e, match_of("bash(git push *)")) for e in ("allow", "ask", "deny"))  # type: ignore[arg-type]
     call = ("bash", {"command": "git push"})
     assert effect([allow, ask, deny], "ask", call) == "deny"
@@ -132,8 +131,8 @@ def test_the_four_steps() -> None:
     assert effect([], "deny", call) == "deny"
 
 
-def test_a_grant_answers_the_default_s_question_and_nothing_else() -> None:
-    """It releases what `always_ask` would ask: not what a rule asks or denies, not a default that denies; and no use is wasted."""
+def test_a_grant_allows_only_calls_that_the_default_asks_about() -> None:
+    """And is not used if a rule decides, or if the default allows or denies."""
     given = grant("bash", "tool", "", id="grnt_1")
     call = ("bash", {"command": "git push"})
     always_ask = policy_of({"type": "always_ask"})
@@ -150,8 +149,8 @@ def test_a_grant_answers_the_default_s_question_and_nothing_else() -> None:
     assert CompiledRules([given], "allow").judge(*call).rules == ()
 
 
-def test_rules_and_grants_allow_a_line_together_and_each_is_a_use() -> None:
-    """Of each command the first that fits; a line is not allowed while one command is left."""
+def test_rules_and_grants_allow_a_line_together_and_each_grant_is_used() -> None:
+    """The first that covers a command counts. A line is allowed only if all of its commands are."""
     ls = Rule("allow", match_of("bash(ls *)"))
     grep = grant("bash", "bash(grep *)", "", id="grnt_1")
     book = CompiledRules([grep, ls], "ask")
@@ -159,8 +158,7 @@ def test_rules_and_grants_allow_a_line_together_and_each_is_a_use() -> None:
     assert book.judge("bash", {"command": "ls | grep x | wc"}).effect == "ask"
 
 
-def test_priority_decides_which_rule_is_named_and_not_what_it_says() -> None:
-    """Within one effect only."""
+def test_priority_selects_the_named_rule_and_never_the_effect() -> None:
     low, high = (Rule("deny", match_of("bash(rm *)"), reason=f"{n}.", priority=n) for n in (-9, 9))
     loud = Rule("allow", match_of("bash"), priority=1_000)
     verdict = CompiledRules([low, loud, high], "allow").judge("bash", {"command": "rm x"})
@@ -168,8 +166,7 @@ def test_priority_decides_which_rule_is_named_and_not_what_it_says() -> None:
 
 
 @pytest.mark.parametrize("tool", ["bash", "mcp__github__push", "anything"])
-def test_a_tool_without_rules_has_the_default(tool: str) -> None:
-    """R9; and rules of other tools are nothing to it."""
+def test_a_tool_without_rules_gets_the_default(tool: str) -> None:
     verdict = CompiledRules([Rule("deny", match_of("read")), Rule("deny", match_of("mcp__gitlab__*"))], "ask").judge(tool, {})
     assert (verdict.effect, verdict.rule, verdict.rules) == ("ask", "default: ask", ())
 
@@ -180,8 +177,7 @@ EXPRESSIONS = st.sampled_from(
 
 
 @given(st.lists(EXPRESSIONS, min_size=2, max_size=40), st.sampled_from(["allow", "deny", "ask"]), st.text("abcxy \nAB", max_size=8))
-def test_expressions_tried_together_decide_as_each_alone(expressions: list[str], effect_: Any, text: str) -> None:
-    """However many there are, and however they are written."""
+def test_many_expressions_together_decide_as_each_alone(expressions: list[str], effect_: Any, text: str) -> None:
     rules = [
         Rule(effect_, Match("t", (Condition("/x", "regex", one),)), id=str(n), source="grant" if effect_ == "allow" else "agent")
         for n, one in enumerate(expressions)

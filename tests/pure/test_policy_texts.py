@@ -1,4 +1,4 @@
-"""Rules in writing: what is read, what is refused and how, and that reading and writing are one."""
+"""Rules as texts and JSON: which are accepted, how others are refused, and that writing inverts reading."""
 
 from typing import Any
 
@@ -127,44 +127,39 @@ INVALID_CONDITIONS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_text_is_read_as_people_know_it(text: str) -> None:
-    """From Claude Code and from docker's agents."""
+def test_a_text_is_read(text: str) -> None:
+    """In the notations of Claude Code and Docker's agents."""
     assert match_of(text) == TEXTS[text]
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_what_was_read_is_written_so_that_it_is_read_again(text: str) -> None:
-    """And to the same."""
+def test_a_rule_from_a_text_is_written_and_read_back_unchanged(text: str) -> None:
     rule = Rule("allow", TEXTS[text], "Because.", 3, source="tool")
     assert rule_of(spelled_rule(rule)) == rule
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_a_text_that_says_nothing_clear_is_refused(text: str) -> None:
-    """With what is wrong."""
+def test_a_malformed_text_is_refused_with_its_fault(text: str) -> None:
     with pytest.raises(ValueError, match=r".+") as refused:
         match_of(text)
     assert WRONG[text] in str(refused.value)
 
 
-def test_what_is_invalid_is_refused_by_the_name_of_its_field() -> None:
-    """Anywhere in a policy."""
-    for rule, words in INVALID_RULES:
-        INVALID.append(({"type": "rules", "rules": [rule], "default": "ask"}, words))
+def test_a_malformed_policy_is_refused_with_the_name_of_the_field() -> None:
+    rules = list(INVALID_RULES)
     for condition, words in INVALID_CONDITIONS:
-        rule = {"effect": "deny", "match": {"tool": "t", "input": [condition]}}
-        INVALID.append(({"type": "rules", "rules": [rule], "default": "ask"}, words))
+        rules.append(({"effect": "deny", "match": {"tool": "t", "input": [condition]}}, words))
     many = {"effect": "deny", "match": {"tool": "t", "input": [{"path": "/a", "gt": 1}] * 21}}
     twice = {"effect": "deny", "match": {"tool": "t", "input": [{"path": "/cmd", "command": "ls"}] * 2}}
-    INVALID.extend(({"type": "rules", "rules": [rule], "default": "ask"}, "rules.0.match.input: has") for rule in (many, twice))
-    for said, words in INVALID:
+    rules += [(many, "rules.0.match.input: has"), (twice, "rules.0.match.input: has")]
+    for policy, words in [*INVALID, *(({"type": "rules", "rules": [rule], "default": "ask"}, words) for rule, words in rules)]:
         with pytest.raises(ValueError, match=r".+") as refused:
-            policy_of(said)
+            policy_of(policy)
         assert words in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("said", "back"),
+    ("policy", "written"),
     [
         ({"type": "always_allow"}, {"type": "always_allow"}),
         ({"type": "always_ask"}, {"type": "always_ask"}),
@@ -173,14 +168,12 @@ def test_what_is_invalid_is_refused_by_the_name_of_its_field() -> None:
         ({"type": "rules", "default": "ask"}, {"type": "always_ask"}),
     ],
 )
-def test_a_policy_goes_out_in_words_that_clients_have(said: dict[str, Any], back: dict[str, Any]) -> None:
-    """And what goes out comes in as the same."""
-    assert spelled(policy_of(said)) == back
-    assert policy_of(back) == policy_of(said)
+def test_a_policy_is_written_in_the_types_of_the_clients(policy: dict[str, Any], written: dict[str, Any]) -> None:
+    assert spelled(policy_of(policy)) == written
+    assert policy_of(written) == policy_of(policy)
 
 
-def test_rules_go_out_as_they_came_in() -> None:
-    """In the order and the words of whoever wrote them."""
+def test_rules_keep_their_order_and_their_texts() -> None:
     rules = [
         {"effect": "allow", "match": "bash(ls *)"},
         {
@@ -210,26 +203,23 @@ CONDITIONS = st.one_of(
         {"path": st.just("/n"), "gt": st.integers(-9, 9), "lte": st.floats(allow_nan=False, allow_infinity=False)}
     ),
 )
-SAID = st.one_of(
+MATCHES = st.one_of(
     PATTERNS,
     st.builds("{}({})".format, TOOLS, PATTERNS),
     st.builds("{}:{}={}".format, TOOLS, st.sampled_from(["cmd", "path", "x"]), PATTERNS),
 ) | st.fixed_dictionaries({"tool": TOOLS, "input": st.lists(CONDITIONS, max_size=3)})
 
 
-@given(SAID, st.sampled_from(["allow", "ask", "deny"]))
-def test_whatever_is_read_is_written_to_be_read_again(match: Any, effect: str) -> None:
-    """And whatever is not is a ValueError with words."""
+@given(MATCHES, st.sampled_from(["allow", "ask", "deny"]))
+def test_any_rule_is_written_and_read_back_unchanged_or_refused_with_its_fault(match: Any, effect: str) -> None:
     try:
         rule = rule_of({"effect": effect, "match": match})
     except ValueError as error:
-        said = str(error)
+        assert str(error).startswith("rule.")  # noqa: PT017 - most matches are no errors
     else:
-        said = "rule."
         assert rule_of(spelled_rule(rule)) == rule
         assert policy_of(spelled(Policy((rule,), "deny"))) == Policy((rule,), "deny")
         assert covers(rule)
-    assert said.startswith("rule.")
 
 
 @pytest.mark.parametrize(
@@ -250,13 +240,11 @@ def test_whatever_is_read_is_written_to_be_read_again(match: Any, effect: str) -
         ({"tool": "refund", "input_sha256": "0" * 64}, "only this exact input of refund"),
     ],
 )  # fmt: skip
-def test_what_a_rule_covers_is_said_in_plain_words(match: Any, words: str) -> None:
-    """Before a person decides, and after."""
+def test_covers_describes_a_rule(match: Any, words: str) -> None:
     assert covers(rule_of({"effect": "allow", "match": match})) == words
 
 
-def test_a_rule_that_denies_says_that_it_reaches_into_lines() -> None:
-    """And that an expression is sought anywhere."""
+def test_covers_says_that_a_rule_that_denies_applies_to_parts_of_lines_and_values() -> None:
     assert covers(Rule("deny", match_of("bash"))) == "every call of bash"
     assert (
         covers(Rule("deny", match_of("bash(rm *)"))) == "every bash command that starts with `rm`, also as a part of a longer line"
@@ -265,8 +253,7 @@ def test_a_rule_that_denies_says_that_it_reaches_into_lines() -> None:
     assert covers(sought) == 'every call of t where x has something that fits the expression "a"'
 
 
-def test_a_grant_is_about_the_tool_that_was_asked() -> None:
-    """Whatever text came with the decision."""
+def test_a_grant_must_be_for_the_call_s_tool() -> None:
     assert grant("bash", "bash(ls *)", "", id="g").match == match_of("bash(ls *)")
     assert grant("bash", "exact", "a" * 64, id="g").match == Match("bash", input_sha256="a" * 64)
     with pytest.raises(ValueError, match="is about read, and the call is one of bash"):
@@ -283,6 +270,6 @@ def test_a_grant_is_about_the_tool_that_was_asked() -> None:
         {"effect": "deny", "match": {"tool": "grep", "input": [{"path": "/path", "exists": False}]}},
     ],
 )
-def test_a_rule_about_searches_that_leaks_nothing_is_taken(rule: dict[str, Any]) -> None:
-    """One that allows is only narrower than it looks; one for other tools or about other arguments keeps what it says."""
+def test_a_rule_about_searches_that_cannot_be_bypassed_is_accepted(rule: dict[str, Any]) -> None:
+    """Such as one that allows, or one about other tools or arguments."""
     assert rule_of(rule).effect == rule["effect"]

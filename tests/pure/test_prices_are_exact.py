@@ -1,4 +1,4 @@
-"""Prices are decimal, public ones are those of the list, and nobody's price is unknown."""
+"""Prices are decimal. Public ones come from the list, and a model that it does not have has an unknown price."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -31,7 +31,7 @@ PRICE = Price.configured({"input": "0.1", "output": "0.3", "cache_read": "0.01",
 
 @settings(max_examples=200, deadline=None)
 @given(named=st.sampled_from(MODELS), usage=USAGES)
-def test_a_list_cost_is_the_list_s_own(named: tuple[str, str], usage: Usage) -> None:
+def test_a_list_cost_equals_the_cost_by_genai_prices(named: tuple[str, str], usage: Usage) -> None:
     provider, model = named
     price = list_price(provider, model, AT, context_tokens=usage.context_tokens)
     if price is None:
@@ -49,11 +49,11 @@ def test_a_list_cost_is_the_list_s_own(named: tuple[str, str], usage: Usage) -> 
 
 
 @pytest.mark.parametrize(("provider", "model"), [("anthropic", "stand-in"), ("nobody", "gpt-5.2"), ("anthropic", ""), ("", "")])
-def test_what_the_list_does_not_have_is_unknown(provider: str, model: str) -> None:
+def test_a_model_that_the_list_does_not_have_has_no_price(provider: str, model: str) -> None:
     assert list_price(provider, model, AT) is None
 
 
-def test_a_provider_s_address_names_it() -> None:
+def test_a_provider_is_recognized_by_its_address() -> None:
     known = list_price("mine", "gpt-5.2", AT, url="https://api.openai.com/v1")
     assert known == list_price("openai", "gpt-5.2", AT)
     assert known
@@ -78,7 +78,7 @@ def test_a_nonsensical_price_names_the_field(prices: dict[str, Any], fault: str)
 
 
 @given(usage=USAGES)
-def test_a_price_survives_storage_and_savings_explain_the_cost(usage: Usage) -> None:
+def test_a_stored_price_is_unchanged_and_cost_and_savings_add_up(usage: Usage) -> None:
     assert Price.of(PRICE.stored) == PRICE
     cost = PRICE.cost(usage)
     assert cost is not None

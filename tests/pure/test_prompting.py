@@ -1,4 +1,4 @@
-"""What stands above a call says what the call is, whatever its arguments say."""
+"""A prompt shows the call's arguments and cannot be manipulated by them."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ ARGUMENTS = {"command": "ls", "files": [{"path": "a"}, {"path": "b"}], "a.b": "e
 
 
 @pytest.mark.parametrize(
-    ("template", "said"),
+    ("template", "prompt"),
     [
         ("Run shell command: {command}", "Run shell command: ls"),
         ("{files.1.path} {/files/0/path}", "b a"),
@@ -21,9 +21,9 @@ ARGUMENTS = {"command": "ls", "files": [{"path": "a"}, {"path": "b"}], "a.b": "e
         ("{{command}}", "{ls}"),
     ],
 )
-def test_a_field_is_a_name_or_a_path(template: str, said: str) -> None:
-    """Dotted, or a JSON Pointer; the exact name comes first."""
-    assert fill(template, "bash", ARGUMENTS) == said
+def test_a_field_is_a_name_or_a_path(template: str, prompt: str) -> None:
+    """A path is dotted or a JSON Pointer. An exact name comes first."""
+    assert fill(template, "bash", ARGUMENTS) == prompt
 
 
 @pytest.mark.parametrize(
@@ -46,34 +46,33 @@ def test_a_field_is_a_name_or_a_path(template: str, said: str) -> None:
         "}{",
     ],
 )
-def test_anything_else_stays_as_it_is(template: str) -> None:
-    """No format specs, no attributes, no indexes, and nothing that was not given."""
+def test_any_other_field_stays_unchanged(template: str) -> None:
+    """Format specs, attributes, indexes and unknown arguments."""
     assert fill(template, "bash", ARGUMENTS) == template
 
 
-def test_no_argument_passes_itself_off_as_the_tool() -> None:
-    """An argument that is called so is reached by its pointer."""
+def test_an_argument_cannot_replace_the_tool_s_name() -> None:
+    """An argument called `tool` has to be named by its pointer."""
     assert fill("Run {tool}: {/tool}", "bash", {"tool": "read"}) == "Run bash: read"
 
 
-def test_a_value_is_not_read_as_a_field() -> None:
-    """What the model writes is never a template."""
+def test_a_value_is_not_a_template() -> None:
     assert fill("{a} {b}", "bash", {"a": "{b}", "b": "{tool}"}) == "{b} {tool}"
 
 
 @pytest.mark.parametrize(
     "hidden", ["\u202e", "\u2066", "\u200b", "\x1b", "\x00", "\r", "\u3164", "\ufe0f", "\U000e0100", "\u2028", "\ud800"]
 )
-def test_what_a_screen_would_obey_or_hide_is_spelled_out(hidden: str) -> None:
-    """In values and in keys, and in the template too."""
+def test_a_character_that_a_screen_obeys_or_hides_is_written_out(hidden: str) -> None:
+    """In values, keys and the template."""
     shown = fill("{a} {b} " + hidden, "bash", {"a": f"x{hidden}y", "b": {hidden: 1}})
     assert hidden not in shown
     assert shown.count("<U+") + shown.count("\\") == 3, "JSON spells a key's control characters by itself"
     assert visible(visible(shown)) == shown
 
 
-def test_a_cut_says_how_much_it_leaves_out() -> None:
-    """And a long value does not push the template's own words out of sight."""
+def test_a_cut_value_says_how_many_characters_are_missing() -> None:
+    """And a long value does not hide the rest of the template."""
     assert (
         fill("{a} into {b}", "write", {"a": "x" * 1500, "b": "f"}) == "x" * 1000 + "… (500 more characters: see the input) into f"
     )
@@ -84,13 +83,11 @@ def test_a_cut_says_how_much_it_leaves_out() -> None:
 
 @given(st.text(max_size=60), st.dictionaries(st.text(max_size=5), st.text(max_size=3000) | st.integers(), max_size=4))
 def test_a_prompt_is_never_long(template: str, arguments: dict[str, object]) -> None:
-    """Whatever the template and the arguments are."""
     template += "".join(f"{{{name}}}" for name in arguments)
     assert len(fill(template, "bash", arguments)) <= 2000 + 5 * 50
 
 
-def test_a_secret_that_is_masked_does_not_reach_the_prompt() -> None:
-    """R21: the template is filled with what `mask` shows."""
+def test_a_prompt_of_masked_arguments_has_no_secret() -> None:
     arguments = {"command": "curl -H 'Authorization: Bearer hunter2' https://x", "password": "hunter2"}
-    said = fill("Run: {command} ({password})", "bash", mask(arguments).shown)
-    assert said == f"Run: curl -H 'Authorization: Bearer {MARKER}' https://x ({MARKER})"
+    prompt = fill("Run: {command} ({password})", "bash", mask(arguments).shown)
+    assert prompt == f"Run: curl -H 'Authorization: Bearer {MARKER}' https://x ({MARKER})"

@@ -1,4 +1,4 @@
-"""A rule for a program that reads covers the forms in which the program is known to only read, and no others."""
+"""A rule for a program that reads covers only the forms that are known to only read."""
 
 import re
 import shlex
@@ -52,7 +52,7 @@ RULES = CompiledRules([Rule("allow", match_of(f"bash({name} *)")) for name in [*
 
 
 def answer(command: str) -> str:
-    """What rules for all of these programs say of a command."""
+    """The effect of rules for all of these programs."""
     return RULES.judge("bash", {"command": command}).effect
 
 
@@ -66,19 +66,19 @@ def test_a_form_that_only_reads_is_allowed(command: str) -> None:
     assert answer(command) == "allow"
 
 
-def test_who_is_asked_is_told_which_program_it_is_about() -> None:
+def test_the_verdict_names_the_program_in_doubt() -> None:
     assert RULES.judge("bash", {"command": "ls; uniq a b"}).doubt == "`uniq` is not known to only read in this form"
 
 
 def test_a_rule_for_a_program_that_writes_covers_all_its_forms() -> None:
-    """Whoever allows `cp` by name allows writing."""
+    """Because allowing `cp` by name allows writing."""
     book = CompiledRules([Rule("allow", match_of("bash(cp *)"))])
     assert book.judge("bash", {"command": "cp --backup=numbered a b"}).effect == "allow"
 
 
 def forms() -> list[tuple[str, ...]]:
     """Each option of each program that only reads and that is on this machine, one at a time."""
-    found: list[tuple[str, ...]] = []
+    commands: list[tuple[str, ...]] = []
     for name, known in KNOWN_PROGRAMS.items():
         if known.writes or known.by_name or name in {"tail", "sleep"} or not shutil.which(name):
             continue
@@ -86,8 +86,8 @@ def forms() -> list[tuple[str, ...]]:
             values = ["2"] * (len(option) - len(option.rstrip(":")))
             words = [option.rstrip(":?").replace("-#", "-2"), *values, *(["p"] if known.first else []), "file"]
             if known.knows(words) and (name, words[0]) not in {("shuf", "-r"), ("shuf", "--repeat")}:
-                found.append((name, *words))
-    return found
+                commands.append((name, *words))
+    return commands
 
 
 def test_no_option_of_the_table_writes_a_file_or_starts_a_program(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Builtins are sure only in the forms that are known to assign nothing and to evaluate nothing."""
+"""A builtin is sure only in forms that are known to assign and evaluate nothing."""
 
 import itertools
 import os
@@ -46,7 +46,7 @@ def _random_lines(seed: int) -> Iterator[str]:
 
 
 def _harmful(lines: list[str]) -> dict[str, str]:
-    """Of these lines, those that change the shell, run something, write a file or do not end."""
+    """The lines that change the shell, run a command, write a file or do not end, with their faults."""
     before, *ran = run_by_bash(lines, state=True)
     assert before
     assert before.state
@@ -61,8 +61,8 @@ def _harmful(lines: list[str]) -> dict[str, str]:
 
 
 def test_no_option_that_is_sure_changes_the_shell_or_runs_anything() -> None:
-    """Variables, options, aliases, traps, functions and arguments are the same after it, and no `$(...)` in a word was run."""
-    names = set(_NAMES) - {":", "true", "false", "echo"}  # their words are mere text
+    """Variables, options, aliases, traps, functions and arguments stay the same, and no `$(...)` in a word runs."""
+    names = set(_NAMES) - {":", "true", "false", "echo"}  # their words are plain text
     options = [f"-{letter}" for letter in string.ascii_letters]
     shapes = [("{0}", "{1}"), ("{0}", "{1}", "1"), ("{0}{1}", "1"), ("{1}", "{0}", "{1}")]
     forms = itertools.product(sorted(names), shapes, options, ["a[$(qa)]", "PATH"])
@@ -73,7 +73,7 @@ def test_no_option_that_is_sure_changes_the_shell_or_runs_anything() -> None:
 
 
 def test_no_random_form_that_is_sure_changes_the_shell_or_runs_anything() -> None:
-    """The same for several words. `ASSENT_FUZZ_SECONDS` searches longer."""
+    """With several words. Set `ASSENT_FUZZ_SECONDS` to search longer."""
     sys.stdout.write(f"ASSENT_FUZZ_SEED={SEED}\n")
     source = (line for line in _random_lines(SEED) if not read(line).doubt)
     until, compared = time.monotonic() + SECONDS, 0
@@ -90,8 +90,8 @@ def test_no_random_form_that_is_sure_changes_the_shell_or_runs_anything() -> Non
      "qb & wait -n -p 'a[$(qa)]'", "test -v 'a[$(qa)]'", "PATH=q", "set -f",
      "read PATH </dev/null", "let PATH=1", "unset PATH", "umask 0 & alias x=y\nshift"],
 )  # fmt: skip
-def test_the_search_sees_what_a_builtin_changes(line: str) -> None:
-    """Each of these lines changes the shell or runs `qa`, is unsure, and would be found if it were sure."""
+def test_the_search_finds_changes_by_builtins(line: str) -> None:
+    """Each line changes the shell or runs `qa`. All of them are unsure."""
     before, after = run_by_bash([line], state=True)
     assert before
     assert after
@@ -100,7 +100,7 @@ def test_the_search_sees_what_a_builtin_changes(line: str) -> None:
 
 
 def test_every_builtin_and_every_reserved_word_is_known() -> None:
-    """Those of the bash that is here."""
+    """Of this machine's bash."""
     names = _names("-b", "-k")
     assert len(names) > 70
     assert names <= builtins.NAMES
@@ -130,11 +130,10 @@ SURE = [
 
 @pytest.mark.parametrize("line", UNSURE)
 def test_a_form_that_may_assign_or_evaluate_is_unsure(line: str) -> None:
-    """As is every form that is not known."""
     assert read(line).doubt
 
 
 @pytest.mark.parametrize("line", SURE)
 def test_an_everyday_form_is_sure(line: str) -> None:
-    """Or nobody would be spared a question."""
+    """So that people are not asked about it."""
     assert read(line).doubt is None

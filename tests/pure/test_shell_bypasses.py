@@ -1,4 +1,4 @@
-"""Ways to pass by a rule about commands that were published somewhere, and what becomes of them here."""
+"""Published ways to bypass rules about commands do not work."""
 
 import time
 
@@ -9,14 +9,14 @@ from models.pure.shell import line, read
 
 
 def book(*, allow: str = "", deny: str = "", ask: str = "", default: str = "ask") -> CompiledRules:
-    """Rules of `bash(...)`, their patterns parted by commas."""
-    said = {"allow": allow, "deny": deny, "ask": ask}
-    rules = [Rule(e, match_of(f"bash({p.strip()})")) for e, all_ in said.items() for p in all_.split(",") if p]  # type: ignore[arg-type]
+    """Rules of `bash(...)`. Commas separate the patterns."""
+    patterns = {"allow": allow, "deny": deny, "ask": ask}
+    rules = [Rule(e, match_of(f"bash({p.strip()})")) for e, all_ in patterns.items() for p in all_.split(",") if p]  # type: ignore[arg-type]
     return CompiledRules(rules, default)  # type: ignore[arg-type]
 
 
 def answer(rules: CompiledRules, command: str) -> str:
-    """What the rules say of a command."""
+    """The rules' effect for a command."""
     return rules.judge("bash", {"command": command}).effect
 
 
@@ -30,7 +30,7 @@ NOT_ALLOWED = [
     # a command inside of a word
     "echo $(rm x)", "echo `rm x`", 'echo "$(rm x)"', 'echo "`rm x`"', "cat <(rm x)", "ls >(rm x)", "echo ${x:-$(rm x)}",
     "echo $((a[$(rm x)]))", "cat <<E\n$(rm x)\nE", "cat <<< $(rm x)", "echo ${x@P}", "echo $[$(rm x)]",
-    # what is only known when it runs
+    # words whose value is known only when the line runs
     "echo $HOME", 'echo "$X"', "$X ls", "l$X", "ls {a,b}", "{ls,-la}", "l? x", "/bin/l* x", "ls $'\\x41'", "ls $\"x\"", "!! x",
     "~/ls",
     # an environment, an alias, a function
@@ -50,11 +50,11 @@ NOT_ALLOWED = [
     # files written or opened by the shell
     "ls > x", "ls >> x", "ls >| x", "ls &> x", "ls 2> x", "ls <> x", "echo x > ~/.bashrc", "cat < /dev/tcp/h/80",
     "ls > /dev/tcp/h/80",
-    # what looks like something else
+    # characters that look like others
     "ls\u00a0-la", "ls\u2003x", "l\u200bs", "ls\r\nrm x", "ls\x00rm x", "ls \x1b[2J", "ls \u202egpj", "\uff4cs", "((ls))",
     "((ls) )", "(\\\n(ls))", "ls &\\\n& ls",
     "( (ls); rm x)", "[[ -v x ]]",
-    # what is no command line, or none that can be surely read
+    # malformed lines, and lines that cannot be read with certainty
     "ls 'x", 'ls "x', "ls (", "ls )", "if ls", "ls &&", "| ls", "ls ;; ls", "ls $(", "a | grep x | ls -30\necho B && cd s",
     "ls" + " x" * 9_000, "(" * 500 + "ls" + ")" * 500, "$(" * 500 + "ls" + ")" * 500,
 ]  # fmt: skip
@@ -68,21 +68,17 @@ ALLOWED = [
 
 
 @pytest.mark.parametrize("command", NOT_ALLOWED)
-def test_no_pattern_allows_what_it_does_not_surely_name(command: str) -> None:
-    """Whatever other commands are allowed."""
-    assert len(NOT_ALLOWED) >= 60
+def test_no_pattern_allows_a_line_whose_commands_are_not_certain(command: str) -> None:
     assert answer(PLAIN, command) == "ask"
 
 
-def test_whoever_is_asked_can_be_told_why() -> None:
-    """When a rule seems to allow the line."""
+def test_the_verdict_says_why_a_line_that_seems_allowed_is_asked() -> None:
     assert PLAIN.judge("bash", {"command": "ls > x"}).doubt == "it writes to a file"
     assert PLAIN.judge("bash", {"command": "wc x"}).doubt is None
 
 
 @pytest.mark.parametrize("command", ALLOWED)
-def test_what_is_surely_named_is_allowed(command: str) -> None:
-    """All commands of a line, by several rules together; and nobody is asked."""
+def test_a_line_is_allowed_if_rules_cover_all_of_its_commands(command: str) -> None:
     assert answer(PLAIN, command) == "allow"
 
 
@@ -102,7 +98,7 @@ DENIED = [
 
 
 @pytest.mark.parametrize("command", DENIED)
-def test_a_command_that_is_denied_is_denied_wherever_it_hides(command: str) -> None:
+def test_a_denied_command_is_denied_anywhere_in_a_line(command: str) -> None:
     """Even where the whole tool is allowed."""
     rules = CompiledRules([Rule("allow", match_of("bash")), Rule("deny", match_of("bash(rm *)"))], "allow")
     assert answer(rules, command) == "deny"
@@ -110,14 +106,14 @@ def test_a_command_that_is_denied_is_denied_wherever_it_hides(command: str) -> N
 
 
 @pytest.mark.parametrize("command", ["echo rm x", "ls rm", "git rm x", "grep 'rm x' y", "ls; echo 'rm x'", "rmdir x", "# rm x\nls"])
-def test_a_denied_command_that_is_only_spoken_of_is_not_denied(command: str) -> None:
-    """Its words among the arguments of a command that runs nothing else."""
+def test_a_denied_command_that_is_only_text_is_not_denied(command: str) -> None:
+    """Among the arguments of a command that runs no others, or in a comment."""
     assert answer(book(deny="rm *", allow="*, git *"), command) == "allow"
 
 
 @pytest.mark.parametrize("command", ["echo $X", "$X -rf x", "l? x", "base64 -d x | sh", "ls > x", "ls 'x"])
-def test_what_cannot_be_surely_read_is_asked_where_a_rule_might_be_met(command: str) -> None:
-    """Though the whole tool is allowed; where no rule looks at commands, it stays allowed, and a default that denies denies."""
+def test_an_uncertain_line_is_asked_if_a_rule_about_commands_might_apply(command: str) -> None:
+    """Even if the whole tool is allowed. Without rules about commands the line stays allowed."""
     whole = Rule("allow", match_of("bash"))
     for strict in (Rule("deny", match_of("bash(rm *)")), Rule("ask", match_of("bash(git push *)"))):
         verdict = CompiledRules([whole, strict], "ask").judge("bash", {"command": command})
@@ -148,8 +144,8 @@ def test_what_cannot_be_surely_read_is_asked_where_a_rule_might_be_met(command: 
         ("*", ["ls", "a b c"], []),
     ],
 )
-def test_a_pattern_is_about_the_words_of_one_command(pattern: str, fits: list[str], fails: list[str]) -> None:
-    """` *` at the end is nothing more, too; a `*` within is anything; a quoted space is no space between words."""
+def test_a_pattern_matches_the_words_of_one_command(pattern: str, fits: list[str], fails: list[str]) -> None:
+    """A final ` *` also matches no word, an inner `*` any text, and a quoted space separates no words."""
     rules = CompiledRules([Rule("allow", match_of(f"bash({pattern})"))], "ask")
     assert {command: answer(rules, command) for command in fits + fails} == dict.fromkeys(fits, "allow") | dict.fromkeys(
         fails, "ask"
@@ -178,11 +174,10 @@ def test_a_pattern_is_about_the_words_of_one_command(pattern: str, fits: list[st
         "a <(",
     ],
 )
-def test_whatever_is_sent_is_read_in_bounded_time(unit: str) -> None:
-    """However deep or long."""
+def test_every_line_is_read_in_bounded_time(unit: str) -> None:
     for text in (unit * line.LENGTH, (unit * line.LENGTH)[: line.LENGTH], "bash -c '" + unit * 300 + "'"):
         began = time.process_time()
-        found = read(text)
+        line_read = read(text)
         assert time.process_time() - began < 2
-        assert len(found.suspects) <= 2_000
+        assert len(line_read.suspects) <= 2_000
     assert read(unit * line.LENGTH).doubt

@@ -1,4 +1,4 @@
-"""A word that bash may expand into an option makes a line unsure, and so does one that may expand into what a rule denies."""
+"""A line is unsure if bash may expand a word into an option or into the words of a rule."""
 
 import pytest
 
@@ -20,7 +20,7 @@ MAY_BECOME_OPTIONS = [
 
 @pytest.mark.parametrize("command", MAY_BECOME_OPTIONS)
 def test_a_word_that_may_become_an_option_is_asked(command: str) -> None:
-    """Where the program is allowed by a rule, and where everything is allowed and another program denied."""
+    """Whether a rule allows the program, or everything is allowed beside a rule about another program."""
     allowed = [_rule("allow", f"bash({name} *)") for name in ("find", "git", "sort", "tar", "rg", "ls", "grep")]
     assert read(command).doubt
     assert CompiledRules(allowed).judge("bash", {"command": command}).effect == "ask"
@@ -46,7 +46,7 @@ def test_a_word_that_may_become_an_option_is_asked(command: str) -> None:
     ],
 )
 def test_a_word_that_cannot_become_an_option_stays_sure(command: str) -> None:
-    """Because all that it may expand into begins with the same certain character."""
+    """Because every expansion begins with the same known character."""
     assert read(command).doubt is None
     assert CompiledRules([_rule("allow", "bash(ls *)")]).judge("bash", {"command": command}).effect == "allow"
 
@@ -65,8 +65,8 @@ def test_a_word_that_cannot_become_an_option_stays_sure(command: str) -> None:
         "python s* x",
     ],
 )
-def test_where_a_program_reads_a_certain_word_an_expanded_one_is_asked(command: str) -> None:
-    """A subcommand, a script, or options without a dash. Files may be called `difftool`, `xIf` and `s;x;id;e`."""
+def test_an_expansion_in_the_place_of_a_subcommand_or_script_is_asked(command: str) -> None:
+    """Or of options without a dash. Files may be called `difftool`, `xIf` and `s;x;id;e`."""
     assert read(command).doubt
     assert CompiledRules([_rule("allow", "bash(*)")]).judge("bash", {"command": command}).effect == "ask"
 
@@ -89,8 +89,8 @@ def test_where_a_program_reads_a_certain_word_an_expanded_one_is_asked(command: 
         ("npm run deploy", "/usr/bin/npm run d*"),
     ],
 )
-def test_a_word_that_may_become_what_a_rule_names_is_asked(denied: str, command: str) -> None:
-    """Though everything is allowed; and the rule that might be met is named."""
+def test_a_word_that_may_expand_into_a_rule_s_word_is_asked(denied: str, command: str) -> None:
+    """Even if everything is allowed. The verdict names the rule."""
     for effect in ("deny", "ask"):
         rule = _rule(effect, f"bash({denied})")
         verdict = CompiledRules([_rule("allow", "bash"), rule]).judge("bash", {"command": command})
@@ -103,8 +103,8 @@ def test_a_word_that_may_become_what_a_rule_names_is_asked(denied: str, command:
     [("git push *", "git push origin main"), ("git * --force", "git push origin --force"), ("git push", "git push"),
      ("* secrets/key", "cat a secrets/key"), ("npm run dep*", "npm run deploy x"), ("rm *", "npx rm x y")],
 )  # fmt: skip
-def test_however_much_of_a_denied_command_is_a_glob_it_is_not_allowed(denied: str, command: str) -> None:
-    """Any word but the first, cut at any place, with a star behind."""
+def test_a_denied_command_with_a_glob_in_any_word_is_not_allowed(denied: str, command: str) -> None:
+    """Any word but the first, cut at any place, with a star at its end."""
     rules = CompiledRules([_rule("allow", "bash"), _rule("deny", f"bash({denied})")])
     words = command.split()
     for place, word in enumerate(words[1:], 1):
@@ -118,7 +118,7 @@ def test_however_much_of_a_denied_command_is_a_glob_it_is_not_allowed(denied: st
     [("rm *", "ls src/*"), ("git push *", "git add src/*"), ("git push *", "git log p*"), ("cat secrets/*", "cat src/*"),
      ("rm -rf *", "rm a*")],
 )  # fmt: skip
-def test_a_word_that_cannot_become_what_a_rule_names_stays_allowed(denied: str, command: str) -> None:
-    """Or rules that deny would ask for every line with a star."""
+def test_a_word_that_cannot_expand_into_a_rule_s_word_stays_allowed(denied: str, command: str) -> None:
+    """So that a rule that denies does not ask about every line with a star."""
     rules = CompiledRules([*(_rule("allow", text) for text in ("bash", "bash(git *)")), _rule("deny", f"bash({denied})")])
     assert rules.judge("bash", {"command": command}).effect == "allow"

@@ -1,4 +1,4 @@
-"""What is surely read is what bash itself runs: held against bash."""
+"""Lines that are read with certainty run the same commands in a real bash."""
 
 import itertools
 import os
@@ -21,13 +21,13 @@ _BATCH = 100
 
 
 def misread(line: Line, ran: Ran) -> str | None:
-    """What bash did although the line's reading is sure and does not say so."""
+    """Describe what bash did beyond the line's sure reading, or return None."""
     unnamed = [words for words in ran.commands if not any(_stands_for(words, read) for read in line.commands)]
     return f"bash ran {unnamed}" if unnamed else "bash wrote a file" if ran.wrote else None
 
 
 def _stands_for(words: tuple[str, ...], read_words: tuple[str, ...]) -> bool:
-    """Whether bash may make these words of the words that were read. A marked word is one or more, and none is an option."""
+    """Whether bash may expand the read words to these words. A marked word is one or more words, and no option."""
     if not read_words or not words:
         return words == read_words
     if not read_words[0].startswith("\x01"):
@@ -38,14 +38,16 @@ def _stands_for(words: tuple[str, ...], read_words: tuple[str, ...]) -> bool:
 
 
 def _compare(lines: Iterable[str]) -> tuple[int, dict[str, str]]:
-    """How many of these lines the reader is sure of, and those of them that bash runs in another way."""
-    sure = [(line, found) for line in lines if not (found := read(line)).doubt]
+    """Return how many lines are sure, and the misread ones of them with their faults."""
+    sure = [(line, reading) for line in lines if not (reading := read(line)).doubt]
     ran = run_by_bash([line for line, _ in sure])[1:]
-    return len(sure), {line: fault for (line, found), one in zip(sure, ran, strict=True) if one and (fault := misread(found, one))}
+    return len(sure), {
+        line: fault for (line, reading), one in zip(sure, ran, strict=True) if one and (fault := misread(reading, one))
+    }
 
 
 def _smallest(pieces: Pieces) -> str:
-    """The line without the pieces that its misreading does not need."""
+    """The shortest misread line, without pieces that do not matter."""
     for at in reversed(range(len(pieces))):
         fewer = pieces[:at] + pieces[at + 1 :]
         if _compare(["".join(fewer)])[1]:
@@ -54,7 +56,7 @@ def _smallest(pieces: Pieces) -> str:
 
 
 def test_no_random_line_is_misread() -> None:
-    """Word for word, however lines are joined, quoted, expanded, commented and nested. `ASSENT_FUZZ_SECONDS` searches longer."""
+    """With joints, quotes, expansions, comments and nesting. Set `ASSENT_FUZZ_SECONDS` to search longer."""
     sys.stdout.write(f"ASSENT_FUZZ_SEED={SEED}\n")
     lines = random_lines(SEED)
     until, compared = time.monotonic() + SECONDS, 0
@@ -95,16 +97,15 @@ def test_no_random_line_is_misread() -> None:
         "qa >\\\n/dev/null qb",
     ],
 )
-def test_what_the_grammar_misreads_is_not_sure(line: str) -> None:
-    """Lines where the grammar sees other commands than bash, each found by the search above."""
+def test_a_line_that_the_grammar_misreads_is_unsure(line: str) -> None:
+    """The search above found each of these lines."""
     assert read(line).doubt
 
 
 @pytest.mark.parametrize(
     "line", ["qa # c \\\nqb", "( \\\n(qa) )", "qa;# c\nqb", "qa &# c\nqb", "qa \\\n# c\nqb", "! qa", "!\tqa", "!  { qa; }"]
 )
-def test_what_looks_like_a_trap_is_read_right(line: str) -> None:
-    """Sure or not."""
+def test_a_line_that_looks_like_a_misread_one_is_read_correctly(line: str) -> None:
     assert not _compare([line])[1]
 
 
@@ -122,11 +123,11 @@ def test_what_looks_like_a_trap_is_read_right(line: str) -> None:
         "qa'b'\"c\" d\\ e",
     ],
 )
-def test_what_is_plain_is_sure(line: str) -> None:
-    """Or nobody would ever be spared a question."""
-    found = read(line)
-    assert found.doubt is None
+def test_a_plain_line_is_sure(line: str) -> None:
+    """So that people are not asked about it."""
+    reading = read(line)
+    assert reading.doubt is None
     ran = run_by_bash([line])[1]
     assert ran
     assert ran.commands
-    assert ran.commands <= set(found.commands)
+    assert ran.commands <= set(reading.commands)

@@ -1,4 +1,4 @@
-"""`make setup` and a release install what the lock files name: every dependency of the project, pinned and with hashes."""
+"""The lock files of `make setup` and of a release pin every dependency of the project, with hashes."""
 
 import tomllib
 from pathlib import Path
@@ -13,20 +13,20 @@ RELEASE, DEVELOPMENT = "requirements.lock", "requirements-dev.lock"
 
 def pins(file: str) -> dict[str, list[tuple[Requirement, str]]]:
     """The requirements of a lock file by name, each with its whole text."""
-    found: dict[str, list[tuple[Requirement, str]]] = {}
+    locked_pins: dict[str, list[tuple[Requirement, str]]] = {}
     for text in (ROOT / file).read_text("utf-8").replace("\\\n", " ").splitlines():
         requirement = Requirement(text.split(" --hash=")[0])
-        found.setdefault(canonicalize_name(requirement.name), []).append((requirement, text))
-    return found
+        locked_pins.setdefault(canonicalize_name(requirement.name), []).append((requirement, text))
+    return locked_pins
 
 
 def versions_and_hashes(locked: list[tuple[Requirement, str]]) -> set[str]:
-    """What may be installed, on whatever platform."""
+    """The versions and hashes that may be installed, on all platforms."""
     return {str(pin.specifier) + " ".join(sorted(text.split(" --hash=")[1:])) for pin, text in locked}
 
 
 def declared(*extras: str) -> list[Requirement]:
-    """What pyproject.toml asks for."""
+    """The dependencies in pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     lines = [*project["dependencies"], *(line for extra in extras for line in project["optional-dependencies"][extra])]
     return [Requirement(line) for line in lines if not line.startswith("assent[")]
@@ -34,9 +34,9 @@ def declared(*extras: str) -> list[Requirement]:
 
 @pytest.mark.parametrize("file", [RELEASE, DEVELOPMENT])
 def test_every_line_is_one_version_with_its_hashes_and_names_no_index(file: str) -> None:
-    found = pins(file)
-    assert len(found) > 50
-    for requirement, text in (pin for named in found.values() for pin in named):
+    locked_pins = pins(file)
+    assert len(locked_pins) > 50
+    for requirement, text in (pin for named in locked_pins.values() for pin in named):
         assert [specifier.operator for specifier in requirement.specifier] == ["=="], text[:80]
         assert text.count("--hash=sha256:") >= 1, text[:80]
         assert requirement.url is None
@@ -44,16 +44,18 @@ def test_every_line_is_one_version_with_its_hashes_and_names_no_index(file: str)
 
 
 @pytest.mark.parametrize(("file", "extras"), [(RELEASE, ()), (DEVELOPMENT, ("local", "dev"))])
-def test_every_dependency_is_locked_in_a_version_that_the_project_takes(file: str, extras: tuple[str, ...]) -> None:
-    """A change of pyproject.toml without `make lock` fails here."""
-    found = pins(file)
-    for wanted in declared(*extras):
-        versions = [next(iter(pin.specifier)).version for pin, _ in found.get(canonicalize_name(wanted.name), [])]
-        assert versions, f"{wanted.name} is not in {file}: run make lock"
-        assert all(wanted.specifier.contains(version) for version in versions), f"{wanted} is {versions} in {file}: run make lock"
+def test_every_dependency_is_locked_in_a_version_that_the_project_accepts(file: str, extras: tuple[str, ...]) -> None:
+    """After a change of pyproject.toml without `make lock` this test fails."""
+    locked_pins = pins(file)
+    for requirement in declared(*extras):
+        versions = [next(iter(pin.specifier)).version for pin, _ in locked_pins.get(canonicalize_name(requirement.name), [])]
+        assert versions, f"{requirement.name} is not in {file}: run make lock"
+        assert all(requirement.specifier.contains(version) for version in versions), (
+            f"{requirement} is {versions} in {file}: run make lock"
+        )
 
 
-def test_what_is_tested_is_what_is_released() -> None:
+def test_tests_and_releases_use_the_same_versions() -> None:
     release, development = pins(RELEASE), pins(DEVELOPMENT)
     for name, locked in release.items():
         assert versions_and_hashes(locked) == versions_and_hashes(development[name]), name

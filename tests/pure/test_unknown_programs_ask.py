@@ -34,13 +34,13 @@ PUSH = Rule("deny", match_of("bash(git push *)"))
 
 
 def answer(rules: list[Rule], command: str, default: Effect = "ask") -> str:
-    """What the rules say of a command."""
+    """The rules' effect for a command."""
     return CompiledRules(rules, default).judge("bash", {"command": command}).effect
 
 
 @pytest.mark.parametrize("command", RUNNING_OTHERS)
 def test_a_program_that_may_run_others_is_asked(command: str) -> None:
-    """Whatever allows everything, and whichever rule about commands stands beside it."""
+    """With any allow for everything, beside any rule about commands."""
     for strict in (PUSH, Rule("ask", match_of("bash(dd *)")), rule_of({"effect": "deny", "match": "bash:command=dd *"})):
         for wide in WIDE:
             assert answer([*wide, strict], command) == "ask"
@@ -48,14 +48,14 @@ def test_a_program_that_may_run_others_is_asked(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", RUNNING_NONE)
-def test_a_program_that_is_known_is_allowed(command: str) -> None:
+def test_a_known_program_is_allowed(command: str) -> None:
     for wide in WIDE:
         assert answer([*wide, PUSH], command) == "allow"
     assert answer([PUSH], command, "allow") == "allow"
 
 
 @pytest.mark.parametrize("command", RUNNING_OTHERS)
-def test_without_rules_about_commands_everything_is_everything(command: str) -> None:
+def test_without_rules_about_commands_every_program_is_allowed(command: str) -> None:
     for other in ([], [Rule("deny", match_of("read(secrets/**)"))], [Rule("deny", match_of("shell:cmd=rm *"))]):
         assert answer([*WIDE[0], *other], command) == "allow"
         assert answer(other, command, "allow") == "allow"
@@ -68,8 +68,7 @@ def test_a_rule_about_the_text_of_a_command_is_a_rule_about_commands(operator: d
     assert answer([*WIDE[0], strict], "ls") == "allow"
 
 
-def test_no_program_of_this_machine_is_taken_for_known_but_those_in_the_table() -> None:
-    """Every program that the shell finds by its name."""
+def test_of_this_machine_s_programs_only_those_in_the_table_are_known() -> None:
     names = {
         path.name for folder in PATH.split(":") if Path(folder).is_dir() for path in Path(folder).iterdir() if os.access(path, 1)
     }
@@ -106,15 +105,15 @@ def test_a_rule_that_does_not_name_the_program_does_not_cover_it(pattern: str) -
 
 
 def test_an_exact_rule_covers_its_line() -> None:
-    given = {"command": "make x"}
-    exact = Rule("allow", Match("bash", input_sha256=digest(given)))
-    assert CompiledRules([*WIDE[0], PUSH, exact]).judge("bash", given).effect == "allow"
-    assert CompiledRules([*WIDE[0], PUSH, exact]).judge("bash", given | {"timeout_ms": 5}).effect == "ask"
+    arguments = {"command": "make x"}
+    exact = Rule("allow", Match("bash", input_sha256=digest(arguments)))
+    assert CompiledRules([*WIDE[0], PUSH, exact]).judge("bash", arguments).effect == "allow"
+    assert CompiledRules([*WIDE[0], PUSH, exact]).judge("bash", arguments | {"timeout_ms": 5}).effect == "ask"
 
 
 @pytest.mark.parametrize("default", ["allow", "ask", "deny"])
-def test_a_grant_that_names_the_program_answers_the_question(default: Effect) -> None:
-    """And is a use. A grant for the whole tool names nothing."""
+def test_a_grant_that_names_the_program_allows_it(default: Effect) -> None:
+    """And is used. A grant for the whole tool names no program."""
     named = grant("bash", "bash(make *)", "", id="grnt_1")
     verdict = CompiledRules([*WIDE[0], PUSH, named], default).judge("bash", {"command": "ls; make x"})
     assert (verdict.effect, [rule.id for rule in verdict.rules]) == ("allow", ["", "grnt_1"])
@@ -123,26 +122,26 @@ def test_a_grant_that_names_the_program_answers_the_question(default: Effect) ->
     assert answer([*WIDE[0], PUSH, grant("bash", "tool", "", id="grnt_1")], "make x", default) == "ask"
 
 
-def test_a_grant_opens_no_default_that_denies() -> None:
-    """Where nothing allows everything, there is no question that the grant could answer."""
+def test_a_grant_does_not_override_a_default_that_denies() -> None:
+    """Without an allow for everything there is no question for the grant to answer."""
     assert answer([PUSH, grant("bash", "bash(make *)", "", id="grnt_1")], "make x", "deny") == "deny"
 
 
-def test_who_is_asked_is_told_the_program_and_the_rule_that_might_be_met() -> None:
+def test_the_verdict_names_the_program_and_the_rule_that_might_apply() -> None:
     verdict = CompiledRules([*WIDE[0], PUSH]).judge("bash", {"command": "ls; linux64 rm x; make"})
     assert verdict.rule == ("not sure what runs: `linux64` may run other programs; agent rule: deny bash(git push *) might be met")
     assert verdict.doubt == "`linux64` may run other programs"
     assert (verdict.rules, verdict.unknown) == ((PUSH,), ("linux64", "make"))
 
 
-def policy(*said: tuple[str, str], **more: Any) -> list[Rule]:
-    """The rules of a policy, as one level of several has them."""
-    rules = [{"effect": effect, "match": match} for effect, match in said]
+def policy(*pairs: tuple[str, str], **more: Any) -> list[Rule]:
+    """The rules of one level's policy."""
+    rules = [{"effect": effect, "match": match} for effect, match in pairs]
     return list(policy_of({"type": "rules", "rules": rules, "default": "ask"} | more).rules)
 
 
-def test_a_policy_may_say_that_its_rules_are_a_guard_rail() -> None:
-    """The verdict then says why the program runs; a command that is read is still denied, and an unsure line still asks."""
+def test_a_policy_may_allow_unknown_programs() -> None:
+    """The verdict says so. A denied command is still denied, and an unsure line still asks."""
     rules = policy(("allow", "bash"), ("deny", "bash(rm *)"), unknown_programs="allow")
     verdict = CompiledRules(rules).judge("bash", {"command": "linux64 rm x"})
     assert (verdict.effect, verdict.unknown) == ("allow", ("linux64",))
@@ -157,7 +156,7 @@ def test_a_policy_may_say_that_its_rules_are_a_guard_rail() -> None:
 
 @pytest.mark.parametrize("strict", [("deny", "bash(rm *)"), ("ask", "bash(git push *)")])
 def test_no_level_loosens_the_rules_of_another(strict: tuple[str, str]) -> None:
-    """Every policy that has rules about commands must say so."""
+    """Every policy with rules about commands must allow unknown programs."""
     loose = policy(("allow", "bash"), ("deny", "bash(dd *)"), unknown_programs="allow")
     assert answer([*loose, *policy(strict)], "make x") == "ask"
     assert answer([*loose, *policy(strict, unknown_programs="ask")], "make x") == "ask"
@@ -168,15 +167,15 @@ def test_no_level_loosens_the_rules_of_another(strict: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("rules", [[], [{"effect": "deny", "match": "bash(rm *)"}]])
 @pytest.mark.parametrize("default", ["allow", "ask", "deny"])
-def test_what_a_policy_says_of_unknown_programs_comes_back(rules: list[Any], default: str) -> None:
-    said = {"type": "auto", "rules": rules, "default": default, "unknown_programs": "allow"}
-    assert spelled(policy_of(said)) == said
-    assert policy_of(spelled(policy_of(said))) == policy_of(said)
-    assert "unknown_programs" not in spelled(policy_of(said | {"unknown_programs": "ask"}))
+def test_unknown_programs_of_a_policy_are_written_and_read_back(rules: list[Any], default: str) -> None:
+    body = {"type": "auto", "rules": rules, "default": default, "unknown_programs": "allow"}
+    assert spelled(policy_of(body)) == body
+    assert policy_of(spelled(policy_of(body))) == policy_of(body)
+    assert "unknown_programs" not in spelled(policy_of(body | {"unknown_programs": "ask"}))
 
 
 @pytest.mark.parametrize("value", ["deny", None, True, "", []])
-def test_another_word_about_unknown_programs_is_refused(value: Any) -> None:
+def test_another_value_of_unknown_programs_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"^unknown_programs: .* use ask or allow"):
         policy_of({"type": "rules", "rules": [], "default": "ask", "unknown_programs": value})
     with pytest.raises(ValueError, match=r"^unknown_programs: is not a field"):

@@ -17,7 +17,6 @@ from models.pure import words
 from models.pure.backoff import backoff
 from models.pure.canonical import canonical, digest, is_digest, spelled
 from models.pure.next_move import Calls, Finish, after_reply, all_settled
-from models.pure.prompting import fill
 from models.pure.states import SETTLED, TOOL_CALL
 from models.pure.storable import is_deep, storable
 from models.pure.visible import visible_lines
@@ -34,7 +33,7 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_one_value_has_one_spelling(value: object) -> None:
-    """Whatever order its keys came in."""
+    """In any order of its keys."""
     turned = dict(reversed(value.items())) if isinstance(value, dict) else value
     assert canonical(turned) == canonical(value)
     assert len(digest(value)) == 64
@@ -50,18 +49,18 @@ ANY_JSON = st.recursive(
 
 @given(ANY_JSON)
 def test_the_spelling_is_that_of_rfc_8785(value: object) -> None:
-    """Also where a quicker encoder writes it."""
+    """With either encoder."""
     assert canonical(value) == rfc8785.dumps(value)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["\ue000", "\uffff", "z", "é"])
-def test_names_are_in_the_order_of_rfc_8785_beyond_the_first_plane_of_unicode_too(name: str) -> None:
-    """UTF-16's, which is not that of their code points."""
+def test_names_beyond_the_first_plane_of_unicode_are_in_the_order_of_rfc_8785(name: str) -> None:
+    """Which is the order of UTF-16, and not of code points."""
     value = {name: 1, "\U00010000": {name: 2, "\U0010ffff": 3}}
     assert canonical(value) == canonical(dict(reversed(value.items()))) == rfc8785.dumps(value)  # type: ignore[arg-type]
 
 
-def test_what_is_deep_is_spelled_as_deep_as_ever() -> None:
+def test_a_deep_value_has_the_spelling_of_rfc_8785() -> None:
     value: object = 1
     for _ in range(500):
         value = {"a": value}
@@ -69,27 +68,25 @@ def test_what_is_deep_is_spelled_as_deep_as_ever() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**53, -(2**53)])
-def test_what_json_cannot_say_exactly_is_refused(value: float) -> None:
-    """ValueError, before it could be hashed two ways."""
+def test_a_number_that_json_cannot_express_exactly_is_refused(value: float) -> None:
+    """Because it could be hashed in two ways."""
     with pytest.raises(ValueError, match=r".+"):
         digest({"n": value})
 
 
 @pytest.mark.parametrize("value", [{"n": 2**60, "a": [1]}, {"n": float("nan"), "a": 1}], ids=str)
-def test_what_has_no_spelling_is_shown_as_its_json_and_has_no_hash(value: Any) -> None:
-    """Somebody wrote it past our doors: who looks at it sees it, and it does not run."""
+def test_a_value_without_a_spelling_is_shown_as_json_and_has_no_hash(value: Any) -> None:
+    """Only somebody with the database can write it. People see the value, and its call does not run."""
     assert spelled(value) == json.dumps(value, sort_keys=True)
     assert not is_digest(value, hashlib.sha256(spelled(value).encode()).hexdigest())
 
 
 @pytest.mark.parametrize("reason", ["end_turn", "max_tokens", "refusal", "stop_sequence", "model_context_window_exceeded"])
-def test_only_an_orderly_reply_asks_for_tools(reason: str) -> None:
-    """A reply that was cut never does, whatever it holds."""
+def test_no_call_of_a_cut_or_refused_reply_runs(reason: str) -> None:
     assert isinstance(after_reply(reason, [CALL], 1, 5), Finish)
 
 
-def test_calls_are_asked_for_below_the_limit_only() -> None:
-    """R6."""
+def test_calls_run_only_below_the_turn_limit() -> None:
     assert after_reply("tool_use", [CALL], 4, 5) == Calls((CALL,))
     last = after_reply("tool_use", [CALL], 5, 5)
     assert isinstance(last, Finish)
@@ -99,49 +96,42 @@ def test_calls_are_asked_for_below_the_limit_only() -> None:
 
 
 @given(st.lists(st.sampled_from(sorted(TOOL_CALL))))
-def test_the_next_turn_starts_when_all_are_settled(statuses: list[str]) -> None:
-    """Not before, and with no calls at once."""
+def test_the_next_turn_starts_when_all_calls_are_settled(statuses: list[str]) -> None:
     assert all_settled(statuses) == (set(statuses) <= SETTLED)
 
 
 @given(st.integers(1, 40), st.integers(), st.none() | st.floats(0, 1e9))
-def test_backoff_doubles_within_its_bounds_and_obeys_what_it_is_told(attempt: int, seed: int, told: float | None) -> None:
-    """At least half, at most the whole; told seconds count up to an hour."""
-    wait = backoff(attempt, 1, 60, told, Random(seed))
-    whole = min(60, 2.0 ** (attempt - 1))
-    assert max(whole / 2, min(told or 0, 3600)) <= wait <= max(whole, min(told or 0, 3600))
+def test_backoff_doubles_within_its_bounds_and_honours_retry_after(attempt: int, seed: int, retry_after: float | None) -> None:
+    """The wait is half to all of the doubled pause, or `retry_after` up to an hour."""
+    seconds = backoff(attempt, 1, 60, retry_after, Random(seed))
+    pause = min(60, 2.0 ** (attempt - 1))
+    assert max(pause / 2, min(retry_after or 0, 3600)) <= seconds <= max(pause, min(retry_after or 0, 3600))
 
 
-def test_a_prompt_is_filled_and_hides_nothing() -> None:
-    """R21: control characters and marks that turn text are shown; a cut is said; braces of the input are left alone."""
-    assert fill("Run shell command: {command}", "bash", {"command": "ls {x}"}) == "Run shell command: ls {x}"
-    assert fill("{tool} {missing} {n}", "bash", {"n": [1]}) == "bash {missing} [1]"
-    assert "<U+202E>" in fill("{command}", "bash", {"command": "safe\u202eevil"})
-    assert "more characters" in fill("{command}", "bash", {"command": "x" * 5000})
+def test_visible_lines_keep_line_ends_and_write_out_control_characters() -> None:
     assert visible_lines("a\x1b[2J\x00é\n") == "a<U+001B>[2J<U+0000>é\n"
 
 
-def test_what_postgres_cannot_hold_is_replaced() -> None:
-    """NUL and lone surrogates, anywhere in a value, and nothing else."""
+def test_characters_that_postgres_cannot_store_are_replaced() -> None:
+    """NUL and lone surrogates, anywhere in a value."""
     assert storable({"a\x00": ["\ud800x", 1, None, "é\n"]}) == {"a\ufffd": ["\ufffdx", 1, None, "é\n"]}
     assert storable("\ud7ff\udfff\ue000\U0010ffff") == "\ud7ff\ufffd\ue000\U0010ffff"
 
 
 def nested(levels: int, within: Callable[[Any], Any] = lambda inside: [inside]) -> Any:
-    """So many levels around a 1."""
+    """A 1 inside of so many levels."""
     return reduce(lambda inside, _: within(inside), range(levels), 1)
 
 
 @pytest.mark.parametrize("within", [lambda inside: [inside], lambda inside: {"a": inside}], ids=["lists", "objects"])
-def test_nothing_is_stored_on_which_its_readers_run_out_of_stack(within: Callable[[Any], Any]) -> None:
-    """Nor does who sees to it."""
+def test_a_value_too_deep_for_its_readers_is_cut(within: Callable[[Any], Any]) -> None:
     deep = nested(10_000, within)
     assert is_deep(deep)
     assert not is_deep(storable(deep), 100)
     assert "\ufffd" in str(storable(deep))
 
 
-def test_what_is_not_deep_is_stored_as_it_is() -> None:
+def test_a_value_within_the_depth_limit_is_stored_unchanged() -> None:
     fits = {"a": nested(59), "b": "x"}
     assert not is_deep(fits)
     assert is_deep([fits])
@@ -150,7 +140,7 @@ def test_what_is_not_deep_is_stored_as_it_is() -> None:
     assert storable([[fits]]) == [[fits]]
 
 
-TOLD = {
+TO_MODEL = {
     "denied": [words.denied(None), words.denied("no")],
     "denied_by_policy": [words.denied_by_policy("r")],
     "expired": [words.expired(86_400)],
@@ -163,7 +153,7 @@ TOLD = {
     "question_expired": [words.question_expired(60)],
     "cannot_approve": [words.cannot_approve()],
     "cannot_answer": [words.cannot_answer()],
-    # The run is over with these, or the tool did or said something: nothing is left to repeat.
+    # The run is over, or the tool had a result: nothing is left to repeat.
     "ended_by_person": [words.ended_by_person(None), words.ended_by_person("Stop.")],
     "answered": [words.answered()],
     "cancelled": [words.cancelled()],
@@ -177,15 +167,15 @@ TOLD = {
     "cut_when_old": [words.cut_when_old(5)],
     "broken_twice": [words.broken_twice()],
     "not_run_beside_broken": [words.not_run_beside_broken()],
-    # Mistakes of the model's own, which it may mend; nobody was asked.
+    # Mistakes of the model, which it may correct. Nobody was asked.
     "unknown_tool": [words.unknown_tool("x")],
     "invalid_input": [words.invalid_input("input.a: is required")],
     "broken_input": [words.broken_input("it ends early")],
-    # Beforehand.
+    # Before any call.
     "one_at_a_time": [words.one_at_a_time()],
     "summary": [words.summary("They talked.")],
 }
-UNTOLD = {
+TO_OTHERS = {
     "folded_too_often",
     "too_long",
     "summarize",
@@ -196,34 +186,31 @@ UNTOLD = {
     "tool_changed",
     "leads_to",
 }
-"""For people and runners; `summarize` asks the model for nothing but a text."""
+"""For people and runners. `summarize` asks the model only for a text."""
 
 
-def test_all_that_the_model_can_be_told_is_held_to_this() -> None:
-    """The tables above and below name every sentence there is."""
-    spoken = {
+def test_the_tables_name_every_sentence() -> None:
+    functions = {
         name
-        for name, found in vars(words).items()
-        if getattr(found, "__module__", "") == words.__name__ and not name.startswith("_")
+        for name, member in vars(words).items()
+        if getattr(member, "__module__", "") == words.__name__ and not name.startswith("_")
     }
-    assert spoken == {*TOLD, *UNTOLD}
+    assert functions == {*TO_MODEL, *TO_OTHERS}
 
 
-@pytest.mark.parametrize("said", [said for all_of in TOLD.values() for said in all_of])
-def test_no_words_to_the_model_invite_it_to_repeat_the_call(said: str) -> None:
-    """A denial that reads like a hiccup makes a loop."""
-    assert not {"again", "retry", "retried", "later"} & set(re.findall(r"[a-z]+", said.lower()))
+@pytest.mark.parametrize("sentence", [sentence for sentences in TO_MODEL.values() for sentence in sentences])
+def test_no_sentence_invites_the_model_to_repeat_a_call(sentence: str) -> None:
+    """A denial that reads like a temporary failure makes a loop."""
+    assert not {"again", "retry", "retried", "later"} & set(re.findall(r"[a-z]+", sentence.lower()))
 
 
-@pytest.mark.parametrize("name", [*list(TOLD)[:10]])
-def test_what_could_be_tried_once_more_says_not_to(name: str) -> None:
-    """Wherever the run goes on and the call did not run as it was proposed."""
-    assert all("do not repeat" in said.lower() for said in TOLD[name])
+@pytest.mark.parametrize("name", list(TO_MODEL)[:10])
+def test_if_the_run_goes_on_without_the_proposed_call_the_model_is_told_not_to_repeat_it(name: str) -> None:
+    assert all("do not repeat" in sentence.lower() for sentence in TO_MODEL[name])
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(86_400, "1 day"), (7200, "2 hours"), (60, "1 minute"), (90, "90 seconds"), (0.5, "0.5 seconds")]
+    ("seconds", "text"), [(86_400, "1 day"), (7200, "2 hours"), (60, "1 minute"), (90, "90 seconds"), (0.5, "0.5 seconds")]
 )
-def test_durations_read_as_people_say_them(seconds: float, said: str) -> None:
-    """Whole units only."""
-    assert said in words.expired_note(seconds)
+def test_durations_are_in_whole_units(seconds: float, text: str) -> None:
+    assert text in words.expired_note(seconds)

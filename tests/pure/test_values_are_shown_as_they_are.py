@@ -1,4 +1,4 @@
-"""What a page shows of a value is all of the value: diffs, trees, highlighted code, forms and times."""
+"""Pages show a value completely: in diffs, trees, highlighted code, forms and times."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -39,19 +39,19 @@ SCHEMA = {
         (90_000, "1 day ago"),
     ],
 )
-def test_a_moment_is_so_long_ago(seconds: int, words: str) -> None:
+def test_a_past_moment_is_shown_as_its_age(seconds: int, words: str) -> None:
     assert ago(NOW - timedelta(seconds=seconds), NOW) == words
 
 
 @pytest.mark.parametrize(
     ("seconds", "words"), [(-1, "overdue"), (59, "59 seconds left"), (86_399, "23 hours left"), (172_800, "2 days left")]
 )
-def test_a_deadline_has_so_much_time_left(seconds: int, words: str) -> None:
+def test_a_deadline_is_shown_as_the_time_left(seconds: int, words: str) -> None:
     assert left(NOW + timedelta(seconds=seconds), NOW) == words
 
 
 def applied(before: str, after: str) -> str:
-    """What the hunks make of `before`."""
+    """Apply the hunks to `before`."""
     old = before.split("\n")
     new: list[str] = []
     at = 0
@@ -76,15 +76,15 @@ def applied(before: str, after: str) -> str:
         ("a\r\nb\r\n", "a\r\nB\r\n"),
     ],
 )
-def test_a_diff_leads_from_one_text_to_the_other(before: str, after: str) -> None:
+def test_a_diff_applied_to_the_old_text_gives_the_new_one(before: str, after: str) -> None:
     assert applied(before, after).rstrip("\n") == after.rstrip("\n")
 
 
-def test_a_diff_is_numbered_as_the_file_is_and_says_what_it_passes_over() -> None:
-    found, left_out = hunks(
+def test_a_diff_has_the_file_s_line_numbers_and_counts_skipped_lines() -> None:
+    changes, left_out = hunks(
         "\n".join(map(str, range(1, 101))), "\n".join([*map(str, range(1, 50)), "new", *map(str, range(50, 101))])
     )
-    rows = list(diff.rows(found))
+    rows = list(diff.rows(changes))
     assert left_out == 0
     assert rows[0].text == "46 unchanged lines"
     assert [(row.old, row.new, row.kind, row.text) for row in rows[1:6]] == [
@@ -96,9 +96,9 @@ def test_a_diff_is_numbered_as_the_file_is_and_says_what_it_passes_over() -> Non
     ]
 
 
-def test_a_diff_beyond_the_limits_counts_what_it_leaves_out() -> None:
-    found, left_out = hunks("", "x\n" * (MOST_LINES + 7))
-    assert (sum(len(hunk["lines"]) for hunk in found), left_out) == (MOST_LINES, 7)
+def test_a_diff_beyond_the_limit_counts_the_lines_left_out() -> None:
+    changes, left_out = hunks("", "x\n" * (MOST_LINES + 7))
+    assert (sum(len(hunk["lines"]) for hunk in changes), left_out) == (MOST_LINES, 7)
 
 
 @pytest.mark.parametrize("text", ["ls -l | grep 'a b' # x", "echo \u202eabc\r\n\tdone", "if then ((", "x" * 30_000, ""])
@@ -107,7 +107,7 @@ def test_highlighting_changes_no_character(text: str) -> None:
     assert "".join(piece for _, piece in highlight.code(text, "a.py")) == visible_lines(text)
 
 
-def test_a_tree_has_every_value_and_tells_texts_from_what_they_look_like() -> None:
+def test_a_tree_has_every_value_and_marks_texts_that_look_like_other_types() -> None:
     root = tree({"a\u202eb": [1, "1", True, None, {}], "text": "two\nlines"})
     items = root.children[0]
     assert items.name == "a<U+202E>b"
@@ -122,12 +122,12 @@ def test_a_tree_has_every_value_and_tells_texts_from_what_they_look_like() -> No
 
 
 def filled(values: dict[str, Any], *submitted: tuple[str, str]) -> fields.Filled:
-    """The form that starts from these values, submitted with these controls."""
+    """A form with these initial values, submitted with these controls."""
     return fields.read(MultiDict([(f"f.{name}", text) for name, text in submitted]), fields.fields(SCHEMA, values, "f"))
 
 
 def test_a_form_gives_each_value_with_its_type() -> None:
-    found = filled(
+    form = filled(
         {},
         ("name", "Anna"),
         ("count", "3"),
@@ -137,13 +137,13 @@ def test_a_form_gives_each_value_with_its_type() -> None:
         ("tags", "1"),
         ("options", '{"x": 1.5}'),
     )
-    assert not found.faults
+    assert not form.faults
     expected = {"name": "Anna", "count": 3, "urgent": False, "size": True, "tags": ["a", "b"], "options": {"x": 1.5}}
-    assert found.values == expected
-    assert [type(value) for value in found.values.values()] == [type(value) for value in expected.values()]
+    assert form.values == expected
+    assert [type(value) for value in form.values.values()] == [type(value) for value in expected.values()]
 
 
-def test_a_form_that_nobody_touched_gives_the_values_that_it_started_from() -> None:
+def test_an_unchanged_form_gives_its_initial_values() -> None:
     values = {
         "name": "a\r\nb\r\nc",
         "count": 5,
@@ -175,10 +175,10 @@ def test_a_form_that_nobody_touched_gives_the_values_that_it_started_from() -> N
         ("options", "[" * 100_000, "JSON"),
     ],
 )
-def test_a_field_says_what_is_wrong_with_it(name: str, text: str, fault: str) -> None:
-    found = filled({}, ("name", "Anna"), (name, text)) if name != "name" else filled({}, (name, text))
-    assert fault in found.faults.get(f"f.{name}", "")
-    assert bool(found.faults) == bool(fault)
+def test_a_field_names_its_fault(name: str, text: str, fault: str) -> None:
+    form = filled({}, ("name", "Anna"), (name, text)) if name != "name" else filled({}, (name, text))
+    assert fault in form.faults.get(f"f.{name}", "")
+    assert bool(form.faults) == bool(fault)
 
 
 def test_evidence_of_an_edit_is_the_change_with_or_without_the_file() -> None:
@@ -191,14 +191,14 @@ def test_evidence_of_an_edit_is_the_change_with_or_without_the_file() -> None:
     assert "No tools worker has looked" in without.note
     assert without.rest
     assert without.rest.children[0].name == "replace_all"
-    found, left_out = hunks("a\nx = 1\n", "a\nx = 2\n")
-    seen = evidence("edit", arguments, {"hunks": found, "left_out": left_out})
+    changes, left_out = hunks("a\nx = 1\n", "a\nx = 2\n")
+    seen = evidence("edit", arguments, {"hunks": changes, "left_out": left_out})
     assert [(row.old, row.new, row.text) for row in seen.rows] == [(1, 1, "a"), (2, None, "x = 1"), (None, 2, "x = 2")]
     assert "does not occur" in evidence("edit", arguments, {"problem": "a.py: old_string does not occur in it"}).note
 
 
 def test_arguments_of_another_shape_are_a_tree() -> None:
     for arguments in ({"command": 5}, {"command": None, "restart": True}, {}):
-        found = evidence("bash", arguments, None)
-        assert found.rest == tree(arguments)
-        assert not found.pieces
+        shown = evidence("bash", arguments, None)
+        assert shown.rest == tree(arguments)
+        assert not shown.pieces

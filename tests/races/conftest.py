@@ -1,4 +1,4 @@
-"""Threads with connections of their own, on one workspace. No workers: hints go nowhere."""
+"""Threads with connections of their own on one workspace. There are no workers, and no hints are sent."""
 
 import pytest
 from rows.stage import Stage
@@ -8,6 +8,6 @@ from models.database import transactions
 
 @pytest.fixture
 def stage(clean_database: object, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    """An empty workspace, and the hands to play on it. What another test imported publishes nothing here."""
+    """An empty workspace. No hint is sent, even if another test of this process imported the sender."""
     monkeypatch.setattr(transactions, "_send", lambda _: None)
     return Stage()

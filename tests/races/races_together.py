@@ -1,4 +1,4 @@
-"""Several things at once, each in a thread of its own."""
+"""Calls at the same moment, each in a thread of its own."""
 
 import threading
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def together(*acts: Callable[[], Any]) -> list[Any]:
-    """Start all acts at the same moment. What each gave back, or the exception that came out of it, in their order."""
+    """Start all acts at the same moment. Returns the result or exception of each, in their order."""
     outcomes: list[Any] = [None] * len(acts)
     gate = threading.Barrier(len(acts))
 
@@ -14,7 +14,7 @@ def together(*acts: Callable[[], Any]) -> list[Any]:
         gate.wait()
         try:
             outcomes[number] = act()
-        except Exception as error:  # noqa: BLE001 - the test looks at it
+        except Exception as error:  # noqa: BLE001 - the test checks it
             outcomes[number] = error
 
     threads = [threading.Thread(target=play, args=item, daemon=True) for item in enumerate(acts)]
@@ -27,5 +27,5 @@ def together(*acts: Callable[[], Any]) -> list[Any]:
 
 
 def of_kind(outcomes: list[Any], kind: type) -> list[Any]:
-    """The outcomes that are such."""
+    """The outcomes of a type."""
     return [outcome for outcome in outcomes if isinstance(outcome, kind)]

@@ -1,12 +1,12 @@
-"""An interrupt, an archive or a deletion at the same moment as work: one is first, and nothing is left half way."""
+"""An interrupt, an archive or a deletion at the same moment as work: one comes first, and no state is half-done."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
-from crashes.invariants import Seen, check_invariants
-from races_together import together
+from crashes.invariants import check_invariants
+from races.races_together import together
 from rows.stage import Stage, call, say
 
 from models import flow
@@ -26,20 +26,20 @@ def begun(stage: Stage, **policies: str) -> str:
     return session_id
 
 
-def in_both_orders(end: Callable[[], Any], work: Callable[[], Any], turn: int) -> list[Any]:
-    """Both at once; in every second round the other thread is the first to start."""
-    if turn % 2:
+def in_both_orders(end: Callable[[], Any], work: Callable[[], Any], number: int) -> list[Any]:
+    """Do both at once. The thread that starts first changes with each round."""
+    if number % 2:
         return together(end, work)
     return list(reversed(together(work, end)))
 
 
 def test_an_interrupt_and_a_checkpoint(stage: Stage) -> None:
-    """The reply is discarded, or its calls are cancelled; idle in both cases."""
-    for turn in range(ROUNDS):
+    """The reply is discarded, or its calls are cancelled. The session is idle in both cases."""
+    for number in range(ROUNDS):
         session_id = begun(stage, bash="always_ask")
         held = stage.claim(session_id)
         stop = partial(stage.send, session_id, INTERRUPT)
-        _, kept = in_both_orders(stop, partial(stage.reply, session_id, call(), turn=held), turn)
+        _, kept = in_both_orders(stop, partial(stage.reply, session_id, call(), turn=held), number)
         seen = check_invariants(stage.workspace_id, session_id)
         assert seen.session.status == "idle"
         if isinstance(kept, Stale):
@@ -49,11 +49,11 @@ def test_an_interrupt_and_a_checkpoint(stage: Stage) -> None:
 
 
 def test_an_interrupt_and_the_claim_of_a_turn(stage: Stage) -> None:
-    """Claimed or not, the turn is cancelled and its worker's reply is stale."""
-    for turn in range(ROUNDS):
+    """The turn is cancelled in both cases, and its worker's reply is stale."""
+    for number in range(ROUNDS):
         session_id = begun(stage)
         stop = partial(stage.send, session_id, INTERRUPT)
-        _, held = in_both_orders(stop, partial(stage.claim, session_id), turn)
+        _, held = in_both_orders(stop, partial(stage.claim, session_id), number)
         seen = check_invariants(stage.workspace_id, session_id)
         assert (seen.session.status, seen.turns[0].status) == ("idle", "cancelled")
         if held is not None:
@@ -62,12 +62,12 @@ def test_an_interrupt_and_the_claim_of_a_turn(stage: Stage) -> None:
 
 
 def test_an_interrupt_and_the_claim_of_a_call(stage: Stage) -> None:
-    """It never starts, or it is told and the session stops when it has ended (fault 34)."""
-    for turn in range(ROUNDS):
+    """The call never starts, or the session stops once the call has ended."""
+    for number in range(ROUNDS):
         session_id = begun(stage, bash="always_allow")
-        (found,) = stage.reply(session_id, call())
+        (tool_call,) = stage.reply(session_id, call())
         stop = partial(stage.send, session_id, INTERRUPT)
-        _, held = in_both_orders(stop, partial(stage.claim_call, found), turn)
+        _, held = in_both_orders(stop, partial(stage.claim_call, tool_call), number)
         seen = check_invariants(stage.workspace_id, session_id)
         if held is None:
             assert (seen.session.status, seen.calls[0].status) == ("idle", "cancelled")
@@ -80,13 +80,13 @@ def test_an_interrupt_and_the_claim_of_a_call(stage: Stage) -> None:
 
 
 def test_an_interrupt_and_a_tool_s_result(stage: Stage) -> None:
-    """The result is kept, and no turn follows that anybody could still claim."""
-    for turn in range(ROUNDS):
+    """The result is kept, and no claimable turn follows."""
+    for number in range(ROUNDS):
         session_id = begun(stage, bash="always_allow")
-        (found,) = stage.reply(session_id, call())
-        held = stage.claim_call(found)
+        (tool_call,) = stage.reply(session_id, call())
+        held = stage.claim_call(tool_call)
         stop = partial(stage.send, session_id, INTERRUPT)
-        _, failed = in_both_orders(stop, partial(stage.finish_call, held), turn)
+        _, failed = in_both_orders(stop, partial(stage.finish_call, held), number)
         assert failed is None
         seen = check_invariants(stage.workspace_id, session_id)
         assert (seen.session.status, seen.calls[0].status) == ("idle", "done")
@@ -95,25 +95,25 @@ def test_an_interrupt_and_a_tool_s_result(stage: Stage) -> None:
 
 
 def test_a_message_and_the_end_of_a_turn(stage: Stage) -> None:
-    """Fault 38: the message is never left in the queue of a session that has gone idle."""
-    for turn in range(2 * ROUNDS):
+    """The message never stays unread in an idle session."""
+    for number in range(2 * ROUNDS):
         session_id = begun(stage)
         held = stage.claim(session_id)
         message = partial(stage.message, session_id, "And then?")
-        in_both_orders(message, partial(stage.reply, session_id, say("Done."), turn=held), turn)
+        in_both_orders(message, partial(stage.reply, session_id, say("Done."), turn=held), number)
         seen = check_invariants(stage.workspace_id, session_id)
         assert (seen.session.status, [t.status for t in seen.turns]) == ("running", ["done", "queued"])
         assert stage.prompt(stage.claim(session_id)) == [say("And then?")]
 
 
 def test_a_message_and_an_interrupt_of_a_tool(stage: Stage) -> None:
-    """The message either belonged to the run that was ended, or starts the next one; it is read in both cases."""
-    for turn in range(ROUNDS):
+    """The message starts the next run in both cases."""
+    for number in range(ROUNDS):
         session_id = begun(stage, bash="always_allow")
-        (found,) = stage.reply(session_id, call())
-        held = stage.claim_call(found)
+        (tool_call,) = stage.reply(session_id, call())
+        held = stage.claim_call(tool_call)
         stage.send(session_id, INTERRUPT)
-        in_both_orders(partial(stage.message, session_id, "Next."), partial(stage.finish_call, held), turn)
+        in_both_orders(partial(stage.message, session_id, "Next."), partial(stage.finish_call, held), number)
         seen = check_invariants(stage.workspace_id, session_id)
         assert (seen.session.status, seen.turns[-1].status) == ("running", "queued")
         assert stage.prompt(stage.claim(session_id)) == [say("Next.")]
@@ -130,39 +130,39 @@ def delete(stage: Stage, session_id: str) -> None:
 
 
 def test_an_archive_and_a_decision(stage: Stage) -> None:
-    """Allowed and running, or archived and denied for good (I6)."""
-    for turn in range(ROUNDS):
+    """Allowed and running, or archived and denied for good."""
+    for number in range(ROUNDS):
         session_id = begun(stage, bash="always_ask")
-        (found,) = stage.reply(session_id, call())
-        allow = partial(stage.confirm, session_id, found.id)
-        archived, allowed = in_both_orders(partial(archive, stage, session_id), allow, turn)
+        (tool_call,) = stage.reply(session_id, call())
+        allow = partial(stage.confirm, session_id, tool_call.id)
+        archived, allowed = in_both_orders(partial(archive, stage, session_id), allow, number)
         seen = check_invariants(stage.workspace_id, session_id)
         one_of(archived, allowed, Conflict)
-        want = ("terminated", "cancelled") if archived is None else ("running", "queued")
-        assert (seen.session.status, seen.calls[0].status) == want
+        expected = ("terminated", "cancelled") if archived is None else ("running", "queued")
+        assert (seen.session.status, seen.calls[0].status) == expected
 
 
 def test_a_deletion_and_a_decision(stage: Stage) -> None:
     """Allowed and running, or gone: the audit and the usage stay."""
-    for turn in range(ROUNDS):
+    for number in range(ROUNDS):
         session_id = begun(stage, bash="always_ask")
-        (found,) = stage.reply(session_id, call())
-        allow = partial(stage.confirm, session_id, found.id)
-        deleted, allowed = in_both_orders(partial(delete, stage, session_id), allow, turn)
+        (tool_call,) = stage.reply(session_id, call())
+        allow = partial(stage.confirm, session_id, tool_call.id)
+        deleted, allowed = in_both_orders(partial(delete, stage, session_id), allow, number)
         if deleted is None:
             assert isinstance(allowed, NotFound)
             assert left_of(stage, session_id) == {"audit", "turn_usage"}
         else:
             assert isinstance(deleted, Conflict)
-            assert look_at(stage, session_id).calls[0].status == "queued"
+            assert check_invariants(stage.workspace_id, session_id).calls[0].status == "queued"
 
 
 def test_an_archive_and_a_message(stage: Stage) -> None:
-    """The message is answered, or refused; never taken by a session that is archived."""
-    for turn in range(ROUNDS):
+    """The message is accepted, or refused by the archived session."""
+    for number in range(ROUNDS):
         session_id = stage.session()
         message = partial(stage.message, session_id)
-        archived, taken = in_both_orders(partial(archive, stage, session_id), message, turn)
+        archived, taken = in_both_orders(partial(archive, stage, session_id), message, number)
         one_of(archived, taken, Conflict)
         seen = check_invariants(stage.workspace_id, session_id)
         assert seen.session.status == ("terminated" if archived is None else "running")
@@ -170,13 +170,8 @@ def test_an_archive_and_a_message(stage: Stage) -> None:
 
 
 def one_of(first: Any, second: Any, refusal: type[Exception]) -> None:
-    """Exactly one of two was refused."""
+    """Assert that exactly one of two was refused."""
     assert isinstance(first, refusal) != isinstance(second, refusal), (first, second)
-
-
-def look_at(stage: Stage, session_id: str) -> Seen:
-    """The session, checked."""
-    return check_invariants(stage.workspace_id, session_id)
 
 
 def left_of(stage: Stage, session_id: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""One session driven by whatever comes: its rows agree with each other after every verb, on a real Postgres."""
+"""One session and random verbs: after every verb its rows agree with each other, on a real Postgres."""
 
 from collections import Counter
 from functools import partial
@@ -55,11 +55,11 @@ DECISIONS = st.builds(
     ),
 )
 ANY = st.integers(min_value=0, max_value=30)
-"""Which one, counted from the newest, round and round."""
+"""An index from the newest row, modulo the number of rows."""
 
 
 class AnyVerbs(RuleBasedStateMachine):
-    """A session and everybody who works on it. What is held, and what was, is remembered here as workers would."""
+    """A session and everybody who works on it. `turns` and `calls` are rows that workers hold or held."""
 
     stage: Stage
     clock: Clock
@@ -79,13 +79,13 @@ class AnyVerbs(RuleBasedStateMachine):
 
     @invariant()
     def the_rows_agree(self) -> None:
-        """Every promise, after every verb."""
+        """Check every invariant, after every verb."""
         self.seen = check_invariants(self.stage.workspace_id, self.session_id)
         for one in self.seen.calls:
-            assert one.idempotent or self.runs[one.id] <= 1 + self.reruns[one.id], "no effect twice unless a person said so"
+            assert one.idempotent or self.runs[one.id] <= 1 + self.reruns[one.id], "only a person's rerun repeats an effect"
 
     def locked(self, verb: Any) -> Any:
-        """A verb in its transaction."""
+        """Run a verb in its transaction."""
         return self.stage.locked(self.session_id, verb)
 
     @rule()
@@ -101,7 +101,7 @@ class AnyVerbs(RuleBasedStateMachine):
     @rule()
     @precondition(lambda self: [t for t in self.seen.turns if t.status == "queued"])
     def claim_turn(self) -> None:
-        """Its model accepts what it would be sent."""
+        """And check that the model accepts the history."""
         held = self.stage.claim(self.session_id)
         if held is None:
             self.clock.advance(61)
@@ -111,17 +111,17 @@ class AnyVerbs(RuleBasedStateMachine):
         check_request({"model": "stand-in", "max_tokens": 1, "messages": messages})
         check_pairs(messages)
 
-    @rule(which=ANY, wanted=st.lists(st.sampled_from(sorted(CALLS)), max_size=4))
+    @rule(which=ANY, kinds=st.lists(st.sampled_from(sorted(CALLS)), max_size=4))
     @precondition(lambda self: self.turns)
-    def reply(self, which: int, wanted: list[str]) -> None:
+    def reply(self, which: int, kinds: list[str]) -> None:
         turn = newest(self.turns, which)
-        content = [say("I would like to:"), *(CALLS[one]() for one in wanted)]
+        content = [say("I would like to:"), *(CALLS[one]() for one in kinds)]
         self.stale_unless(turn, partial(self.stage.reply, self.session_id, *content, turn=turn))
 
     @rule(which=ANY, why=st.sampled_from(["refusal", "max_tokens"]))
     @precondition(lambda self: self.turns)
     def end_badly(self, which: int, why: str) -> None:
-        """A call in a reply that did not end in order is never asked or run."""
+        """No call of a cut or refused reply is asked or run."""
         turn, content = newest(self.turns, which), [say("So far"), CALLS["allowed"]()]
         calls = len(self.seen.calls)
         self.stale_unless(turn, partial(self.stage.reply, self.session_id, *content, stop_reason=why, turn=turn))
@@ -136,7 +136,7 @@ class AnyVerbs(RuleBasedStateMachine):
     @rule(which=ANY, decision=DECISIONS)
     @precondition(lambda self: self.seen.approvals)
     def decide(self, which: int, decision: dict[str, Any]) -> None:
-        """The first in time wins; the same again changes nothing; all else is refused."""
+        """The first decision in time wins, the same again is a no-op, and all others are refused."""
         before = newest(self.seen.approvals, which)
         same = before.decision == Decision(**decision).stored and before.status not in {"expired", "cancelled"}
         fits = ("outcome" in decision) == (before.kind == "unknown_outcome") or decision.get("result") == "deny"
@@ -160,11 +160,11 @@ class AnyVerbs(RuleBasedStateMachine):
     @rule(which=ANY)
     @precondition(lambda self: [c for c in self.seen.calls if c.status == "queued"])
     def claim_call(self, which: int) -> None:
-        found = newest([c for c in self.seen.calls if c.status == "queued"], which)
-        held = self.stage.claim_call(found)
+        tool_call = newest([c for c in self.seen.calls if c.status == "queued"], which)
+        held = self.stage.claim_call(tool_call)
         if held is None:
-            assert found.grants, "only a call whose grant is gone is put to a person instead"
-            assert self.stage.get(ToolCall, found.id).status == "asked"
+            assert tool_call.grants, "only a call whose grant was revoked is asked instead"
+            assert self.stage.get(ToolCall, tool_call.id).status == "asked"
             return
         self.runs[held.id] += 1
         self.calls.append(held)
@@ -172,9 +172,9 @@ class AnyVerbs(RuleBasedStateMachine):
     @rule(which=ANY)
     @precondition(lambda self: self.seen.calls)
     def a_doubled_message_claims_nothing(self, which: int) -> None:
-        found = newest(self.seen.calls, which)
-        if found.status != "queued":
-            assert self.stage.claim_call(found) is None
+        tool_call = newest(self.seen.calls, which)
+        if tool_call.status != "queued":
+            assert self.stage.claim_call(tool_call) is None
 
     @rule(which=ANY)
     @precondition(lambda self: self.calls)
@@ -195,32 +195,32 @@ class AnyVerbs(RuleBasedStateMachine):
     @rule(which=ANY)
     @precondition(lambda self: [c for c in self.seen.calls if c.kind == "custom"])
     def client_result(self, which: int) -> None:
-        found = newest([c for c in self.seen.calls if c.kind == "custom"], which)
-        event = {"type": "user.custom_tool_result", "custom_tool_use_id": found.id, "content": [say("42")]}
+        tool_call = newest([c for c in self.seen.calls if c.kind == "custom"], which)
+        event = {"type": "user.custom_tool_result", "custom_tool_use_id": tool_call.id, "content": [say("42")]}
         try:
             self.stage.send(self.session_id, event)
         except Invalid:
-            assert found.status not in {"with_client", "done"}
+            assert tool_call.status not in {"with_client", "done"}
         else:
-            assert found.status in {"with_client", "done"}
+            assert tool_call.status in {"with_client", "done"}
 
     @rule()
     @precondition(lambda self: self.seen.grants)
-    def what_is_granted_is_released(self) -> None:
-        """The sweep; twice is once."""
+    def release_granted(self) -> None:
+        """Sweep twice. The second sweep is a no-op."""
         flow.release_waiting(self.stage.workspace_id, self.session_id)
         assert flow.release_waiting(self.stage.workspace_id, self.session_id) == 0
 
     @rule(which=ANY)
     @precondition(lambda self: self.seen.grants)
     def revoke(self, which: int) -> None:
-        given = newest(self.seen.grants, which)
+        grant = newest(self.seen.grants, which)
         with transaction(self.stage.workspace_id) as db:
-            Grant.find(db, given.id).revoke(db, self.stage.principal)
+            Grant.find(db, grant.id).revoke(db, self.stage.principal)
 
     @rule(seconds=st.sampled_from([1, 46, 86_401]))
     def time_passes(self, seconds: int) -> None:
-        """And the beat beats."""
+        """And the sweeps run."""
         self.clock.advance(seconds)
         for turn in self.turns:
             self.stage.rescue(turn)
@@ -231,7 +231,7 @@ class AnyVerbs(RuleBasedStateMachine):
     @rule()
     @precondition(lambda self: self.seen.session.status in {"idle", "waiting"} and len(self.seen.turns) > 3)
     def archive(self) -> None:
-        """Refused while a call is queued or running; else nothing happens in it any more."""
+        """Archiving is refused while a call is queued or running. Otherwise go on with a new session."""
         try:
             self.locked(lambda db, session: flow.archive(db, session, self.stage.principal))
         except Conflict:
@@ -242,24 +242,23 @@ class AnyVerbs(RuleBasedStateMachine):
         self.begin()
 
     def stale_unless(self, held: Turn | ToolCall, act: Any) -> None:
-        """Only who holds the row now may write it (I7)."""
+        """Write a row. Only its present holder succeeds."""
         now = self.stage.get(type(held), held.id)
         holds = (now.status, now.fence) == ("running", held.fence)
         try:
             act()
         except Stale:
-            assert not holds, "who holds it may write it"
+            assert not holds, "the holder may write the row"
         else:
             assert holds, "a stale fence has written"
 
 
 def newest(rows: list[Any], which: int) -> Any:
-    """One of them; 0 is the newest."""
+    """The row at this index from the newest."""
     return rows[-1 - which % len(rows)]
 
 
 def test_any_verbs_in_any_order_keep_every_promise(stage: Stage, clock: Clock) -> None:
-    """I1 to I7 and I9 hold after each verb, whatever the verbs and their order."""
     machine = type("OnThisStage", (AnyVerbs,), {"stage": stage, "clock": clock})
     quick = settings(
         max_examples=8,

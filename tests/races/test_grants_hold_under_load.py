@@ -1,4 +1,4 @@
-"""R11 under race: no grant is used more often than it says, and nothing begins on one that was revoked."""
+"""Under concurrency no grant has more uses than allowed, and no call begins by a revoked grant."""
 
 from functools import partial
 
@@ -16,64 +16,62 @@ from models.session.tool_call import ToolCall
 def standing(stage: Stage, uses: int | None = None) -> Grant:
     """A standing grant for bash."""
     session = stage.session()
-    stage.message(session)
-    stage.reply(session, call())
+    stage.propose(session)
     stage.decide(stage.approvals(session)[0], result="allow", scope="always", max_uses=uses)
     with transaction(stage.workspace_id) as db:
         return db.find(Grant)[0]
 
 
-def ready(stage: Stage, given: Grant, count: int) -> list[str]:
-    """Sessions of the grant's agent whose turn is about to ask for a call."""
-    sessions = [stage.session(of_agent=given.agent_id) for _ in range(count)]
+def ready(stage: Stage, grant: Grant, count: int) -> list[str]:
+    """Sessions of the grant's agent with a queued turn."""
+    sessions = [stage.session(of_agent=grant.agent_id) for _ in range(count)]
     for session in sessions:
         stage.message(session)
     return sessions
 
 
 def test_ten_sessions_at_once_use_a_grant_for_three_calls_three_times(stage: Stage) -> None:
-    given = standing(stage, uses=3)
-    sessions = ready(stage, given, 10)
+    grant = standing(stage, uses=3)
+    sessions = ready(stage, grant, 10)
     outcomes = together(*(partial(stage.reply, session, call()) for session in sessions))
     assert not of_kind(outcomes, Exception)
-    born = sorted(calls[0].status for calls in outcomes)
-    assert born == ["asked"] * 7 + ["queued"] * 3
-    assert stage.get(Grant, given.id).uses == 3
+    assert sorted(calls[0].status for calls in outcomes) == ["asked"] * 7 + ["queued"] * 3
+    assert stage.get(Grant, grant.id).uses == 3
     for session in sessions:
         stage.check(session)
 
 
-def test_turns_and_the_sweep_share_what_is_left_of_a_grant(stage: Stage) -> None:
-    """Calls that wait already and calls that are proposed now: together no more than it allows."""
-    given = standing(stage, uses=4)
+def test_turns_and_the_sweep_share_the_uses_of_a_grant(stage: Stage) -> None:
+    """Waiting calls and new calls together do not exceed the grant's uses."""
+    grant = standing(stage, uses=4)
     with transaction(stage.workspace_id) as db:
-        Grant.find(db, given.id).revoked_at = given.created_at
-    waiting = ready(stage, given, 5)
+        Grant.find(db, grant.id).revoked_at = grant.created_at
+    waiting = ready(stage, grant, 5)
     for session in waiting:
         stage.reply(session, call())
     with transaction(stage.workspace_id) as db:
-        Grant.find(db, given.id).revoked_at = None
-    fresh = ready(stage, given, 5)
+        Grant.find(db, grant.id).revoked_at = None
+    fresh = ready(stage, grant, 5)
     outcomes = together(
         *(partial(flow.release_waiting, stage.workspace_id, session) for session in waiting),
         *(partial(stage.reply, session, call()) for session in fresh),
     )
     assert not of_kind(outcomes, Exception)
     with transaction(stage.workspace_id) as db:
-        let = db.find(ToolCall, "WHERE session_id = ANY(%(sessions)s) AND status <> 'asked'", sessions=waiting + fresh)
-    assert len(let) == stage.get(Grant, given.id).uses == 4
+        allowed = db.find(ToolCall, "WHERE session_id = ANY(%(sessions)s) AND status <> 'asked'", sessions=waiting + fresh)
+    assert len(allowed) == stage.get(Grant, grant.id).uses == 4
 
 
 def test_turns_that_use_two_grants_in_opposite_order_do_not_block_each_other(stage: Stage) -> None:
-    """Rule 2: whoever may use several locks them in one order."""
-    given = standing(stage, uses=1000)
-    [session] = ready(stage, given, 1)
+    """Grants are locked in one order."""
+    grant = standing(stage, uses=1000)
+    [session] = ready(stage, grant, 1)
     with transaction(stage.workspace_id) as db:
-        Grant.find(db, given.id).match = "bash(ls *)"
+        Grant.find(db, grant.id).match = "bash(ls *)"
     stage.reply(session, call(command="wc"))
     stage.decide(stage.approvals(session)[0], result="allow", scope="always", match="bash(wc *)")
     for _ in range(3):
-        sessions = ready(stage, given, 6)
+        sessions = ready(stage, grant, 6)
         orders = [("ls", "wc"), ("wc", "ls")] * 3
         outcomes = together(
             *(partial(stage.reply, one, *(call(command=c) for c in order)) for one, order in zip(sessions, orders, strict=True))
@@ -83,15 +81,11 @@ def test_turns_that_use_two_grants_in_opposite_order_do_not_block_each_other(sta
 
 
 @pytest.mark.parametrize("_round", range(6))
-def test_a_claim_and_a_revocation_at_once_run_it_or_ask(stage: Stage, _round: int) -> None:
-    given = standing(stage)
-    [session] = ready(stage, given, 1)
-    [found] = stage.reply(session, call())
+def test_a_claim_at_the_same_moment_as_a_revocation_runs_the_call_or_asks(stage: Stage, _round: int) -> None:
+    grant = standing(stage)
+    [session] = ready(stage, grant, 1)
+    [tool_call] = stage.reply(session, call())
 
-    def revoke() -> None:
-        with transaction(stage.workspace_id) as db:
-            Grant.find(db, given.id).revoke(db, stage.principal)
-
-    together(revoke, partial(stage.claim_call, found))
-    assert stage.get(ToolCall, found.id).status in {"running", "asked"}
+    together(stage.revoke_grants, partial(stage.claim_call, tool_call))
+    assert stage.get(ToolCall, tool_call.id).status in {"running", "asked"}
     check_invariants(stage.workspace_id, session)

@@ -1,15 +1,15 @@
-"""Sessions first, then turns, calls and approvals: whatever verbs meet, none waits for another in a circle (rule 2)."""
+"""Concurrent verbs do not deadlock, because each locks the session before its turns, calls and approvals."""
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import psycopg
 import pytest
 from crashes.invariants import check_invariants, look
-from races_together import together
+from races.races_together import together
 from rows.stage import Stage, call, say
 
 from models import flow
@@ -29,21 +29,23 @@ VERBS = 45
 """Of each of six threads."""
 
 
-def wanted() -> list[dict[str, Any]]:
-    """Three calls: two are asked, one may run."""
+def three_calls() -> list[dict[str, Any]]:
+    """Two calls that ask, and one that may run."""
     return [call("bash"), call("read", file_path="a"), call("write", file_path="a", content="b")]
 
 
 class Hand:
-    """One thread's moves: each a verb on whatever it finds, as a door, a task or a sweep would play it."""
+    """One thread, which runs random verbs on random sessions, as requests, tasks and sweeps do."""
 
     def __init__(self, stage: Stage, sessions: list[str], seed: int) -> None:
         self.stage, self.sessions, self.dice = stage, sessions, random.Random(seed)
         self.done = 0
 
     def play(self) -> int:
-        """Make all moves. A refusal, a lost race or a lock that came too late is an answer; any other error, a deadlock above all,
-        is raised. Postgres detects a deadlock after one second, before `lock_timeout` ends the wait."""
+        """Run the verbs, and return how many succeeded. Raises every error but refusals, stale rows and lock time-outs.
+
+        Postgres detects a deadlock after one second, before `lock_timeout` ends the wait.
+        """
         work = [self.talk, self.turn, self.calls, self.decide, self.expire]
         moves: list[Callable[[str], Any]] = [*work, *work, self.sweep, self.renew]
         for _ in range(VERBS):
@@ -62,7 +64,7 @@ class Hand:
     def turn(self, session_id: str) -> None:
         held = self.stage.claim(session_id)
         if held and self.dice.random() < 0.8:
-            self.stage.reply(session_id, *wanted(), turn=held)
+            self.stage.reply(session_id, *three_calls(), turn=held)
         elif held:
             self.stage.fail(held)
 
@@ -92,7 +94,7 @@ class Hand:
         self.dice.choice([sweeps.rescue, sweeps.expire_approvals, partial(queued.hints, Turn), partial(queued.hints, ToolCall)])()
 
     def renew(self, _: str) -> None:
-        """As the one heartbeat of a process that holds a turn of each session, and a call."""
+        """Renew as the one heartbeat of a process that holds a turn of each session, and a call."""
         seen = [look(self.stage.workspace_id, one) for one in self.dice.sample(self.sessions, len(self.sessions))]
         held = [(t.id, t.fence) for s in seen for t in s.turns if t.status == "running"]
         held += [(c.id, c.fence) for s in seen for c in s.calls if c.status == "running"][:1]
@@ -100,23 +102,20 @@ class Hand:
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Leases so short that the rescue meets workers that are alive."""
+def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leases so short that the sweep takes rows from living workers."""
     monkeypatch.setenv("ASSENT_LEASE_SECONDS", "0.05")
     settings.cache_clear()
-    yield
-    monkeypatch.undo()
-    settings.cache_clear()
 
 
-def test_verbs_on_the_same_sessions_never_wait_in_a_circle(stage: Stage, hasty: None) -> None:
-    """Six threads, three sessions, some hundreds of verbs, deadlines and leases that run out, and no error of the database."""
+def test_verbs_on_the_same_sessions_never_wait_in_a_circle(stage: Stage, short_leases: None) -> None:
+    """Six threads run hundreds of verbs on three sessions, while deadlines pass and leases end."""
     policies = {"bash": "always_ask", "read": "always_allow", "write": "always_ask"}
     sessions = [stage.session(approval={"timeout_seconds": 0.2}, **policies) for _ in range(3)]
     hands = [Hand(stage, sessions, seed) for seed in range(6)]
     for outcome in together(*(hand.play for hand in hands)):
         assert isinstance(outcome, int), repr(outcome)
-    assert sum(hand.done for hand in hands) > 100, "most moves were moves"
+    assert sum(hand.done for hand in hands) > 100, "most verbs succeeded"
     for session_id in sessions:
         check_invariants(stage.workspace_id, session_id)
     with transaction(stage.workspace_id) as handle:
@@ -126,11 +125,11 @@ def test_verbs_on_the_same_sessions_never_wait_in_a_circle(stage: Stage, hasty: 
 OWNED = r'"?(turn|tool_call|approval|event|attempt)\b'
 WRITES = re.compile(rf"\b(UPDATE|INSERT INTO|DELETE FROM) {OWNED}|FROM {OWNED}.*FOR (NO KEY )?UPDATE", re.DOTALL)
 LOCKS = re.compile(r'FROM "?session\b.*FOR NO KEY UPDATE|^INSERT INTO "session"', re.DOTALL)
-"""A session that is born here is nobody else's."""
+"""A new session is invisible to other transactions until the commit."""
 
 
-def test_every_write_comes_after_the_lock_of_its_session(stage: Stage, hasty: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 2, statement by statement: no transaction of a request or a task touches a session's rows before it has the session."""
+def test_every_write_comes_after_the_lock_of_its_session(stage: Stage, short_leases: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statement by statement, in the transactions of requests and tasks."""
     locked: set[int] = set()
     late: list[str] = []
     early: list[str] = []
@@ -153,4 +152,8 @@ def test_every_write_comes_after_the_lock_of_its_session(stage: Stage, hasty: No
     hand = Hand(stage, [stage.session(bash="always_ask", read="always_allow", write="always_ask")], seed=2)
     hand.play()
     assert not early
-    assert {found[1] for words in late if (found := re.search(r'UPDATE "(\w+)"', words))} >= {"turn", "tool_call", "approval"}
+    assert {table[1] for statement in late if (table := re.search(r'UPDATE "(\w+)"', statement))} >= {
+        "turn",
+        "tool_call",
+        "approval",
+    }

@@ -1,11 +1,11 @@
-"""However many decide at once, one decision is kept, and everybody learns which (I4, faults 24 and 25)."""
+"""Of many decisions at once one is kept, and every caller learns which."""
 
 import random
 import time
 from functools import partial
 
 from crashes.invariants import check_invariants
-from races_together import of_kind, together
+from races.races_together import of_kind, together
 from rows.stage import Stage, call
 
 from models.errors import Conflict
@@ -14,7 +14,7 @@ from models.session.approval_deadline import DeadlinePassed
 
 
 def asked(stage: Stage, calls: int = 1, **policies: object) -> list[Approval]:
-    """The approvals of a new session whose model wants so many calls."""
+    """The approvals of a new session whose model proposes so many calls."""
     session_id = stage.session(**policies)
     stage.message(session_id)
     stage.reply(session_id, *(call() for _ in range(calls)))
@@ -22,13 +22,13 @@ def asked(stage: Stage, calls: int = 1, **policies: object) -> list[Approval]:
 
 
 def test_allow_and_deny_from_fifty_threads_have_one_winner(stage: Stage) -> None:
-    """Fault 24: those who said the same get the winner's answer, all others a conflict that names the winner."""
+    """Equal decisions get the winner's result, and all others a conflict that names the winner."""
     (approval,) = asked(stage)
-    said = [{"result": result} for result in ("allow", "deny")] * 25
-    outcomes = together(*(partial(stage.decide, approval, **one) for one in said))
+    decisions = [{"result": result} for result in ("allow", "deny")] * 25
+    outcomes = together(*(partial(stage.decide, approval, **one) for one in decisions))
     seen = check_invariants(stage.workspace_id, approval.session_id)
     (kept,) = seen.approvals
-    for one, outcome in zip(said, outcomes, strict=True):
+    for one, outcome in zip(decisions, outcomes, strict=True):
         if one == kept.decision:
             assert outcome == kept.event_id
         else:
@@ -38,8 +38,8 @@ def test_allow_and_deny_from_fifty_threads_have_one_winner(stage: Stage) -> None
     assert seen.calls[0].status == {"allowed": "queued", "denied": "denied"}[kept.status]
 
 
-def test_the_same_decision_by_all_doors_at_once_is_one_decision(stage: Stage) -> None:
-    """By the call and by the approval: one event, one release, one hint."""
+def test_the_same_decision_by_both_routes_at_once_is_one_decision(stage: Stage) -> None:
+    """As an event of the session, and at the approval."""
     (approval,) = asked(stage)
     by_call = partial(stage.confirm, approval.session_id, approval.tool_call_id)
     by_approval = partial(stage.decide, approval, result="allow")
@@ -51,7 +51,7 @@ def test_the_same_decision_by_all_doors_at_once_is_one_decision(stage: Stage) ->
 
 
 def test_an_allow_at_the_deadline_is_kept_or_late_and_never_both(stage: Stage) -> None:
-    """Fault 25: the database's clock decides, under the lock, fifty times."""
+    """In fifty rounds."""
     dice = random.Random(25)
     ways = set()
     for _ in range(50):
@@ -68,7 +68,7 @@ def test_an_allow_at_the_deadline_is_kept_or_late_and_never_both(stage: Stage) -
             return expired
 
         kept, expired = together(allow, expire)
-        expired += stage.expire(approval.session_id)  # a sweep passes over a session that is locked, and comes again
+        expired += stage.expire(approval.session_id)  # a sweep skips a locked session, and finds it the next time
         seen = check_invariants(stage.workspace_id, approval.session_id)
         way = seen.approvals[0].status
         if way == "allowed":
@@ -83,7 +83,6 @@ def test_an_allow_at_the_deadline_is_kept_or_late_and_never_both(stage: Stage) -
 
 
 def test_decisions_on_two_calls_start_the_next_turn_once(stage: Stage) -> None:
-    """R4: whoever settles the last call queues the turn, and nobody else."""
     for _ in range(12):
         approvals = asked(stage, calls=2)
         outcomes = together(*(partial(stage.decide, one, result="deny") for one in approvals))
@@ -94,7 +93,7 @@ def test_decisions_on_two_calls_start_the_next_turn_once(stage: Stage) -> None:
 
 
 def test_results_of_two_calls_start_the_next_turn_once(stage: Stage) -> None:
-    """R4: two tools end at the same moment; their results go back in the order of the calls."""
+    """And the model gets the results in the order of the calls."""
     for _ in range(12):
         session_id = stage.session(bash="always_allow")
         stage.message(session_id)

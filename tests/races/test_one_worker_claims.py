@@ -1,9 +1,9 @@
-"""However often a message is doubled, one worker gets the row, and a second copy changes nothing (R5, I2, I7, fault 10)."""
+"""However many workers get a hint, one claims the row, and every result is stored once."""
 
 from functools import partial
 
 from crashes.invariants import check_invariants
-from races_together import of_kind, together
+from races.races_together import of_kind, together
 from rows.stage import Stage, call, say
 
 from models.database.rows import Stale
@@ -12,7 +12,6 @@ from models.session.turn import Turn
 
 
 def test_a_turn_is_claimed_by_one_of_twenty(stage: Stage) -> None:
-    """The other nineteen find nothing."""
     session_id = stage.session()
     stage.message(session_id)
     outcomes = together(*[partial(stage.claim, session_id)] * 20)
@@ -23,11 +22,10 @@ def test_a_turn_is_claimed_by_one_of_twenty(stage: Stage) -> None:
 
 
 def test_a_call_is_claimed_by_one_of_twenty(stage: Stage) -> None:
-    """One attempt's row, one fence."""
     session_id = stage.session(bash="always_allow")
     stage.message(session_id)
-    (found,) = stage.reply(session_id, call())
-    outcomes = together(*[partial(stage.claim_call, found)] * 20)
+    (tool_call,) = stage.reply(session_id, call())
+    outcomes = together(*[partial(stage.claim_call, tool_call)] * 20)
     (held,) = of_kind(outcomes, ToolCall)
     assert outcomes.count(None) == 19
     assert (held.fence, held.attempt) == (1, 1)
@@ -35,7 +33,7 @@ def test_a_call_is_claimed_by_one_of_twenty(stage: Stage) -> None:
 
 
 def test_a_checkpoint_is_kept_once(stage: Stage) -> None:
-    """A claim whose reply comes twice, as after an error out of COMMIT: the second is stale."""
+    """As after an error at the commit, when the worker stores the reply again."""
     session_id = stage.session()
     stage.message(session_id)
     turn = stage.claim(session_id)
@@ -45,18 +43,17 @@ def test_a_checkpoint_is_kept_once(stage: Stage) -> None:
 
 
 def test_a_result_is_kept_once(stage: Stage) -> None:
-    """The same for a tool's result."""
     session_id = stage.session(bash="always_allow")
     stage.message(session_id)
-    (found,) = stage.reply(session_id, call())
-    held = stage.claim_call(found)
+    (tool_call,) = stage.reply(session_id, call())
+    held = stage.claim_call(tool_call)
     outcomes = together(*[partial(stage.finish_call, held)] * 5)
     assert len(of_kind(outcomes, Stale)) == 4
     assert len(check_invariants(stage.workspace_id, session_id).of("agent.tool_result")) == 1
 
 
-def test_a_worker_that_was_taken_for_dead_writes_nothing(stage: Stage, clock: object) -> None:
-    """I7, fault 6: it comes back with its reply while the rescue has the turn queued, claimed and answered again."""
+def test_a_worker_whose_lease_ended_writes_nothing(stage: Stage, clock: object) -> None:
+    """Its late reply meets the reply of the next worker."""
     for _ in range(5):
         session_id = stage.session()
         stage.message(session_id)
@@ -74,13 +71,13 @@ def test_a_worker_that_was_taken_for_dead_writes_nothing(stage: Stage, clock: ob
         assert [e.body["content"] for e in seen.of("agent.message")] == [[say("Right.")]]
 
 
-def test_a_lease_that_runs_out_is_taken_back_once(stage: Stage, clock: object) -> None:
-    """Several beats rescue at once, and the worker reports at the same moment: one of them has it."""
+def test_a_call_whose_lease_ended_is_taken_back_once(stage: Stage, clock: object) -> None:
+    """By one of several sweeps, or not at all if the worker reports first."""
     for _ in range(10):
         session_id = stage.session(bash="always_allow")
         stage.message(session_id)
-        (found,) = stage.reply(session_id, call())
-        held = stage.claim_call(found)
+        (tool_call,) = stage.reply(session_id, call())
+        held = stage.claim_call(tool_call)
         clock.advance(46)
         *rescues, finished = together(*[partial(stage.rescue, held)] * 3, partial(stage.finish_call, held))
         assert not of_kind(rescues, Exception)

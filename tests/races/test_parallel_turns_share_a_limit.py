@@ -1,8 +1,8 @@
-"""Turns of many sessions that begin at the same moment pass a spend limit by no more than one reply together."""
+"""Turns of many sessions that begin at once exceed a spend limit by no more than one reply together."""
 
 from functools import partial
 
-from races_together import of_kind, together
+from races.races_together import of_kind, together
 from rows.stage import Stage
 from rows.test_a_session_stays_within_its_budget import QUOTE
 from rows.test_sessions_stay_within_shared_limits import begin, limit
@@ -10,16 +10,16 @@ from rows.test_sessions_stay_within_shared_limits import begin, limit
 from models.session.turn import Turn
 
 REPLY = 10
-"""The most that a reply costs, in dollars. Its input costs $1."""
+"""The highest cost of a reply, in dollars. Its input costs $1."""
 
 
-def test_parallel_claims_reserve_what_they_may_cost(stage: Stage) -> None:
+def test_parallel_claims_reserve_their_highest_cost(stage: Stage) -> None:
     stage.quote = QUOTE
     limit(stage, "30")
     sessions = [begin(stage) for _ in range(12)]
     outcomes = together(*(partial(stage.claim, session) for session in sessions))
     begun = of_kind(outcomes, Turn)
     assert len(begun) + outcomes.count(None) == len(sessions), outcomes
-    assert 30 < len(begun) * (1 + REPLY) <= 30 + REPLY, "the limit is used, and passed by at most one reply"
+    assert 30 < len(begun) * (1 + REPLY) <= 30 + REPLY, "the limit is used, and exceeded by at most one reply"
     for session in sessions:
         stage.check(session)

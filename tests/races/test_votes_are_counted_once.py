@@ -1,12 +1,12 @@
-"""However votes, edits, removals and halts meet, a call begins only with as many valid votes as it needs (R22)."""
+"""However votes, edits, removals and halts coincide, a call begins only with the required number of valid votes."""
 
 from functools import partial
 
 import pytest
 from crashes.invariants import check_invariants
 from people import Somebody, group, member
-from races_together import of_kind, together
-from rows.stage import Stage, call
+from races.races_together import of_kind, together
+from rows.stage import Stage
 from rows.test_several_people_must_agree import ask, leave, vote, votes
 
 from models.database.transactions import transaction
@@ -44,7 +44,7 @@ def test_two_votes_at_once_are_one_decision(stage: Stage, finance: str, people: 
         assert seen.calls[0].status == "queued"
 
 
-def test_more_votes_than_needed_are_a_conflict_or_the_same(stage: Stage, finance: str, people: list[Somebody]) -> None:
+def test_more_votes_than_required_are_not_counted(stage: Stage, finance: str, people: list[Somebody]) -> None:
     approval = asked(stage, finance)
     outcomes = together(*(partial(vote, stage, one, approval) for one in people))
     assert len(votes(stage, approval)) == 2
@@ -70,26 +70,25 @@ def test_an_allow_and_a_denial_at_once_are_a_denial_or_a_conflict(stage: Stage, 
         assert decided == ("allowed" if isinstance(denied, Conflict) else "denied")
 
 
-def test_a_person_who_is_removed_meanwhile_never_lets_a_call_begin(stage: Stage, finance: str, people: list[Somebody]) -> None:
-    """The second vote and the removal of the first voter meet: the vote may find both, and then the claim does not."""
+def test_the_vote_of_a_person_who_is_just_removed_lets_no_call_begin(stage: Stage, finance: str, people: list[Somebody]) -> None:
+    """Even if the second vote still counted the first, the claim does not."""
     anna, ben, _ = people
     for _ in range(ROUNDS):
         leaving = member(stage, groups=[finance])
         approval = asked(stage, finance)
         vote(stage, leaving, approval)
         together(partial(vote, stage, ben, approval), partial(leave, stage, leaving, finance))
-        found = stage.get(ToolCall, approval.tool_call_id)
-        assert stage.claim_call(found) is None
-        assert stage.get(ToolCall, found.id).status == "asked"
+        tool_call = stage.get(ToolCall, approval.tool_call_id)
+        assert stage.claim_call(tool_call) is None
+        assert stage.get(ToolCall, tool_call.id).status == "asked"
         again = stage.approvals(approval.session_id)[-1]
         vote(stage, anna, again)
         if again.id != approval.id:
             vote(stage, ben, again)
-        assert stage.claim_call(found), "two who are there let it begin"
+        assert stage.claim_call(tool_call), "two present members let it begin"
 
 
-def test_a_vote_meets_an_edit(stage: Stage, finance: str, people: list[Somebody]) -> None:
-    """A vote for the old input never counts for the new one."""
+def test_a_vote_beside_an_edit_does_not_count_for_the_edited_input(stage: Stage, finance: str, people: list[Somebody]) -> None:
     anna, ben, cleo = people
     for _ in range(ROUNDS):
         approval = asked(stage, finance)
@@ -100,26 +99,21 @@ def test_a_vote_meets_an_edit(stage: Stage, finance: str, people: list[Somebody]
         assert votes(stage, approval) == [(anna.person_id, "allow")]
         assert isinstance(plain, str | Conflict)
         vote(stage, cleo, approval, expected_input_sha256=now.decided_sha256)
-        held = stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
-        assert held
+        held = stage.begin_call(stage.get(ToolCall, approval.tool_call_id))
         assert held.input_sha256 == now.decided_sha256
 
 
-def test_a_claim_that_meets_a_halt_began_before_it_or_not_at_all(stage: Stage) -> None:
-    began = 0
+def test_a_claim_at_the_same_moment_as_a_halt_begins_before_it_or_not_at_all(stage: Stage) -> None:
     for _ in range(ROUNDS):
         session = stage.session(bash="always_allow")
-        stage.message(session)
-        [found] = stage.reply(session, call())
-        held, halt = together(partial(stage.claim_call, found), partial(start, stage))
+        tool_call = stage.propose(session)
+        held, halt = together(partial(stage.claim_call, tool_call), partial(start, stage))
         if held is not None:
-            began += 1
             with transaction(stage.workspace_id) as db:
-                [attempt] = db.find(Attempt, "WHERE tool_call_id = %(id)s", id=found.id)
+                [attempt] = db.find(Attempt, "WHERE tool_call_id = %(id)s", id=tool_call.id)
             assert attempt.started_at < halt.started_at
         with transaction(stage.workspace_id) as db:
             Halt.end(db, stage.principal)
-    assert began <= ROUNDS
 
 
 def start(stage: Stage) -> Halt:

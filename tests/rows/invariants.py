@@ -1,4 +1,4 @@
-"""What must hold of a session's rows in every state that a transaction leaves behind."""
+"""Invariants of a session's rows, which hold after every transaction."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,7 @@ class Invariants:
 
     @classmethod
     def read(cls, workspace_id: str, session_id: str) -> "Invariants":
-        """All rows of a session."""
+        """Read all rows of a session, under its lock."""
         with transaction(workspace_id) as db:
             session = flow.lock(db, session_id)
 
@@ -50,7 +50,7 @@ class Invariants:
             )
 
     def check(self) -> None:
-        """I1, I7, I9, and that a resting session's history is one that the model accepts."""
+        """Assert the invariants. The history of a session at rest is one that the model accepts."""
         session = self.session
         assert [e.seq for e in self.events] == list(range(1, session.last_seq + 1)), "events are numbered without a gap"
         assert [t.number for t in self.turns] == list(range(1, session.turn_number + 1)), "turns neither fork nor skip"
@@ -73,7 +73,7 @@ class Invariants:
             assert active or unsettled, f"a session that is {session.status} has something to go on with"
 
     def check_ends(self) -> None:
-        """What has ended says when, and what does not run is leased to nobody and has neither attempt nor span under way."""
+        """Assert that ended rows say when, and that only running rows have a lease, an open attempt or an open span."""
         for turn in self.turns:
             assert (turn.ended_at is None) == (turn.status in {"queued", "running"}), f"a turn that is {turn.status}"
         for call in self.calls:

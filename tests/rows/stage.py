@@ -1,4 +1,4 @@
-"""A workspace with sessions on it, driven verb by verb, as the doors and the tasks would, without any process."""
+"""A workspace whose sessions tests drive verb by verb, as routes and tasks do, without any process."""
 
 import json
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeVar
 
+from own_database import Clock
 from rows.invariants import Invariants
 
 from models import flow
@@ -21,6 +22,7 @@ from models.session.approval import Approval
 from models.session.call_result import CallResult
 from models.session.decision import Decision
 from models.session.event import Event
+from models.session.grant import Grant
 from models.session.session import Session
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
@@ -37,6 +39,9 @@ T = TypeVar("T")
 USAGE = Usage(input_tokens=10, output_tokens=5)
 QUOTE = Charge("anthropic", "stand-in", None, Usage(input_tokens=10, output_tokens=100), estimated=True)
 """What a request may consume at most."""
+REFUND = "mcp__shop__refund"
+QUESTION = {"requests": {"who": {"message": "Whose?", "schema": {"type": "object"}}}, "state": None}
+"""A question that a tool asks back."""
 ALL_SCOPES = frozenset({"agents", "sessions", "approvals", "read", "admin"})
 
 
@@ -50,26 +55,26 @@ def say(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _policy(said: Any) -> dict[str, Any]:
-    return said if isinstance(said, dict) else {"type": said}
+def _policy(policy: Any) -> dict[str, Any]:
+    return policy if isinstance(policy, dict) else {"type": policy}
 
 
-def rules(*said: tuple[str, Any], default: str = "ask") -> dict[str, Any]:
+def rules(*pairs: tuple[str, Any], default: str = "ask") -> dict[str, Any]:
     """A policy of rules: `rules(("deny", "bash(rm *)"))`."""
-    return {"type": "rules", "rules": [{"effect": effect, "match": match} for effect, match in said], "default": default}
+    return {"type": "rules", "rules": [{"effect": effect, "match": match} for effect, match in pairs], "default": default}
 
 
 def entry(name: str, *, idempotent: bool = False, **more: Any) -> dict[str, Any]:
-    """A tool of a toolset, as its worker announces it; it takes `n`, a whole number."""
+    """A tool of a toolset, as its worker announces it. Its input is `n`, a whole number."""
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
-    said = {"name": name, "description": name, "input_schema": schema, "effect": "write", "idempotent": idempotent}
-    said |= {"seconds": None, "prompt": None, "cache": None, "policy": None, "queue": None, "workdir": False, "annotations": {}}
-    return said | more
+    tool = {"name": name, "description": name, "input_schema": schema, "effect": "write", "idempotent": idempotent}
+    tool |= {"seconds": None, "prompt": None, "cache": None, "policy": None, "queue": None, "workdir": False, "annotations": {}}
+    return tool | more
 
 
 def _server(name: str, policy: Any) -> dict[str, Any]:
-    said = _policy(policy) if policy else {"type": "always_ask"}
-    default = {"enabled": True, "permission_policy": said, "policy_from": "toolset" if policy else "default"}
+    permission = _policy(policy or "always_ask")
+    default = {"enabled": True, "permission_policy": permission, "policy_from": "toolset" if policy else "default"}
     return {"type": "mcp_toolset", "mcp_server_name": name, "default_config": default, "configs": []}
 
 
@@ -79,9 +84,9 @@ def confirmation(call_id: str, result: str = "allow", **more: Any) -> dict[str, 
 
 
 def entry_of(address: str | None, tool: str) -> Entry | None:
-    """The entry of a tool of Assent. The worker has no toolsets, which other tests of this process may have."""
-    brought = address is None or address.removeprefix(OURS) in sources.OF_THE_HOUSE
-    return sources.entry_of(address, tool) if brought else None
+    """The entry of a built-in tool. The stage's worker has no toolsets, though other tests of this process may have some."""
+    built_in = address is None or address.removeprefix(OURS) in sources.OF_THE_HOUSE
+    return sources.entry_of(address, tool) if built_in else None
 
 
 class Stage:
@@ -113,9 +118,10 @@ class Stage:
         servers: dict[str, str] | None = None,
         **policies: Any,
     ) -> str:
-        """A new session; `policies` by built-in tool (`bash="always_ask"`), `custom` names client tools.
+        """Create a session, and return its id. `custom` names client tools; a name that ends in `?` always asks.
 
-        `servers` are MCP servers: addresses by name. Their policy is that of `policies` by their names; without one, none.
+        `servers` are the addresses of MCP servers by name. `policies` are those of built-in tools and servers, by name
+        (`bash="always_ask"`); a server that is not among them has no policy.
         """
         default = {"type": "always_ask"}
         configs = [
@@ -142,7 +148,7 @@ class Stage:
         body |= {"mcp_servers": [{"type": "url", "name": name, "url": url} for name, url in (servers or {}).items()]}
         body |= {"permission_policy": agent_policy, "approval": agent_approval}
         if not of_agent:
-            with transaction(self.workspace_id) as db:  # of its own: then all read the agent as the database spells it
+            with transaction(self.workspace_id) as db:  # a transaction of its own: all read the agent as the database spells it
                 of_agent = Agent.create(db, self.principal, body)[0].id
         with transaction(self.workspace_id) as db:
             version = Agent.find(db, of_agent).at(db)
@@ -167,7 +173,7 @@ class Stage:
             return session.id
 
     def change_agent(self, session_id: str, change: Callable[[dict[str, Any]], None]) -> None:
-        """Have the session's own agent otherwise than it was created."""
+        """Apply `change` to the session's own copy of the agent."""
 
         def verb(db: Db, session: Session) -> None:
             agent = json.loads(json.dumps(session.agent(db)))
@@ -176,8 +182,19 @@ class Stage:
 
         self.locked(session_id, verb)
 
+    def change_policies(self, **changes: Any) -> None:
+        """Change the workspace's `policy` or `approval`."""
+        with transaction(self.workspace_id) as db:
+            Workspace.change_policies(db, self.principal, changes)
+
+    def revoke_grants(self) -> None:
+        """Revoke all grants of the workspace."""
+        with transaction(self.workspace_id) as db:
+            for grant in db.find(Grant):
+                grant.revoke(db, self.principal)
+
     def locked(self, session_id: str, verb: Callable[[Db, Session], T]) -> T:
-        """Run a verb in a transaction of its own."""
+        """Run a verb on the locked session, in a transaction of its own. Returns the verb's result."""
         with transaction(self.workspace_id) as db:
             return verb(db, flow.lock(db, session_id))
 
@@ -194,7 +211,7 @@ class Stage:
         return self.send(session_id, confirmation(call_id, result, **more))[0]
 
     def decide(self, approval: Approval, **decision: Any) -> str:
-        """Decide an approval by its id, as the inbox does."""
+        """Decide an approval, as the inbox does. Returns the id of the decision's event."""
 
         def verb(db: Db, session: Session) -> str:
             return flow.decide(db, session, self.principal, db.get_one(Approval, approval.id), Decision(**decision))
@@ -207,6 +224,17 @@ class Stage:
             session_id, lambda db, session: flow.claim_turn(db, session, session.turn_id or "", "worker", lambda _turn: self.quote)
         )
 
+    def begin(self, session_id: str) -> Turn:
+        """Claim the current turn, which is free to claim."""
+        turn = self.claim(session_id)
+        assert turn, "there is a turn to claim"
+        return turn
+
+    def propose(self, session_id: str, block: dict[str, Any] | None = None) -> ToolCall:
+        """Post a message, and have the model reply with one tool call, which is returned."""
+        self.message(session_id)
+        return self.reply(session_id, block or call())[0]
+
     def reply(
         self,
         session_id: str,
@@ -215,9 +243,8 @@ class Stage:
         turn: Turn | None = None,
         charge: Charge | None = None,
     ) -> list[ToolCall]:
-        """The model's whole turn: claim it unless given, and keep this reply. Returns its calls."""
-        held = turn or self.claim(session_id)
-        assert held is not None, "there is a turn to claim"
+        """Store the model's reply to a turn, by default the current one, which is claimed first. Returns the tool calls."""
+        held = turn or self.begin(session_id)
         blocks = list(content)
         why = stop_reason or ("tool_use" if any(b["type"] == "tool_use" for b in blocks) else "end_turn")
 
@@ -238,33 +265,43 @@ class Stage:
         return self.locked(session_id, verb)
 
     def tools(self, db: Db, session: Session) -> AgentTools:
-        """As a turn has it, of listings as they are known."""
+        """Return the agent's tools, by the listings that are stored."""
         agent = session.agent(db)
         return AgentTools.of(agent, Workspace.policies(db), toolset.listed(db, agent))
 
     def claim_call(
         self,
-        found: ToolCall,
+        tool_call: ToolCall,
         storage_id: str = "stor_1",
         *,
         has: Callable[[str], bool] = lambda _address: True,
         links: dict[str, str] | None = None,
         git_may_run: bool = False,
     ) -> ToolCall | None:
-        """Claim a tool call. `links`: where paths lead; all others lead where they say. `git_may_run`: what the look finds."""
+        """Claim a tool call. Returns None if it is not free to claim.
+
+        `has` says which addresses the worker serves, `links` where symbolic links lead, and `git_may_run` whether git would run
+        programs in the session's files.
+        """
         hands = flow.Hands("worker", storage_id, has, entry_of)
         while True:
-            taken = self.locked(found.session_id, lambda db, session, hands=hands: flow.claim_call(db, session, found.id, hands))
+            taken = self.locked(
+                tool_call.session_id, lambda db, session, hands=hands: flow.claim_call(db, session, tool_call.id, hands)
+            )
             if not isinstance(taken, flow.Unresolved):
                 return taken.call if taken else None
             places = {path: (links or {}).get(path, path) for path in taken.paths}
             hands = replace(hands, places=places, git_may_run=git_may_run if taken.git_line else None)
 
-    def run_call(self, found: ToolCall, output: str = "ok", *, is_error: bool = False) -> None:
-        """A tool's whole run."""
-        held = self.claim_call(found)
-        assert held is not None, "the call is there to claim"
-        self.finish_call(held, output, is_error=is_error)
+    def begin_call(self, tool_call: ToolCall) -> ToolCall:
+        """Claim a tool call, which is free to claim."""
+        held = self.claim_call(tool_call)
+        assert held, "the call is there to claim"
+        return held
+
+    def run_call(self, tool_call: ToolCall, output: str = "ok", *, is_error: bool = False) -> None:
+        """Claim a call, and record its result."""
+        self.finish_call(self.begin_call(tool_call), output, is_error=is_error)
 
     def finish_call(self, held: ToolCall, output: str = "ok", *, is_error: bool = False, **more: Any) -> None:
         """Record a claimed call's result; `more` as in `flow.Outcome`."""
@@ -276,7 +313,7 @@ class Stage:
         self.locked(held.session_id, verb)
 
     def fail(self, turn: Turn, *, retryable: bool = True, **more: Any) -> None:
-        """The model gave an error."""
+        """Record that the model answered with an error."""
 
         def verb(db: Db, session: Session) -> None:
             held = Turn.held(db, turn.id, turn.fence)
@@ -285,13 +322,18 @@ class Stage:
         self.locked(turn.session_id, verb)
 
     def expire(self, session_id: str) -> int:
-        """What the sweep does to one session."""
+        """Apply the passed deadlines of a session, as the sweep does. Returns how many there were."""
         return flow.expire_due(self.workspace_id, session_id)
 
     def rescue(self, row: Turn | ToolCall) -> None:
-        """What the sweep does to one row."""
+        """Take back a row whose lease has ended, as the sweep does."""
         verb = flow.rescue_turn if isinstance(row, Turn) else flow.rescue_call
         self.locked(row.session_id, lambda db, session: verb(db, session, row.id))
+
+    def lose(self, row: Turn | ToolCall, clock: Clock) -> None:
+        """Have the row's worker die: its lease ends, and the sweep takes the row back."""
+        clock.advance(60)
+        self.rescue(row)
 
     def get(self, table: type[T], *key: Any) -> T:
         """A row as it is now."""
@@ -315,11 +357,11 @@ class Stage:
     def events(self, session_id: str, kind: str = "") -> list[Event]:
         """The session's events, of one type or all."""
         with transaction(self.workspace_id) as db:
-            found = db.find(Event, "WHERE session_id = %(session_id)s ORDER BY seq", session_id=session_id)
-            return [event for event in found if not kind or event.type == kind]
+            events = db.find(Event, "WHERE session_id = %(session_id)s ORDER BY seq", session_id=session_id)
+            return [event for event in events if not kind or event.type == kind]
 
     def history(self, session_id: str) -> list[dict[str, Any]]:
-        """What the model would be sent now."""
+        """The messages that the model would be sent now."""
         with transaction(self.workspace_id) as db:
             return flow.history(db, session_id)
 
@@ -328,11 +370,11 @@ class Stage:
         assert turn, "the turn was claimed"
         return [block for event in self.events(turn.session_id) if event.turn_id == turn.id for block in event.body["content"]]
 
-    def result(self, found: ToolCall) -> str:
+    def result(self, tool_call: ToolCall) -> str:
         """The text that the model gets for a call."""
-        text: str = self.get(CallResult, found.id).content[0]["text"]
+        text: str = self.get(CallResult, tool_call.id).content[0]["text"]
         return text
 
     def check(self, session_id: str) -> None:
-        """What must hold in every state that a transaction leaves behind."""
+        """Assert the session's invariants."""
         Invariants.read(self.workspace_id, session_id).check()

@@ -1,4 +1,4 @@
-"""After each way a run can end the next message gets a normal reply: also when a result is what the model does not accept."""
+"""A result that the model does not accept does not break the session: later messages get normal replies."""
 
 from typing import Any
 
@@ -8,16 +8,14 @@ from models import flow
 from models.session.tool_call import ToolCall
 
 IMAGE: dict[str, Any] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "bm8gaW1hZ2U="}}
-"""A client's screenshot that is no image: the door takes it, the model answers 400."""
+"""A client's screenshot that is no image: the API takes it, the model answers 400."""
 
 
 def test_a_result_that_the_model_refused_is_not_sent_again(stage: Stage) -> None:
     session_id = stage.session(custom=("screenshot",))
-    stage.message(session_id)
-    found = stage.reply(session_id, call("screenshot"))[0]
-    stage.send(session_id, {"type": "user.custom_tool_result", "custom_tool_use_id": found.id, "content": [IMAGE]})
-    turn = stage.claim(session_id)
-    assert turn
+    tool_call = stage.propose(session_id, call("screenshot"))
+    stage.send(session_id, {"type": "user.custom_tool_result", "custom_tool_use_id": tool_call.id, "content": [IMAGE]})
+    turn = stage.begin(session_id)
     stage.fail(turn, retryable=False, leave_out=True)
 
     stage.message(session_id, "Never mind.")
@@ -32,7 +30,7 @@ def test_a_result_that_the_model_refused_is_not_sent_again(stage: Stage) -> None
 
 
 def _blank(stage: Stage, session_id: str) -> list[str]:
-    """Texts of results that the model would be sent and refuses: nothing but white space."""
+    """Texts of white space among the results that the model would be sent. The model refuses them."""
     blocks = [block for message in stage.history(session_id) for block in message["content"] if block["type"] == "tool_result"]
     texts = [part["text"] for block in blocks for part in block["content"] if part["type"] == "text"]
     return [text for text in texts if not text.strip()]
@@ -40,31 +38,27 @@ def _blank(stage: Stage, session_id: str) -> list[str]:
 
 def test_a_file_of_blanks_can_be_read(stage: Stage) -> None:
     session_id = stage.session(read="always_allow")
-    stage.message(session_id)
-    found = stage.reply(session_id, call("read", file_path="blank.txt"))[0]
+    tool_call = stage.propose(session_id, call("read", file_path="blank.txt"))
 
-    stage.run_call(found, " \n")
+    stage.run_call(tool_call, " \n")
 
     assert not _blank(stage, session_id), "the model answers 400, now and to every later message"
 
 
 def test_a_client_s_result_may_be_blank(stage: Stage) -> None:
     session_id = stage.session(custom=("ask",))
-    stage.message(session_id)
-    found = stage.reply(session_id, call("ask", n=1))[0]
+    tool_call = stage.propose(session_id, call("ask", n=1))
 
     blank = [{"type": "text", "text": " "}]
-    stage.send(session_id, {"type": "user.custom_tool_result", "custom_tool_use_id": found.id, "content": blank})
+    stage.send(session_id, {"type": "user.custom_tool_result", "custom_tool_use_id": tool_call.id, "content": blank})
 
     assert not _blank(stage, session_id)
 
 
-def test_a_person_s_word_for_what_happened_may_be_blank(stage: Stage) -> None:
+def test_a_person_s_account_of_the_outcome_may_be_blank(stage: Stage) -> None:
     session_id = stage.session(bash="always_allow")
-    stage.message(session_id)
-    found = stage.reply(session_id, call())[0]
-    held = stage.claim_call(found)
-    assert held
+    tool_call = stage.propose(session_id)
+    held = stage.begin_call(tool_call)
     stage.locked(session_id, lambda db, session: flow.lose_call(db, session, ToolCall.held(db, held.id, held.fence)))
 
     stage.decide(stage.approvals(session_id)[0], outcome="happened", content=({"type": "text", "text": " "},))

@@ -1,28 +1,16 @@
-"""Rule 16: a process that holds all it can, or whose clock ticks late, leaves what is queued to others."""
+"""A process that holds as many leases as it may leaves queued rows to other processes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
-import pytest
 from rows.stage import Stage
 
 from models.session.turn import Turn
-from models.settings import settings
 from workers import leases
 from workers import turn as task
 
 
-@pytest.fixture
-def full(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A process that may hold one lease."""
-    monkeypatch.setenv("ASSENT_TURNS_IN_FLIGHT", "1")
-    settings.cache_clear()
-    yield
-    monkeypatch.undo()
-    settings.cache_clear()
-
-
-def test_a_process_that_is_full_leaves_the_turn_queued(stage: Stage, full: None) -> None:
-    """It stays queued, and the dispatch sweep says so again."""
+def test_a_full_process_leaves_the_turn_queued(stage: Stage, setting: Callable[[str, str], None]) -> None:
+    setting("turns_in_flight", "1")
     session = stage.session()
     stage.message(session)
     turn = stage.read(session).turn_id or ""

@@ -1,4 +1,4 @@
-"""R29: a tool may declare its result cacheable; the same call is then not run twice, and is judged all the same."""
+"""The same call of a tool with cacheable results runs once. Policies judge each call all the same."""
 
 from typing import Any
 
@@ -16,18 +16,16 @@ def _session(stage: Stage, policy: str = "always_allow") -> str:
 
 
 def _look(stage: Stage, session: str, n: int = 1) -> ToolCall:
-    stage.message(session)
-    [found] = stage.reply(session, call(LOOK, n=n))
-    return found
+    return stage.propose(session, call(LOOK, n=n))
 
 
-def _cached(stage: Stage, found: ToolCall) -> bool:
-    """Whether a worker that would run it finds that it need not."""
-    held = stage.claim_call(found)
+def _cached(stage: Stage, tool_call: ToolCall) -> bool:
+    """Settle a call. Returns whether a cached result answered it."""
+    held = stage.claim_call(tool_call)
     if held:
-        stage.finish_call(held, f"seen by {found.id}", structured={"by": found.id})
-    stage.reply(found.session_id, say("Done."))
-    stage.check(found.session_id)
+        stage.finish_call(held, f"seen by {tool_call.id}", structured={"by": tool_call.id})
+    stage.reply(tool_call.session_id, say("Done."))
+    stage.check(tool_call.session_id)
     return held is None
 
 
@@ -56,14 +54,14 @@ def test_another_input_is_another_call(stage: Stage) -> None:
     assert not _cached(stage, _look(stage, session, 2))
 
 
-def test_it_holds_for_its_time_only(stage: Stage, clock: Any) -> None:
+def test_a_result_is_cached_for_its_time_only(stage: Stage, clock: Any) -> None:
     session = _session(stage)
     assert not _cached(stage, _look(stage, session))
     clock.advance(61)
     assert not _cached(stage, _look(stage, session))
 
 
-def test_a_result_that_was_cached_is_not_made_younger_by_it(stage: Stage, clock: Any) -> None:
+def test_using_a_cached_result_does_not_extend_its_time(stage: Stage, clock: Any) -> None:
     session = _session(stage)
     assert not _cached(stage, _look(stage, session))
     clock.advance(40)
@@ -72,7 +70,7 @@ def test_a_result_that_was_cached_is_not_made_younger_by_it(stage: Stage, clock:
     assert not _cached(stage, _look(stage, session))
 
 
-def test_it_stays_in_its_session_unless_its_tool_says_otherwise(stage: Stage) -> None:
+def test_a_cached_result_stays_in_its_session_unless_its_tool_shares_it_in_the_workspace(stage: Stage) -> None:
     assert not _cached(stage, _look(stage, _session(stage)))
     assert not _cached(stage, _look(stage, _session(stage)))
     toolset.announce({"orders": [entry("look", cache={"seconds": 60, "scope": "workspace"})]})
@@ -80,29 +78,28 @@ def test_it_stays_in_its_session_unless_its_tool_says_otherwise(stage: Stage) ->
     assert _cached(stage, _look(stage, _session(stage)))
 
 
-def test_it_never_leaves_its_workspace(stage: Stage) -> None:
+def test_a_cached_result_never_leaves_its_workspace(stage: Stage) -> None:
     toolset.announce({"orders": [entry("look", cache={"seconds": 60, "scope": "workspace"})]})
     assert not _cached(stage, _look(stage, _session(stage)))
     other = Stage()
     assert not _cached(other, _look(other, _session(other)))
 
 
-def test_an_error_is_not_kept(stage: Stage) -> None:
+def test_an_error_is_not_cached(stage: Stage) -> None:
     session = _session(stage)
     stage.run_call(_look(stage, session), "no", is_error=True)
     stage.reply(session, say("Done."))
     assert not _cached(stage, _look(stage, session))
 
 
-def test_a_changed_tool_does_not_answer_by_what_it_was(stage: Stage) -> None:
+def test_a_result_of_a_tool_that_has_changed_since_is_not_used(stage: Stage) -> None:
     session = _session(stage)
     assert not _cached(stage, _look(stage, session))
     toolset.announce({"orders": [entry("look", description="otherwise", cache={"seconds": 60, "scope": "session"})]})
     assert not _cached(stage, _look(stage, session))
 
 
-def test_the_policy_is_asked_all_the_same(stage: Stage) -> None:
-    """A cached result is given only where the call would have run."""
+def test_policies_judge_a_call_with_a_cached_result(stage: Stage) -> None:
     session = _session(stage, "always_ask")
     first = _look(stage, session)
     stage.confirm(session, first.id)
@@ -115,10 +112,9 @@ def test_the_policy_is_asked_all_the_same(stage: Stage) -> None:
     assert _cached(stage, second)
 
 
-def test_what_a_person_said_became_of_a_call_is_no_result_of_the_tool(stage: Stage, clock: Any) -> None:
+def test_a_person_s_account_of_a_lost_call_is_not_cached(stage: Stage, clock: Any) -> None:
     session = _session(stage)
-    held = stage.claim_call(_look(stage, session))
-    assert held
+    held = stage.begin_call(_look(stage, session))
     clock.advance(55)
     stage.rescue(held)
     stage.decide(stage.approvals(session)[-1], outcome="happened", content=(say("I think so."),))
@@ -126,11 +122,10 @@ def test_what_a_person_said_became_of_a_call_is_no_result_of_the_tool(stage: Sta
     assert not _cached(stage, _look(stage, session))
 
 
-def test_what_depends_on_a_person_s_answers_is_asked_anew(stage: Stage) -> None:
+def test_a_result_that_depends_on_a_person_s_answers_is_not_cached(stage: Stage) -> None:
     session = _session(stage)
     first = _look(stage, session)
-    held = stage.claim_call(first)
-    assert held
+    held = stage.begin_call(first)
     stage.finish_call(held, "", question={"requests": {"who": {"message": "Whose?", "schema": {}}}, "state": None})
     stage.decide(stage.approvals(session)[-1], result="allow", answers={"who": {"action": "accept", "content": {}}})
     stage.run_call(first, "theirs")
@@ -138,41 +133,35 @@ def test_what_depends_on_a_person_s_answers_is_asked_anew(stage: Stage) -> None:
     assert not _cached(stage, _look(stage, session))
 
 
-def test_a_long_result_stays_where_it_can_be_read(stage: Stage) -> None:
-    """Its call's own session has the rest of it; another one runs the call itself."""
+def test_a_long_result_stays_in_the_session_that_can_read_all_of_it(stage: Stage) -> None:
     toolset.announce({"orders": [entry("look", cache={"seconds": 60, "scope": "workspace"})]})
     session = _session(stage)
-    held = stage.claim_call(_look(stage, session))
-    assert held
-    stage.finish_call(held, "its ends", whole=b"all of it")
+    stage.finish_call(stage.begin_call(_look(stage, session)), "its ends", whole=b"all of it")
     stage.reply(session, say("Done."))
     assert _cached(stage, _look(stage, session))
     assert not _cached(stage, _look(stage, _session(stage)))
 
 
-def test_what_has_begun_once_is_run_again_and_not_answered_by_another_call(stage: Stage, clock: Any) -> None:
-    """I3: nobody knows what its first attempt did; its tool does, by its key."""
+def test_a_lost_call_runs_again_under_its_key_instead_of_taking_another_call_s_result(stage: Stage, clock: Any) -> None:
+    """Only the tool knows, by the key, what the first attempt did."""
     cache = {"seconds": 600, "scope": "session"}
     toolset.announce({"orders": [entry("look", idempotent=True, cache=cache)]})
     session = _session(stage)
     stage.message(session)
     first, second = stage.reply(session, call(LOOK, n=1), call(LOOK, n=1))
-    held = stage.claim_call(first)
-    assert held
+    held = stage.begin_call(first)
     stage.run_call(second)
-    clock.advance(60)
-    stage.rescue(held)
+    stage.lose(held, clock)
     assert stage.claim_call(first)
 
 
 def test_of_several_results_the_newest_answers(stage: Stage, clock: Any) -> None:
     session = _session(stage)
     stage.message(session)
-    both = [stage.claim_call(found) for found in stage.reply(session, call(LOOK, n=1), call(LOOK, n=1))]
+    both = [stage.begin_call(tool_call) for tool_call in stage.reply(session, call(LOOK, n=1), call(LOOK, n=1))]
     for held in both:
-        assert held
         stage.finish_call(held, f"seen by {held.id}")
         clock.advance(1)
     [third] = stage.reply(session, call(LOOK, n=1))
     assert stage.claim_call(third) is None
-    assert stage.result(third) == f"seen by {both[1].id if both[1] else None}"
+    assert stage.result(third) == f"seen by {both[1].id}"

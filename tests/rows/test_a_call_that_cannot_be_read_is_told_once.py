@@ -1,4 +1,4 @@
-"""A tool call whose input is not JSON: the model is told, and if its next reply has such a call again, the run ends."""
+"""The model is told of a call whose input is not JSON. If its next reply has such a call again, the run ends."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from models.pure import words
 
 
 def broken() -> dict[str, Any]:
-    """A call as a provider gives it whose input could not be read."""
+    """A call as a provider passes it on when its input is not JSON."""
     return call() | {"input": {}, "problem": "Expecting value: line 1 column 1 (char 0)"}
 
 

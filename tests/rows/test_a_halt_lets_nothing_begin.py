@@ -1,4 +1,4 @@
-"""R22: the kill switch of a workspace: nothing begins, decisions are stored, and deadlines stand still."""
+"""While a workspace is halted nothing begins, decisions are stored, and deadlines stand still."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def halt(stage: Stage, reason: str | None = "The refund tool pays twice.") -> Ha
 
 
 def resume(stage: Stage) -> None:
-    """End the halt, and let the sweep go round until nothing is left to move."""
+    """End the halt, and run the sweep until no deadline is left to move."""
     with transaction(stage.workspace_id) as db:
         Halt.end(db, stage.principal)
     for _ in range(2):
@@ -32,18 +32,17 @@ def resume(stage: Stage) -> None:
 
 def waiting(stage: Stage, **more: Any) -> tuple[str, ToolCall]:
     session = stage.session(**more)
-    stage.message(session)
-    return session, stage.reply(session, call())[0]
+    return session, stage.propose(session)
 
 
 def test_no_turn_and_no_call_begins(stage: Stage, clock: Any) -> None:
-    session, found = waiting(stage)
+    session, tool_call = waiting(stage)
     other = stage.session()
     stage.message(other)
     halt(stage)
-    stage.confirm(session, found.id)
-    assert stage.get(ToolCall, found.id).status == "queued", "the decision is stored"
-    assert stage.claim_call(found) is None
+    stage.confirm(session, tool_call.id)
+    assert stage.get(ToolCall, tool_call.id).status == "queued", "the decision is stored"
+    assert stage.claim_call(tool_call) is None
     assert stage.claim(other) is None
     clock.advance(60)
     assert queued.hints(Turn) == []
@@ -51,31 +50,30 @@ def test_no_turn_and_no_call_begins(stage: Stage, clock: Any) -> None:
     assert "the workspace is halted" in readiness.held_back(stage.workspace_id)[0]
     resume(stage)
     assert len(queued.hints(ToolCall)) == 1
-    stage.run_call(found)
+    stage.run_call(tool_call)
     assert stage.claim(other)
 
 
-def test_what_runs_already_goes_on(stage: Stage) -> None:
+def test_a_turn_that_runs_goes_on_and_its_calls_wait(stage: Stage) -> None:
     session = stage.session(bash="always_allow")
     stage.message(session)
-    turn = stage.claim(session)
-    assert turn
+    turn = stage.begin(session)
     halt(stage)
-    [found] = stage.reply(session, call(), turn=turn)
-    assert found.status == "queued"
-    assert stage.claim_call(found) is None
+    [tool_call] = stage.reply(session, call(), turn=turn)
+    assert tool_call.status == "queued"
+    assert stage.claim_call(tool_call) is None
 
 
-def test_a_halt_of_one_workspace_is_nothing_to_another(stage: Stage) -> None:
+def test_a_halt_does_not_stop_another_workspace(stage: Stage) -> None:
     other = Stage()
-    session, found = waiting(other)
+    session, tool_call = waiting(other)
     halt(stage)
-    other.confirm(session, found.id)
-    assert other.claim_call(found)
+    other.confirm(session, tool_call.id)
+    assert other.claim_call(tool_call)
 
 
 def test_deadlines_and_reminders_move_by_the_length_of_the_halt(stage: Stage, clock: Any) -> None:
-    session, _found = waiting(stage, approval={"timeout_seconds": 600, "remind_after_seconds": 300})
+    session, _ = waiting(stage, approval={"timeout_seconds": 600, "remind_after_seconds": 300})
     [before] = stage.approvals(session)
     clock.advance(200)
     started = halt(stage).started_at
@@ -99,14 +97,14 @@ def test_deadlines_and_reminders_move_by_the_length_of_the_halt(stage: Stage, cl
 
 
 def test_a_decision_during_the_halt_is_in_time(stage: Stage, clock: Any) -> None:
-    session, found = waiting(stage, approval={"timeout_seconds": 600})
+    session, tool_call = waiting(stage, approval={"timeout_seconds": 600})
     halt(stage)
     clock.advance(1000)
-    stage.confirm(session, found.id)
-    assert stage.get(ToolCall, found.id).status == "queued"
+    stage.confirm(session, tool_call.id)
+    assert stage.get(ToolCall, tool_call.id).status == "queued"
 
 
-def test_what_is_asked_during_the_halt_has_its_whole_time_afterwards(stage: Stage, clock: Any) -> None:
+def test_an_approval_requested_during_the_halt_has_its_whole_time_afterwards(stage: Stage, clock: Any) -> None:
     session = stage.session(approval={"timeout_seconds": 600})
     stage.message(session)
     turn = stage.claim(session)
@@ -122,13 +120,13 @@ def test_what_is_asked_during_the_halt_has_its_whole_time_afterwards(stage: Stag
 
 
 def test_two_halts_move_a_deadline_by_both(stage: Stage, clock: Any) -> None:
-    session, _found = waiting(stage, approval={"timeout_seconds": 600})
+    session, _ = waiting(stage, approval={"timeout_seconds": 600})
     for _ in range(2):
         halt(stage)
         clock.advance(1000)
         with transaction(stage.workspace_id) as db:
             Halt.end(db, stage.principal)
-    assert stage.expire(session) == 0, "whoever looks at the deadline moves it first, sweep or not"
+    assert stage.expire(session) == 0, "a reader of the deadline moves it first, whether or not the sweep has run"
     clock.advance(590)
     assert stage.expire(session) == 0
     clock.advance(20)
@@ -136,7 +134,7 @@ def test_two_halts_move_a_deadline_by_both(stage: Stage, clock: Any) -> None:
 
 
 def test_a_client_s_call_is_given_to_it_when_the_halt_ends(stage: Stage) -> None:
-    """Neither the event of the call nor the confirmation that a runner waits for leaves before."""
+    """Neither the event of the call nor the confirmation that a runner waits for is visible before."""
     session = stage.session(custom=("lookup?", "look"))
     stage.message(session)
     turn = stage.claim(session)
@@ -158,12 +156,11 @@ def test_a_client_s_call_is_given_to_it_when_the_halt_ends(stage: Stage) -> None
 
 def test_a_self_hosted_runner_learns_of_a_decision_when_the_halt_ends(stage: Stage) -> None:
     session = stage.session(self_hosted=True)
-    stage.message(session)
-    [found] = stage.reply(session, call())
+    tool_call = stage.propose(session)
     halt(stage)
-    sent = stage.confirm(session, found.id)
+    sent = stage.confirm(session, tool_call.id)
     assert (sent.type, sent.body["result"], sent.processed_at) == ("user.tool_confirmation", "allow", None)
-    assert stage.confirm(session, found.id).id == sent.id, "the same decision again is a no-op"
+    assert stage.confirm(session, tool_call.id).id == sent.id, "the same decision again is a no-op"
     assert stage.events(session, "user.tool_confirmation") == []
     with transaction(stage.workspace_id) as db:
         environment_id = stage.read(session).environment_id
@@ -175,7 +172,7 @@ def test_a_self_hosted_runner_learns_of_a_decision_when_the_halt_ends(stage: Sta
         assert isinstance(flow.offer_work(db, stage.principal, environment_id, "theirs", 60), Work)
 
 
-def test_a_held_call_ends_with_its_run(stage: Stage) -> None:
+def test_a_held_call_is_cancelled_with_its_run(stage: Stage) -> None:
     session = stage.session(custom=("look",))
     stage.message(session)
     turn = stage.claim(session)
@@ -187,7 +184,7 @@ def test_a_held_call_ends_with_its_run(stage: Stage) -> None:
     stage.check(session)
 
 
-def test_again_is_a_no_op_and_both_ends_are_audited(stage: Stage) -> None:
+def test_a_second_halt_is_a_no_op_and_start_and_end_are_audited(stage: Stage) -> None:
     first, again = halt(stage), halt(stage, "Another reason")
     assert (again.id, again.reason) == (first.id, first.reason)
     resume(stage)
@@ -198,12 +195,12 @@ def test_again_is_a_no_op_and_both_ends_are_audited(stage: Stage) -> None:
 
 
 def test_an_approval_of_a_halted_workspace_stays_pending(stage: Stage, clock: Any) -> None:
-    session, found = waiting(stage, approval={"timeout_seconds": 60, "on_timeout": "allow"})
+    session, tool_call = waiting(stage, approval={"timeout_seconds": 60, "on_timeout": "allow"})
     halt(stage)
     clock.advance(3600)
     sweeps.expire_approvals()
     assert stage.get(Approval, stage.approvals(session)[0].id).status == "pending"
-    assert stage.get(ToolCall, found.id).status == "asked"
+    assert stage.get(ToolCall, tool_call.id).status == "asked"
 
 
 def _halt_id(stage: Stage) -> str:

@@ -1,25 +1,22 @@
-"""Rule 16, I7: a process renews and looks at what it still holds, by fence; what was taken from it or has ended is not told."""
+"""A process renews, by fence, the leases that it still holds, and learns which of its runs were ended."""
 
 from typing import Any
 
-from rows.stage import Stage, call
+from rows.stage import Stage
 
 from models.session import lease
 from models.session.tool_call import ToolCall
 from models.session.turn import Turn
 
 
-def test_a_lease_that_was_taken_over_is_not_renewed_by_who_had_it(stage: Stage, clock: Any) -> None:
+def test_a_lease_that_was_taken_over_is_not_renewed_by_its_first_holder(stage: Stage, clock: Any) -> None:
     session = stage.session()
     stage.message(session)
-    zombie = stage.claim(session)
-    assert zombie
-    clock.advance(60)
-    stage.rescue(zombie)
+    zombie = stage.begin(session)
+    stage.lose(zombie, clock)
     assert lease.look([(zombie.id, zombie.fence)]) == lease.renew([(zombie.id, zombie.fence)]) == {}
     assert stage.get(Turn, zombie.id).lease_until is None
-    heir = stage.claim(session)
-    assert heir
+    heir = stage.begin(session)
     clock.advance(30)
     assert lease.look([(zombie.id, zombie.fence)]) == lease.renew([(zombie.id, zombie.fence)]) == {}
     assert stage.get(Turn, heir.id).lease_until == heir.lease_until
@@ -30,12 +27,10 @@ def test_a_lease_that_was_taken_over_is_not_renewed_by_who_had_it(stage: Stage, 
     assert renewed > heir.lease_until
 
 
-def test_who_renews_or_looks_hears_that_the_run_was_ended(stage: Stage) -> None:
+def test_the_holder_of_a_lease_learns_that_the_run_was_ended(stage: Stage) -> None:
     session = stage.session(bash="always_allow")
-    stage.message(session)
-    [found] = stage.reply(session, call())
-    held = stage.claim_call(found)
-    assert held
+    tool_call = stage.propose(session)
+    held = stage.begin_call(tool_call)
     mine = [(held.id, held.fence)]
     assert lease.look(mine) == lease.renew(mine) == {held.id: False}
     stage.send(session, {"type": "user.interrupt"})

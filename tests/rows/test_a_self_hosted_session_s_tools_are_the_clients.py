@@ -1,4 +1,4 @@
-"""A self-hosted session: our workers never run its tools; the client's result settles a call once, and only when it may run."""
+"""In a self-hosted session the client runs the built-in tools. Its result settles an allowed call once."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from models.session.work import Work
 from models.workspace import toolset
 
 
-def result(found: ToolCall, text: str = "42", **more: Any) -> dict[str, Any]:
+def result(tool_call: ToolCall, text: str = "42", **more: Any) -> dict[str, Any]:
     """The runner's result."""
-    return {"type": "user.tool_result", "tool_use_id": found.id, "content": [say(text)], **more}
+    return {"type": "user.tool_result", "tool_use_id": tool_call.id, "content": [say(text)], **more}
 
 
 def work(stage: Stage, session_id: str) -> list[Work]:
@@ -25,8 +25,7 @@ def work(stage: Stage, session_id: str) -> list[Work]:
 
 def test_an_allowed_call_waits_for_the_client_and_is_never_queued(stage: Stage) -> None:
     session_id = stage.session(self_hosted=True, bash="always_allow")
-    stage.message(session_id)
-    [theirs] = stage.reply(session_id, call())
+    theirs = stage.propose(session_id)
     assert (theirs.status, theirs.kind) == ("with_client", "self_hosted")
     assert stage.claim_call(theirs) is None
     [event] = stage.events(session_id, "agent.tool_use")
@@ -40,11 +39,10 @@ def test_an_allowed_call_waits_for_the_client_and_is_never_queued(stage: Stage) 
     stage.check(session_id)
 
 
-def test_a_call_of_the_operator_s_toolset_is_run_here_all_the_same(stage: Stage) -> None:
+def test_our_workers_still_run_the_calls_of_toolsets(stage: Stage) -> None:
     toolset.announce({"orders": [entry("refund")]})
     session_id = stage.session(self_hosted=True, servers={"shop": "assent:orders"}, shop="always_allow")
-    stage.message(session_id)
-    [ours] = stage.reply(session_id, call("mcp__shop__refund", n=1))
+    ours = stage.propose(session_id, call("mcp__shop__refund", n=1))
     assert ours.status == "queued"
     stage.run_call(ours)
     assert stage.result(ours) == "ok"
@@ -52,8 +50,7 @@ def test_a_call_of_the_operator_s_toolset_is_run_here_all_the_same(stage: Stage)
 
 def test_a_call_that_asks_takes_no_result_before_it_is_allowed(stage: Stage) -> None:
     session_id = stage.session(self_hosted=True)
-    stage.message(session_id)
-    [asked] = stage.reply(session_id, call())
+    asked = stage.propose(session_id)
     [event] = stage.events(session_id, "agent.tool_use")
     assert event.body["evaluated_permission"] == "ask"
     with pytest.raises(Invalid, match="awaits approval"):
@@ -64,10 +61,9 @@ def test_a_call_that_asks_takes_no_result_before_it_is_allowed(stage: Stage) -> 
     assert stage.read(session_id).status == "running"
 
 
-def test_the_first_result_wins_and_the_same_again_is_nothing(stage: Stage) -> None:
+def test_the_first_result_wins_and_the_same_again_is_a_no_op(stage: Stage) -> None:
     session_id = stage.session(self_hosted=True, bash="always_allow")
-    stage.message(session_id)
-    [theirs] = stage.reply(session_id, call())
+    theirs = stage.propose(session_id)
     [first] = stage.send(session_id, result(theirs))
     [again] = stage.send(session_id, result(theirs))
     assert again.id == first.id
@@ -89,22 +85,20 @@ def test_a_call_that_our_workers_run_takes_no_result(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("policy", ["always_allow", "always_ask"])
-def test_an_interrupted_call_has_its_result_so_that_no_runner_takes_it_up(stage: Stage, policy: str) -> None:
+def test_an_interrupted_call_has_a_result_so_that_no_runner_runs_it(stage: Stage, policy: str) -> None:
     session_id = stage.session(self_hosted=True, bash=policy)
-    stage.message(session_id)
-    [theirs] = stage.reply(session_id, call())
+    theirs = stage.propose(session_id)
     stage.send(session_id, {"type": "user.interrupt"})
-    [told] = stage.events(session_id, "user.tool_result")
-    assert told.body["tool_use_id"] == theirs.id
+    [event] = stage.events(session_id, "user.tool_result")
+    assert event.body["tool_use_id"] == theirs.id
     with pytest.raises(Invalid, match="cancelled already"):
         stage.send(session_id, result(theirs))
     stage.check(session_id)
 
 
-def test_a_denied_call_is_never_the_clients(stage: Stage) -> None:
+def test_a_denied_call_takes_no_result(stage: Stage) -> None:
     session_id = stage.session(self_hosted=True)
-    stage.message(session_id)
-    [asked] = stage.reply(session_id, call())
+    asked = stage.propose(session_id)
     stage.confirm(session_id, asked.id, "deny")
     with pytest.raises(Invalid, match="denied already"):
         stage.send(session_id, result(asked))
@@ -112,7 +106,7 @@ def test_a_denied_call_is_never_the_clients(stage: Stage) -> None:
     stage.check(session_id)
 
 
-def test_work_is_wanted_when_a_run_starts_and_once(stage: Stage) -> None:
+def test_a_run_queues_work_for_the_environment_s_worker_once(stage: Stage) -> None:
     session_id = stage.session(self_hosted=True, bash="always_allow")
     assert work(stage, session_id) == []
     stage.message(session_id)
@@ -123,7 +117,7 @@ def test_work_is_wanted_when_a_run_starts_and_once(stage: Stage) -> None:
     assert work(stage, ours) == []
 
 
-def test_work_that_nobody_took_is_over_with_the_run(stage: Stage) -> None:
+def test_work_that_nobody_took_stops_with_the_run(stage: Stage) -> None:
     session_id = stage.session(self_hosted=True, bash="always_allow")
     stage.message(session_id)
     stage.reply(session_id, say("Done."))

@@ -1,4 +1,4 @@
-"""A session passes its budget by no more than one reply. At the budget it rests, people are asked, and raising goes on."""
+"""A session exceeds its budget by no more than one reply. Then it waits, people are asked, and a raise lets it go on."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -48,14 +48,14 @@ def test_a_request_begins_only_below_the_budget(stage: Stage) -> None:
     session = spent(stage, "10.99")
     row = stage.read(session)
     assert (row.status, row.stop_reason) == ("waiting", REACHED)
-    *_, usage, asked, idle = stage.events(session)
-    assert (usage.type, asked.type, idle.type) == ("session.usage", "approval.requested", "session.status_idle")
+    *_, usage, requested, idle = stage.events(session)
+    assert (usage.type, requested.type, idle.type) == ("session.usage", "approval.requested", "session.status_idle")
     assert usage.body["budget"] == {"type": "limit", "max_list_cost": {"amount": "1099", "currency": "USD"}}
     assert idle.body == {"stop_reason": REACHED}
     stage.check(session)
 
 
-def test_below_the_budget_a_request_begins_and_its_reply_may_pass_it(stage: Stage) -> None:
+def test_a_request_that_begins_below_the_budget_may_exceed_it(stage: Stage) -> None:
     session = stage.session(budget="11.01")
     for _ in range(2):
         stage.message(session)
@@ -65,8 +65,8 @@ def test_below_the_budget_a_request_begins_and_its_reply_may_pass_it(stage: Stag
     assert stage.claim(session) is None
 
 
-def test_a_request_under_way_counts_with_the_most_that_it_may_cost(stage: Stage) -> None:
-    """So do two requests beside each other, and one that was ended while its worker knows more."""
+def test_a_request_under_way_counts_at_its_highest_possible_cost(stage: Stage) -> None:
+    """So does an ended request, until its worker has reported the usage."""
     session = stage.session(budget="12")
 
     def admitted() -> bool:
@@ -75,8 +75,7 @@ def test_a_request_under_way_counts_with_the_most_that_it_may_cost(stage: Stage)
 
     assert admitted()
     stage.message(session)
-    turn = stage.claim(session)
-    assert turn
+    turn = stage.begin(session)
     assert not admitted(), "$11 are reserved, and the input costs $1"
     stage.send(session, {"type": "user.interrupt"})
     assert not admitted(), "nobody knows yet what the reply cost"
@@ -85,7 +84,7 @@ def test_a_request_under_way_counts_with_the_most_that_it_may_cost(stage: Stage)
     assert admitted(), "it cost $2"
 
 
-def test_an_allow_raises_the_budget_and_goes_on(stage: Stage) -> None:
+def test_an_allow_raises_the_budget_and_the_run_goes_on(stage: Stage) -> None:
     session = spent(stage)
     [approval] = stage.approvals(session)
     assert (approval.kind, approval.tool) == ("budget", "session.budget")
@@ -103,7 +102,7 @@ def test_an_allow_raises_the_budget_and_goes_on(stage: Stage) -> None:
     stage.check(session)
 
 
-def test_a_person_may_allow_another_amount_and_no_nonsense(stage: Stage) -> None:
+def test_a_person_may_allow_another_positive_amount(stage: Stage) -> None:
     session = spent(stage)
     [approval] = stage.approvals(session)
     for amount in ("0", "-5", "1.5", ""):
@@ -116,7 +115,7 @@ def test_a_person_may_allow_another_amount_and_no_nonsense(stage: Stage) -> None
 
 
 @pytest.mark.parametrize("end", ["deny", "expire"])
-def test_a_no_leaves_the_session_at_rest_until_the_budget_is_raised(stage: Stage, clock: Any, end: str) -> None:
+def test_after_a_denial_or_expiry_the_session_rests_until_the_budget_is_raised(stage: Stage, clock: Any, end: str) -> None:
     session = spent(stage)
     [approval] = stage.approvals(session)
     if end == "deny":
@@ -134,7 +133,7 @@ def test_a_no_leaves_the_session_at_rest_until_the_budget_is_raised(stage: Stage
 
 
 @pytest.mark.parametrize("budget", ["30", None])
-def test_raising_or_removing_goes_on_by_itself_and_withdraws_the_question(stage: Stage, budget: str | None) -> None:
+def test_raising_or_removing_the_budget_lets_the_run_go_on_and_withdraws_the_approval(stage: Stage, budget: str | None) -> None:
     session = spent(stage)
     update(stage, session, budget)
     assert [approval.status for approval in stage.approvals(session)] == ["cancelled"]
@@ -144,7 +143,7 @@ def test_raising_or_removing_goes_on_by_itself_and_withdraws_the_question(stage:
 
 
 @pytest.mark.parametrize(("created", "budget", "code"), [(None, "5", "budget_create_only"), ("20", "10", "budget_not_raised")])
-def test_a_budget_is_set_at_the_creation_and_stays_above_the_cost(
+def test_a_budget_is_set_at_creation_and_cannot_go_below_the_cost(
     stage: Stage, created: str | None, budget: str, code: str
 ) -> None:
     session = stage.session(budget=created)
@@ -174,12 +173,12 @@ def test_a_model_without_a_price_cannot_be_budgeted(stage: Stage) -> None:
     assert (stage.read(session).status, stage.approvals(session)) == ("idle", []), "to raise it would not help"
 
 
-def test_who_cannot_approve_is_not_asked(stage: Stage) -> None:
+def test_a_client_that_cannot_approve_is_not_asked(stage: Stage) -> None:
     session = spent(stage, on_ask="deny")
     assert (stage.read(session).status, stage.read(session).stop_reason, stage.approvals(session)) == ("idle", REACHED, [])
 
 
-def test_an_interrupt_ends_the_question(stage: Stage) -> None:
+def test_an_interrupt_withdraws_the_approval(stage: Stage) -> None:
     session = spent(stage)
     stage.send(session, {"type": "user.interrupt"})
     assert (stage.read(session).status, stage.read(session).stop_reason["type"]) == ("idle", "end_turn")

@@ -8,17 +8,12 @@ from pathlib import Path
 
 import pytest
 from rows.stage import Stage, say
-from rows.test_a_long_history_is_folded import fold, folds, talk
+from rows.test_a_long_history_is_folded import claim, fold, folds, offer, talk
 from rows.test_sessions_stay_within_shared_limits import limit
 
-from models import flow
-from models.database.rows import Db
 from models.pure.charges import Charge
 from models.pure.prices import Price
 from models.pure.usage import Usage
-from models.session.session import Session
-from models.session.turn import Turn
-from workers.offer import Offer
 
 PRICES = {"input": "1000", "output": "1000", "cache_read": "1000", "cache_write_5m": "1000"}
 """A dollar for 1,000 tokens."""
@@ -50,21 +45,11 @@ def long_session(stage: Stage, cap: str, dollars: str) -> str:
     return session_id
 
 
-def claim(stage: Stage, session_id: str) -> tuple[Turn | None, Offer]:
-    """Claim the session's turn as a worker does."""
-
-    def verb(db: Db, session: Session) -> tuple[Turn | None, Offer]:
-        offer = Offer(db, session)
-        return flow.claim_turn(db, session, session.turn_id or "", "worker", offer.quote), offer
-
-    return stage.locked(session_id, verb)
-
-
 @CAPS
 def test_a_session_at_its_cap_stops_before_the_summary(stage: Stage, cap: str) -> None:
     session_id = long_session(stage, cap, "3")
-    turn, offer = claim(stage, session_id)
-    assert offer.folding, "the request is one for a summary"
+    turn, request = claim(stage, session_id)
+    assert request.folding, "the request is one for a summary"
     assert turn is None
     row = stage.read(session_id)
     assert (row.status, row.stop_reason, [each.kind for each in stage.approvals(session_id)]) == ("waiting", REACHED, ["budget"])
@@ -73,20 +58,18 @@ def test_a_session_at_its_cap_stops_before_the_summary(stage: Stage, cap: str) -
 
 
 @CAPS
-def test_what_a_summary_cost_can_reach_the_cap_and_the_summary_is_kept(stage: Stage, cap: str) -> None:
-    """The reply that follows would pass the cap, so people are asked first; then it is made from the same summary."""
+def test_the_cost_of_a_summary_can_reach_the_cap_and_the_summary_is_kept(stage: Stage, cap: str) -> None:
+    """The reply would exceed the cap, so people are asked first. The reply then uses the same summary."""
     session_id = long_session(stage, cap, "4.5")
-    turn, offer = claim(stage, session_id)
-    assert turn
-    assert offer.folding
-    fold(stage, turn, offer.folding, replace(COSTS_2, usage=Usage(output_tokens=4_400)))
+    turn, request = offer(stage, session_id)
+    assert request.folding
+    fold(stage, turn, request.folding, replace(COSTS_2, usage=Usage(output_tokens=4_400)))
     assert claim(stage, session_id)[0] is None
     assert (stage.read(session_id).list_cost, stage.read(session_id).stop_reason) == (Decimal("4.4"), REACHED)
     [approval] = stage.approvals(session_id)
     stage.decide(approval, result="allow")
-    turn, offer = claim(stage, session_id)
-    assert turn
-    assert offer.folding is None
+    turn, request = offer(stage, session_id)
+    assert request.folding is None
     assert len(folds(stage, session_id)) == 1
     stage.reply(session_id, say("Done."), turn=turn, charge=COSTS_2)
     stage.check(session_id)
@@ -95,21 +78,13 @@ def test_what_a_summary_cost_can_reach_the_cap_and_the_summary_is_kept(stage: St
 def test_a_summary_under_way_is_reserved_at_the_limit(stage: Stage) -> None:
     """Another session's request waits for it, because both together may pass the limit."""
     session_id = long_session(stage, "spend limit", "5")
-    turn, offer = claim(stage, session_id)
-    assert turn
-    assert offer.folding
+    turn, request = offer(stage, session_id)
+    assert request.folding
     another = stage.session()
     stage.message(another, "m" * 3_600)
     assert claim(stage, another)[0] is None
     assert stage.read(another).status == "running", "it waits, and is not stopped"
-    fold(stage, turn, offer.folding, COSTS_2)
-    with_room, _ = claim_when_due(stage, another)
-    assert with_room, "$2 were spent, and the input costs $1"
-
-
-def claim_when_due(stage: Stage, session_id: str) -> tuple[Turn | None, Offer]:
-    def due(db: Db, session: Session) -> None:
-        db.write("UPDATE turn SET due_at = assent_now() WHERE id = %(turn)s", turn=session.turn_id)
-
-    stage.locked(session_id, due)
-    return claim(stage, session_id)
+    fold(stage, turn, request.folding, COSTS_2)
+    stage.locked(another, lambda db, row: db.write("UPDATE turn SET due_at = assent_now() WHERE id = %(id)s", id=row.turn_id))
+    turn, _ = claim(stage, another)
+    assert turn, "$2 were spent, and the input costs $1"

@@ -1,4 +1,4 @@
-"""Whatever a model's side says, the turn ends: no session is held for ever by a write that the database will never take."""
+"""A turn ends whatever the provider answers, even if the database cannot store the answer."""
 
 import json
 import threading
@@ -12,53 +12,54 @@ from workers.providers import ModelError, Reply, choosing
 
 
 def _run(stage: Stage, session_id: str) -> bool:
-    """Whether the turn's task came to an end within 5 s."""
+    """Run the turn's task. Returns whether it ended within 5 s."""
     turn = stage.read(session_id).turn_id
-    done = threading.Thread(target=task.run, args=(turn, session_id, stage.workspace_id), daemon=True)
-    done.start()
-    done.join(5)
-    ended = not done.is_alive()
+    thread = threading.Thread(target=task.run, args=(turn, session_id, stage.workspace_id), daemon=True)
+    thread.start()
+    thread.join(5)
+    ended = not thread.is_alive()
     if not ended:
-        # Let the thread go: a raised fence is the only way out today.
-        stage.send(session_id, {"type": "user.interrupt"})
-        done.join(5)
+        stage.send(session_id, {"type": "user.interrupt"})  # raises the fence, which ends the thread
+        thread.join(5)
     return ended
 
 
-class _Says:
-    def __init__(self, said: Reply | Exception) -> None:
-        self.said = said
+class _Provider:
+    def __init__(self, answer: Reply | Exception) -> None:
+        self.answer = answer
 
     def ask(self, *_: object) -> Reply:
-        if isinstance(self.said, Exception):
-            raise self.said
-        return self.said
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
 
 
-SAID = {
-    "a NUL in an error's message": ModelError("invalid", "a gateway says \x00"),
-    "a NUL in why it refused": Reply([], "refusal", {"type": "refusal", "explanation": "no\x00"}),
-    "a NUL in a call's own id": Reply(
+ANSWERS = {
+    "a NUL in an error's message": ModelError("invalid", "a gateway answers \x00"),
+    "a NUL in the explanation of a refusal": Reply([], "refusal", {"type": "refusal", "explanation": "no\x00"}),
+    "a NUL in a call's id": Reply(
         [{"type": "tool_use", "id": "toolu_\x00", "name": "bash", "input": {"command": "true"}}], "tool_use"
     ),
     "a call's id that is a number": Reply(
         [{"type": "tool_use", "id": 7, "name": "bash", "input": {"command": "true"}}], "tool_use"
     ),
-    "half a character in an error's message": ModelError("invalid", "a gateway says \ud800"),
+    "a lone surrogate in an error's message": ModelError("invalid", "a gateway answers \ud800"),
     "a stop reason with a NUL": Reply([{"type": "text", "text": "hi"}], "end\x00turn"),
-    "an input of lists in lists in lists": Reply(
+    "an input of deeply nested lists": Reply(
         [{"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {"command": json.loads("[" * 900 + "]" * 900)}}], "tool_use"
     ),
 }
 
 
-@pytest.mark.parametrize("said", SAID.values(), ids=SAID.keys())
-def test_a_turn_ends_whatever_the_models_side_says(stage: Stage, monkeypatch: pytest.MonkeyPatch, said: Reply | Exception) -> None:
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
+def test_a_turn_ends_whatever_the_provider_answers(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, answer: Reply | Exception
+) -> None:
     session_id = stage.session()
     stage.message(session_id)
-    monkeypatch.setattr(choosing, "provider_for", lambda *_: _Says(said))
+    monkeypatch.setattr(choosing, "provider_for", lambda *_: _Provider(answer))
 
-    assert _run(stage, session_id), "the task still tries to write what Postgres refuses, and renews its lease meanwhile"
+    assert _run(stage, session_id), "the task retries a write that Postgres refuses, and renews its lease meanwhile"
 
     assert stage.get(Turn, stage.read(session_id).turn_id or "").status != "running"
     stage.check(session_id)

@@ -1,4 +1,4 @@
-"""R1, R2, R4, R5: a turn is claimed once, its reply is kept once, and what it asks for waits in rows."""
+"""A turn is claimed once, its reply is stored once, and its calls wait as rows."""
 
 from typing import Any
 
@@ -11,7 +11,6 @@ from models.session.turn import Turn
 
 
 def test_a_message_starts_a_turn_and_its_reply_ends_the_run(stage: Stage) -> None:
-    """Text in, text out: idle, running, idle."""
     session = stage.session()
     stage.message(session, "Hello")
     assert stage.read(session).status == "running"
@@ -30,29 +29,24 @@ def test_a_message_starts_a_turn_and_its_reply_ends_the_run(stage: Stage) -> Non
     stage.check(session)
 
 
-def test_a_doubled_message_finds_nothing_to_claim(stage: Stage) -> None:
-    """The second claim of a turn, and of a call, is None and changes nothing."""
+def test_a_turn_and_a_call_are_claimed_once(stage: Stage) -> None:
     session = stage.session(bash="always_allow")
     stage.message(session)
     turn = stage.claim(session)
     assert stage.claim(session) is None
-    [found] = stage.reply(session, call(), turn=turn)
-    assert stage.claim_call(found)
+    [tool_call] = stage.reply(session, call(), turn=turn)
+    assert stage.claim_call(tool_call)
     before = len(stage.events(session))
-    assert stage.claim_call(found) is None
+    assert stage.claim_call(tool_call) is None
     assert len(stage.events(session)) == before
 
 
 def test_a_reply_with_an_old_fence_is_discarded(stage: Stage, clock: Any) -> None:
-    """I7: a worker that was thought dead and comes back writes nothing."""
     session = stage.session()
     stage.message(session)
-    zombie = stage.claim(session)
-    assert zombie
-    clock.advance(60)
-    stage.rescue(zombie)
-    heir = stage.claim(session)
-    assert heir
+    zombie = stage.begin(session)
+    stage.lose(zombie, clock)
+    heir = stage.begin(session)
     assert heir.fence > zombie.fence
     with pytest.raises(Stale):
         stage.reply(session, say("I am late."), turn=zombie)
@@ -62,7 +56,6 @@ def test_a_reply_with_an_old_fence_is_discarded(stage: Stage, clock: Any) -> Non
 
 
 def test_allowed_calls_run_while_others_wait(stage: Stage) -> None:
-    """R4, I6: three calls, one allowed by policy: it is queued at once, the others are asked, and only it can be claimed."""
     session = stage.session(bash="always_ask", read="always_allow")
     stage.message(session)
     first, second, third = stage.reply(session, call(command="a"), call("read", file_path="x"), call(command="b"))
@@ -76,7 +69,7 @@ def test_allowed_calls_run_while_others_wait(stage: Stage) -> None:
 
 
 def test_the_next_turn_starts_when_the_last_call_is_settled(stage: Stage) -> None:
-    """Decisions in any order; one next turn; results in the order of the calls."""
+    """Whatever the order of the decisions, the results are in the order of the calls."""
     session = stage.session(bash="always_ask")
     stage.message(session)
     first, second = stage.reply(session, call(command="a"), call(command="b"))
@@ -94,56 +87,46 @@ def test_the_next_turn_starts_when_the_last_call_is_settled(stage: Stage) -> Non
 
 
 def test_usage_is_counted_over_the_session(stage: Stage) -> None:
-    """Every reply adds its tokens, and says so in its span."""
     session = stage.session(bash="always_allow")
-    stage.message(session)
-    [found] = stage.reply(session, call())
-    stage.run_call(found)
+    tool_call = stage.propose(session)
+    stage.run_call(tool_call)
     stage.reply(session, say("Done."))
     assert stage.read(session).usage["input_tokens"] == 20
     assert stage.events(session, "session.usage")[-1].body["usage"]["output_tokens"] == 10
 
 
 def test_a_lost_worker_costs_an_attempt_and_three_end_the_run(stage: Stage, clock: Any) -> None:
-    """Fault 9: a turn that kills its worker every time stops after three attempts and says so."""
     session = stage.session()
     stage.message(session)
     for _ in range(3):
-        turn = stage.claim(session)
-        assert turn
-        clock.advance(60)
-        stage.rescue(turn)
+        turn = stage.begin(session)
+        stage.lose(turn, clock)
     assert stage.get(Turn, turn.id).status == "failed"
     error = stage.events(session, "session.error")[-1].body["error"]
     assert error["retry_status"] == {"type": "exhausted"}
     assert "3 times" in error["message"]
-    assert stage.history(session)[0]["content"] == [say("Do it.")], "what was asked is not forgotten"
+    assert stage.history(session)[0]["content"] == [say("Do it.")], "the message stays in the history"
     assert stage.events(session)[-1].body["stop_reason"] == {"type": "retries_exhausted"}
     stage.check(session)
 
 
-def test_a_live_lease_is_not_taken(stage: Stage, clock: Any) -> None:
-    """A rescue that comes too early does nothing."""
+def test_a_lease_that_has_not_ended_is_not_taken_over(stage: Stage, clock: Any) -> None:
     session = stage.session(bash="always_allow")
     stage.message(session)
-    turn = stage.claim(session)
-    assert turn
+    turn = stage.begin(session)
     clock.advance(44)
     stage.rescue(turn)
-    [found] = stage.reply(session, call(), turn=turn)
-    held = stage.claim_call(found)
-    assert held
+    [tool_call] = stage.reply(session, call(), turn=turn)
+    held = stage.begin_call(tool_call)
     clock.advance(44)
     stage.rescue(held)
-    assert stage.get(ToolCall, found.id).status == "running"
+    assert stage.get(ToolCall, tool_call.id).status == "running"
 
 
 def test_a_passing_error_is_tried_again_later(stage: Stage, clock: Any) -> None:
-    """Back-off: `rescheduling`, not due before its time, and due then."""
     session = stage.session()
     stage.message(session)
-    turn = stage.claim(session)
-    assert turn
+    turn = stage.begin(session)
     stage.fail(turn, retry_after=30)
     assert stage.read(session).status == "rescheduling"
     assert [e.type for e in stage.events(session)][-3:] == ["span.model_request_end", "session.error", "session.status_rescheduled"]
@@ -155,27 +138,14 @@ def test_a_passing_error_is_tried_again_later(stage: Stage, clock: Any) -> None:
 
 
 def test_errors_without_end_exhaust_the_retries(stage: Stage, clock: Any) -> None:
-    """Six tries by default, then idle with `retries_exhausted`, and a later message works."""
+    """After six attempts by default. A later message works."""
     session = stage.session()
     stage.message(session)
     for _ in range(6):
         clock.advance(120)
-        turn = stage.claim(session)
-        assert turn
+        turn = stage.begin(session)
         stage.fail(turn)
     assert stage.events(session)[-1].body["stop_reason"] == {"type": "retries_exhausted"}
     stage.message(session, "Again")
     stage.reply(session, say("Here I am."))
-    stage.check(session)
-
-
-def test_an_error_that_cannot_pass_ends_the_run_at_once(stage: Stage) -> None:
-    """A refused request is not tried again."""
-    session = stage.session()
-    stage.message(session)
-    turn = stage.claim(session)
-    assert turn
-    stage.fail(turn, retryable=False)
-    assert stage.events(session, "session.error")[-1].body["error"]["retry_status"] == {"type": "terminal"}
-    assert stage.read(session).status == "idle"
     stage.check(session)

@@ -1,4 +1,4 @@
-"""R28: sequential mode asks the model for one call at a time, by its API's own switch and in words."""
+"""`disable_parallel_tool_use` asks the model for one call at a time, by its API's own switch and in the system prompt."""
 
 import pytest
 from rows.stage import Stage
@@ -10,8 +10,8 @@ from workers.providers import ModelRequest
 from workers.turn import Claimed
 
 
-def asked(stage: Stage, session_id: str) -> ModelRequest:
-    """What the model would be asked now."""
+def request_of(stage: Stage, session_id: str) -> ModelRequest:
+    """The request that the model would be sent now."""
 
     def verb(db, session):  # type: ignore[no-untyped-def]
         policies = Workspace.policies(db)
@@ -20,19 +20,21 @@ def asked(stage: Stage, session_id: str) -> ModelRequest:
         claimed = Claimed(turn=None, **rows, messages=[], quote=stage.quote)  # type: ignore[arg-type]
         return claimed.request(stage.tools(db, session))
 
-    found: ModelRequest = stage.locked(session_id, verb)
-    return found
+    request: ModelRequest = stage.locked(session_id, verb)
+    return request
 
 
-@pytest.mark.parametrize(("system", "told"), [(None, words.one_at_a_time()), ("Be kind.", f"Be kind.\n\n{words.one_at_a_time()}")])
-def test_it_is_asked_for_by_the_switch_and_in_the_system_prompt(stage: Stage, system: str | None, told: str) -> None:
+@pytest.mark.parametrize(
+    ("system", "prompt"), [(None, words.one_at_a_time()), ("Be kind.", f"Be kind.\n\n{words.one_at_a_time()}")]
+)
+def test_the_switch_and_the_system_prompt_ask_for_one_call(stage: Stage, system: str | None, prompt: str) -> None:
     session = stage.session()
     stage.change_agent(session, lambda agent: agent.update(disable_parallel_tool_use=True, system=system))
-    request = asked(stage, session)
-    assert (request.parallel, request.system) == (False, told)
+    request = request_of(stage, session)
+    assert (request.parallel, request.system) == (False, prompt)
 
 
-def test_otherwise_nothing_is_said_of_it(stage: Stage) -> None:
+def test_without_it_the_request_says_nothing_about_parallel_calls(stage: Stage) -> None:
     session = stage.session()
-    request = asked(stage, session)
+    request = request_of(stage, session)
     assert (request.parallel, request.system) == (True, None)

@@ -1,4 +1,4 @@
-"""Rule 5, R30, I2, I3: what began and never reported is never run again by itself, unless its tool is idempotent."""
+"""A call whose worker was lost runs again only if its tool is idempotent or a person says so."""
 
 from datetime import datetime
 from typing import Any
@@ -19,22 +19,17 @@ from models.session.tool_call import ToolCall
 def lost(stage: Stage, clock: Any) -> ToolCall:
     """A bash call that was allowed by a person, began, and whose worker died."""
     session = stage.session(bash="always_ask")
-    stage.message(session)
-    [found] = stage.reply(session, call())
-    stage.confirm(session, found.id)
-    held = stage.claim_call(found)
-    assert held
-    clock.advance(60)
-    stage.rescue(held)
-    return stage.get(ToolCall, found.id)
+    tool_call = stage.propose(session)
+    stage.confirm(session, tool_call.id)
+    stage.lose(stage.begin_call(tool_call), clock)
+    return stage.get(ToolCall, tool_call.id)
 
 
 def _question(stage: Stage, lost: ToolCall) -> Approval:
     return stage.approvals(lost.session_id)[-1]
 
 
-def test_it_is_unknown_and_a_person_is_asked(stage: Stage, lost: ToolCall) -> None:
-    """The session waits for the answer, with an approval of its own."""
+def test_the_outcome_is_unknown_and_a_person_is_asked(stage: Stage, lost: ToolCall) -> None:
     assert lost.status == "unknown"
     assert _question(stage, lost).kind == "unknown_outcome"
     assert _question(stage, lost).status == "pending"
@@ -42,13 +37,13 @@ def test_it_is_unknown_and_a_person_is_asked(stage: Stage, lost: ToolCall) -> No
     waits = {"type": "requires_action", "event_ids": [lost.id]}
     assert (session.status, session.stop_reason) == ("waiting", waits)
     idle = stage.events(lost.session_id, "session.status_idle")
-    assert [event.body["stop_reason"] for event in idle] == [waits, waits], "for the allow, and for this"
+    assert [event.body["stop_reason"] for event in idle] == [waits, waits], "for the allow, and for the outcome"
     assert stage.claim_call(lost) is None
     stage.check(lost.session_id)
 
 
 def test_the_first_allow_sent_again_is_never_a_rerun(stage: Stage, lost: ToolCall) -> None:
-    """Fault 37: it belongs to the approval that it first decided."""
+    """It belongs to the approval that it first decided."""
     stage.confirm(lost.session_id, lost.id, "allow")
     assert stage.get(ToolCall, lost.id).status == "unknown"
     with pytest.raises(Conflict):
@@ -56,19 +51,16 @@ def test_the_first_allow_sent_again_is_never_a_rerun(stage: Stage, lost: ToolCal
     assert stage.get(ToolCall, lost.id).status == "unknown"
 
 
-def test_rerun(stage: Stage, lost: ToolCall) -> None:
-    """At most once holds up to a person's rerun; the attempt counts on."""
+def test_a_person_may_have_the_call_run_again(stage: Stage, lost: ToolCall) -> None:
     stage.decide(_question(stage, lost), outcome="rerun")
-    held = stage.claim_call(lost)
-    assert held
+    held = stage.begin_call(lost)
     assert held.attempt == 2
     stage.finish_call(held, "this time")
     stage.reply(lost.session_id, say("Done."))
     stage.check(lost.session_id)
 
 
-def test_happened(stage: Stage, lost: ToolCall) -> None:
-    """With the result that a person found out."""
+def test_a_person_may_say_what_happened(stage: Stage, lost: ToolCall) -> None:
     with pytest.raises(Invalid, match="result"):
         stage.decide(_question(stage, lost), outcome="happened")
     stage.decide(_question(stage, lost), outcome="happened", content=(say("I saw it."),))
@@ -77,15 +69,13 @@ def test_happened(stage: Stage, lost: ToolCall) -> None:
 
 
 def test_a_plain_allow_is_refused_and_a_plain_deny_gives_up(stage: Stage, lost: ToolCall) -> None:
-    """By its own approval."""
     with pytest.raises(Invalid, match="outcome"):
         stage.decide(_question(stage, lost), result="allow")
     stage.decide(_question(stage, lost), result="deny")
     assert "may or may not" in stage.result(lost)
 
 
-def test_nobody_answers(stage: Stage, lost: ToolCall, clock: Any) -> None:
-    """The question expires like any other, and the model is told that nobody knows."""
+def test_the_model_is_told_if_nobody_answers(stage: Stage, lost: ToolCall, clock: Any) -> None:
     clock.advance(86_401)
     assert stage.expire(lost.session_id) == 1
     assert "outcome is unknown" in stage.result(lost)
@@ -93,8 +83,7 @@ def test_nobody_answers(stage: Stage, lost: ToolCall, clock: Any) -> None:
     stage.check(lost.session_id)
 
 
-def test_an_end_of_the_run_takes_the_question_back(stage: Stage, lost: ToolCall) -> None:
-    """And the model is told what is known: that nobody knows."""
+def test_an_end_of_the_run_withdraws_the_question(stage: Stage, lost: ToolCall) -> None:
     stage.send(lost.session_id, {"type": "user.interrupt"})
     assert _question(stage, lost).status == "cancelled"
     assert stage.get(ToolCall, lost.id).status == "cancelled"
@@ -102,103 +91,72 @@ def test_an_end_of_the_run_takes_the_question_back(stage: Stage, lost: ToolCall)
     stage.check(lost.session_id)
 
 
-def test_the_person_is_told_what_is_known(stage: Stage, clock: Any) -> None:
-    """Which worker, when it began, and what it had printed when it last said so."""
+def test_the_approval_shows_the_attempt_s_worker_start_and_output(stage: Stage, clock: Any) -> None:
     session = stage.session(bash="always_allow")
-    stage.message(session)
-    [found] = stage.reply(session, call())
-    held = stage.claim_call(found)
-    assert held
+    tool_call = stage.propose(session)
+    held = stage.begin_call(tool_call)
     Attempt.say(stage.workspace_id, held.id, held.attempt, "half\x00way")
-    clock.advance(60)
-    stage.rescue(held)
-    told = stage.approvals(session)[-1].attempt_told
-    assert told
-    assert (told["number"], told["worker"], told["output"]) == (1, "worker", "half\ufffdway")
-    assert datetime.fromisoformat(told["started_at"]) < stage.approvals(session)[-1].created_at
+    stage.lose(held, clock)
+    attempt = stage.approvals(session)[-1].attempt_told
+    assert attempt
+    assert (attempt["number"], attempt["worker"], attempt["output"]) == (1, "worker", "half\ufffdway")
+    assert datetime.fromisoformat(attempt["started_at"]) < stage.approvals(session)[-1].created_at
 
 
-def test_what_a_zombie_reports_is_recorded_beside_and_never_used(stage: Stage, clock: Any) -> None:
-    """Fault 6: whoever must say what became of the call can read it; nothing else follows from it."""
+def test_a_late_result_is_kept_for_people_and_settles_nothing(stage: Stage, clock: Any) -> None:
     session = stage.session(bash="always_allow")
-    stage.message(session)
-    [found] = stage.reply(session, call())
-    zombie = stage.claim_call(found)
-    assert zombie
-    clock.advance(60)
-    stage.rescue(zombie)
+    tool_call = stage.propose(session)
+    zombie = stage.begin_call(tool_call)
+    stage.lose(zombie, clock)
+    with pytest.raises(Stale):
+        stage.finish_call(zombie, "I am late")
     late = flow.Outcome([say("I am late")], is_error=False)
     stage.locked(session, lambda db, session: flow.late_result(db, session, zombie.id, zombie.attempt, late))
-    assert stage.get(ToolCall, found.id).status == "unknown"
-    kept = stage.get(Attempt, found.id, 1).late_result
+    assert stage.get(ToolCall, tool_call.id).status == "unknown"
+    kept = stage.get(Attempt, tool_call.id, 1).late_result
     assert kept
     assert (kept["content"], kept["is_error"]) == ([say("I am late")], False)
     stage.check(session)
 
 
-def test_a_result_that_was_kept_is_not_late_when_its_worker_could_not_know(stage: Stage) -> None:
-    """Its commit came through though an error said otherwise: told again, it is nothing new."""
+def test_a_result_reported_twice_is_not_late(stage: Stage) -> None:
+    """The worker may have seen an error though its commit succeeded."""
     session = stage.session(bash="always_allow")
-    stage.message(session)
-    [found] = stage.reply(session, call())
-    stage.run_call(found)
+    tool_call = stage.propose(session)
+    stage.run_call(tool_call)
     again = flow.Outcome([say("ok")], is_error=False)
-    stage.locked(session, lambda db, session: flow.late_result(db, session, found.id, 1, again))
-    assert stage.get(Attempt, found.id, 1).late_result is None
+    stage.locked(session, lambda db, session: flow.late_result(db, session, tool_call.id, 1, again))
+    assert stage.get(Attempt, tool_call.id, 1).late_result is None
 
 
-def test_a_zombie_that_comes_back_writes_nothing(stage: Stage, clock: Any) -> None:
-    """Fault 6, I7: its result is not taken."""
-    session = stage.session(bash="always_allow")
-    stage.message(session)
-    [found] = stage.reply(session, call())
-    zombie = stage.claim_call(found)
-    assert zombie
-    clock.advance(60)
-    stage.rescue(zombie)
-    with pytest.raises(Exception, match="no longer held"):
-        stage.finish_call(zombie, "I am late")
-    assert stage.get(ToolCall, found.id).status == "unknown"
-
-
-def test_an_idempotent_call_goes_again_under_its_key_at_most_three_times(stage: Stage, clock: Any) -> None:
-    """I3: the same id and input each time; then it fails and says so."""
+def test_an_idempotent_call_runs_under_one_key_at_most_three_times(stage: Stage, clock: Any) -> None:
     session = stage.session(write="always_allow")
-    stage.message(session)
-    [found] = stage.reply(session, call("write", file_path="a", content="b"))
+    tool_call = stage.propose(session, call("write", file_path="a", content="b"))
     for attempt in (1, 2, 3):
-        held = stage.claim_call(found)
-        assert held
-        assert (held.id, held.attempt, held.input_sha256) == (found.id, attempt, found.input_sha256)
-        clock.advance(60)
-        stage.rescue(held)
-    assert stage.get(ToolCall, found.id).status == "done"
-    assert "lost 3 times" in stage.result(found)
+        held = stage.begin_call(tool_call)
+        assert (held.id, held.attempt, held.input_sha256) == (tool_call.id, attempt, tool_call.input_sha256)
+        stage.lose(held, clock)
+    assert stage.get(ToolCall, tool_call.id).status == "done"
+    assert "lost 3 times" in stage.result(tool_call)
     stage.check(session)
 
 
-def test_a_zombie_s_result_is_not_its_heir_s(stage: Stage, clock: Any) -> None:
-    """I7: the call runs again, by another claim, when its first worker comes back."""
+def test_a_late_result_does_not_settle_the_next_attempt(stage: Stage, clock: Any) -> None:
     session = stage.session(write="always_allow")
-    stage.message(session)
-    [found] = stage.reply(session, call("write", file_path="a", content="b"))
-    zombie = stage.claim_call(found)
-    assert zombie
-    clock.advance(60)
-    stage.rescue(zombie)
-    lost = stage.get(Attempt, found.id, 1)
+    tool_call = stage.propose(session, call("write", file_path="a", content="b"))
+    zombie = stage.begin_call(tool_call)
+    stage.lose(zombie, clock)
+    lost = stage.get(Attempt, tool_call.id, 1)
     assert (lost.outcome, lost.ended_at is not None) == ("lost", True)
-    heir = stage.claim_call(found)
-    assert heir
+    heir = stage.begin_call(tool_call)
     with pytest.raises(Stale):
         stage.finish_call(zombie, "I am late")
-    assert stage.get(ToolCall, found.id).status == "running"
+    assert stage.get(ToolCall, tool_call.id).status == "running"
     stage.finish_call(heir, "I am in time")
-    assert stage.result(found) == "I am in time"
+    assert stage.result(tool_call) == "I am in time"
 
 
-def test_a_worker_with_other_files_leaves_the_call(stage: Stage) -> None:
-    """The session's files are on one storage; a worker of another cannot claim its calls."""
+def test_only_a_worker_with_the_session_s_files_claims_the_call(stage: Stage) -> None:
     session = stage.session(bash="always_allow")
     stage.message(session)
     first, second = stage.reply(session, call(), call())

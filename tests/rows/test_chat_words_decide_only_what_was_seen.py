@@ -1,4 +1,4 @@
-"""R18: a word typed in the chat is a decision where the session says so, and only about what its writer had surely seen."""
+"""If the session allows chat approvals, a word in the chat decides a call that its writer has certainly seen."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from models.session.tool_call import ToolCall
 
 
 @pytest.mark.parametrize(
-    ("text", "meant"),
+    ("text", "word"),
     [
         ("approve", chat.Word("allow")),
         (" Yes! ", chat.Word("allow")),
@@ -31,17 +31,17 @@ from models.session.tool_call import ToolCall
         ("yesterday", None),
     ],
 )
-def test_only_the_words_themselves_are_words(text: str, meant: chat.Word | None) -> None:
-    assert chat.meaning(text) == meant
+def test_only_exact_words_decide(text: str, word: chat.Word | None) -> None:
+    assert chat.meaning(text) == word
 
 
 def waiting(stage: Stage, clock: Any, *commands: str) -> tuple[str, list[ToolCall]]:
-    """A chat session with calls that wait, long enough ago to be sure."""
+    """A chat session with calls that have waited long enough to have been seen."""
     session = stage.session(chat_approvals=True)
     stage.message(session)
-    found = stage.reply(session, *(call(command=one) for one in commands))
+    tool_call = stage.reply(session, *(call(command=one) for one in commands))
     clock.advance(11)
-    return session, found
+    return session, tool_call
 
 
 def tell(stage: Stage, session: str, text: str, **more: Any) -> Event:
@@ -49,7 +49,7 @@ def tell(stage: Stage, session: str, text: str, **more: Any) -> Event:
 
 
 def statuses(stage: Stage, calls: list[ToolCall]) -> list[str]:
-    return [stage.get(ToolCall, found.id).status for found in calls]
+    return [stage.get(ToolCall, tool_call.id).status for tool_call in calls]
 
 
 def last_shown(stage: Stage, session: str) -> str:
@@ -74,7 +74,7 @@ def test_no_with_a_reason_tells_the_model_why(stage: Stage, clock: Any) -> None:
 
 
 def test_a_word_just_after_the_question_is_asked_back(stage: Stage, clock: Any) -> None:
-    """It may have been meant for what stood there before."""
+    """Its writer may have meant what stood there before."""
     session = stage.session(chat_approvals=True)
     stage.message(session)
     calls = stage.reply(session, call(command="rm x"))
@@ -86,7 +86,7 @@ def test_a_word_just_after_the_question_is_asked_back(stage: Stage, clock: Any) 
     assert (events[-1].type, events[-1].body["stop_reason"]["type"]) == ("session.status_idle", "requires_action")
 
 
-def test_a_word_with_what_was_seen_decides_at_once(stage: Stage, clock: Any) -> None:
+def test_a_word_that_names_the_last_seen_event_decides_at_once(stage: Stage, clock: Any) -> None:
     session = stage.session(chat_approvals=True)
     stage.message(session)
     calls = stage.reply(session, call(command="ls"))
@@ -94,8 +94,8 @@ def test_a_word_with_what_was_seen_decides_at_once(stage: Stage, clock: Any) -> 
     assert statuses(stage, calls) == ["queued"]
 
 
-def test_the_call_s_own_event_is_enough_to_have_seen_it(stage: Stage, clock: Any) -> None:
-    """A plain client sees no event of ours: the call's says that it asks."""
+def test_seeing_the_call_s_event_is_enough(stage: Stage, clock: Any) -> None:
+    """A plain client does not know the events of approvals; the call's event says that it asks."""
     session = stage.session(chat_approvals=True)
     stage.message(session)
     calls = stage.reply(session, call(command="ls"), call(command="pwd"))
@@ -106,7 +106,7 @@ def test_the_call_s_own_event_is_enough_to_have_seen_it(stage: Stage, clock: Any
     assert statuses(stage, calls) == ["queued", "asked"]
 
 
-def test_a_word_never_decides_what_was_asked_after_what_was_seen(stage: Stage, clock: Any) -> None:
+def test_a_word_does_not_decide_a_call_asked_after_the_last_seen_event(stage: Stage, clock: Any) -> None:
     session = stage.session(chat_approvals=True)
     message = stage.message(session)
     calls = stage.reply(session, call(command="rm x"))
@@ -115,34 +115,34 @@ def test_a_word_never_decides_what_was_asked_after_what_was_seen(stage: Stage, c
     assert statuses(stage, calls) == ["asked"]
 
 
-def test_yes_to_several_is_asked_back_and_approve_all_gives_grants_and_says_so(stage: Stage, clock: Any) -> None:
+def test_yes_to_several_calls_is_asked_back_and_approve_all_gives_grants(stage: Stage, clock: Any) -> None:
     session, calls = waiting(stage, clock, "ls", "pwd")
     seen = last_shown(stage, session)
     tell(stage, session, "yes", seen=seen)
     assert statuses(stage, calls) == ["asked", "asked"]
     tell(stage, session, "approve all", seen=seen)
     assert statuses(stage, calls) == ["queued", "queued"]
-    [given] = stage.events(session, "grant.given")
-    assert given.body["scope"] == "session"
-    assert given.body["covers"].startswith("every call of bash (")
+    [grant] = stage.events(session, "grant.given")
+    assert grant.body["scope"] == "session"
+    assert grant.body["covers"].startswith("every call of bash (")
     assert "every call of bash" in stage.events(session, "agent.message")[-1].body["content"][0]["text"]
 
 
-def test_several_without_what_was_seen_are_never_decided_by_a_word(stage: Stage, clock: Any) -> None:
+def test_no_word_decides_several_calls_without_the_last_seen_event(stage: Stage, clock: Any) -> None:
     session, calls = waiting(stage, clock, "ls", "pwd")
     for word in ("yes", "no", "approve all"):
         tell(stage, session, word)
     assert statuses(stage, calls) == ["asked", "asked"]
 
 
-def test_anything_else_is_a_message(stage: Stage, clock: Any) -> None:
+def test_any_other_text_is_a_message(stage: Stage, clock: Any) -> None:
     session, calls = waiting(stage, clock, "ls")
     stored = tell(stage, session, "yes, but hurry")
     assert stored.processed_at is None
     assert statuses(stage, calls) == ["asked"]
 
 
-def test_a_word_in_a_session_that_has_not_turned_them_on_is_a_message(stage: Stage, clock: Any) -> None:
+def test_a_word_in_a_session_without_chat_approvals_is_a_message(stage: Stage, clock: Any) -> None:
     session = stage.session()
     stage.message(session)
     calls = stage.reply(session, call())
@@ -168,21 +168,20 @@ def test_a_key_that_may_not_decide_does_not_decide_by_a_word_either(stage: Stage
     assert "may not decide" in stage.events(session, "agent.message")[-1].body["content"][0]["text"]
 
 
-def test_an_event_that_was_never_shown_is_refused(stage: Stage, clock: Any) -> None:
+def test_an_unknown_event_cannot_have_been_seen(stage: Stage, clock: Any) -> None:
     session, calls = waiting(stage, clock, "ls")
     with pytest.raises(Invalid, match="seen"):
         tell(stage, session, "yes", seen="sevt_none")
     assert statuses(stage, calls) == ["asked"]
 
 
-def test_approve_all_says_last_that_the_client_s_own_call_is_waited_for(stage: Stage, clock: Any) -> None:
-    """Behind what it says of the grants: idle comes last, as runners want it."""
+def test_after_approve_all_the_last_event_says_that_the_client_s_call_is_waited_for(stage: Stage, clock: Any) -> None:
+    """Runners expect the idle event last, behind the message about the grants."""
     session = stage.session(custom=("pay?",), chat_approvals=True)
-    stage.message(session)
-    [found] = stage.reply(session, call("pay", n=1))
+    tool_call = stage.propose(session, call("pay", n=1))
     tell(stage, session, "approve all", seen=last_shown(stage, session))
     assert [event.type for event in stage.events(session)[-2:]] == ["agent.message", "session.status_idle"]
-    assert stage.events(session)[-1].body["stop_reason"]["event_ids"] == [found.id]
+    assert stage.events(session)[-1].body["stop_reason"]["event_ids"] == [tool_call.id]
 
 
 def test_no_to_several_that_were_seen_denies_them_all(stage: Stage, clock: Any) -> None:
@@ -191,7 +190,7 @@ def test_no_to_several_that_were_seen_denies_them_all(stage: Stage, clock: Any) 
     assert statuses(stage, calls) == ["denied", "denied"]
 
 
-def test_an_event_of_another_session_is_not_what_was_seen_here(stage: Stage, clock: Any) -> None:
+def test_an_event_of_another_session_cannot_have_been_seen_here(stage: Stage, clock: Any) -> None:
     """Its number may be higher than that of any question here."""
     session, calls = waiting(stage, clock, "ls")
     other, _ = waiting(stage, clock, "pwd")
@@ -200,7 +199,7 @@ def test_an_event_of_another_session_is_not_what_was_seen_here(stage: Stage, clo
     assert statuses(stage, calls) == ["asked"]
 
 
-def test_the_question_s_own_event_is_enough_where_the_call_s_is_withheld(stage: Stage, clock: Any) -> None:
+def test_seeing_the_approval_s_event_is_enough_where_the_call_s_is_withheld(stage: Stage, clock: Any) -> None:
     session = stage.session(custom=("pay?",), chat_approvals=True)
     stage.message(session)
     calls = stage.reply(session, call("pay", n=1))
@@ -208,40 +207,34 @@ def test_the_question_s_own_event_is_enough_where_the_call_s_is_withheld(stage: 
     assert statuses(stage, calls) == ["with_client"]
 
 
-@pytest.mark.parametrize("stirred", ["decided", "settled", "elsewhere"])
-def test_a_word_just_after_another_call_was_decided_or_has_ended_is_asked_back(stage: Stage, clock: Any, stirred: str) -> None:
-    """Its writer may have looked at that one. What stirs in another session is nothing to this one."""
+@pytest.mark.parametrize("event", ["decided", "settled", "elsewhere"])
+def test_a_word_just_after_another_call_was_decided_or_ended_is_asked_back(stage: Stage, clock: Any, event: str) -> None:
+    """Its writer may have meant the other call. Events of another session do not count."""
     session, [first, second] = waiting(stage, clock, "ls", "pwd")
     stage.confirm(session, first.id)
-    if stirred != "decided":
-        held = stage.claim_call(first)
-        assert held
+    if event != "decided":
+        held = stage.begin_call(first)
         clock.advance(11)
         stage.finish_call(held)
-    if stirred == "elsewhere":
+    if event == "elsewhere":
         clock.advance(11)
         other = stage.session(chat_approvals=True)
         stage.message(other)
         stage.reply(other, call())
     tell(stage, session, "yes")
-    assert statuses(stage, [second]) == ["queued" if stirred == "elsewhere" else "asked"]
+    assert statuses(stage, [second]) == ["queued" if event == "elsewhere" else "asked"]
 
 
-def test_what_became_of_a_call_is_not_said_by_a_word(stage: Stage, clock: Any) -> None:
-    """Nothing waits to run: it is a message, and the question waits on."""
+def test_no_word_settles_an_unknown_outcome(stage: Stage, clock: Any) -> None:
     session = stage.session(chat_approvals=True, bash="always_allow")
-    stage.message(session)
-    [found] = stage.reply(session, call())
-    held = stage.claim_call(found)
-    assert held
-    clock.advance(60)
-    stage.rescue(held)
+    tool_call = stage.propose(session)
+    stage.lose(stage.begin_call(tool_call), clock)
     clock.advance(60)
     assert tell(stage, session, "yes").processed_at is None
     assert stage.approvals(session)[0].status == "pending"
 
 
-def test_a_word_with_something_beside_it_is_a_message(stage: Stage, clock: Any) -> None:
+def test_a_word_beside_another_text_is_a_message(stage: Stage, clock: Any) -> None:
     session, calls = waiting(stage, clock, "ls")
     [stored] = stage.send(session, {"type": "user.message", "content": [say("yes"), say("but hurry")]})
     assert stored.processed_at is None

@@ -1,4 +1,4 @@
-"""What a server has ended is found before it is used, and a client that says nothing keeps no lock."""
+"""Connections that the server ended are replaced before use, and an idle client keeps no lock."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ HASTY = Statement("SELECT set_config('idle_in_transaction_session_timeout', '50m
 
 
 def pids_of(stage: Stage) -> set[int]:
-    """The servers of transactions that are open at once."""
+    """The process ids of the servers of transactions that are open at once."""
     together = threading.Barrier(POOLED)
 
     def one(_: int) -> int:
@@ -37,8 +37,8 @@ def gone(admin: "psycopg.Connection[tuple[object, ...]]", pids: set[int]) -> boo
     return not admin.execute("SELECT FROM pg_stat_activity WHERE pid = ANY(%s)", [list(pids)]).fetchall()
 
 
-def test_nobody_notices_that_all_pooled_connections_were_ended(stage: Stage, database_urls: DatabaseUrls) -> None:
-    """As after a failover: the first request of each would else fail."""
+def test_no_transaction_fails_after_all_pooled_connections_were_ended(stage: Stage, database_urls: DatabaseUrls) -> None:
+    """As after a failover."""
     before = pids_of(stage)
     assert len(before) == POOLED
     with psycopg.connect(database_urls.admin, autocommit=True) as admin:
@@ -47,10 +47,8 @@ def test_nobody_notices_that_all_pooled_connections_were_ended(stage: Stage, dat
     assert len(pids_of(stage)) == POOLED
 
 
-def test_a_process_that_stands_still_in_a_transaction_keeps_the_session_from_nobody(
-    stage: Stage, database_urls: DatabaseUrls
-) -> None:
-    """Postgres ends it: behind an exchange, too, it counts the client as idle."""
+def test_a_process_that_stops_in_a_transaction_does_not_keep_the_session_locked(stage: Stage, database_urls: DatabaseUrls) -> None:
+    """Postgres ends the connection. It counts the client as idle after an exchange, too."""
     session_id = stage.session()
 
     def stand_still() -> None:
@@ -68,7 +66,7 @@ def test_a_process_that_stands_still_in_a_transaction_keeps_the_session_from_nob
     assert is_transient(lost.value)
 
 
-def test_what_was_queued_and_never_sent_is_not_sent_by_the_next_one(stage: Stage) -> None:
+def test_a_failed_transaction_leaves_no_write_to_the_next_one(stage: Stage) -> None:
     session_id = stage.session()
 
     def fail() -> None:
@@ -83,8 +81,8 @@ def test_what_was_queued_and_never_sent_is_not_sent_by_the_next_one(stage: Stage
     assert stage.read(session_id).title is None
 
 
-def test_a_statement_whose_table_has_changed_fails_once_and_may_be_tried_again(stage: Stage, database_urls: DatabaseUrls) -> None:
-    """As while a migration passes under a process that runs."""
+def test_a_statement_whose_table_has_changed_fails_once_and_can_be_retried(stage: Stage, database_urls: DatabaseUrls) -> None:
+    """As when a migration runs beside the process."""
     everything = Statement("SELECT * FROM changing", {})
 
     def look() -> list[tuple[object, ...]]:
@@ -105,21 +103,7 @@ def test_a_statement_whose_table_has_changed_fails_once_and_may_be_tried_again(s
             owner.execute("DROP TABLE changing")
 
 
-def test_what_failed_before_it_was_prepared_is_prepared_the_next_time(stage: Stage) -> None:
-    new = Statement("SELECT 'said behind a failure'", {})
-
-    def fail() -> None:
-        with transaction(stage.workspace_id) as db:
-            db.read(Statement("SELECT 1 / 0", {}), new)
-
-    with pytest.raises(psycopg.Error):
-        fail()
-    with transaction(stage.workspace_id) as db:
-        assert db.read(new, new) == [[("said behind a failure",)]] * 2
-
-
-def test_a_mistake_of_ours_is_no_passing_failure(stage: Stage) -> None:
-    """A text that Postgres cannot hold is refused for good, before it is sent."""
+def test_a_text_that_postgres_cannot_hold_is_refused_for_good(stage: Stage) -> None:
 
     def say_nul() -> None:
         with transaction(stage.workspace_id) as db:
@@ -130,7 +114,7 @@ def test_a_mistake_of_ours_is_no_passing_failure(stage: Stage) -> None:
     assert not is_transient(refused.value)
 
 
-def test_what_cannot_even_be_sent_leaves_the_transaction_and_its_workspace_to_be_opened(stage: Stage) -> None:
+def test_a_statement_that_cannot_be_sent_leaves_the_transaction_usable(stage: Stage) -> None:
     here = Statement("SELECT current_setting('assent.workspace'), now() = statement_timestamp()", {})
     with transaction(stage.workspace_id) as db:
         with pytest.raises(psycopg.Error):
@@ -138,17 +122,8 @@ def test_what_cannot_even_be_sent_leaves_the_transaction_and_its_workspace_to_be
         assert db.read(here, here)[1] == [(stage.workspace_id, False)]
 
 
-def test_a_transaction_leaves_its_workspace_to_nobody(stage: Stage) -> None:
-    """A connection that goes back to its pool sees none."""
+def test_a_pooled_connection_keeps_no_workspace(stage: Stage) -> None:
     with transaction(stage.workspace_id) as db:
         assert db.read(PID)
     with transaction(role="app") as db:
         assert not db.value("SELECT current_setting('assent.workspace', true)")
-
-
-def test_a_session_is_locked_once_in_a_transaction(stage: Stage) -> None:
-    session_id = stage.session()
-    with transaction(stage.workspace_id) as db:
-        flow.lock(db, session_id)
-        with pytest.raises(AssertionError, match="is locked already"):
-            flow.lock(db, session_id)

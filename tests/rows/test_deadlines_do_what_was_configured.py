@@ -1,33 +1,29 @@
-"""R8, R14, R15: when nobody answers: denied, the run ended or, where the tool's own configuration says so, allowed."""
+"""A passed deadline denies the call, ends the run or, only by the tool's own configuration, allows the call."""
 
 from typing import Any
 
 import pytest
-from rows.stage import Stage, call, entry, rules, say
+from rows.stage import REFUND, Stage, call, entry, rules, say
 
 from models import flow
-from models.database.transactions import transaction
 from models.flow import due
 from models.session.tool_call import ToolCall
 from models.workspace import toolset
-from models.workspace.workspace import Workspace
 
 
 def wait(stage: Stage, session: str, **arguments: Any) -> ToolCall:
-    """A call that waits."""
-    stage.message(session)
-    [found] = stage.reply(session, call(**(arguments or {"command": "ls"})))
-    return found
+    """A call that waits for a person."""
+    return stage.propose(session, call(**(arguments or {"command": "ls"})))
 
 
 def test_a_passed_deadline_can_end_the_run(stage: Stage, clock: Any) -> None:
     session = stage.session(approval={"timeout_seconds": 60, "on_timeout": "end_run"})
-    found = wait(stage, session)
+    tool_call = wait(stage, session)
     clock.advance(61)
     assert stage.expire(session) == 1
-    assert stage.get(ToolCall, found.id).status == "expired"
-    said = stage.read(session).stop_reason or {}
-    assert (said["type"], said["ended_by"]) == ("end_turn", "system:sweep.expire_approvals")
+    assert stage.get(ToolCall, tool_call.id).status == "expired"
+    stop = stage.read(session).stop_reason or {}
+    assert (stop["type"], stop["ended_by"]) == ("end_turn", "system:sweep.expire_approvals")
     stage.check(session)
     stage.message(session, "Still there?")
     stage.reply(session, say("Yes."))
@@ -36,81 +32,75 @@ def test_a_passed_deadline_can_end_the_run(stage: Stage, clock: Any) -> None:
 
 def test_a_passed_deadline_can_allow_if_the_tool_s_own_configuration_says_so(stage: Stage, clock: Any) -> None:
     session = stage.session(approval={"timeout_seconds": 60, "on_timeout": "allow"})
-    found = wait(stage, session)
+    tool_call = wait(stage, session)
     clock.advance(61)
     assert stage.expire(session) == 1
-    assert stage.get(ToolCall, found.id).status == "queued"
+    assert stage.get(ToolCall, tool_call.id).status == "queued"
     assert stage.approvals(session)[0].decided_by == "system:sweep.expire_approvals"
-    assert stage.claim_call(found)
+    assert stage.claim_call(tool_call)
 
 
 def test_a_passed_deadline_never_allows_what_a_rule_asks_about(stage: Stage, clock: Any) -> None:
-    """The rule wants a person; time is none."""
     policy = rules(("ask", "bash(git push *)"))
     session = stage.session(approval={"timeout_seconds": 60, "on_timeout": "allow"}, bash=policy)
-    found = wait(stage, session, command="git push")
+    tool_call = wait(stage, session, command="git push")
     clock.advance(61)
     stage.expire(session)
-    assert stage.get(ToolCall, found.id).status == "expired"
+    assert stage.get(ToolCall, tool_call.id).status == "expired"
 
 
-def test_a_workspace_s_rule_that_came_meanwhile_holds_at_the_deadline(stage: Stage, clock: Any) -> None:
+def test_a_new_rule_of_the_workspace_holds_at_the_deadline(stage: Stage, clock: Any) -> None:
     session = stage.session(approval={"timeout_seconds": 60, "on_timeout": "allow"})
-    found = wait(stage, session, command="rm x")
-    with transaction(stage.workspace_id) as db:
-        db.get_one(Workspace, stage.workspace_id).policy = rules(("deny", "bash(rm *)"))
+    tool_call = wait(stage, session, command="rm x")
+    stage.change_policies(policy=rules(("deny", "bash(rm *)")))
     clock.advance(61)
     stage.expire(session)
-    assert stage.get(ToolCall, found.id).status == "expired"
+    assert stage.get(ToolCall, tool_call.id).status == "expired"
 
 
-def test_a_configuration_that_allows_no_more_is_the_one_that_holds_at_the_deadline(stage: Stage, clock: Any) -> None:
+def test_the_configuration_at_the_deadline_holds(stage: Stage, clock: Any) -> None:
     session = stage.session(approval={"timeout_seconds": 60, "on_timeout": "allow"})
-    found = wait(stage, session)
+    tool_call = wait(stage, session)
     stage.change_agent(session, lambda agent: agent["tools"][0]["configs"][0].update(approval={"on_timeout": "deny"}))
     clock.advance(61)
     stage.expire(session)
-    assert stage.get(ToolCall, found.id).status == "expired"
+    assert stage.get(ToolCall, tool_call.id).status == "expired"
 
 
-def test_a_passed_deadline_never_allows_what_fits_its_tool_no_more(stage: Stage, clock: Any) -> None:
-    """It would be asked again and allowed again, for ever."""
+def test_a_passed_deadline_never_allows_a_call_that_no_longer_fits_its_tool(stage: Stage, clock: Any) -> None:
+    """Such a call would be asked and allowed again for ever."""
     toolset.announce({"orders": [entry("refund")]})
     session = stage.session(servers={"shop": "assent:orders"})
-    said = {"timeout_seconds": 60, "on_timeout": "allow"}
     ask = {"permission_policy": {"type": "always_ask"}, "policy_from": "default"}
-    config = {"name": "refund", "enabled": True, **ask, "approval": said}
+    config = {"name": "refund", "enabled": True, **ask, "approval": {"timeout_seconds": 60, "on_timeout": "allow"}}
     stage.change_agent(session, lambda agent: agent["tools"][-1].update(configs=[config]))
-    stage.message(session)
-    [found] = stage.reply(session, call("mcp__shop__refund", n=1))
+    tool_call = stage.propose(session, call(REFUND, n=1))
     clock.advance(61)
     stage.expire(session)
-    assert stage.get(ToolCall, found.id).status == "queued"
+    assert stage.get(ToolCall, tool_call.id).status == "queued"
     toolset.announce({"orders": [entry("refund", input_schema={"type": "object", "required": ["cents"]})]})
-    assert stage.claim_call(found) is None
+    assert stage.claim_call(tool_call) is None
     clock.advance(61)
     stage.expire(session)
-    assert stage.get(ToolCall, found.id).status == "expired"
+    assert stage.get(ToolCall, tool_call.id).status == "expired"
     stage.check(session)
 
 
 @pytest.mark.parametrize("level", ["tool", "agent", "workspace"])
-def test_the_nearest_level_that_says_something_sets_the_deadline(stage: Stage, clock: Any, level: str) -> None:
-    said = {"tool": {"timeout_seconds": 10}, "agent": {"timeout_seconds": 20}, "workspace": {"timeout_seconds": 30}}
-    with transaction(stage.workspace_id) as db:
-        db.get_one(Workspace, stage.workspace_id).approval = said["workspace"]
+def test_the_nearest_level_with_a_timeout_sets_the_deadline(stage: Stage, clock: Any, level: str) -> None:
+    timeouts = {"tool": {"timeout_seconds": 10}, "agent": {"timeout_seconds": 20}, "workspace": {"timeout_seconds": 30}}
+    stage.change_policies(approval=timeouts["workspace"])
     session = stage.session(
-        approval=said["tool"] if level == "tool" else None,
-        agent_approval=said["agent"] if level in {"tool", "agent"} else None,
+        approval=timeouts["tool"] if level == "tool" else None,
+        agent_approval=timeouts["agent"] if level in {"tool", "agent"} else None,
     )
-    found = wait(stage, session)
+    tool_call = wait(stage, session)
     [approval] = stage.approvals(session)
-    assert (approval.expires_at - approval.created_at).total_seconds() == said[level]["timeout_seconds"]
-    assert found.status == "asked"
+    assert (approval.expires_at - approval.created_at).total_seconds() == timeouts[level]["timeout_seconds"]
+    assert tool_call.status == "asked"
 
 
-def test_people_are_reminded_once(stage: Stage, clock: Any) -> None:
-    """R15: after five minutes unless set."""
+def test_people_are_reminded_once_by_default_after_five_minutes(stage: Stage, clock: Any) -> None:
     session = stage.session()
     wait(stage, session)
     assert due.approvals_to_remind() == []
@@ -125,10 +115,10 @@ def test_people_are_reminded_once(stage: Stage, clock: Any) -> None:
     assert stage.approvals(session)[0].reminded_at is not None
 
 
-def test_what_is_decided_is_not_reminded_of(stage: Stage, clock: Any) -> None:
+def test_a_decided_approval_is_not_reminded_of(stage: Stage, clock: Any) -> None:
     session = stage.session(approval={"remind_after_seconds": 10})
-    found = wait(stage, session)
-    stage.confirm(session, found.id)
+    tool_call = wait(stage, session)
+    stage.confirm(session, tool_call.id)
     clock.advance(11)
     assert due.approvals_to_remind() == []
     assert flow.remind_due(stage.workspace_id, session) == 0
@@ -140,8 +130,7 @@ def test_no_reminder_comes_after_the_deadline(stage: Stage) -> None:
     assert stage.approvals(session)[0].remind_at is None
 
 
-def test_a_sweep_expires_so_many_at_once_and_no_more(stage: Stage, clock: Any) -> None:
-    """Rule 12: its transaction is bounded; the next one goes on."""
+def test_a_sweep_expires_a_bounded_number_at_once(stage: Stage, clock: Any) -> None:
     session = stage.session()
     stage.message(session)
     stage.reply(session, *(call(command=one) for one in "abc"))

@@ -1,4 +1,4 @@
-"""What attempts at turns consumed is counted exactly once, however they end, and all sums agree."""
+"""The usage of each attempt at a turn is counted exactly once, however it ends, and all sums agree."""
 
 from decimal import Decimal
 from typing import Any
@@ -22,19 +22,13 @@ PRICED = Charge("anthropic", "claude-opus-5-5", PRICE, USAGE)
 
 
 def rows(stage: Stage, session: str) -> list[TurnUsage]:
-    """The attempts of a session that are counted."""
+    """The counted attempts of a session."""
     with transaction(stage.workspace_id) as db:
         return db.find(TurnUsage, "WHERE session_id = %(id)s ORDER BY at, attempt", id=session)
 
 
-def claimed(stage: Stage, session: str) -> Turn:
-    turn = stage.claim(session)
-    assert turn
-    return turn
-
-
 def check_sums(stage: Stage, *sessions: str) -> None:
-    """The attempts, the days and the sessions have the same sums."""
+    """Assert that the attempts, the days and the sessions have the same sums."""
     with transaction(stage.workspace_id) as db:
         counts = ", ".join(f"coalesce(sum({name}), 0)" for name in COUNTS)
         money = "coalesce(sum(cost), 0), coalesce(sum(cache_savings), 0)"
@@ -50,7 +44,7 @@ def check_sums(stage: Stage, *sessions: str) -> None:
     assert attempts == daily == tuple(sums.get(name, 0) for name in names)
 
 
-def test_a_reply_is_counted_with_the_price_that_holds_then(stage: Stage) -> None:
+def test_a_reply_is_counted_with_its_price(stage: Stage) -> None:
     session = stage.session()
     stage.message(session)
     stage.reply(session, say("Hello."), charge=PRICED)
@@ -65,7 +59,7 @@ def test_a_reply_is_counted_with_the_price_that_holds_then(stage: Stage) -> None
     check_sums(stage, session)
 
 
-def test_an_unknown_price_is_null_and_the_sum_says_that_a_part_is_unknown(stage: Stage) -> None:
+def test_an_unknown_price_is_null_and_the_sum_counts_unpriced_requests(stage: Stage) -> None:
     session = stage.session()
     stage.message(session)
     stage.reply(session, say("One."))
@@ -82,22 +76,21 @@ def test_an_unknown_price_is_null_and_the_sum_says_that_a_part_is_unknown(stage:
 def test_a_failed_attempt_is_counted_if_a_model_began_to_answer(stage: Stage, clock: Any) -> None:
     session = stage.session()
     stage.message(session)
-    stage.fail(claimed(stage, session))
+    stage.fail(stage.begin(session))
     assert rows(stage, session) == [], "a refused request costs nothing"
     clock.advance(61)
-    stage.fail(claimed(stage, session), charges=[QUOTE.ended(USAGE)])
+    stage.fail(stage.begin(session), charges=[QUOTE.ended(USAGE)])
     clock.advance(61)
     stage.reply(session, say("At last."), charge=PRICED)
     assert [(row.attempt, row.estimated, row.input_tokens) for row in rows(stage, session)] == [(2, True, 1_000), (3, False, 1_000)]
     check_sums(stage, session)
 
 
-def test_a_lost_attempt_is_counted_as_the_most_that_it_may_have_cost(stage: Stage, clock: Any) -> None:
+def test_a_lost_attempt_is_counted_at_its_highest_possible_cost(stage: Stage, clock: Any) -> None:
     session = stage.session()
     stage.message(session)
-    turn = claimed(stage, session)
-    clock.advance(60)
-    stage.rescue(turn)
+    turn = stage.begin(session)
+    stage.lose(turn, clock)
     [row] = rows(stage, session)
     assert (row.estimated, row.input_tokens, row.output_tokens) == (True, QUOTE.usage.input_tokens, QUOTE.usage.output_tokens)
     stage.rescue(turn)
@@ -108,7 +101,7 @@ def test_a_lost_attempt_is_counted_as_the_most_that_it_may_have_cost(stage: Stag
 def test_the_worker_of_an_ended_attempt_replaces_the_estimate_once(stage: Stage) -> None:
     session = stage.session()
     stage.message(session)
-    turn = claimed(stage, session)
+    turn = stage.begin(session)
     stage.send(session, {"type": "user.interrupt"})
     assert [row.estimated for row in rows(stage, session)] == [True]
     events = len(stage.events(session))
@@ -120,7 +113,7 @@ def test_the_worker_of_an_ended_attempt_replaces_the_estimate_once(stage: Stage)
     check_sums(stage, session)
 
 
-def test_a_deleted_session_has_still_been_paid_for(stage: Stage) -> None:
+def test_the_usage_of_a_deleted_session_stays_counted(stage: Stage) -> None:
     session = stage.session()
     stage.message(session)
     stage.reply(session, say("Hello."), charge=PRICED)
@@ -128,7 +121,7 @@ def test_a_deleted_session_has_still_been_paid_for(stage: Stage) -> None:
     assert [row.cost for row in rows(stage, session)] == [COST]
 
 
-def test_what_nobody_reported_is_taken_from_the_estimate() -> None:
+def test_unreported_counts_are_taken_from_the_estimate() -> None:
     assert QUOTE.ended(None) == QUOTE
     assert QUOTE.ended(NOTHING).usage == Usage(QUOTE.usage.input_tokens, 0)
     assert QUOTE.ended(Usage(7, 3)).usage == Usage(7, 3)
@@ -153,7 +146,7 @@ def test_all_sums_agree_after_any_endings(clean_database: object, clock: Any, st
                 late = turns[session]
                 stage.locked(session, lambda db, locked, late=late: flow.correct_usage(db, locked, late, [PRICED, QUOTE]))
             continue
-        turn = turns[session] = claimed(stage, session)
+        turn = turns[session] = stage.begin(session)
         if step == "reply":
             stage.reply(session, say("."), turn=turn, charge=PRICED)
         elif step == "interrupt":

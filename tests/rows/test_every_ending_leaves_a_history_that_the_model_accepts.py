@@ -1,4 +1,4 @@
-"""Rule 13, fault 39: after each way a run can end, every call has its result and the next message gets a normal reply."""
+"""After each way in which a run can end, every call has a result and the next message gets a normal reply."""
 
 from typing import Any
 
@@ -19,11 +19,10 @@ def _goes_on(stage: Stage, session: str) -> None:
 
 
 def test_interrupted_while_the_model_answers(stage: Stage) -> None:
-    """The reply in flight is discarded by the fence, its span is closed."""
+    """The fence discards the reply, and its span is closed."""
     session = stage.session()
     stage.message(session)
-    turn = stage.claim(session)
-    assert turn
+    turn = stage.begin(session)
     stage.send(session, {"type": "user.interrupt"})
     assert stage.get(Turn, turn.id).status == "cancelled"
     assert stage.get(Turn, turn.id).fence > turn.fence
@@ -32,7 +31,7 @@ def test_interrupted_while_the_model_answers(stage: Stage) -> None:
 
 
 def test_interrupted_before_the_turn_was_claimed(stage: Stage) -> None:
-    """The message was read by the run that was ended; it starts nothing more."""
+    """The message belongs to the ended run, and starts nothing."""
     session = stage.session()
     stage.message(session, "Never mind")
     stage.send(session, {"type": "user.interrupt"})
@@ -42,12 +41,11 @@ def test_interrupted_before_the_turn_was_claimed(stage: Stage) -> None:
 
 
 def test_interrupted_while_calls_wait_and_one_runs(stage: Stage) -> None:
-    """Pending calls are cancelled, the running one is told; idle when it has ended, its result kept."""
+    """Waiting calls are cancelled. The session is idle once the running call has ended, and its result is kept."""
     session = stage.session(bash="always_ask", read="always_allow")
     stage.message(session)
     asked, allowed = stage.reply(session, call(), call("read", file_path="x"))
-    held = stage.claim_call(allowed)
-    assert held
+    held = stage.begin_call(allowed)
     stage.send(session, {"type": "user.interrupt"})
     assert stage.read(session).status == "stopping"
     assert stage.get(ToolCall, asked.id).status == "cancelled"
@@ -60,21 +58,17 @@ def test_interrupted_while_calls_wait_and_one_runs(stage: Stage) -> None:
 
 
 def test_interrupted_while_a_call_runs_whose_worker_then_dies(stage: Stage, clock: Any) -> None:
-    """Nobody is asked what became of it: the run is over, and the model is told that the outcome is unknown."""
+    """Nobody is asked about the outcome, and the model is told that it is unknown."""
     session = stage.session(bash="always_allow")
-    stage.message(session)
-    [found] = stage.reply(session, call())
-    held = stage.claim_call(found)
-    assert held
+    tool_call = stage.propose(session)
+    held = stage.begin_call(tool_call)
     stage.send(session, {"type": "user.interrupt"})
-    clock.advance(60)
-    stage.rescue(held)
-    assert "may or may not" in stage.result(found)
+    stage.lose(held, clock)
+    assert "may or may not" in stage.result(tool_call)
     _goes_on(stage, session)
 
 
 def test_interrupted_twice_and_interrupted_idle(stage: Stage) -> None:
-    """Harmless."""
     session = stage.session()
     stage.send(session, {"type": "user.interrupt"})
     assert [e.type for e in stage.events(session)] == ["user.interrupt"]
@@ -84,8 +78,7 @@ def test_interrupted_twice_and_interrupted_idle(stage: Stage) -> None:
     _goes_on(stage, session)
 
 
-def test_expired(stage: Stage, clock: Any) -> None:
-    """The run goes on after an expiry, and ends."""
+def test_ended_after_an_expired_call(stage: Stage, clock: Any) -> None:
     session = stage.session()
     stage.message(session)
     stage.reply(session, call())
@@ -95,12 +88,11 @@ def test_expired(stage: Stage, clock: Any) -> None:
     _goes_on(stage, session)
 
 
-def test_turn_limit(stage: Stage) -> None:
-    """R6: at the limit calls are neither run nor asked, the reason is named, and a new message counts anew."""
+def test_ended_at_the_turn_limit(stage: Stage) -> None:
+    """Calls are refused, the reason is named, and the next message starts a new count."""
     session = stage.session(max_turns=2, bash="always_allow", glob="always_ask")
-    stage.message(session)
-    [found] = stage.reply(session, call())
-    stage.run_call(found)
+    tool_call = stage.propose(session)
+    stage.run_call(tool_call)
     last, asked = stage.reply(session, call(), call("glob", pattern="*"))
     assert [last.status, asked.status] == ["refused", "refused"]
     assert "turn limit" in stage.result(last)
@@ -111,7 +103,7 @@ def test_turn_limit(stage: Stage) -> None:
 
 @pytest.mark.parametrize("reason", ["max_tokens", "refusal", "model_context_window_exceeded", "stop_sequence"])
 def test_ended_by_the_model(stage: Stage, reason: str) -> None:
-    """A cut or refused reply runs no call, even a complete one."""
+    """No call of a cut or refused reply runs, even a complete one."""
     session = stage.session(bash="always_allow")
     stage.message(session)
     calls = stage.reply(session, say("Let me"), call(), stop_reason=reason)
@@ -122,7 +114,7 @@ def test_ended_by_the_model(stage: Stage, reason: str) -> None:
 
 
 def test_a_refused_turn_is_not_sent_again(stage: Stage) -> None:
-    """Continued, it would be refused again: neither its prompt nor its reply is in what the model is sent."""
+    """The model would refuse it again, so the history has neither the prompt nor the reply."""
     session = stage.session()
     stage.message(session, "Something bad")
     stage.reply(session, say("I"), stop_reason="refusal")
@@ -133,47 +125,40 @@ def test_a_refused_turn_is_not_sent_again(stage: Stage) -> None:
     assert "Something good" in str(stage.history(session))
 
 
-def test_an_empty_reply(stage: Stage) -> None:
-    """Nothing at all is an end as well."""
+def test_ended_by_an_empty_reply(stage: Stage) -> None:
     session = stage.session()
     stage.message(session)
     stage.reply(session, stop_reason="end_turn")
     _goes_on(stage, session)
 
 
-def test_retries_exhausted(stage: Stage) -> None:
-    """The prompt that got no reply is there when the model is back."""
+def test_failed_for_good(stage: Stage) -> None:
+    """The prompt that got no reply stays in the history."""
     session = stage.session()
     stage.message(session, "Are you there?")
-    turn = stage.claim(session)
-    assert turn
+    turn = stage.begin(session)
     stage.fail(turn, retryable=False)
+    assert stage.events(session, "session.error")[-1].body["error"]["retry_status"] == {"type": "terminal"}
     _goes_on(stage, session)
     assert stage.history(session)[0]["content"] == [say("Are you there?"), say("And now?")]
 
 
-def test_a_prompt_that_the_model_cannot_accept_spoils_nothing(stage: Stage) -> None:
-    """What made the request a bad one is not sent again with the next message."""
+def test_failed_by_a_prompt_that_the_model_cannot_accept(stage: Stage) -> None:
+    """The prompt is not sent again with the next message."""
     session = stage.session()
     stage.message(session, "A broken picture")
-    turn = stage.claim(session)
-    assert turn
+    turn = stage.begin(session)
     stage.fail(turn, retryable=False, leave_out=True)
     _goes_on(stage, session)
     assert "broken picture" not in str(stage.history(session))
 
 
-def test_given_up(stage: Stage, clock: Any) -> None:
-    """A person gives up on a call whose outcome is unknown."""
+def test_ended_after_a_person_gave_up_on_an_unknown_outcome(stage: Stage, clock: Any) -> None:
     session = stage.session(bash="always_allow")
-    stage.message(session)
-    [found] = stage.reply(session, call())
-    held = stage.claim_call(found)
-    assert held
-    clock.advance(60)
-    stage.rescue(held)
+    tool_call = stage.propose(session)
+    stage.lose(stage.begin_call(tool_call), clock)
     [approval] = stage.approvals(session)
     stage.decide(approval, outcome="give_up", deny_message="Leave it.")
-    assert "Leave it." in stage.result(found)
+    assert "Leave it." in stage.result(tool_call)
     stage.reply(session, say("I leave it."))
     _goes_on(stage, session)

@@ -1,4 +1,4 @@
-"""R22: with four eyes, whoever started the run or sent a message to it does not decide its calls."""
+"""With `four_eyes`, people who started the run or sent it a message do not decide its calls."""
 
 from typing import Any
 
@@ -8,11 +8,9 @@ from rows.stage import Stage, call, say
 from rows.test_several_people_must_agree import vote
 
 from models import flow
-from models.database.transactions import transaction
 from models.errors import Forbidden, Invalid
 from models.session.approval import Approval
 from models.session.tool_call import ToolCall
-from models.workspace.workspace import Workspace
 
 FOUR_EYES = {"four_eyes": True}
 
@@ -28,18 +26,18 @@ def ben(stage: Stage) -> Somebody:
 
 
 def tell(stage: Stage, session_id: str, who: Somebody | None, text: str = "Do it.", **more: Any) -> None:
-    """A message of a person, or of the API key."""
+    """Send a message as a person, or as the API key."""
     by = who.principal if who else stage.principal
     event = {"type": "user.message", "content": [say(text)], **more}
     stage.locked(session_id, lambda db, session: flow.receive(db, session, by, [event]))
 
 
 def session_of(stage: Stage, who: Somebody) -> str:
-    """A session that needs four eyes, created for somebody."""
+    """A session that needs four eyes, created on behalf of a person."""
     return stage.session(approval=FOUR_EYES, on_behalf_of=f"user:{who.person_id}")
 
 
-def test_who_the_key_speaks_for_does_not_decide(stage: Stage, anna: Somebody, ben: Somebody) -> None:
+def test_the_person_that_the_key_speaks_for_does_not_decide(stage: Stage, anna: Somebody, ben: Somebody) -> None:
     session = session_of(stage, anna)
     tell(stage, session, None)
     stage.reply(session, call())
@@ -54,7 +52,7 @@ def test_who_the_key_speaks_for_does_not_decide(stage: Stage, anna: Somebody, be
     assert stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
 
 
-def test_who_sent_a_message_does_not_decide(stage: Stage, anna: Somebody, ben: Somebody) -> None:
+def test_a_person_who_sent_a_message_does_not_decide(stage: Stage, anna: Somebody, ben: Somebody) -> None:
     session = session_of(stage, anna)
     tell(stage, session, ben)
     stage.reply(session, call())
@@ -64,38 +62,35 @@ def test_who_sent_a_message_does_not_decide(stage: Stage, anna: Somebody, ben: S
     assert stage.events(session, "user.message")[0].body["on_behalf_of"] == f"user:{ben.person_id}"
 
 
-def test_a_message_names_a_person_too(stage: Stage, anna: Somebody, ben: Somebody) -> None:
+def test_a_message_can_name_its_person(stage: Stage, anna: Somebody, ben: Somebody) -> None:
     session = session_of(stage, anna)
     tell(stage, session, None, on_behalf_of=f"user:{ben.person_id}")
     assert stage.read(session).speakers == sorted([anna.person_id, ben.person_id])
 
 
-def test_nobody_named_is_refused(stage: Stage, anna: Somebody) -> None:
+def test_a_session_or_message_must_name_its_person(stage: Stage, anna: Somebody) -> None:
     with pytest.raises(Invalid, match="on_behalf_of: calls of this agent need four eyes"):
         stage.session(approval=FOUR_EYES)
     session = stage.session()
-    with transaction(stage.workspace_id) as db:
-        db.get_one(Workspace, stage.workspace_id).approval = FOUR_EYES
+    stage.change_policies(approval=FOUR_EYES)
     with pytest.raises(Invalid, match=r"events\.0\.on_behalf_of: calls of this agent need four eyes"):
         tell(stage, session, None)
     tell(stage, session, anna)
 
 
-def test_four_eyes_that_came_meanwhile_only_let_deny_what_nobody_asked_for(stage: Stage, anna: Somebody) -> None:
+def test_a_waiting_call_whose_run_names_nobody_can_only_be_denied_once_four_eyes_are_required(stage: Stage, anna: Somebody) -> None:
     session = stage.session()
     tell(stage, session, None)
     stage.reply(session, call())
     [approval] = stage.approvals(session)
-    with transaction(stage.workspace_id) as db:
-        db.get_one(Workspace, stage.workspace_id).approval = FOUR_EYES
+    stage.change_policies(approval=FOUR_EYES)
     with pytest.raises(Forbidden, match="it can only be denied"):
         vote(stage, anna, approval)
     vote(stage, anna, approval, "deny")
     assert stage.get(Approval, approval.id).status == "denied"
 
 
-def test_a_grant_of_one_s_own_does_not_see_for_four(stage: Stage, anna: Somebody, ben: Somebody) -> None:
-    """Whoever gave the grant starts a run later: it allows nothing there."""
+def test_a_grant_does_not_apply_to_runs_of_its_own_giver(stage: Stage, anna: Somebody, ben: Somebody) -> None:
     first = session_of(stage, anna)
     tell(stage, first, None)
     stage.reply(first, call())
@@ -110,7 +105,7 @@ def test_a_grant_of_one_s_own_does_not_see_for_four(stage: Stage, anna: Somebody
     assert stage.reply(own, call())[0].status == "asked"
 
 
-def test_who_is_named_must_be_there_and_a_person_speaks_for_themselves(stage: Stage, anna: Somebody, ben: Somebody) -> None:
+def test_on_behalf_of_names_an_active_member_and_a_person_names_nobody_else(stage: Stage, anna: Somebody, ben: Somebody) -> None:
     with pytest.raises(Invalid, match="no active member"):
         stage.session(on_behalf_of="user:user_nobody")
     session = stage.session()

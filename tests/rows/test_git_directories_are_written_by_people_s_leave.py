@@ -1,5 +1,6 @@
-"""Git runs what the files of a repository say: a write there is asked, and git commands are asked from then on."""
+"""Files of a git directory can make git run programs: writing there asks, and git commands ask from then on."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ from models.database.transactions import transaction
 from models.flow.explanations import explain
 from models.session.session import Session
 from models.session.tool_call import ToolCall
-from models.settings import settings
 from workers import tool as task
 from workers.tools.builtin import git_look
 from workers.tools.sandbox import workdir
@@ -30,10 +30,10 @@ def session(stage: Stage) -> str:
 
 def statuses(stage: Stage, session: str, *calls: dict[str, Any]) -> list[str]:
     stage.message(session)
-    return [found.status for found in stage.reply(session, *calls)]
+    return [tool_call.status for tool_call in stage.reply(session, *calls)]
 
 
-def test_a_write_into_a_git_directory_is_asked_whatever_a_rule_allows(stage: Stage, session: str) -> None:
+def test_a_write_into_a_git_directory_is_asked_even_if_a_rule_allows_it(stage: Stage, session: str) -> None:
     edit = {"file_path": ".git/hooks/pre-commit", "old_string": "a", "new_string": "b"}
     calls = [
         call("write", **CONFIG),
@@ -42,9 +42,9 @@ def test_a_write_into_a_git_directory_is_asked_whatever_a_rule_allows(stage: Sta
         call("write", file_path="src/a", content=""),
     ]
     stage.message(session)
-    found = stage.reply(session, *calls)
-    assert [each.status for each in found] == ["asked", "asked", "asked", "queued"]
-    assert found[0].rule.startswith("always asked: src/.git/config is of a git directory")
+    proposed = stage.reply(session, *calls)
+    assert [each.status for each in proposed] == ["asked", "asked", "asked", "queued"]
+    assert proposed[0].rule.startswith("always asked: src/.git/config is of a git directory")
 
 
 def test_a_rule_that_denies_still_denies(stage: Stage) -> None:
@@ -54,15 +54,14 @@ def test_a_rule_that_denies_still_denies(stage: Stage) -> None:
 
 def test_no_grant_of_the_tool_allows_such_a_write(stage: Stage) -> None:
     session = stage.session(bash=SHELL, write="always_allow")
-    stage.message(session)
-    [first] = stage.reply(session, call("write", **CONFIG))
+    first = stage.propose(session, call("write", **CONFIG))
     stage.decide(stage.approvals(session)[0], result="allow", scope="session", match="tool")
     stage.run_call(first)
     [second] = stage.reply(session, call("write", **CONFIG | {"content": "other"}))
     assert second.status == "asked"
 
 
-def test_where_the_shell_runs_everything_unasked_nothing_is_guarded(stage: Stage) -> None:
+def test_a_shell_that_is_always_allowed_needs_no_such_guard(stage: Stage) -> None:
     session = stage.session(bash="always_allow", write="always_allow")
     assert statuses(stage, session, call("write", **CONFIG), STATUS) == ["queued", "queued"]
 
@@ -70,7 +69,7 @@ def test_where_the_shell_runs_everything_unasked_nothing_is_guarded(stage: Stage
 @pytest.mark.parametrize(
     "writes", [call("write", **CONFIG), call(command="echo x > .git/config"), call(command="cp x .git/config")]
 )
-def test_git_is_asked_once_such_files_were_written(stage: Stage, session: str, writes: dict[str, Any]) -> None:
+def test_git_commands_are_asked_once_such_files_were_written(stage: Stage, session: str, writes: dict[str, Any]) -> None:
     stage.message(session)
     [before, written] = stage.reply(session, STATUS, writes)
     assert (before.status, written.status) == ("queued", "asked")
@@ -79,25 +78,23 @@ def test_git_is_asked_once_such_files_were_written(stage: Stage, session: str, w
     stage.run_call(written)
     lines = ("git status", "ls && git status", "/usr/bin/git status", "ls")
     later = stage.reply(session, *(call(command=line) for line in lines))
-    assert [found.status for found in later] == ["asked", "asked", "asked", "queued"]
+    assert [tool_call.status for tool_call in later] == ["asked", "asked", "asked", "queued"]
 
 
-def test_git_is_allowed_still_where_the_write_was_denied(stage: Stage, session: str) -> None:
-    stage.message(session)
-    [written] = stage.reply(session, call("write", **CONFIG))
+def test_git_stays_allowed_if_the_write_was_denied(stage: Stage, session: str) -> None:
+    written = stage.propose(session, call("write", **CONFIG))
     stage.confirm(session, written.id, "deny")
-    assert [found.status for found in stage.reply(session, STATUS)] == ["queued"]
+    assert stage.reply(session, STATUS)[0].status == "queued"
 
 
-def test_what_the_client_s_own_worker_writes_counts_as_well(stage: Stage) -> None:
+def test_a_write_of_a_self_hosted_worker_counts(stage: Stage) -> None:
     session = stage.session(bash=SHELL, write="always_ask", self_hosted=True)
-    stage.message(session)
-    [written] = stage.reply(session, call("write", **CONFIG))
+    written = stage.propose(session, call("write", **CONFIG))
     stage.confirm(session, written.id)
     assert stage.read(session).git_written
 
 
-def test_what_a_worker_finds_before_git_runs_counts_as_written(stage: Stage, session: str) -> None:
+def test_files_that_a_worker_finds_before_git_runs_count_as_written(stage: Stage, session: str) -> None:
     stage.message(session)
     [ordinary, status] = stage.reply(session, call(command="ls"), STATUS)
     assert stage.claim_call(ordinary, git_may_run=True)
@@ -106,7 +103,7 @@ def test_what_a_worker_finds_before_git_runs_counts_as_written(stage: Stage, ses
     assert stage.read(session).git_written
 
 
-def test_a_claim_of_git_waits_for_the_worker_s_look_and_then_holds(stage: Stage, session: str) -> None:
+def test_a_git_command_is_claimed_only_after_the_worker_looked_at_the_files(stage: Stage, session: str) -> None:
     stage.message(session)
     [ordinary, status] = stage.reply(session, call(command="ls"), call(command="cd src && git status"))
     assert stage.locked(session, lambda db, locked: isinstance(flow.claim_call(db, locked, ordinary.id, HANDS), flow.Taken))
@@ -117,14 +114,12 @@ def test_a_claim_of_git_waits_for_the_worker_s_look_and_then_holds(stage: Stage,
     assert stage.locked(session, lambda db, locked: isinstance(flow.claim_call(db, locked, status.id, hands), flow.Taken))
 
 
-def test_a_worker_looks_at_the_files_while_the_session_is_free(
-    stage: Stage, session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_worker_looks_at_the_files_without_the_session_s_lock(
+    stage: Stage, session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: Callable[[str, str], None]
 ) -> None:
-    """A configuration that is long to read is no reason for others to wait: the look is made in no transaction."""
-    monkeypatch.setenv("ASSENT_WORKDIR_ROOT", str(tmp_path / "workdirs"))
-    settings.cache_clear()
-    stage.message(session)
-    [found] = stage.reply(session, STATUS)
+    """Reading a long configuration makes nobody wait."""
+    setting("workdir_root", str(tmp_path / "workdirs"))
+    tool_call = stage.propose(session, STATUS)
     git = workdir.session_root(session) / "files" / ".git"
     git.mkdir()
     (git / "config").write_text("[core]\n\tfsmonitor = ./x\n[alias]\n\tst = !./x\n")
@@ -137,20 +132,19 @@ def test_a_worker_looks_at_the_files_while_the_session_is_free(
         return looks(files, command)
 
     monkeypatch.setattr(git_look, "may_run_programs", look)
-    task.run(found.id, session, stage.workspace_id)
-    settings.cache_clear()
+    task.run(tool_call.id, session, stage.workspace_id)
     assert locks == [True]
-    assert stage.get(ToolCall, found.id).status == "asked"
+    assert stage.get(ToolCall, tool_call.id).status == "asked"
     assert stage.read(session).git_written
 
 
-def test_the_explanation_says_the_same(stage: Stage, session: str) -> None:
+def test_explanations_give_the_same_verdicts(stage: Stage, session: str) -> None:
     def effects(*, git_written: bool) -> list[str]:
         with transaction(stage.workspace_id) as db:
-            found = db.get_one(Session, session)
-            found.git_written = git_written
+            row = db.get_one(Session, session)
+            row.git_written = git_written
             calls: list[tuple[str, dict[str, Any]]] = [("write", CONFIG), ("bash", {"command": "git status"})]
-            return [explain(db, found.agent(db), tool, given, session=found).verdict.effect for tool, given in calls]
+            return [explain(db, row.agent(db), tool, arguments, session=row).verdict.effect for tool, arguments in calls]
 
     assert effects(git_written=False) == ["ask", "allow"]
     assert effects(git_written=True) == ["ask", "ask"]
@@ -158,24 +152,22 @@ def test_the_explanation_says_the_same(stage: Stage, session: str) -> None:
 
 def test_no_deadline_allows_such_a_write(stage: Stage, clock: Any) -> None:
     session = stage.session(bash=SHELL, write="always_allow", approval={"on_timeout": "allow", "timeout_seconds": 60})
-    stage.message(session)
-    [found] = stage.reply(session, call("write", **CONFIG))
+    tool_call = stage.propose(session, call("write", **CONFIG))
     clock.advance(61)
     stage.expire(session)
-    assert stage.get(ToolCall, found.id).status == "expired"
+    assert stage.get(ToolCall, tool_call.id).status == "expired"
 
 
-def test_a_call_that_was_allowed_is_asked_at_its_claim_if_git_would_run_a_program(stage: Stage, session: str) -> None:
-    stage.message(session)
-    [found] = stage.reply(session, STATUS)
-    assert found.status == "queued"
-    assert stage.claim_call(found, git_may_run=True) is None
-    assert stage.get(ToolCall, found.id).status == "asked"
-    stage.confirm(session, found.id)
-    assert stage.claim_call(found, git_may_run=True)
+def test_an_allowed_call_is_asked_at_its_claim_if_git_would_run_a_program(stage: Stage, session: str) -> None:
+    tool_call = stage.propose(session, STATUS)
+    assert tool_call.status == "queued"
+    assert stage.claim_call(tool_call, git_may_run=True) is None
+    assert stage.get(ToolCall, tool_call.id).status == "asked"
+    stage.confirm(session, tool_call.id)
+    assert stage.claim_call(tool_call, git_may_run=True)
 
 
-def test_a_queued_call_of_git_is_asked_once_a_write_began(stage: Stage, session: str) -> None:
+def test_a_queued_git_command_is_asked_once_a_write_began(stage: Stage, session: str) -> None:
     stage.message(session)
     [status, written] = stage.reply(session, STATUS, call("write", **CONFIG))
     stage.confirm(session, written.id)
@@ -187,11 +179,10 @@ def test_a_queued_call_of_git_is_asked_once_a_write_began(stage: Stage, session:
 @pytest.mark.parametrize("policy", ["always_allow", rules(("allow", "write(src/**)"))])
 def test_a_link_into_a_git_directory_is_asked(stage: Stage, policy: Any) -> None:
     session = stage.session(bash=SHELL, write=policy)
-    stage.message(session)
-    [found] = stage.reply(session, call("write", file_path="src/l/x", content=""))
-    assert found.status == "queued"
-    unresolved = stage.locked(session, lambda db, locked: flow.claim_call(db, locked, found.id, HANDS))
+    tool_call = stage.propose(session, call("write", file_path="src/l/x", content=""))
+    assert tool_call.status == "queued"
+    unresolved = stage.locked(session, lambda db, locked: flow.claim_call(db, locked, tool_call.id, HANDS))
     assert isinstance(unresolved, flow.Unresolved)
     hands = replace(HANDS, places={"src/l/x": ".git/x"})
-    assert stage.locked(session, lambda db, locked: flow.claim_call(db, locked, found.id, hands)) is None
-    assert stage.get(ToolCall, found.id).status == "asked"
+    assert stage.locked(session, lambda db, locked: flow.claim_call(db, locked, tool_call.id, hands)) is None
+    assert stage.get(ToolCall, tool_call.id).status == "asked"

@@ -1,4 +1,4 @@
-"""R11: an approval beyond one call: what it covers, how long, how often; and that it is gone when it is revoked."""
+"""A grant covers the calls that its text describes, for its time and uses, until it is revoked."""
 
 from typing import Any
 
@@ -9,71 +9,67 @@ from models import flow
 from models.database.transactions import transaction
 from models.errors import Conflict
 from models.flow import due
-from models.session.approval import Approval
 from models.session.grant import Grant
 from models.session.tool_call import ToolCall
 from workers import sweeps
 
 
 def grants(stage: Stage) -> list[Grant]:
-    """All of the workspace, the oldest first."""
-
+    """All grants of the workspace, the oldest first."""
     with transaction(stage.workspace_id) as db:
         return db.find(Grant, "ORDER BY id")
 
 
-def grant(stage: Stage, session: str, command: str = "git status", **said: Any) -> Grant:
-    """A grant born of allowing a first call, which then runs; the turn goes on."""
-    stage.message(session)
-    [found] = stage.reply(session, call(command=command))
-    stage.decide(stage.approvals(session)[-1], result="allow", **({"scope": "session"} | said))
-    stage.run_call(found)
+def give(stage: Stage, session: str, command: str = "git status", **decision: Any) -> Grant:
+    """Create a grant by allowing a first call, which then runs."""
+    tool_call = stage.propose(session, call(command=command))
+    stage.decide(stage.approvals(session)[-1], result="allow", **({"scope": "session"} | decision))
+    stage.run_call(tool_call)
     return grants(stage)[-1]
 
 
-def revoke(stage: Stage, given: Grant) -> None:
+def revoke(stage: Stage, grant: Grant) -> None:
     with transaction(stage.workspace_id) as db:
-        Grant.find(db, given.id).revoke(db, stage.principal)
+        Grant.find(db, grant.id).revoke(db, stage.principal)
 
 
 def propose(stage: Stage, session: str, *commands: str) -> list[str]:
-    """The statuses that the calls of the next turn are born with."""
-    return [found.status for found in stage.reply(session, *(call(command=one) for one in commands))]
+    """The statuses of new calls with these commands."""
+    return [tool_call.status for tool_call in stage.reply(session, *(call(command=one) for one in commands))]
 
 
 def test_a_session_s_grant_covers_the_tool_for_the_rest_of_the_session(stage: Stage) -> None:
     session = stage.session()
-    given = grant(stage, session)
-    assert given.covers.startswith("every call of bash (beside a rule that denies or asks")
-    assert given.expires_at is None
+    grant = give(stage, session)
+    assert grant.covers.startswith("every call of bash (beside a rule that denies or asks")
+    assert grant.expires_at is None
     assert propose(stage, session, "ls", "rm x") == ["queued", "queued"]
     [event] = [e for e in stage.events(session, "agent.tool_use") if e.body["input"] == {"command": "ls"}]
     assert event.body["evaluated_permission"] == "allow"
     assert grants(stage)[0].uses == 2
 
 
-def test_a_session_s_grant_is_nothing_to_another_session(stage: Stage) -> None:
-    """R16."""
+def test_a_session_s_grant_does_not_cover_another_session(stage: Stage) -> None:
     first = stage.session()
-    given = grant(stage, first)
-    second = stage.session(of_agent=given.agent_id)
+    grant = give(stage, first)
+    second = stage.session(of_agent=grant.agent_id)
     stage.message(second)
     assert propose(stage, second, "git status") == ["asked"]
 
 
 def test_a_standing_grant_covers_every_session_of_the_agent_and_of_no_other(stage: Stage) -> None:
-    given = grant(stage, stage.session(), scope="always")
-    same, other = stage.session(of_agent=given.agent_id), stage.session()
+    grant = give(stage, stage.session(), scope="always")
+    same, other = stage.session(of_agent=grant.agent_id), stage.session()
     for session in (same, other):
         stage.message(session)
     assert propose(stage, same, "git status") == ["queued"]
     assert propose(stage, other, "git status") == ["asked"]
 
 
-def test_a_narrower_match_covers_no_more_than_it_says(stage: Stage) -> None:
+def test_a_narrower_match_covers_only_its_commands(stage: Stage) -> None:
     session = stage.session()
-    given = grant(stage, session, match="bash(git status *)")
-    assert "git status" in given.covers
+    grant = give(stage, session, match="bash(git status *)")
+    assert "git status" in grant.covers
     assert propose(stage, session, "git status -s", "git push", "git status; rm x", "git status $(rm x)") == [
         "queued",
         "asked",
@@ -84,87 +80,81 @@ def test_a_narrower_match_covers_no_more_than_it_says(stage: Stage) -> None:
 
 def test_an_exact_grant_covers_that_input_only(stage: Stage) -> None:
     session = stage.session()
-    grant(stage, session, command="make deploy", match="exact")
+    give(stage, session, command="make deploy", match="exact")
     assert propose(stage, session, "make deploy", "make deploy ") == ["queued", "asked"]
 
 
 def test_two_grants_together_cover_a_pipeline_and_both_are_used(stage: Stage) -> None:
     session = stage.session()
-    grant(stage, session, command="ls", match="bash(ls *)")
+    give(stage, session, command="ls", match="bash(ls *)")
     stage.reply(session, say("Next."))
-    grant(stage, session, command="wc", match="bash(wc *)")
+    give(stage, session, command="wc", match="bash(wc *)")
     assert propose(stage, session, "ls | wc -l", "ls | rm x") == ["queued", "asked"]
-    assert [given.uses for given in grants(stage)] == [1, 1]
+    assert [grant.uses for grant in grants(stage)] == [1, 1]
 
 
 def test_no_grant_beats_a_rule_that_denies_or_asks(stage: Stage) -> None:
-    """R10: deny, then ask, then allow; a grant answers only the question that the default puts."""
     session = stage.session(bash=rules(("deny", "bash(rm *)"), ("ask", "bash(git push *)")))
-    grant(stage, session)
+    give(stage, session)
     assert propose(stage, session, "rm x", "git push", "cat x") == ["denied", "asked", "queued"]
 
 
-def test_uses_are_counted_and_end_the_grant(stage: Stage) -> None:
+def test_a_grant_ends_after_its_uses(stage: Stage) -> None:
     session = stage.session()
-    grant(stage, session, max_uses=2)
+    give(stage, session, max_uses=2)
     assert propose(stage, session, "a", "b", "c") == ["queued", "queued", "asked"]
     assert grants(stage)[0].uses == 2
 
 
 def test_a_grant_ends_when_it_expires(stage: Stage, clock: Any) -> None:
     session = stage.session()
-    grant(stage, session, expires_in_seconds=60)
+    give(stage, session, expires_in_seconds=60)
     clock.advance(61)
     assert propose(stage, session, "ls") == ["asked"]
 
 
-def test_a_standing_grant_lives_thirty_days_unless_its_giver_says_otherwise(stage: Stage) -> None:
-    given = grant(stage, stage.session(), scope="always")
-    assert given.expires_at
-    assert (given.expires_at - given.created_at).days == 30
+def test_a_standing_grant_expires_after_thirty_days_by_default(stage: Stage) -> None:
+    grant = give(stage, stage.session(), scope="always")
+    assert grant.expires_at
+    assert (grant.expires_at - grant.created_at).days == 30
 
 
-def test_what_waits_already_is_released_by_the_sweep(stage: Stage) -> None:
-    """The decision commits alone; each session's waiting calls follow in a transaction of their own."""
+def test_the_sweep_releases_waiting_calls_that_a_new_grant_covers(stage: Stage) -> None:
     session = stage.session()
     stage.message(session)
     first, second, third = stage.reply(session, call(command="git a"), call(command="git b"), call(command="rm c"))
     stage.decide(stage.approvals(session)[0], result="allow", scope="session", match="bash(git *)")
     assert stage.get(ToolCall, second.id).status == "asked"
-    [given] = grants(stage)
-    [found] = due.new_grants(given.id)
-    assert [each.session_id for each in due.waiting_for(found)] == [session]
+    [grant] = grants(stage)
+    [new] = due.new_grants(grant.id)
+    assert [each.session_id for each in due.waiting_for(new)] == [session]
     assert flow.release_waiting(stage.workspace_id, session) == 1
     assert [stage.get(ToolCall, c.id).status for c in (first, second, third)] == ["queued", "queued", "asked"]
-    assert [stage.get(Grant, given.id).uses, flow.release_waiting(stage.workspace_id, session)] == [1, 0]
+    assert [stage.get(Grant, grant.id).uses, flow.release_waiting(stage.workspace_id, session)] == [1, 0]
     decided = next(a for a in stage.approvals(session) if a.tool_call_id == second.id)
-    assert decided.decided_by == f"grant:{given.id}"
-    held = stage.claim_call(second)
-    assert held, "what was released is what was shown, so it runs"
+    assert decided.decided_by == f"grant:{grant.id}"
+    assert stage.claim_call(second)
 
 
-def test_what_was_asked_while_the_grant_was_given_is_looked_at_again(stage: Stage, clock: Any) -> None:
-    """A turn's transaction that began before the grant was there asks; the beat finds it without any hint."""
+def test_a_call_asked_while_the_grant_was_given_is_released(stage: Stage, clock: Any) -> None:
+    """A transaction that began before the grant still asks. The sweep finds the call without any hint."""
     session = stage.session()
-    given = grant(stage, session, scope="always")
+    grant = give(stage, session, scope="always")
     stage.reply(session, say("Done."))
-    other = stage.session(of_agent=given.agent_id)
+    other = stage.session(of_agent=grant.agent_id)
     stage.message(other)
     with transaction(stage.workspace_id) as db:
-        db.get_one(Grant, given.id).revoked_at = given.created_at
-    [found] = stage.reply(other, call(command="ls"))
+        db.get_one(Grant, grant.id).revoked_at = grant.created_at
+    [tool_call] = stage.reply(other, call(command="ls"))
     with transaction(stage.workspace_id) as db:
-        db.get_one(Grant, given.id).revoked_at = None
-    assert found.status == "asked"
+        db.get_one(Grant, grant.id).revoked_at = None
+    assert tool_call.status == "asked"
     sweeps.release_granted()
-    assert stage.get(ToolCall, found.id).status == "queued"
-    clock.advance(due.YOUNG_SECONDS + 1)
-    sweeps.release_granted()
-    assert due.new_grants() == [], "an old grant costs the sweep nothing"
+    assert stage.get(ToolCall, tool_call.id).status == "queued"
 
 
-def test_a_beat_that_was_away_for_long_is_late_and_loses_nothing(stage: Stage, clock: Any) -> None:
-    """Fault 22: the hint was lost, and nobody swept for an hour; and a hundred calls that it does not cover wait in front."""
+def test_a_sweep_that_runs_an_hour_late_still_releases_the_call(stage: Stage, clock: Any) -> None:
+    """Even behind a hundred calls that the grant does not cover."""
     session = stage.session()
     stage.message(session)
     calls = stage.reply(session, *(call(command=f"rm {n}") for n in range(110)), call(command="git a"), call(command="git b"))
@@ -172,91 +162,74 @@ def test_a_beat_that_was_away_for_long_is_late_and_loses_nothing(stage: Stage, c
     clock.advance(3600)
     sweeps.release_granted()
     assert stage.get(ToolCall, calls[-1].id).status == "queued"
-    assert due.new_grants() == []
 
 
 def test_a_revoked_grant_allows_nothing_more(stage: Stage) -> None:
     session = stage.session()
-    revoke(stage, grant(stage, session))
+    revoke(stage, give(stage, session))
     assert propose(stage, session, "ls") == ["asked"]
 
 
 @pytest.mark.parametrize("waited", [False, True], ids=["allowed at once", "released from waiting"])
-def test_a_call_that_has_not_begun_when_its_grant_is_revoked_is_put_to_a_person(stage: Stage, waited: bool) -> None:
-    """Rule 6: what a grant allowed is looked at again when it is claimed."""
+def test_a_call_that_has_not_begun_when_its_grant_is_revoked_is_asked(stage: Stage, waited: bool) -> None:
     session = stage.session()
     if waited:
         stage.message(session)
-        _, found = stage.reply(session, call(command="a"), call(command="b"))
+        _, tool_call = stage.reply(session, call(command="a"), call(command="b"))
         stage.decide(stage.approvals(session)[0], result="allow", scope="session")
         flow.release_waiting(stage.workspace_id, session)
-        [given] = grants(stage)
+        [grant] = grants(stage)
     else:
-        given = grant(stage, session)
-        [found] = stage.reply(session, call(command="b"))
-    assert stage.get(ToolCall, found.id).status == "queued"
-    revoke(stage, given)
-    assert stage.claim_call(found) is None
-    assert stage.get(ToolCall, found.id).status == "asked"
+        grant = give(stage, session)
+        [tool_call] = stage.reply(session, call(command="b"))
+    assert stage.get(ToolCall, tool_call.id).status == "queued"
+    revoke(stage, grant)
+    assert stage.claim_call(tool_call) is None
+    assert stage.get(ToolCall, tool_call.id).status == "asked"
     again = stage.approvals(session)[-1]
-    assert (again.status, again.tool_call_id, again.input) == ("pending", found.id, '{"command":"b"}')
+    assert (again.status, again.tool_call_id, again.input) == ("pending", tool_call.id, '{"command":"b"}')
     assert (again.prompt, again.remind_at is not None) == ("Run shell command: b", True)
-    stage.confirm(session, found.id)
-    assert stage.claim_call(found), "a person's own yes needs no grant"
+    stage.confirm(session, tool_call.id)
+    assert stage.claim_call(tool_call), "a person's own allow needs no grant"
 
 
 def test_a_session_s_grants_end_with_it(stage: Stage) -> None:
     session = stage.session()
-    given = grant(stage, session)
+    grant = give(stage, session)
     stage.reply(session, say("Done."))
     stage.locked(session, lambda db, held: flow.archive(db, held, stage.principal))
-    assert stage.get(Grant, given.id).revoked_by == "session"
+    assert stage.get(Grant, grant.id).revoked_by == "session"
     stage.locked(session, lambda db, held: flow.delete(db, held, stage.principal))
     assert grants(stage) == []
 
 
-def test_a_session_may_have_so_many_grants_and_no_more(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_grants_of_a_session_are_limited(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("models.session.grant.MAX_OF_SESSION", 1)
     session = stage.session(bash=rules(("ask", "bash(b)")))
-    grant(stage, session)
-    [found] = stage.reply(session, call(command="b"))
+    give(stage, session)
+    [tool_call] = stage.reply(session, call(command="b"))
     with pytest.raises(Conflict, match="1 grants already"):
         stage.decide(stage.approvals(session)[-1], result="allow", scope="session")
-    assert stage.get(ToolCall, found.id).status == "asked"
+    assert stage.get(ToolCall, tool_call.id).status == "asked"
 
 
-def test_giving_using_and_revoking_are_in_the_audit(stage: Stage) -> None:
-
-    from models.audit.acts import Audit
-
+def test_a_repeated_decision_gives_no_second_grant(stage: Stage) -> None:
     session = stage.session()
-    given = grant(stage, session)
-    propose(stage, session, "ls")
-    revoke(stage, given)
-    with transaction(stage.workspace_id) as db:
-        acts = {act.action for act in db.find(Audit, "WHERE subject_id = %(id)s", id=given.id)}
-    assert acts == {"grant.given", "grant.used", "grant.revoked"}
-    stage.check(session)
-
-
-def test_the_decision_that_gave_it_can_be_repeated_without_a_second_grant(stage: Stage) -> None:
-    session = stage.session()
-    stage.message(session)
-    stage.reply(session, call())
-    approval: Approval = stage.approvals(session)[0]
+    stage.propose(session)
+    [approval] = stage.approvals(session)
     first = stage.decide(approval, result="allow", scope="session")
     assert stage.decide(approval, result="allow", scope="session") == first
     assert len(grants(stage)) == 1
 
 
-def test_a_grant_for_the_tool_covers_known_programs_and_one_that_names_the_program_covers_it(stage: Stage) -> None:
-    """Beside a rule about commands that denies; and each such call is a use."""
+def test_beside_a_rule_that_denies_a_grant_for_the_shell_covers_only_known_programs(stage: Stage) -> None:
+    """A grant that names another program covers that program. Each such call is a use."""
     session = stage.session(bash=rules(("deny", "bash(rm *)")))
-    grant(stage, session, "ls")
+    give(stage, session, "ls")
     known, unknown = stage.reply(session, call(command="cat x"), call(command="make x"))
     assert (known.status, unknown.status) == ("queued", "asked")
     stage.decide(stage.approvals(session)[-1], result="allow", scope="session", match="bash(make *)", max_uses=1)
     for one in (known, unknown):
         stage.run_call(one)
     assert propose(stage, session, "cat x; make y", "make z") == ["queued", "asked"]
-    assert [given.uses for given in grants(stage)] == [2, 1]
+    assert [grant.uses for grant in grants(stage)] == [2, 1]

@@ -1,4 +1,4 @@
-"""Fault 38, I1: a message may come at any time, and is read by the next turn whatever happens before."""
+"""A message may arrive at any time, and the next turn reads it."""
 
 from typing import Any
 
@@ -7,13 +7,15 @@ from own_database import Clock
 from rows.stage import Stage, call, say
 
 from models import flow
+from models.audit.acts import Audit
 from models.database.rows import Gone
+from models.database.transactions import transaction
 from models.errors import Conflict
 from models.session.session import Session
 
 
 def test_sent_while_the_model_answers(stage: Stage) -> None:
-    """It is queued, and a run that would end goes on with it; the count of turns begins again."""
+    """A run that would end goes on with the message, and the count of turns starts again."""
     session = stage.session(max_turns=1)
     stage.message(session, "One")
     turn = stage.claim(session)
@@ -28,20 +30,20 @@ def test_sent_while_the_model_answers(stage: Stage) -> None:
 
 
 def test_sent_while_a_call_waits(stage: Stage) -> None:
-    """Results come before the queued text, in one message."""
+    """The history has one message with the results first, then the text."""
     session = stage.session(max_turns=2)
     stage.message(session, "One")
-    [found] = stage.reply(session, call())
+    [tool_call] = stage.reply(session, call())
     stage.message(session, "Two")
     assert stage.read(session).status == "waiting"
-    stage.confirm(session, found.id, "deny")
+    stage.confirm(session, tool_call.id, "deny")
     assert stage.read(session).turn_count == 1
     stage.claim(session)
     assert [b["type"] for b in stage.history(session)[-1]["content"]] == ["tool_result", "text"]
 
 
-def test_sent_before_a_word_that_decides(stage: Stage, clock: Clock) -> None:
-    """The word is a message as well, and a newer one, but no turn reads it: the turn reads the one that waits."""
+def test_sent_before_a_chat_word_that_decides(stage: Stage, clock: Clock) -> None:
+    """The turn reads the message that waits, and not the word, which is a newer message."""
     session = stage.session(chat_approvals=True)
     stage.message(session, "One")
     stage.reply(session, call())
@@ -52,11 +54,10 @@ def test_sent_before_a_word_that_decides(stage: Stage, clock: Clock) -> None:
 
 
 def test_sent_before_a_failure(stage: Stage) -> None:
-    """A run that fails for good starts anew with the message that waited."""
+    """After a final failure the waiting message starts a new run."""
     session = stage.session()
     stage.message(session, "One")
-    turn = stage.claim(session)
-    assert turn
+    turn = stage.begin(session)
     stage.message(session, "Two")
     stage.fail(turn, retryable=False)
     assert stage.read(session).status == "running"
@@ -65,12 +66,10 @@ def test_sent_before_a_failure(stage: Stage) -> None:
 
 
 def test_sent_while_a_run_is_being_stopped(stage: Stage) -> None:
-    """Interrupt, then a message: it starts the next run when the last call has ended."""
+    """The message starts the next run when the last call has ended."""
     session = stage.session(bash="always_allow")
-    stage.message(session)
-    [found] = stage.reply(session, call())
-    held = stage.claim_call(found)
-    assert held
+    tool_call = stage.propose(session)
+    held = stage.begin_call(tool_call)
     stage.send(session, {"type": "user.interrupt"}, {"type": "user.message", "content": [say("Do this instead.")]})
     assert stage.claim(session) is None
     stage.finish_call(held)
@@ -80,7 +79,7 @@ def test_sent_while_a_run_is_being_stopped(stage: Stage) -> None:
 
 
 def test_sent_while_the_model_answers_a_run_that_is_then_ended(stage: Stage) -> None:
-    """The end is that of the run before it: the message starts the next one."""
+    """The interrupt ends the run before the message, which starts the next run."""
     session = stage.session()
     stage.message(session, "First")
     stage.claim(session)
@@ -94,7 +93,6 @@ def test_sent_while_the_model_answers_a_run_that_is_then_ended(stage: Stage) -> 
 
 
 def test_several_at_once_are_one_turn(stage: Stage) -> None:
-    """In order."""
     session = stage.session()
     stage.send(session, *({"type": "user.message", "content": [say(t)]} for t in ("a", "b", "c")))
     stage.reply(session, say("abc"))
@@ -102,12 +100,10 @@ def test_several_at_once_are_one_turn(stage: Stage) -> None:
     stage.check(session)
 
 
-def test_a_retry_reads_what_came_meanwhile(stage: Stage, clock: Any) -> None:
-    """The second attempt's prompt has both messages, once each."""
+def test_a_retry_reads_messages_that_came_since_the_first_attempt(stage: Stage, clock: Any) -> None:
     session = stage.session()
     stage.message(session, "One")
-    turn = stage.claim(session)
-    assert turn
+    turn = stage.begin(session)
     stage.message(session, "Two")
     stage.fail(turn)
     clock.advance(120)
@@ -115,8 +111,8 @@ def test_a_retry_reads_what_came_meanwhile(stage: Stage, clock: Any) -> None:
     assert [b["text"] for b in stage.history(session)[0]["content"]] == ["One", "Two"]
 
 
-def test_an_archived_session_takes_no_more(stage: Stage) -> None:
-    """Archiving cancels what waits, keeps the history, and is refused while work goes on."""
+def test_an_archived_session_takes_no_messages(stage: Stage) -> None:
+    """Archiving is refused while work goes on, and cancels waiting calls."""
     session = stage.session()
     stage.message(session)
     archive = lambda db, locked: flow.archive(db, locked, stage.principal)  # noqa: E731
@@ -133,7 +129,6 @@ def test_an_archived_session_takes_no_more(stage: Stage) -> None:
 
 
 def test_a_deleted_session_leaves_only_its_audit(stage: Stage) -> None:
-    """All of its rows go; what was done stays on record."""
     session = stage.session()
     stage.message(session)
     stage.reply(session, call())
@@ -141,10 +136,12 @@ def test_a_deleted_session_leaves_only_its_audit(stage: Stage) -> None:
     assert stage.events(session) == []
     with pytest.raises(Gone):
         stage.get(Session, session)
+    with transaction(stage.workspace_id) as db:
+        assert db.find(Audit, "WHERE chain = %(chain)s", chain=session)
 
 
-def test_what_waits_is_bounded(stage: Stage) -> None:
-    """The next turn reads them all, so no more than it can bear."""
+def test_the_number_of_waiting_messages_is_bounded(stage: Stage) -> None:
+    """The next turn reads all of them."""
     session = stage.session()
     stage.message(session)
     stage.claim(session)

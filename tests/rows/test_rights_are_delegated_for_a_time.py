@@ -1,4 +1,4 @@
-"""R22: a person names another who decides for a time; the vote says for whom."""
+"""A person can delegate decisions to another person for a time. The vote names both."""
 
 from datetime import timedelta
 from typing import Any
@@ -33,7 +33,7 @@ def dora(stage: Stage) -> Somebody:
 
 
 def delegate(stage: Stage, giver: Somebody, to: Somebody, hours: float = 24, group_id: str | None = None, after: float = 0) -> str:
-    """Have somebody decide for another. Returns the delegation's id."""
+    """Delegate the giver's decisions. Returns the delegation's id."""
     with transaction(stage.workspace_id) as db:
         now = database_clock.now(db)
         row = Delegation.give(
@@ -52,7 +52,7 @@ def of_finance(stage: Stage, finance: str, **more: Any) -> Approval:
     return ask(stage, stage.session(approval={"approvers": [f"group:{finance}"], **more}))
 
 
-def test_a_delegate_votes_and_the_vote_says_for_whom(stage: Stage, finance: str, anna: Somebody, dora: Somebody) -> None:
+def test_a_delegate_s_vote_names_the_person_voted_for(stage: Stage, finance: str, anna: Somebody, dora: Somebody) -> None:
     approval = of_finance(stage, finance)
     with pytest.raises(Forbidden):
         vote(stage, dora, approval)
@@ -73,10 +73,10 @@ def test_one_right_is_one_vote(stage: Stage, finance: str, anna: Somebody, dora:
         vote(stage, anna, approval)
     assert votes(stage, approval) == [(dora.person_id, "allow")]
     vote(stage, anna, approval, "deny")
-    assert stage.get(Approval, approval.id).status == "denied", "whose right it is may deny nevertheless"
+    assert stage.get(Approval, approval.id).status == "denied", "the giver of the right may still deny"
 
 
-def test_two_rights_in_one_hand_are_one_vote(stage: Stage, finance: str, anna: Somebody, dora: Somebody) -> None:
+def test_one_person_with_two_rights_has_one_vote(stage: Stage, finance: str, anna: Somebody, dora: Somebody) -> None:
     ben = member(stage, groups=[finance])
     delegate(stage, anna, dora)
     delegate(stage, ben, dora)
@@ -86,7 +86,7 @@ def test_two_rights_in_one_hand_are_one_vote(stage: Stage, finance: str, anna: S
     assert stage.get(Approval, approval.id).status == "pending"
 
 
-def test_it_begins_and_ends_in_time(stage: Stage, finance: str, anna: Somebody, dora: Somebody, clock: Any) -> None:
+def test_a_delegation_has_a_start_and_an_end(stage: Stage, finance: str, anna: Somebody, dora: Somebody, clock: Any) -> None:
     approval = of_finance(stage, finance)
     delegate(stage, anna, dora, hours=2, after=1)
     with pytest.raises(Forbidden):
@@ -100,7 +100,7 @@ def test_it_begins_and_ends_in_time(stage: Stage, finance: str, anna: Somebody, 
         vote(stage, dora, later)
 
 
-def test_one_group_s_decisions_are_delegated_alone(stage: Stage, finance: str, anna: Somebody, dora: Somebody) -> None:
+def test_a_delegation_can_be_limited_to_one_group_s_decisions(stage: Stage, finance: str, anna: Somebody, dora: Somebody) -> None:
     legal = group(stage, "legal")
     delegate(stage, anna, dora, group_id=finance)
     vote(stage, dora, of_finance(stage, finance))
@@ -110,7 +110,7 @@ def test_one_group_s_decisions_are_delegated_alone(stage: Stage, finance: str, a
         delegate(stage, dora, anna, group_id=finance)
 
 
-def test_a_right_is_not_passed_on(stage: Stage, finance: str, anna: Somebody, dora: Somebody) -> None:
+def test_a_delegated_right_cannot_be_delegated_again(stage: Stage, finance: str, anna: Somebody, dora: Somebody) -> None:
     emil = member(stage)
     delegate(stage, anna, dora)
     delegate(stage, dora, emil)
@@ -118,7 +118,9 @@ def test_a_right_is_not_passed_on(stage: Stage, finance: str, anna: Somebody, do
         vote(stage, emil, of_finance(stage, finance))
 
 
-def test_who_started_the_run_has_no_right_to_delegate(stage: Stage, anna: Somebody, dora: Somebody, finance: str) -> None:
+def test_with_four_eyes_a_person_who_started_the_run_has_no_right_to_delegate(
+    stage: Stage, anna: Somebody, dora: Somebody, finance: str
+) -> None:
     demands = {"approvers": [f"user:{anna.person_id}"], "four_eyes": True}
     session = stage.session(approval=demands, on_behalf_of=f"user:{anna.person_id}")
     delegate(stage, anna, dora)
@@ -126,7 +128,9 @@ def test_who_started_the_run_has_no_right_to_delegate(stage: Stage, anna: Somebo
         vote(stage, dora, ask(stage, session))
 
 
-def test_it_ends_when_either_is_deactivated_or_ends_it(stage: Stage, finance: str, anna: Somebody, dora: Somebody) -> None:
+def test_deactivating_the_giver_ends_a_delegation_and_so_can_the_giver(
+    stage: Stage, finance: str, anna: Somebody, dora: Somebody
+) -> None:
     approval = of_finance(stage, finance)
     delegation_id = delegate(stage, anna, dora)
     with transaction(stage.workspace_id) as db:

@@ -1,6 +1,4 @@
-"""Secrets in rows: encrypted with a public key, decrypted by one kind of process, bound to their row, rotated by a command."""
-
-from collections.abc import Iterator
+"""Secrets in rows are encrypted with a public key, decrypted by one kind of process, bound to their row, and rotated."""
 
 import pytest
 from outbox.conftest import secret_of
@@ -27,21 +25,18 @@ def use(patch: pytest.MonkeyPatch, public: str, *private: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _own_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     private, public = encryption.new_keys()
     use(monkeypatch, public, private)
-    settings()  # threads of this process read these, whatever a test sets in the environment
-    yield
-    monkeypatch.undo()
-    settings.cache_clear()
+    settings()  # threads of this process keep these, whatever a test sets in the environment
 
 
-def test_what_one_process_encrypts_only_the_reader_decrypts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_process_with_the_private_key_decrypts(monkeypatch: pytest.MonkeyPatch) -> None:
     private, public = encryption.new_keys()
     use(monkeypatch, public)
     ciphertext = encryption.encrypt("deliver", "hunter2", "chan_1")
     assert "hunter2" not in ciphertext
-    assert encryption.encrypt("deliver", "hunter2", "chan_1") != ciphertext, "equal secrets do not look equal"
+    assert encryption.encrypt("deliver", "hunter2", "chan_1") != ciphertext, "equal secrets have different ciphertexts"
     with pytest.raises(encryption.Undecryptable, match="no private key"):
         encryption.decrypt("deliver", ciphertext, "chan_1")
     use(monkeypatch, public, private)
@@ -77,7 +72,7 @@ def test_without_a_public_key_no_secret_is_stored(stage: Stage, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("key", ["short", "AAAA", "A" * 44, "not base64 at all!"])
-def test_a_wrong_key_stops_the_start_without_being_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_malformed_key_stops_the_start_and_is_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSENT_DELIVER_PRIVATE_KEYS", key)
     with pytest.raises(ValueError, match="32 bytes in base64") as refusal:
         Settings()
@@ -107,7 +102,7 @@ def test_a_rotation_encrypts_every_secret_anew_and_can_be_repeated(stage: Stage,
         assert encryption.decrypt("deliver", str(stage.get(Channel, row.id).secret), row.id) == TELEGRAM
 
 
-def test_a_rotation_leaves_what_it_cannot_decrypt(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rotation_leaves_secrets_that_it_cannot_decrypt(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     with transaction(stage.workspace_id) as db:
         row = Channel.create(db, stage.principal, kind="apprise", address="Telegram", secret=TELEGRAM)
     private, public = encryption.new_keys()
@@ -118,7 +113,7 @@ def test_a_rotation_leaves_what_it_cannot_decrypt(stage: Stage, monkeypatch: pyt
     assert encryption.decrypt("deliver", str(stage.get(Channel, row.id).secret), row.id) == TELEGRAM
 
 
-def test_the_keys_of_providers_are_rotated_too(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_keys_of_providers_are_rotated(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     with transaction(stage.workspace_id) as db:
         row = ProviderKey.store(db, stage.principal, "anthropic", "sk-ant-0123456789abcdef")
     old = settings().turns_private_keys
@@ -133,7 +128,7 @@ def test_the_keys_of_providers_are_rotated_too(stage: Stage, monkeypatch: pytest
     assert stage.get(ProviderKey, row.id).decrypted() == "sk-ant-0123456789abcdef"
 
 
-def test_the_rotation_knows_every_column_with_a_secret() -> None:
+def test_the_rotation_covers_every_column_with_a_secret() -> None:
     known = {(table.__tablename__, column) for columns in rotation.COLUMNS.values() for table, column in columns}
     columns = {(table.__tablename__, column) for table in TABLES for column in table.__table__.columns.keys()}  # noqa: SIM118
     assert {(table, column) for table, column in columns if column.endswith(("secret", "ciphertext"))} == known

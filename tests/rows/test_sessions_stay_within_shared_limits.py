@@ -1,4 +1,4 @@
-"""Sessions that share a spend limit pass it by no more than one reply together. At the limit people decide about each session."""
+"""Sessions that share a spend limit exceed it by no more than one reply together. Then people decide about each session."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -48,7 +48,7 @@ def spend_10(stage: Stage, **more: Any) -> str:
     return session
 
 
-def test_what_one_session_spends_stops_another(stage: Stage) -> None:
+def test_one_session_s_cost_stops_another_session(stage: Stage) -> None:
     limit(stage, "10.99")
     spend_10(stage)
     session = begin(stage)
@@ -62,7 +62,7 @@ def test_what_one_session_spends_stops_another(stage: Stage) -> None:
     stage.check(session)
 
 
-def test_an_allow_lets_only_this_session_spend_so_much_more(stage: Stage) -> None:
+def test_an_allow_lets_one_session_spend_an_amount_more(stage: Stage) -> None:
     limit(stage, "5")
     spend_10(stage)
     one, other = begin(stage), begin(stage)
@@ -101,12 +101,10 @@ def test_a_limit_of_an_agent_or_a_person_stops_only_their_sessions(stage: Stage,
     assert stage.claim(begin(stage)), "of another agent, for nobody"
 
 
-def test_requests_under_way_are_waited_for_and_not_counted_as_spent(stage: Stage) -> None:
-    """A request that would only pass the limit together with the replies of others waits for them."""
+def test_a_request_waits_for_others_under_way_that_could_reach_the_limit(stage: Stage) -> None:
     limit(stage, "12")
     first, second = begin(stage), begin(stage)
-    turn = stage.claim(first)
-    assert turn
+    turn = stage.begin(first)
     assert stage.claim(second) is None
     waiting = stage.get(Turn, stage.read(second).turn_id)
     assert (waiting.status, waiting.hinted_at, stage.read(second).status) == ("queued", None, "running")
@@ -163,7 +161,7 @@ def test_each_period_counts_its_own_days(stage: Stage) -> None:
     assert stage.claim(begin(stage)), "a limit of null stops nothing"
 
 
-def test_a_limit_names_what_the_workspace_has(stage: Stage) -> None:
+def test_the_scope_of_a_limit_must_be_in_the_workspace(stage: Stage) -> None:
     for scope in (("workspace", "wrkspc_other"), ("agent", "agent_other"), ("user", "user_other")):
         with pytest.raises(Invalid, match=f"scope.{scope[0]}_id"):
             limit(stage, "5", scope)

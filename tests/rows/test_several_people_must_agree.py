@@ -1,4 +1,4 @@
-"""R22: a quorum: one vote per person, bound to the input, and one denial decides."""
+"""With a quorum each person has one vote, which is bound to the input, and one denial decides."""
 
 from typing import Any
 
@@ -16,11 +16,10 @@ from models.session.approval_events import requirements
 from models.session.decision import Decision
 from models.session.tool_call import ToolCall
 from models.session.vote import Vote
-from models.workspace.workspace import Workspace
 
 
 def vote(stage: Stage, who: Somebody, approval: Approval, result: str | None = "allow", **more: Any) -> str:
-    """One person's vote. Returns the id of its event."""
+    """Vote as one person. Returns the id of the vote's event."""
 
     def verb(db: Any, session: Any) -> str:
         row = db.get_one(Approval, approval.id, lock=True)
@@ -30,20 +29,19 @@ def vote(stage: Stage, who: Somebody, approval: Approval, result: str | None = "
 
 
 def ask(stage: Stage, session_id: str, **arguments: Any) -> Approval:
-    """A call that waits."""
-    stage.message(session_id)
-    stage.reply(session_id, call(**(arguments or {"command": "ls"})))
+    """Have the model propose a call that asks. Returns the approval."""
+    stage.propose(session_id, call(**(arguments or {"command": "ls"})))
     return stage.approvals(session_id)[-1]
 
 
 def votes(stage: Stage, approval: Approval) -> list[tuple[str, str]]:
-    """The votes that stand: who, and what."""
+    """The valid votes: person and result."""
     with transaction(stage.workspace_id) as db:
         return [(one.person_id, one.result) for one in Vote.of(db, [approval.id])[approval.id]]
 
 
 def leave(stage: Stage, who: Somebody, group_id: str) -> None:
-    """Somebody leaves a group."""
+    """Have somebody leave a group."""
     with transaction(stage.workspace_id) as db:
         db.write("DELETE FROM membership WHERE group_id = %(g)s AND person_id = %(p)s", g=group_id, p=who.person_id)
 
@@ -68,7 +66,7 @@ def two_of_finance(finance: str) -> dict[str, Any]:
     return {"approvers": [f"group:{finance}"], "required_approvals": 2}
 
 
-def test_a_call_runs_once_so_many_people_have_allowed_it(
+def test_a_call_runs_once_the_required_number_of_people_allowed_it(
     stage: Stage, anna: Somebody, ben: Somebody, two_of_finance: dict[str, Any]
 ) -> None:
     session = stage.session(approval=two_of_finance)
@@ -108,10 +106,10 @@ def test_the_same_person_counts_once(stage: Stage, anna: Somebody, ben: Somebody
     assert stage.get(Approval, approval.id).status == "pending"
     assert len(votes(stage, approval)) == 1
     vote(stage, anna, approval, "deny")
-    assert stage.get(Approval, approval.id).status == "denied", "who allowed may still deny"
+    assert stage.get(Approval, approval.id).status == "denied", "a person who allowed may still deny"
 
 
-def test_neither_keys_nor_strangers_nor_chat_words_decide(
+def test_neither_keys_nor_other_people_nor_chat_words_decide(
     stage: Stage, anna: Somebody, finance: str, two_of_finance: dict[str, Any]
 ) -> None:
     stranger = member(stage, "admin")
@@ -128,7 +126,7 @@ def test_neither_keys_nor_strangers_nor_chat_words_decide(
     assert votes(stage, approval) == []
 
 
-def test_a_partial_quorum_at_the_deadline_is_an_expiry(
+def test_a_partial_quorum_expires_at_the_deadline(
     stage: Stage, anna: Somebody, ben: Somebody, two_of_finance: dict[str, Any], clock: Any
 ) -> None:
     session = stage.session(approval=two_of_finance | {"timeout_seconds": 60})
@@ -157,8 +155,7 @@ def test_an_edit_voids_the_votes_before_it(
         vote(stage, cleo, approval, expected_input_sha256=approval.input_sha256)
     vote(stage, cleo, approval, expected_input_sha256=edited.decided_sha256)
     assert stage.get(Approval, approval.id).status == "allowed"
-    held = stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
-    assert held
+    held = stage.begin_call(stage.get(ToolCall, approval.tool_call_id))
     assert held.input_sha256 == edited.decided_sha256
 
 
@@ -171,7 +168,7 @@ def test_votes_for_different_answers_do_not_count_together(
     assert stage.get(Approval, approval.id).status == "pending"
 
 
-def test_who_has_left_the_group_meanwhile_does_not_count(
+def test_the_vote_of_a_person_who_left_the_group_does_not_count(
     stage: Stage, anna: Somebody, ben: Somebody, finance: str, two_of_finance: dict[str, Any]
 ) -> None:
     cleo = member(stage, groups=[finance])
@@ -181,11 +178,11 @@ def test_who_has_left_the_group_meanwhile_does_not_count(
     vote(stage, ben, approval)
     assert stage.get(Approval, approval.id).status == "pending"
     vote(stage, cleo, approval)
-    found = stage.get(ToolCall, approval.tool_call_id)
-    assert found.status == "queued"
+    tool_call = stage.get(ToolCall, approval.tool_call_id)
+    assert tool_call.status == "queued"
     leave(stage, cleo, finance)
-    assert stage.claim_call(found) is None, "the call is judged again when it begins"
-    assert stage.get(ToolCall, found.id).status == "asked"
+    assert stage.claim_call(tool_call) is None, "the call is judged again when it begins"
+    assert stage.get(ToolCall, tool_call.id).status == "asked"
 
 
 def test_a_grant_needs_the_quorum_that_the_call_needs(
@@ -196,28 +193,27 @@ def test_a_grant_needs_the_quorum_that_the_call_needs(
     vote(stage, anna, approval, scope="session")
     assert stage.events(session, "grant.given") == []
     vote(stage, ben, approval)
-    assert stage.events(session, "grant.given") == [], "one of the two wanted it"
+    assert stage.events(session, "grant.given") == [], "only one of the two asked for it"
     stage.run_call(stage.get(ToolCall, approval.tool_call_id))
-    [found] = stage.reply(session, call())
+    [tool_call] = stage.reply(session, call())
     again = stage.approvals(session)[-1]
-    assert again.tool_call_id == found.id
+    assert again.tool_call_id == tool_call.id
     vote(stage, anna, again, scope="session")
     vote(stage, ben, again, scope="session")
     assert len(stage.events(session, "grant.given")) == 1
-    stage.run_call(stage.get(ToolCall, found.id))
+    stage.run_call(stage.get(ToolCall, tool_call.id))
     [granted] = stage.reply(session, call())
     assert granted.status == "queued"
 
 
 def test_a_grant_does_not_bypass_a_quorum_that_came_later(stage: Stage, anna: Somebody, ben: Somebody) -> None:
-    """Rule 6: neither for a new call nor for one that the grant has allowed and nobody has begun."""
+    """Neither for a new call nor for an allowed one that has not begun."""
     session = stage.session()
     stage.decide(ask(stage, session), result="allow", scope="session")
     stage.run_call(stage.get(ToolCall, stage.approvals(session)[0].tool_call_id))
     [granted] = stage.reply(session, call())
     assert granted.status == "queued"
-    with transaction(stage.workspace_id) as db:
-        db.get_one(Workspace, stage.workspace_id).approval = {"required_approvals": 2}
+    stage.change_policies(approval={"required_approvals": 2})
     assert stage.claim_call(granted) is None
     approval = stage.approvals(session)[-1]
     assert (approval.tool_call_id, approval.status) == (granted.id, "pending")
@@ -228,23 +224,20 @@ def test_a_grant_does_not_bypass_a_quorum_that_came_later(stage: Stage, anna: So
     assert later.status == "asked"
 
 
-def test_a_decision_made_before_a_quorum_came_does_not_let_the_call_begin(stage: Stage, anna: Somebody) -> None:
+def test_a_decision_before_a_quorum_was_required_does_not_let_the_call_begin(stage: Stage, anna: Somebody) -> None:
     session = stage.session()
     approval = ask(stage, session)
     stage.decide(approval, result="allow")
-    with transaction(stage.workspace_id) as db:
-        db.get_one(Workspace, stage.workspace_id).approval = {"required_approvals": 2}
-    found = stage.get(ToolCall, approval.tool_call_id)
-    assert stage.claim_call(found) is None
+    stage.change_policies(approval={"required_approvals": 2})
+    tool_call = stage.get(ToolCall, approval.tool_call_id)
+    assert stage.claim_call(tool_call) is None
     assert stage.approvals(session)[-1].quorum == {"approvers": [], "required": 2, "four_eyes": False}
 
 
-def test_levels_add_up(stage: Stage, anna: Somebody, finance: str) -> None:
-    """The larger quorum, four eyes if any level says so, and approvers in every set."""
+def test_the_demands_of_all_levels_apply_together(stage: Stage, anna: Somebody, finance: str) -> None:
     legal = group(stage, "legal")
     both = member(stage, groups=[finance, legal])
-    with transaction(stage.workspace_id) as db:
-        db.get_one(Workspace, stage.workspace_id).approval = {"approvers": [f"group:{legal}"], "required_approvals": 1}
+    stage.change_policies(approval={"approvers": [f"group:{legal}"], "required_approvals": 1})
     session = stage.session(approval={"approvers": [f"group:{finance}"]})
     approval = ask(stage, session)
     assert requirements(approval)["approvers"] == [[f"group:{legal}"], [f"group:{finance}"]]
@@ -254,26 +247,23 @@ def test_levels_add_up(stage: Stage, anna: Somebody, finance: str) -> None:
     assert stage.get(Approval, approval.id).status == "allowed"
 
 
-def test_a_quorum_that_came_meanwhile_holds_for_what_waits(stage: Stage, anna: Somebody) -> None:
+def test_a_new_quorum_holds_for_waiting_calls(stage: Stage, anna: Somebody) -> None:
     approval = ask(stage, stage.session())
-    with transaction(stage.workspace_id) as db:
-        db.get_one(Workspace, stage.workspace_id).approval = {"required_approvals": 2}
+    stage.change_policies(approval={"required_approvals": 2})
     with pytest.raises(Forbidden):
         stage.decide(approval, result="allow")
     vote(stage, anna, approval)
     assert stage.get(Approval, approval.id).status == "pending"
 
 
-def test_a_call_whose_outcome_is_unknown_needs_the_same_people(
+def test_a_rerun_of_an_unknown_outcome_needs_the_same_people(
     stage: Stage, anna: Somebody, ben: Somebody, two_of_finance: dict[str, Any]
 ) -> None:
-    """To run it again is to allow it."""
     session = stage.session(approval=two_of_finance)
     approval = ask(stage, session)
     vote(stage, anna, approval)
     vote(stage, ben, approval)
-    held = stage.claim_call(stage.get(ToolCall, approval.tool_call_id))
-    assert held
+    held = stage.begin_call(stage.get(ToolCall, approval.tool_call_id))
     stage.locked(session, lambda db, locked: flow.lose_call(db, locked, ToolCall.held(db, held.id, held.fence)))
     unknown = stage.approvals(session)[-1]
     with pytest.raises(Forbidden):

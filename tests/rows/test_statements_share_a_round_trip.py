@@ -1,4 +1,7 @@
-"""Statements leave in one message and their results come back in order. Fails when psycopg changes what `exchange` needs."""
+"""Statements are sent in one message, and their results come back in order.
+
+These tests fail if psycopg changes the internals that `exchange` uses.
+"""
 
 from datetime import UTC, datetime
 
@@ -54,20 +57,20 @@ def test_the_first_failure_skips_the_statements_behind_it(connection: Connection
         assert connection.exchange([ask, ask]) == [[("behind",)]] * 2
 
 
-def test_a_percent_sign_that_is_doubled_is_one(connection: Connection) -> None:
+def test_a_doubled_percent_sign_is_one(connection: Connection) -> None:
     with connection:
         assert connection.exchange([Statement("SELECT 'a%%' LIKE %(text)s", {"text": "a_"})]) == [[(True,)]]
 
 
-def test_a_message_larger_than_any_buffer_leaves_whole(connection: Connection) -> None:
+def test_a_message_larger_than_any_buffer_is_sent_whole(connection: Connection) -> None:
     with connection:
         texts = [letter * 4_000_000 for letter in "abc"]
         rows = connection.exchange([Statement("SELECT %(text)s::text", {"text": text}) for text in texts])
     assert [answer[0][0] for answer in rows] == texts
 
 
-def test_a_connection_that_is_interrupted_is_closed(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can tell what was sent."""
+def test_an_interrupted_connection_is_closed(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Because nobody knows what was sent."""
 
     def interrupt(_statement: object) -> list[None]:
         raise KeyboardInterrupt

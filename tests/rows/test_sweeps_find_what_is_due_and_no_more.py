@@ -1,4 +1,4 @@
-"""Rule 12: each sweep finds a bounded number, of what is due alone, the longest overdue first; other beats do not hold it up."""
+"""Each sweep finds a bounded number of due rows, the longest overdue first, and waits for no other sweep."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -29,37 +29,27 @@ def queued_turn(stage: Stage) -> Turn:
 
 
 def asked(stage: Stage) -> Approval:
-    """A question that waits for a person."""
-    turn = queued_turn(stage)
-    stage.reply(turn.session_id, call())
-    return stage.approvals(turn.session_id)[0]
+    """An approval that waits for a person."""
+    return stage.approvals(stage.propose(stage.session()).session_id)[0]
 
 
 def with_client(stage: Stage) -> ToolCall:
     """A call that the client runs."""
-    session = stage.session(custom=("lookup",))
-    stage.message(session)
-    return stage.reply(session, call("lookup", n=1))[0]
+    return stage.propose(stage.session(custom=("lookup",)), call("lookup", n=1))
 
 
 def claimed_turn(stage: Stage) -> Turn:
-    """A turn that a worker has."""
-    held = stage.claim(queued_turn(stage).session_id)
-    assert held
-    return held
+    """A turn that a worker holds."""
+    return stage.begin(queued_turn(stage).session_id)
 
 
 def claimed_call(stage: Stage) -> ToolCall:
-    """A call that a worker has."""
-    session = stage.session(bash="always_allow")
-    stage.message(session)
-    held = stage.claim_call(stage.reply(session, call())[0])
-    assert held
-    return held
+    """A call that a worker holds."""
+    return stage.begin_call(stage.propose(stage.session(bash="always_allow")))
 
 
 def set_times(stage: Stage, rows: list[Any], column: str, minutes: list[float]) -> None:
-    """Have it been due so many minutes ago."""
+    """Set a column of each row to so many minutes ago."""
     with transaction(stage.workspace_id) as db:
         for row, ago in zip(rows, minutes, strict=True):
             update = f"UPDATE {row.__tablename__} SET {column} = assent_now() - %(ago)s WHERE id = %(id)s"
@@ -76,17 +66,18 @@ def set_times(stage: Stage, rows: list[Any], column: str, minutes: list[float]) 
         (claimed_call, "lease_until", partial(due.lapsed, ToolCall)),
     ],
 )
-def test_the_longest_overdue_come_first_and_no_more_than_a_sweep_can_do(
+def test_the_longest_overdue_rows_come_first_up_to_the_limit(
     stage: Stage, begin: Begin, column: str, find: Callable[..., list[due.Due]]
 ) -> None:
     rows = [begin(stage) for _ in range(4)]
     set_times(stage, rows, column, [1, 3, 2, -60])
-    found = [(each.id, each.session_id, each.workspace_id) for each in find(limit=2)]
-    assert found == [(row.id, row.session_id, stage.workspace_id) for row in (rows[1], rows[2])]
+    assert [(each.id, each.session_id, each.workspace_id) for each in find(limit=2)] == [
+        (row.id, row.session_id, stage.workspace_id) for row in (rows[1], rows[2])
+    ]
     assert [each.id for each in find()] == [rows[1].id, rows[2].id, rows[0].id]
 
 
-def test_what_was_decided_or_answered_is_not_overdue(stage: Stage) -> None:
+def test_a_decided_approval_or_answered_call_is_not_overdue(stage: Stage) -> None:
     decided, answered = asked(stage), with_client(stage)
     stage.confirm(decided.session_id, decided.tool_call_id or "")
     stage.send(answered.session_id, {"type": "user.custom_tool_result", "custom_tool_use_id": answered.id, "content": []})
@@ -95,7 +86,7 @@ def test_what_was_decided_or_answered_is_not_overdue(stage: Stage) -> None:
     assert due.overdue_approvals() + due.approvals_to_remind() + due.unanswered_calls() == []
 
 
-def test_the_longest_due_are_told_of_first_and_no_more_than_fit(stage: Stage, clock: Any) -> None:
+def test_the_longest_due_rows_are_hinted_first_up_to_the_limit(stage: Stage, clock: Any) -> None:
     rows = [queued_turn(stage) for _ in range(3)]
     set_times(stage, rows, "due_at", [1, 3, 2])
     clock.advance(200)
@@ -103,8 +94,7 @@ def test_the_longest_due_are_told_of_first_and_no_more_than_fit(stage: Stage, cl
     assert [hint.args[0] for hint in queued.hints(Turn, limit=2)] == [rows[0].id]
 
 
-def test_a_row_that_somebody_works_on_holds_up_no_hint_of_another(stage: Stage, clock: Any) -> None:
-    """Nor does a beat that stamps it."""
+def test_a_locked_row_delays_no_other_row_s_hint(stage: Stage, clock: Any) -> None:
     first, second = queued_turn(stage), queued_turn(stage)
     clock.advance(60)
     with transaction(stage.workspace_id) as db:
@@ -113,22 +103,20 @@ def test_a_row_that_somebody_works_on_holds_up_no_hint_of_another(stage: Stage, 
     assert [hint.args[0] for hint in queued.hints(Turn)] == [first.id]
 
 
-def test_every_queue_in_which_calls_wait_is_looked_at_and_no_other(stage: Stage) -> None:
-    """However many there are."""
+def test_the_queues_with_waiting_calls_are_found(stage: Stage) -> None:
     tools = ["a", "b", "c", "d", "e"]
     toolset.announce({"orders": [entry(name, queue=f"tools.{name}") for name in tools]})
     session = stage.session(servers={"shop": "assent:orders"}, shop="always_allow")
     stage.message(session)
     calls = stage.reply(session, *(call(f"mcp__shop__{name}", n=1) for name in tools))
-    for first_and_another in (calls[0], calls[2]):
-        assert stage.claim_call(first_and_another)
+    for begun in (calls[0], calls[2]):
+        stage.begin_call(begun)
     assert queued.queues() == [None, "tools.b", "tools.d", "tools.e"]
 
 
-def test_the_oldest_grants_are_swept_for_first_and_one_alone_by_its_hint(stage: Stage) -> None:
+def test_the_oldest_new_grants_come_first_and_a_hint_finds_one_alone(stage: Stage) -> None:
     for _ in range(2):
-        waits = asked(stage)
-        stage.decide(waits, result="allow", scope="session")
+        stage.decide(asked(stage), result="allow", scope="session")
     with transaction(stage.workspace_id) as db:
         older, newer = [grant.id for grant in db.find(Grant, "ORDER BY created_at")]
     assert [new.id for new in due.new_grants()] == [older, newer]
@@ -136,12 +124,12 @@ def test_the_oldest_grants_are_swept_for_first_and_one_alone_by_its_hint(stage: 
     assert [new.id for new in due.new_grants(newer)] == [newer]
 
 
-def test_so_many_old_answers_are_forgotten_at_once(stage: Stage) -> None:
-    said = {"workspace_id": stage.workspace_id, "body_sha256": "", "status": 200, "text": ""}
+def test_a_bounded_number_of_old_answers_is_forgotten_at_once(stage: Stage) -> None:
+    fields = {"workspace_id": stage.workspace_id, "body_sha256": "", "status": 200, "text": ""}
     with transaction(stage.workspace_id) as db:
         for answer in "abc":
             db.insert(
-                Answer(id=answer, expires_at=database_clock.now(db) + timedelta(seconds=3600 if answer == "c" else -60), **said)
+                Answer(id=answer, expires_at=database_clock.now(db) + timedelta(seconds=3600 if answer == "c" else -60), **fields)
             )
     kept = []
     for _ in range(3):

@@ -1,20 +1,20 @@
-"""What a session's tools wrote is removed when the session is deleted, and nobody else's."""
+"""When a session is deleted, its files are removed, and no other session's."""
 
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from rows.stage import Stage
 
 from models import flow
-from models.settings import settings
 from workers import tool
 from workers.tools.sandbox import workdir
 
 
-def test_the_sweep_removes_folders_of_sessions_that_are_gone(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the tools worker, which has the files."""
-    monkeypatch.setenv("ASSENT_WORKDIR_ROOT", str(tmp_path))
-    settings.cache_clear()
+def test_the_sweep_removes_folders_of_sessions_that_are_gone(
+    stage: Stage, tmp_path: Path, setting: Callable[[str, str], None]
+) -> None:
+    """In a tools worker, which mounts the workdirs."""
+    setting("workdir_root", str(tmp_path))
     gone, there = stage.session(), stage.session()
     for session in (gone, there):
         (workdir.session_root(session) / "files" / "note").write_text("x")
@@ -24,4 +24,3 @@ def test_the_sweep_removes_folders_of_sessions_that_are_gone(stage: Stage, tmp_p
     tool.tidy()
 
     assert sorted(path.name for path in tmp_path.iterdir()) == [".storage", there]
-    settings.cache_clear()

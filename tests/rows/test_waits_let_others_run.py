@@ -1,4 +1,4 @@
-"""Where gevent has taken the place of threads, a statement that waits in Postgres holds up nobody else of the process."""
+"""Under gevent, a statement that waits in Postgres does not stop the other greenlets of the process."""
 
 import json
 import subprocess
@@ -69,19 +69,18 @@ print(json.dumps([sorted(set(ends)), [list(map(list, each.value)) for each in af
 """
 
 
-def said(program: str, stage: Stage) -> Any:
-    words = [sys.executable, "-c", HEAD + program, stage.workspace_id]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+def output_of(program: str, stage: Stage) -> Any:
+    command = [sys.executable, "-c", HEAD + program, stage.workspace_id]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
 
 
-def test_a_greenlet_that_waits_for_a_lock_lets_the_holder_go_on(stage: Stage) -> None:
-    assert said(TWO_GREENLETS, stage) == ["holder", "waiter"]
+def test_a_greenlet_that_waits_for_a_lock_lets_its_holder_run(stage: Stage) -> None:
+    assert output_of(TWO_GREENLETS, stage) == ["holder", "waiter"]
 
 
-def test_greenlets_that_are_killed_in_an_exchange_leave_nothing_behind(stage: Stage) -> None:
-    """Neither what they had sent, nor a connection that is in the middle of something."""
-    ends, after = said(A_KILL, stage)
+def test_greenlets_killed_in_an_exchange_leave_no_state_on_pooled_connections(stage: Stage) -> None:
+    ends, after = output_of(A_KILL, stage)
     assert ends == ["GreenletExit()"]
     assert {tuple(row) for rows in after for row in rows} == {(stage.workspace_id, stage.workspace_id)}

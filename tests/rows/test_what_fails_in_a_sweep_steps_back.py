@@ -1,4 +1,4 @@
-"""Rule 12: rows that always fail do not hold up the rest, over several beats, and are dealt with once they can be."""
+"""Rows that fail in a sweep are skipped with growing pauses, so that other rows are swept, and are retried later."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,34 +23,27 @@ FEW = 3
 
 
 def asked(stage: Stage, session_id: str) -> Approval:
-    """A question whose deadline passes in a day."""
-    stage.message(session_id)
-    stage.reply(session_id, call())
+    """An approval whose deadline passes in a day."""
+    stage.propose(session_id)
     return stage.approvals(session_id)[0]
 
 
 def with_client(stage: Stage, session_id: str) -> ToolCall:
     """A call that the client runs."""
-    stage.message(session_id)
-    return stage.reply(session_id, call("lookup", n=1))[0]
+    return stage.propose(session_id, call("lookup", n=1))
 
 
 def claimed_turn(stage: Stage, session_id: str) -> Turn:
     """A turn that a worker holds."""
     stage.message(session_id)
-    held = stage.claim(session_id)
-    assert held
-    return held
+    return stage.begin(session_id)
 
 
 def claimed_call(stage: Stage, session_id: str) -> ToolCall:
     """A call that a worker holds."""
-    stage.message(session_id)
-    [found] = stage.reply(session_id, call())
-    stage.confirm(session_id, found.id)
-    held = stage.claim_call(found)
-    assert held
-    return held
+    tool_call = stage.propose(session_id)
+    stage.confirm(session_id, tool_call.id)
+    return stage.begin_call(tool_call)
 
 
 CASES: dict[str, tuple[Callable[[Stage, str], Row], Callable[[], None], float]] = {
@@ -64,7 +57,7 @@ CASES: dict[str, tuple[Callable[[Stage, str], Row], Callable[[], None], float]] 
 
 @pytest.fixture
 def broken(database_urls: DatabaseUrls, clean_database: object) -> Iterator[set[str]]:
-    """Sessions that the database takes no event of, whatever a sweep does with them."""
+    """Sessions whose events the database refuses, so that every sweep of them fails."""
 
     class Broken(set[str]):
         def add(self, session_id: str) -> None:
@@ -97,13 +90,13 @@ def sessions(stage: Stage, count: int) -> list[str]:
 
 
 def state(stage: Stage, row: Row) -> tuple[Any, ...]:
-    """What a sweep changes of it."""
+    """The columns of a row that a sweep changes."""
     now = stage.get(type(row), row.id)
     return now.status, getattr(now, "reminded_at", None)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_always_fails_does_not_starve_the_rest(
+def test_rows_that_always_fail_do_not_starve_the_others(
     stage: Stage, clock: Clock, broken: set[str], monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     begin, sweep, seconds = CASES[case]
@@ -123,13 +116,13 @@ def test_what_always_fails_does_not_starve_the_rest(
     clock.advance(sweep_failure.FIRST_SECONDS)
     for _ in range(3):
         sweep()
-    assert not [row for row, was in zip(rows, before, strict=True) if state(stage, row) == was]
+    assert not [row for row, old in zip(rows, before, strict=True) if state(stage, row) == old]
 
 
-def test_five_hundred_that_always_fail_do_not_starve_one(
+def test_a_whole_batch_of_rows_that_always_fail_does_not_starve_one(
     stage: Stage, clock: Clock, broken: set[str], database_urls: DatabaseUrls
 ) -> None:
-    """As many rows as one sweep takes, each the only one of its session."""
+    """Each row is the only one of its session."""
     bad, good = sessions(stage, 2)
     first, last = asked(stage, bad), asked(stage, good)
     broken.add(bad)
@@ -151,7 +144,7 @@ def test_five_hundred_that_always_fail_do_not_starve_one(
 
 
 def turn_of(stage: Stage, approval: Approval) -> str:
-    """The turn whose call is asked about."""
+    """The turn of an approval's call."""
     return stage.get(ToolCall, approval.tool_call_id or "").turn_id
 
 
@@ -161,7 +154,7 @@ def copy(db: "psycopg.Connection[Any]", table: str, row_id: str, **other: str) -
     db.execute(text.format(sql.Identifier(table)), [psycopg.types.json.Jsonb(other), row_id])
 
 
-def test_a_failure_is_counted_once_for_all_beats_and_each_pause_is_longer(stage: Stage, clock: Clock) -> None:
+def test_a_failure_is_counted_once_for_all_beats_and_pauses_grow(stage: Stage, clock: Clock) -> None:
     pauses = []
     for _ in range(8):
         for _ in range(3):  # beats
@@ -174,10 +167,9 @@ def test_a_failure_is_counted_once_for_all_beats_and_each_pause_is_longer(stage:
     assert pauses == [(1, 5), (2, 10), (3, 20), (4, 40), (5, 80), (6, 160), (7, 300), (8, 300)]
 
 
-def test_sessions_that_fail_hold_up_no_other_that_a_grant_covers(
+def test_sessions_that_fail_do_not_stop_the_release_of_others_by_a_grant(
     stage: Stage, clock: Clock, broken: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sweep passes them by, and releases them once it can."""
     monkeypatch.setattr(due, "BATCH", FEW)
     *waiting, giver = sessions(stage, 2 * FEW + 2)
     rows = [asked(stage, session_id) for session_id in waiting]

@@ -1,4 +1,4 @@
-"""Rule 4: what a commit makes ready is told of at once, and by the dispatch sweep where that was lost; what is not, is not."""
+"""A commit that makes a row ready sends a hint, and the sweep sends another if the hint was lost."""
 
 from itertools import pairwise
 from typing import Any
@@ -15,18 +15,18 @@ from models.session.turn import Turn
 
 @pytest.fixture
 def hints(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """What every commit tells of from here on: the task's name and the row's id."""
-    told: list[tuple[str, str]] = []
-    monkeypatch.setattr(database, "_send", database._send)  # put back what was there
-    database.on_commit(lambda outbox: told.extend((hint.task, hint.args[0]) for hint in outbox.hints))
-    return told
+    """The hints of every commit from here on: the task's name and the row's id."""
+    sent: list[tuple[str, str]] = []
+    monkeypatch.setattr(database, "_send", database._send)  # monkeypatch restores it after the test
+    database.on_commit(lambda outbox: sent.extend((hint.task, hint.args[0]) for hint in outbox.hints))
+    return sent
 
 
 def turn_of(stage: Stage, session: str) -> tuple[str, str]:
     return ("turn.run", stage.read(session).turn_id or "")
 
 
-def test_each_step_of_a_run_is_told_of_by_the_commit_that_makes_it_ready(stage: Stage, hints: list[tuple[str, str]]) -> None:
+def test_each_step_of_a_run_is_hinted_by_the_commit_that_makes_it_ready(stage: Stage, hints: list[tuple[str, str]]) -> None:
     session = stage.session(bash="always_ask", read="always_allow")
     stage.message(session)
     first = turn_of(stage, session)
@@ -40,25 +40,20 @@ def test_each_step_of_a_run_is_told_of_by_the_commit_that_makes_it_ready(stage: 
     assert hints == [first, look, ("tool.run", free.id), ("tool.run", asked.id), second]
 
 
-def test_what_is_taken_from_a_dead_worker_is_told_of_at_once(stage: Stage, hints: list[tuple[str, str]], clock: Any) -> None:
+def test_a_row_taken_back_from_a_dead_worker_is_hinted_at_once(stage: Stage, hints: list[tuple[str, str]], clock: Any) -> None:
     session = stage.session(write="always_allow")
     stage.message(session)
-    turn = stage.claim(session)
-    assert turn
-    clock.advance(60)
-    stage.rescue(turn)
+    turn = stage.begin(session)
+    stage.lose(turn, clock)
     stage.check(session)
-    [found] = stage.reply(session, call("write", file_path="a", content="b"))
-    held = stage.claim_call(found)
-    assert held
-    clock.advance(60)
-    stage.rescue(held)
+    [tool_call] = stage.reply(session, call("write", file_path="a", content="b"))
+    stage.lose(stage.begin_call(tool_call), clock)
     stage.check(session)
-    again, of_call = ("turn.run", turn.id), ("tool.run", found.id)
+    again, of_call = ("turn.run", turn.id), ("tool.run", tool_call.id)
     assert hints == [again, again, of_call, of_call]
 
 
-def test_a_grant_is_told_of_and_so_is_what_it_releases(stage: Stage, hints: list[tuple[str, str]]) -> None:
+def test_a_new_grant_and_the_calls_that_it_releases_are_hinted(stage: Stage, hints: list[tuple[str, str]]) -> None:
     session = stage.session()
     stage.message(session)
     first, second = stage.reply(session, call(command="a"), call(command="b"))
@@ -69,12 +64,10 @@ def test_a_grant_is_told_of_and_so_is_what_it_releases(stage: Stage, hints: list
     assert hints[2:] == [("tool.run", second.id)]
 
 
-def test_a_turn_that_is_tried_again_later_is_told_of_when_it_is_due(stage: Stage, hints: list[tuple[str, str]], clock: Any) -> None:
-    """Not before; and then at the next beat, as nothing was sent yet."""
+def test_a_turn_to_be_retried_is_hinted_once_it_is_due(stage: Stage, hints: list[tuple[str, str]], clock: Any) -> None:
     session = stage.session()
     stage.message(session)
-    turn = stage.claim(session)
-    assert turn
+    turn = stage.begin(session)
     hints.clear()
     stage.fail(turn, retry_after=3)
     assert hints == []
@@ -86,22 +79,20 @@ def test_a_turn_that_is_tried_again_later_is_told_of_when_it_is_due(stage: Stage
     assert stage.claim(session)
 
 
-def test_a_hint_that_was_lost_is_sent_again_after_five_seconds_however_long_people_took(stage: Stage, clock: Any) -> None:
-    """A call that waited for a day was ready only when it was allowed."""
+def test_a_lost_hint_is_sent_again_after_five_seconds(stage: Stage, clock: Any) -> None:
+    """Counted from the moment when the call became ready, and not from its creation."""
     session = stage.session()
-    stage.message(session)
-    [found] = stage.reply(session, call())
+    tool_call = stage.propose(session)
     clock.advance(80_000)
-    stage.confirm(session, found.id)
+    stage.confirm(session, tool_call.id)
     clock.advance(4)
     assert queued.hints(ToolCall) == []
     clock.advance(2)
-    assert [hint.args[0] for hint in queued.hints(ToolCall)] == [found.id]
-    assert queued.hints(ToolCall) == [], "it was sent just now"
+    assert [hint.args[0] for hint in queued.hints(ToolCall)] == [tool_call.id]
+    assert queued.hints(ToolCall) == [], "the pause counts from the last hint"
 
 
-def test_what_nobody_takes_is_told_of_less_and_less_often_but_every_minute(stage: Stage, clock: Any) -> None:
-    """Not again before half of its age; a minute at most."""
+def test_a_row_that_nobody_claims_is_hinted_less_often_but_at_least_every_minute(stage: Stage, clock: Any) -> None:
     session = stage.session(bash="always_allow")
     stage.message(session)
     stage.reply(session, call())
@@ -115,16 +106,16 @@ def test_what_nobody_takes_is_told_of_less_and_less_often_but_every_minute(stage
     assert 60 <= pauses[-1] <= 64
 
 
-def test_what_runs_rests_or_is_not_due_is_not_told_of(stage: Stage, clock: Any) -> None:
+def test_a_row_that_runs_or_waits_for_a_person_is_not_hinted(stage: Stage, clock: Any) -> None:
     session = stage.session(bash="always_allow", read="always_ask")
     stage.message(session)
-    found, _asked = stage.reply(session, call(), call("read", file_path="x"))
-    assert stage.claim_call(found)
+    tool_call, _asked = stage.reply(session, call(), call("read", file_path="x"))
+    assert stage.claim_call(tool_call)
     clock.advance(30)
     assert queued.hints(Turn) == []
     assert queued.hints(ToolCall) == []
     assert due.lapsed(ToolCall) == []
     clock.advance(16)
-    assert [each.id for each in due.lapsed(ToolCall)] == [found.id]
-    stage.rescue(stage.get(ToolCall, found.id))
+    assert [each.id for each in due.lapsed(ToolCall)] == [tool_call.id]
+    stage.rescue(stage.get(ToolCall, tool_call.id))
     assert due.lapsed(ToolCall) == []

@@ -1,4 +1,4 @@
-"""R14, R22: a passed deadline passes an approval on, level by level, each with a deadline of its own."""
+"""A passed deadline escalates an approval to the next level, and each level has a deadline of its own."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from people import Somebody, group, member
 from rows.stage import Stage, call
 from rows.test_several_people_must_agree import ask, vote, votes
 
+from models import flow
 from models.audit.acts import Audit
 from models.database.transactions import transaction
 from models.errors import Conflict, Forbidden
@@ -27,7 +28,7 @@ def boss(stage: Stage) -> Somebody:
 
 
 def escalating(clerk: Somebody, *levels: tuple[Somebody, float], then: str = "deny") -> dict[str, Any]:
-    """The settings of a tool that escalates after a minute."""
+    """The approval settings of a tool whose first deadline is a minute."""
     steps = [{"approvers": [f"user:{who.person_id}"], "timeout_seconds": seconds} for who, seconds in levels]
     own = {"approvers": [f"user:{clerk.person_id}"], "timeout_seconds": 60, "on_timeout": "escalate"}
     return {**own, "escalate_to": steps, "then": then}
@@ -63,13 +64,15 @@ def test_each_level_has_a_deadline_an_event_and_an_act(stage: Stage, clerk: Some
     stage.check(session)
 
 
-def test_who_comes_in_decides_and_who_could_before_still_may(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:
+def test_after_an_escalation_the_people_of_both_levels_may_decide(
+    stage: Stage, clerk: Somebody, boss: Somebody, clock: Any
+) -> None:
     session = stage.session(approval=escalating(clerk, (boss, 900)) | {"required_approvals": 2})
     approval = ask(stage, session)
     vote(stage, clerk, approval)
     clock.advance(61)
     stage.expire(session)
-    assert votes(stage, approval) == [(clerk.person_id, "allow")], "a vote keeps standing"
+    assert votes(stage, approval) == [(clerk.person_id, "allow")], "earlier votes stay valid"
     vote(stage, boss, approval)
     assert stage.get(Approval, approval.id).status == "allowed"
     assert stage.claim_call(stage.get(ToolCall, approval.tool_call_id)), "the level counts when the call begins"
@@ -87,11 +90,7 @@ def test_after_the_last_level_the_run_can_end(stage: Stage, clerk: Somebody, bos
     stage.check(session)
 
 
-def test_a_vote_that_comes_too_late_escalates_and_can_be_repeated(
-    stage: Stage, clerk: Somebody, boss: Somebody, clock: Any
-) -> None:
-    from models import flow
-
+def test_a_late_vote_escalates_and_can_be_repeated(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:
     session = stage.session(approval=escalating(clerk, (boss, 900)))
     approval = ask(stage, session)
     clock.advance(61)
@@ -103,9 +102,7 @@ def test_a_vote_that_comes_too_late_escalates_and_can_be_repeated(
     assert stage.get(Approval, approval.id).status == "allowed"
 
 
-def test_an_escalation_does_not_lead_past_another_level_s_approvers(
-    stage: Stage, clerk: Somebody, boss: Somebody, clock: Any
-) -> None:
+def test_an_escalation_does_not_bypass_the_agent_s_approvers(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:
     legal = group(stage, "legal")
     session = stage.session(approval=escalating(clerk, (boss, 900)), agent_approval={"approvers": [f"group:{legal}"]})
     approval = ask(stage, session)
@@ -115,7 +112,7 @@ def test_an_escalation_does_not_lead_past_another_level_s_approvers(
         vote(stage, boss, approval)
 
 
-def test_the_other_calls_of_a_turn_wait_for_their_own(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:
+def test_the_turn_waits_for_the_escalated_call(stage: Stage, clerk: Somebody, boss: Somebody, clock: Any) -> None:
     session = stage.session(approval=escalating(clerk, (boss, 900)), bash="always_ask", read="always_allow")
     stage.message(session)
     _, allowed = stage.reply(session, call(), call("read", file_path="x"))

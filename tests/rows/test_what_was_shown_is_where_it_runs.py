@@ -1,9 +1,9 @@
-"""I5, I6 where servers move, tools change and grants reach: what was shown decides, not what has its name by now."""
+"""An allow or a grant applies to the server and tool that people saw, not to another of the same name."""
 
 from typing import Any
 
 import pytest
-from rows.stage import Stage, call, entry, say
+from rows.stage import QUESTION, REFUND, Stage, call, entry, say
 
 from models import flow
 from models.database.transactions import transaction
@@ -13,119 +13,108 @@ from models.session.tool_call import ToolCall
 from models.workspace import toolset
 from models.workspace.agent import Agent
 
-REFUND = "mcp__shop__refund"
 HERE, THERE = "https://here.example/mcp", "https://there.example/mcp"
 CENTS = {"type": "object", "properties": {"cents": {"type": "integer"}}, "additionalProperties": False}
 PIN = {"type": "object", "properties": {"pin": {"type": "string", "writeOnly": True}}, "additionalProperties": False}
-QUESTION = {"requests": {"who": {"message": "Whose?", "schema": {"type": "object"}}}, "state": "opaque"}
 ANSWERS = {"who": {"action": "accept", "content": {"email": "a@b.example"}}}
 
 
 def begun(stage: Stage, *blocks: dict[str, Any], at: str = "assent:orders", **options: Any) -> tuple[str, ToolCall]:
-    """A session whose model has asked for this call."""
+    """A session whose model proposes these calls, and the first call."""
     session = stage.session(servers={"shop": at}, **options)
     stage.message(session)
     return session, stage.reply(session, *blocks)[0]
 
 
 def move(stage: Stage, session: str) -> None:
-    """The session's owner has the server's name stand for another one."""
+    """Change the address of the session's server, as its owner may."""
     servers = [{"type": "url", "name": "shop", "url": THERE}]
     stage.locked(session, lambda db, row: flow.update(db, row, stage.principal, {"mcp_servers": servers}))
 
 
 @pytest.fixture
 def two_servers(stage: Stage) -> None:
-    """Both have a tool of one name and one look."""
+    """Two servers with equal tools."""
     for url in (HERE, THERE):
         toolset.keep_listing(stage.workspace_id, url, lambda: [entry("refund")])
 
 
-def test_a_call_of_a_server_that_has_moved_is_allowed_no_more(stage: Stage, two_servers: None) -> None:
-    """Nor does an allow give a grant for the one that has its name now."""
-    session, found = begun(stage, call(REFUND, n=1), at=HERE)
+def test_a_call_whose_server_has_moved_cannot_be_allowed(stage: Stage, two_servers: None) -> None:
+    session, tool_call = begun(stage, call(REFUND, n=1), at=HERE)
     move(stage, session)
     with pytest.raises(Conflict, match="not permitted any more"):
-        stage.confirm(session, found.id, scope="session")
+        stage.confirm(session, tool_call.id, scope="session")
     with transaction(stage.workspace_id) as db:
         assert not db.find(Grant)
 
 
 def test_a_call_that_was_allowed_before_its_server_moved_does_not_run(stage: Stage, two_servers: None) -> None:
-    """It may move while another call of the turn waits."""
-    session, found = begun(stage, call(REFUND, n=1), call(REFUND, n=2), at=HERE)
-    stage.confirm(session, found.id)
+    session, tool_call = begun(stage, call(REFUND, n=1), call(REFUND, n=2), at=HERE)
+    stage.confirm(session, tool_call.id)
     move(stage, session)
-    assert stage.claim_call(found) is None
-    assert stage.get(ToolCall, found.id).status == "refused"
+    assert stage.claim_call(tool_call) is None
+    assert stage.get(ToolCall, tool_call.id).status == "refused"
 
 
 def test_a_grant_for_one_server_releases_nothing_that_waits_at_another(stage: Stage, two_servers: None) -> None:
-    session, found = begun(stage, call(REFUND, n=1), at=HERE)
+    session, tool_call = begun(stage, call(REFUND, n=1), at=HERE)
     move(stage, session)
     other = stage.session(of_agent=stage.read(session).agent_id)
     move(stage, other)
-    stage.message(other)
-    [theirs] = stage.reply(other, call(REFUND, n=7))
+    theirs = stage.propose(other, call(REFUND, n=7))
     stage.confirm(other, theirs.id, scope="always")
     flow.release_waiting(stage.workspace_id, session)
-    assert stage.get(ToolCall, found.id).status == "asked"
+    assert stage.get(ToolCall, tool_call.id).status == "asked"
 
 
-def test_a_grant_is_not_spent_on_a_call_that_fits_its_tool_no_more(stage: Stage) -> None:
+def test_a_call_that_no_longer_fits_its_tool_uses_no_grant(stage: Stage) -> None:
     toolset.announce({"orders": [entry("refund")]})
-    session, found = begun(stage, call(REFUND, n=1))
+    session, tool_call = begun(stage, call(REFUND, n=1))
     toolset.announce({"orders": [entry("refund", input_schema=CENTS)]})
     other = stage.session(of_agent=stage.read(session).agent_id)
-    stage.message(other)
-    [theirs] = stage.reply(other, call(REFUND, cents=7))
+    theirs = stage.propose(other, call(REFUND, cents=7))
     stage.confirm(other, theirs.id, scope="always", max_uses=5)
     for _ in range(3):
         flow.release_waiting(stage.workspace_id, session)
-        assert stage.claim_call(found) is None
+        assert stage.claim_call(tool_call) is None
     with transaction(stage.workspace_id) as db:
         assert [grant.uses for grant in db.find(Grant)] == [0]
 
 
-def test_a_worker_without_the_toolset_does_not_tie_the_session_to_its_storage(stage: Stage) -> None:
+def test_a_worker_without_the_toolset_does_not_bind_the_session_to_its_storage(stage: Stage) -> None:
     toolset.announce({"orders": [entry("refund", workdir=True)]})
-    _, found = begun(stage, call(REFUND, n=1), shop="always_allow")
-    assert stage.claim_call(found, "stor_without", has=lambda _address: False) is None
-    assert stage.claim_call(found, "stor_with")
+    _, tool_call = begun(stage, call(REFUND, n=1), shop="always_allow")
+    assert stage.claim_call(tool_call, "stor_without", has=lambda _address: False) is None
+    assert stage.claim_call(tool_call, "stor_with")
 
 
 @pytest.mark.parametrize("at_first", [True, False])
-def test_what_its_announcer_did_not_always_call_idempotent_is_not_run_again(stage: Stage, clock: Any, at_first: bool) -> None:
-    """I2: taken back, it holds no more; added later, it does not hold for what people allowed as a call that would run once."""
+def test_a_lost_call_runs_again_only_if_its_tool_was_always_idempotent(stage: Stage, clock: Any, at_first: bool) -> None:
+    """A later `idempotent` does not apply to a call that people allowed to run once."""
     toolset.announce({"orders": [entry("refund", idempotent=at_first)]})
-    _, found = begun(stage, call(REFUND, n=1), shop="always_allow")
+    _, tool_call = begun(stage, call(REFUND, n=1), shop="always_allow")
     toolset.announce({"orders": [entry("refund", idempotent=not at_first)]})
-    held = stage.claim_call(found)
-    assert held
+    held = stage.begin_call(tool_call)
     clock.advance(3600)
     stage.rescue(held)
-    assert stage.get(ToolCall, found.id).status == "unknown"
+    assert stage.get(ToolCall, tool_call.id).status == "unknown"
 
 
 def test_an_answer_sent_again_does_not_answer_the_next_question(stage: Stage) -> None:
     toolset.announce({"orders": [entry("refund")]})
-    session, found = begun(stage, call(REFUND, n=1), shop="always_allow")
+    session, tool_call = begun(stage, call(REFUND, n=1), shop="always_allow")
     for state in ("one", "two"):
-        held = stage.claim_call(found)
-        assert held
-        stage.finish_call(held, "", question=QUESTION | {"state": state})
-        stage.confirm(session, found.id, answers=ANSWERS)  # the second time it is the client's retry of the first
+        stage.finish_call(stage.begin_call(tool_call), "", question=QUESTION | {"state": state})
+        stage.confirm(session, tool_call.id, answers=ANSWERS)  # the second time it is the client's retry of the first
     assert stage.approvals(session)[-1].status == "pending"
 
 
 @pytest.mark.parametrize("kind", ["question", "unknown_outcome"])
-def test_later_questions_about_a_call_show_no_more_than_the_first(stage: Stage, clock: Any, kind: str) -> None:
-    """R21: what the schema says is secret stays masked."""
+def test_later_approvals_of_a_call_mask_the_same_values(stage: Stage, clock: Any, kind: str) -> None:
     toolset.announce({"orders": [entry("refund", input_schema=PIN)]})
-    session, found = begun(stage, call(REFUND, pin="hunter2hunter2"))
-    stage.confirm(session, found.id)
-    held = stage.claim_call(found)
-    assert held
+    session, tool_call = begun(stage, call(REFUND, pin="hunter2hunter2"))
+    stage.confirm(session, tool_call.id)
+    held = stage.begin_call(tool_call)
     if kind == "question":
         stage.finish_call(held, "", question=QUESTION)
     else:
@@ -136,8 +125,8 @@ def test_later_questions_about_a_call_show_no_more_than_the_first(stage: Stage, 
     assert "hunter2" not in str(asked.masked.shown)
 
 
-def test_an_announcement_that_nobody_lives_behind_is_taken_over(stage: Stage, clock: Any) -> None:
-    """An old worker that started once more in the middle of a deploy, and then was gone."""
+def test_an_announcement_of_a_worker_that_is_gone_is_replaced(stage: Stage, clock: Any) -> None:
+    """As by an old worker that started during a deploy, and stopped."""
     new, old = {"orders": [entry("refund")]}, {"orders": [entry("refund", description="old")]}
     toolset.announce(new)
     toolset.announce(old)
@@ -146,12 +135,12 @@ def test_an_announcement_that_nobody_lives_behind_is_taken_over(stage: Stage, cl
         toolset.announce(new, only_seen=True)
     with transaction(stage.workspace_id) as db:
         assert toolset.missing(db, ["assent:orders"]) == []
-        found = toolset.entry_of(db, "assent:orders", "refund")
-    assert found
-    assert found["description"] == "refund"
+        tool = toolset.entry_of(db, "assent:orders", "refund")
+    assert tool
+    assert tool["description"] == "refund"
 
 
-def test_every_server_of_an_agent_is_known_however_little_is_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_toolset_of_an_agent_is_listed_though_none_fits_the_cache(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toolset, "_room", 0)
     toolset.announce({"orders": [entry("refund")], "other": [entry("look")]})
     session = stage.session(servers={"x": "assent:other", "shop": "assent:orders"})
@@ -161,12 +150,11 @@ def test_every_server_of_an_agent_is_known_however_little_is_kept(stage: Stage, 
             assert sorted(toolset.listed(db, agent)) == ["shop", "x"]
 
 
-def test_an_error_with_a_picture_is_told_without_it(stage: Stage) -> None:
-    """The model's API takes nothing but text in an error."""
+def test_an_error_reaches_the_model_without_its_picture(stage: Stage) -> None:
+    """The model's API accepts only text in an error."""
     toolset.announce({"orders": [entry("refund")]})
-    session, found = begun(stage, call(REFUND, n=1), shop="always_allow")
-    held = stage.claim_call(found)
-    assert held
+    session, tool_call = begun(stage, call(REFUND, n=1), shop="always_allow")
+    held = stage.begin_call(tool_call)
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
     outcome = flow.Outcome([say("No."), picture], is_error=True)
     stage.locked(session, lambda db, row: flow.finish_call(db, row, ToolCall.held(db, held.id, held.fence), outcome))
@@ -174,12 +162,10 @@ def test_an_error_with_a_picture_is_told_without_it(stage: Stage) -> None:
     assert {part["type"] for part in block["content"]} == {"text"}
 
 
-def test_a_session_with_a_long_result_is_not_changed_by_an_update_that_changes_nothing(stage: Stage) -> None:
+def test_an_update_with_equal_tools_does_not_change_a_session_with_a_long_result(stage: Stage) -> None:
     toolset.announce({"orders": [entry("refund")]})
-    session, found = begun(stage, call(REFUND, n=1), shop="always_allow")
-    held = stage.claim_call(found)
-    assert held
-    stage.finish_call(held, "its ends", whole=b"all of it")
+    session, tool_call = begun(stage, call(REFUND, n=1), shop="always_allow")
+    stage.finish_call(stage.begin_call(tool_call), "its ends", whole=b"all of it")
     stage.reply(session, say("Done."))
     with transaction(stage.workspace_id) as db:
         same = {"tools": Agent.find(db, stage.read(session).agent_id).at(db).body["tools"]}

@@ -1,4 +1,4 @@
-"""Two tenants: one with a row in every table, one who must not see any of them."""
+"""Two workspaces with a row in every table, neither of which may see the other's."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ def unsigned_app(database_urls: object, redis_url: str) -> Flask:
 
 @pytest.fixture(scope="session")
 def audit_heads(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of the heads that were signed last."""
+    """The file of the last signed heads."""
     from models.audit import signed_heads
 
     heads = tmp_path_factory.mktemp("audit") / "heads"
@@ -43,11 +43,11 @@ def app(unsigned_app: Flask, audit_heads: Path, private_key: str) -> Iterator[Fl
 
 @pytest.fixture
 def theirs(clean_database: object, app: Flask) -> World:
-    """The tenant that has everything."""
+    """The workspace that must stay invisible."""
     return World(app)
 
 
 @pytest.fixture
 def ours(clean_database: object, app: Flask) -> World:
-    """The tenant that looks over the wall; it has everything too."""
+    """The workspace that tries to see the other one."""
     return World(app)

@@ -1,4 +1,4 @@
-"""Fault 35: every route with another workspace's ids answers as if they did not exist, and changes nothing (I10)."""
+"""Every route answers another workspace's ids as if they did not exist, and changes nothing."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import pytest
 from doors.served import KEYLESS, MODEL, confirmation, message
 from flask import Flask
 from own_database import DatabaseUrls
+from rows.stage import call
 from walls.world import World
 from werkzeug.routing import Rule
 
@@ -14,7 +15,7 @@ from models.database import ids
 
 
 def bodies(world: World) -> dict[str, Any]:
-    """What a good request to a route says; nothing where it is not named here."""
+    """The bodies of valid requests by route. Routes that are not here take an empty body."""
     return {
         "POST /v1/agents": {"name": "New", "model": MODEL},
         "POST /v1/agents/<agent_id>": {"version": 1, "name": "Renamed"},
@@ -66,7 +67,7 @@ def spend_limit(world: World) -> dict[str, Any]:
 
 
 def requests(app: Flask) -> list[tuple[str, Rule]]:
-    """Every method of every route that takes a key: pages take none."""
+    """Every method of every route that takes a key. Pages take none."""
     return [
         (method, rule)
         for rule in app.url_map.iter_rules()
@@ -76,20 +77,20 @@ def requests(app: Flask) -> list[tuple[str, Rule]]:
 
 
 def path(rule: Rule, world: World) -> str:
-    """The route with this world's ids. A KeyError says that the world lacks something that a new route names."""
-    found = rule.rule
+    """The route with this world's ids. A KeyError means that the world lacks a row that a new route names."""
+    address = rule.rule
     for name in rule.arguments:
-        found = found.replace(f"<{name}>", world.ids[name])
-    return found
+        address = address.replace(f"<{name}>", world.ids[name])
+    return address
 
 
 def test_another_workspace_s_ids_are_unknown_and_its_rows_stay(
     app: Flask, theirs: World, ours: World, database_urls: DatabaseUrls
 ) -> None:
     before = theirs.rows(database_urls.admin)
-    asked = requests(app)
-    assert len(asked) > 30
-    for method, rule in asked:
+    everything = requests(app)
+    assert len(everything) > 30
+    for method, rule in everything:
         name = f"{method} {rule.rule}"
         body = bodies(theirs).get(name, {}) if method == "POST" else None
         answer = ours.ask(method, path(rule, theirs), body)
@@ -99,15 +100,15 @@ def test_another_workspace_s_ids_are_unknown_and_its_rows_stay(
             assert answer.status_code in {400, 404}, f"{name}: {answer.status_code} {answer.text}"
         else:
             assert answer.status_code == 200, f"{name}: {answer.text}"
-            assert not any(known in answer.text for known in theirs.ids.values()), f"{name} tells of others"
+            assert not any(known in answer.text for known in theirs.ids.values()), f"{name} shows another workspace's ids"
         assert theirs.rows(database_urls.admin) == before, f"{name} changed something"
         answer.close()
 
 
-def test_the_same_requests_find_their_own(app: Flask, theirs: World) -> None:
-    """So that the other test fails for the right reason: each request is good, and its ids are known to whom they belong.
+def test_the_same_requests_succeed_in_their_own_workspace(app: Flask, theirs: World) -> None:
+    """So the test above gets its 404s for the right reason.
 
-    What one request archives or deletes, a later one may need: that one is sent again in a new world.
+    A later request may need a row that an earlier one archived or deleted. Such a request is sent again in a new world.
     """
     world = theirs
     for method, rule in requests(app):
@@ -129,7 +130,7 @@ def allow(approval_id: str) -> dict[str, Any]:
 
 
 def mixed(ours: World, theirs: World) -> list[tuple[str, dict[str, Any]]]:
-    """Requests to our own rows that name somebody else's."""
+    """Requests to our own rows with ids of the other workspace."""
     events = f"/v1/sessions/{ours.session_id}/events"
     return [
         ("/v1/approvals/decisions", {"decisions": [allow(ours.ids["approval_id"]), allow(theirs.ids["approval_id"])]}),
@@ -156,8 +157,8 @@ def test_another_workspace_s_ids_in_a_body_or_beside_ours_are_unknown(
     assert theirs.rows(database_urls.admin) == before
 
 
-def test_an_answer_kept_for_retries_is_the_asker_s_alone(theirs: World, ours: World) -> None:
-    """The same idempotency key and body in two workspaces are two requests."""
+def test_an_idempotency_key_belongs_to_one_workspace(theirs: World, ours: World) -> None:
+    """The same key and body in two workspaces are two requests."""
     body = {"name": "Kept", "model": MODEL}
     first, again = (theirs.ask("POST", "/v1/agents", body, **{"idempotency-key": "k"}) for _ in range(2))
     other = ours.ask("POST", "/v1/agents", body, **{"idempotency-key": "k"})
@@ -166,19 +167,12 @@ def test_an_answer_kept_for_retries_is_the_asker_s_alone(theirs: World, ours: Wo
 
 @pytest.mark.parametrize("listed", ["agents", "environments", "sessions", "approvals", "grants"])
 def test_another_workspace_s_cursor_shows_nothing_of_it(theirs: World, ours: World, listed: str) -> None:
-    """A page's cursor is a place in an order, no key to somebody's rows."""
     if listed == "approvals":
         theirs.stage.message(theirs.resting_id)
-        theirs.stage.reply(theirs.resting_id, *_two_calls())
+        theirs.stage.reply(theirs.resting_id, call(), call())
     page = theirs.ask("GET", f"/v1/{listed}?limit=1").get_json()["next_page"]
     assert page, "there is more than one"
     answer = ours.ask("GET", f"/v1/{listed}?limit=100&page={page}")
     known = {row["id"] for row in theirs.ask("GET", f"/v1/{listed}?limit=100").get_json()["data"]}
     assert answer.status_code in {200, 400}, answer.text
     assert not any(row in answer.text for row in known)
-
-
-def _two_calls() -> list[dict[str, Any]]:
-    from rows.stage import call
-
-    return [call(), call()]

@@ -1,4 +1,4 @@
-"""Fault 35: row-level security under the queries. Every table, every verb, as the roles that the processes run as (I10)."""
+"""Row-level security of every table, for every kind of statement, as the roles of the processes."""
 
 from typing import Any
 
@@ -29,9 +29,9 @@ NOT_CONTENT = {
     "sealed": {"chain", "seq"},
     "sweep_failure": {"sweep", "subject_id", "failures", "not_before"},
 }
-"""Beside ids and statuses: what the sweeps see of all workspaces. No input, no result, no message, no decision."""
+"""The columns, beside ids and statuses, that sweeps read of all workspaces: no input, result, message or decision."""
 OPERATORS = {"alembic_version", "toolset"}
-"""No tenant's: which tools the operator's workers have, and which schema this is. The app's role only reads them."""
+"""Tables of the operator, which the app's role only reads: the tools of the workers, and the version of the schema."""
 ALWAYS = {"id", "workspace_id", "session_id", "status"}
 SYSTEM_WRITES = {("turn", "hinted_at"), ("tool_call", "hinted_at"), ("delivery", "hinted_at")}
 SYSTEM_WRITES |= {("notification", "hinted_at"), ("approval_change", "hinted_at")}
@@ -39,19 +39,19 @@ SYSTEM_WRITES |= {("notification", "hinted_at"), ("approval_change", "hinted_at"
 
 @pytest.fixture(scope="module")
 def theirs(cleaner: Cleaner, app: Flask) -> World:
-    """The tenant that has everything. No test here changes a row, so one is enough for all."""
+    """The workspace that must stay invisible. No test here changes a row, so one world is enough."""
     cleaner.clean()
     return World(app)
 
 
 @pytest.fixture(scope="module")
 def ours(theirs: World, app: Flask) -> World:
-    """The tenant that looks over the wall."""
+    """The workspace that tries to see the other one."""
     return World(app)
 
 
 def connect(url: str, workspace_id: str | None = None) -> "psycopg.Connection[Any]":
-    """As a running role, in a workspace as `models.database.transactions.transaction` sets it."""
+    """Connect as a role, in a workspace as `models.database.transactions.transaction` sets it."""
     db = psycopg.connect(url, autocommit=True, row_factory=psycopg.rows.dict_row)
     if workspace_id is not None:
         db.execute("SELECT set_config('assent.workspace', %s, false)", [workspace_id])
@@ -59,25 +59,25 @@ def connect(url: str, workspace_id: str | None = None) -> "psycopg.Connection[An
 
 
 def run(db: "psycopg.Connection[Any]", text: str, table: str, *values: Any) -> "psycopg.Cursor[Any]":
-    """A statement about a table, whose name it has as `{}`."""
+    """Run a statement with the table's name in place of `{}`."""
     return db.execute(sql.SQL(text).format(sql.Identifier(table)), values)
 
 
 def a_row(urls: DatabaseUrls, world: World, table: str) -> Row:
-    """Any of a tenant's rows, read by the superuser."""
+    """Any row of a workspace, read by the superuser."""
     with connect(urls.admin) as db:
-        found: Row | None = run(db, "SELECT * FROM {} WHERE workspace_id = %s LIMIT 1", table, world.workspace_id).fetchone()
-    assert found, f"{table} is empty: have the world put a row into it"
-    return found
+        row: Row | None = run(db, "SELECT * FROM {} WHERE workspace_id = %s LIMIT 1", table, world.workspace_id).fetchone()
+    assert row, f"{table} is empty: have the World insert a row"
+    return row
 
 
 def insert(db: "psycopg.Connection[Any]", table: str, row: Row) -> None:
-    """Insert a row as it is."""
+    """Insert a row."""
     names = sql.SQL(", ").join(map(sql.Identifier, row))
     arrays, texts = (
         {"scopes", "allowed_cidrs", "group_ids", "enabled_events", "speakers", "started_by"},
         {"match"},
-    )  # every other list is JSON, and this text too
+    )  # all other lists are JSON, and so is the text of `match`
     values = [
         psycopg.types.json.Jsonb(value) if name in texts or (isinstance(value, dict | list) and name not in arrays) else value
         for name, value in row.items()
@@ -86,10 +86,9 @@ def insert(db: "psycopg.Connection[Any]", table: str, row: Row) -> None:
     db.execute(sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(sql.Identifier(table), names, places), values)
 
 
-def test_every_table_of_the_database_is_known_here(database_urls: DatabaseUrls) -> None:
-    """No table without a workspace, a policy and a test."""
+def test_every_table_has_a_workspace_row_level_security_and_a_test(database_urls: DatabaseUrls) -> None:
     with connect(database_urls.admin) as db:
-        found = db.execute(
+        tables = db.execute(
             "SELECT relname, relrowsecurity FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')"
         ).fetchall()
         with_workspace = {
@@ -98,12 +97,12 @@ def test_every_table_of_the_database_is_known_here(database_urls: DatabaseUrls) 
                 "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' AND column_name = 'workspace_id'"
             )
         }
-    assert {row["relname"] for row in found} - OPERATORS - ORGANIZATION == set(TABLES) == with_workspace
-    assert {row["relname"] for row in found if not row["relrowsecurity"]} == {"alembic_version"}
+    assert {row["relname"] for row in tables} - OPERATORS - ORGANIZATION == set(TABLES) == with_workspace
+    assert {row["relname"] for row in tables if not row["relrowsecurity"]} == {"alembic_version"}
 
 
 @pytest.mark.parametrize("table", sorted(OPERATORS))
-def test_what_is_the_operator_s_no_request_can_change(database_urls: DatabaseUrls, table: str) -> None:
+def test_no_request_can_change_a_table_of_the_operator(database_urls: DatabaseUrls, table: str) -> None:
     with connect(database_urls.app, "wrkspc_1") as db:
         run(db, "SELECT * FROM {}", table)
         for text in ("DELETE FROM {}", "INSERT INTO {} DEFAULT VALUES", "TRUNCATE {}"):
@@ -112,7 +111,7 @@ def test_what_is_the_operator_s_no_request_can_change(database_urls: DatabaseUrl
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_another_workspace_s_rows_are_neither_seen_nor_changed_nor_made(
+def test_another_workspace_s_rows_cannot_be_read_changed_or_inserted(
     theirs: World, ours: World, database_urls: DatabaseUrls, table: str
 ) -> None:
     row, own = a_row(database_urls, theirs, table), a_row(database_urls, ours, table)
@@ -129,18 +128,18 @@ def test_another_workspace_s_rows_are_neither_seen_nor_changed_nor_made(
                 run(db, "TRUNCATE {} CASCADE", table)
     with connect(database_urls.app, ours.workspace_id) as db:
         seen = run(db, "SELECT DISTINCT workspace_id FROM {}", table).fetchall()
-        assert seen == [{"workspace_id": ours.workspace_id}], "its own it does see"
+        assert seen == [{"workspace_id": ours.workspace_id}], "its own rows are visible"
         with pytest.raises(InsufficientPrivilege):
             run(db, "UPDATE {} SET workspace_id = %s WHERE workspace_id = %s", table, theirs.workspace_id, own["workspace_id"])
     assert theirs.rows(database_urls.admin) == before
 
 
 def _nothing(db: "psycopg.Connection[Any]", text: str, table: str, workspace_id: str) -> None:
-    """A statement that finds no row, or is not allowed on this table at all."""
+    """Assert that a statement finds no row, or is not permitted on this table."""
     try:
         assert run(db, text, table, workspace_id).rowcount == 0, f"{text} on {table} found something"
     except InsufficientPrivilege as refused:
-        assert "permission denied" in str(refused)  # noqa: PT017 - most tables allow it, for their own rows
+        assert "permission denied" in str(refused)  # noqa: PT017 - most tables permit it, for their own rows
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -1,14 +1,11 @@
-"""What the app's role does over all workspaces it does by functions, each of which finds only what its caller proves to know."""
+"""Over all workspaces the app's role has only functions, each of which finds only rows that its caller can name."""
 
 import json
-from typing import Any
 
-import psycopg
 import pytest
 from own_database import DatabaseUrls
 from psycopg.errors import InsufficientPrivilege
-from rows.stage import call
-from walls.world import World
+from walls.world import World, rows
 
 from models.pure.key_secret import sha256
 from models.workspace import key_lookup
@@ -31,7 +28,7 @@ FUNCTIONS = {
     "assent_session_heads": ("ARRAY['sesn_unknown']",),
     "assent_workspaces_of": ("'user_unknown'",),
 }
-"""Every function that runs with other rights than its caller's, with a call that finds nothing."""
+"""Every function that runs with other rights than its caller's, with arguments that find nothing."""
 
 _FACTS = """
     SELECT p.proname, pg_get_userbyid(p.proowner) AS owner, p.proconfig,
@@ -45,25 +42,17 @@ _COLUMNS = """
 """
 
 
-def rows(url: str, text: str, *values: Any, workspace: str = "wrkspc_nobody") -> list[Any]:
-    """What a statement gives to a role that works in a workspace."""
-    with psycopg.connect(url, autocommit=True) as db:
-        db.execute("SELECT set_config('assent.workspace', %s, false)", [workspace])
-        cursor = db.execute(text, values)
-        return cursor.fetchall() if cursor.description else []
-
-
-def test_each_belongs_to_the_definer_and_only_the_app_may_call_it(database_urls: DatabaseUrls) -> None:
-    found = {name: rest for name, *rest in rows(database_urls.admin, _FACTS)}
-    assert set(found) == set(FUNCTIONS)
-    for name, (owner, config, app, system, everybody) in found.items():
+def test_each_function_belongs_to_the_definer_and_only_the_app_may_call_it(database_urls: DatabaseUrls) -> None:
+    facts = {name: rest for name, *rest in rows(database_urls.admin, _FACTS)}
+    assert set(facts) == set(FUNCTIONS)
+    for name, (owner, config, app, system, everybody) in facts.items():
         assert owner == "assent_definer", name
         assert config == ["search_path=public, pg_temp"], name
         assert (app, system, everybody) == (True, False, False), name
 
 
 def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUrls) -> None:
-    """So a hole in a function shows no message, input, result or decision."""
+    """So a flaw in a function reveals no message, input, result or decision."""
     strong = "rolcanlogin OR rolsuper OR rolbypassrls OR rolcreatedb OR rolcreaterole"
     [[strong]] = rows(database_urls.admin, f"SELECT {strong} FROM pg_roles WHERE rolname = 'assent_definer'")
     assert strong is False
@@ -76,7 +65,7 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
             readable.setdefault(table, set()).add(column)
         elif right in {"UPDATE", "INSERT"} and table != "toolset":
             writable.add((table, column))
-    assert readable.pop("toolset"), "the operator's, no workspace's"
+    assert readable.pop("toolset"), "it belongs to the operator"
     key = {"id", "workspace_id", "scopes", "secret_sha256", "environment_id"}
     assert readable == {
         "answer": {"id", "slip"},
@@ -99,7 +88,9 @@ def test_the_definer_cannot_log_in_and_sees_no_content(database_urls: DatabaseUr
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_who_knows_nothing_gets_nothing_and_changes_nothing(theirs: World, database_urls: DatabaseUrls, name: str) -> None:
+def test_a_caller_that_knows_no_id_or_secret_reads_and_changes_nothing(
+    theirs: World, database_urls: DatabaseUrls, name: str
+) -> None:
     before = theirs.rows(database_urls.admin)
     arguments = ", ".join(FUNCTIONS[name])
     assert not any(row[0] for row in rows(database_urls.app, f"SELECT * FROM {name}({arguments})"))
@@ -119,9 +110,9 @@ def test_a_key_is_found_only_by_the_hash_of_its_secret(theirs: World, ours: Worl
     assert rows(database_urls.app, "SELECT * FROM assent_good_keys(%s)", [key_id]) == [(key_id,)]
 
 
-def test_a_lease_is_renewed_only_by_who_knows_the_fence(theirs: World, database_urls: DatabaseUrls) -> None:
+def test_a_lease_is_renewed_only_with_its_fence(theirs: World, database_urls: DatabaseUrls) -> None:
     theirs.stage.message(theirs.resting_id)
-    turn = theirs.stage.claim(theirs.resting_id)
+    turn = theirs.stage.begin(theirs.resting_id)
     before = theirs.rows(database_urls.admin)["turn"]
     renew = "SELECT id FROM assent_renew_leases(%s, %s, interval '1 day')"
     for fence in (turn.fence - 1, turn.fence + 1):
@@ -130,9 +121,9 @@ def test_a_lease_is_renewed_only_by_who_knows_the_fence(theirs: World, database_
     assert rows(database_urls.app, renew, [turn.id], [turn.fence]) == [(turn.id,)]
 
 
-def test_only_answers_without_a_key_of_their_own_are_forgotten(theirs: World, database_urls: DatabaseUrls) -> None:
+def test_responses_kept_under_an_idempotency_key_cannot_be_deleted(theirs: World, database_urls: DatabaseUrls) -> None:
     before = theirs.rows(database_urls.admin)["answer"]
-    assert before, "the world has kept one under its idempotency key"
+    assert before, "the World kept one"
     kept = [row[0] for row in rows(database_urls.admin, "SELECT id FROM answer")]
     rows(database_urls.app, "SELECT assent_forget_answers(%s)", kept)
     assert theirs.rows(database_urls.admin)["answer"] == before
@@ -140,14 +131,12 @@ def test_only_answers_without_a_key_of_their_own_are_forgotten(theirs: World, da
 
 def test_an_announcement_writes_toolsets_and_nothing_else(theirs: World, database_urls: DatabaseUrls) -> None:
     before = theirs.rows(database_urls.admin)
-    said = json.dumps([{"name": "orders", "tools": [], "digest": "1", "workspaces": None, "seen_at": "1999-01-01"}])
-    rows(database_urls.app, "SELECT assent_announce_toolsets(%s, false, 1.0)", said)
+    payload = json.dumps([{"name": "orders", "tools": [], "digest": "1", "workspaces": None, "seen_at": "1999-01-01"}])
+    rows(database_urls.app, "SELECT assent_announce_toolsets(%s, false, 1.0)", payload)
     assert rows(database_urls.app, "SELECT name, digest FROM toolset") == [("orders", "1")]
     assert theirs.rows(database_urls.admin) == before
 
 
-def test_the_app_still_needs_its_workspace_for_everything_else(theirs: World, database_urls: DatabaseUrls) -> None:
-    theirs.stage.message(theirs.resting_id)
-    theirs.stage.reply(theirs.resting_id, call())
+def test_everything_else_needs_the_workspace(theirs: World, database_urls: DatabaseUrls) -> None:
     assert rows(database_urls.app, "SELECT id FROM session") == []
     assert key_lookup.authenticate(theirs.key, None)

@@ -1,11 +1,11 @@
-"""A tenant with a row in every table, and its hands on every route."""
+"""A workspace with a row in every table, and requests with its key."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import psycopg
-from doors.served import MODEL, key, message
+from doors.served import MODEL, key
 from flask import Flask
 from flask.testing import FlaskClient
 from people import group, member
@@ -38,13 +38,13 @@ from models.workspace.provider_key import ProviderKey
 from models.workspace.spend_limit import SpendLimit
 
 ORGANIZATION = {"organization", "person", "identity", "ceremony"}
-"""Above all workspaces: see tests/walls/test_people_are_seen_by_their_workspaces.py."""
+"""Tables without a workspace: see tests/walls/test_people_are_seen_by_their_workspaces.py."""
 TABLES = sorted(set(Base.metadata.tables) - {"toolset"} - ORGANIZATION)
-"""`toolset` is the operator's: no tenant's, and read by all."""
+"""`toolset` belongs to the operator, and every workspace reads it."""
 
 
 class World:
-    """One workspace in which everything has happened."""
+    """One workspace with a row in every table. `ids` are ids of its rows, by the names of the routes' parameters."""
 
     def __init__(self, app: Flask) -> None:
         self.stage = Stage()
@@ -55,17 +55,15 @@ class World:
         self.agent_id = self.stage.read(self.session_id).agent_id
         self.stage.message(self.session_id)
         asked, allowed = self.stage.reply(self.session_id, call(), call("read", file_path="x"))
-        held = self.stage.claim_call(allowed)
-        assert held is not None
-        self.stage.finish_call(held, "its ends", whole=b"all of it")
+        self.stage.finish_call(self.stage.begin_call(allowed), "its ends", whole=b"all of it")
         toolset.keep_listing(self.workspace_id, "https://tools.example/mcp", list)
         self.hosted_id = self.stage.session(self_hosted=True, bash="always_allow")
         self.stage.message(self.hosted_id)
         self.stage.reply(self.hosted_id, call())
         granted_id = self.stage.session()
         self.stage.message(granted_id)
-        for found, scope in zip(self.stage.reply(granted_id, call(), call()), ("session", "always"), strict=True):
-            self.stage.confirm(granted_id, found.id, scope=scope)
+        for tool_call, scope in zip(self.stage.reply(granted_id, call(), call()), ("session", "always"), strict=True):
+            self.stage.confirm(granted_id, tool_call.id, scope=scope)
         self.resting_id = self.stage.session()
         self.ids = {
             "session_id": self.session_id,
@@ -158,7 +156,7 @@ class World:
             db.insert(Fold(workspace_id=self.workspace_id, created_at=now, summary=summary, provider="anthropic", **row))
 
     def _spend_limit(self) -> None:
-        """A limit that stops nothing here: of a person without sessions."""
+        """A limit of a person without sessions."""
         with transaction(self.workspace_id) as db:
             scope = ("user", self.ids["user_id"])
             self.ids["spend_limit_id"] = SpendLimit.put(db, self.stage.principal, scope, "daily", Decimal(100)).id
@@ -179,13 +177,11 @@ class World:
             assert self.ask(method, "/v1/halt", {}).status_code == 200
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> TestResponse:
-        """One request with this tenant's key, which may do everything."""
-        said = {"x-api-key": self.key} | headers
-        return self.client.open(path, method=method, json=body, headers=said)
+        """One request with this workspace's key, which has all scopes."""
+        return self.client.open(path, method=method, json=body, headers={"x-api-key": self.key} | headers)
 
     def _first(self, path: str) -> str:
-        found: str = self.ask("GET", path).get_json()["data"][0]["id"]
-        return found
+        return str(self.ask("GET", path).get_json()["data"][0]["id"])
 
     def built_in(self) -> str:
         """The environment that every workspace has."""
@@ -197,7 +193,7 @@ class World:
         return self.stage.get(ToolCall, self.ids["tool_use_id"])
 
     def rows(self, admin: str) -> dict[str, list[str]]:
-        """All of its rows, by table, as they are. One statement, so that a test can compare after each of its requests."""
+        """All rows of the workspace by table, as texts. One statement, because tests call this after each request."""
         parts = [
             sql.SQL("SELECT {}, t::text FROM {} t WHERE workspace_id = %(workspace)s").format(table, sql.Identifier(table))
             for table in TABLES
@@ -210,4 +206,9 @@ class World:
         return rows
 
 
-__all__ = ["ORGANIZATION", "TABLES", "World", "message"]
+def rows(url: str, text: str, *values: Any, workspace: str = "wrkspc_nobody") -> list[Any]:
+    """The rows that a statement returns to a role that works in a workspace."""
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("SELECT set_config('assent.workspace', %s, false)", [workspace])
+        cursor = db.execute(text, values)
+        return cursor.fetchall() if cursor.description else []
