@@ -85,7 +85,7 @@ def world(caller: Caller, stage: Stage) -> World:
 @pytest.fixture
 def schema(api: str) -> Any:
     """The document that the API serves, closed; without the streams, which do not end."""
-    loaded = schemathesis.openapi.from_dict(described.document(api).said)
+    loaded = schemathesis.openapi.from_dict(described.document(api).content)
     loaded.config.update(base_url=api)
     return loaded.exclude(path_regex="stream$")
 
@@ -127,7 +127,7 @@ def _said(error: BaseException) -> str:
 @pytest.fixture(scope="module")
 def document(api: str) -> dict[str, Any]:
     """The document."""
-    return described.document(api).said
+    return described.document(api).content
 
 
 def test_every_route_is_in_the_document_and_nothing_else_but_the_files_of_pages(document: dict[str, Any]) -> None:

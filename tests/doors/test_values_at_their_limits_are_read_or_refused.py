@@ -61,7 +61,7 @@ def ids(caller: Caller, stage: Stage) -> dict[str, str]:
 
 def routes(api: str, method: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Paths of the API's document that take this method and end, and what the document says of them."""
-    for path, said in described.document(api).said["paths"].items():
+    for path, said in described.document(api).content["paths"].items():
         if method in said and not path.endswith("/stream"):
             yield path, said[method]
 
