@@ -9,12 +9,13 @@ import pytest
 from anthropic import Anthropic
 from doors import described
 from doors.browser import chromium
-from doors.served import Caller, key
+from doors.served import SIGN_IN_WORKSPACE, Caller, key
 from doors.waiting import asked
 from people import Somebody, group
 from playwright.sync_api import Browser
 from rows.stage import Stage
 
+from models.database import ids
 from models.session.tool_call import ToolCall
 
 
@@ -37,6 +38,14 @@ def as_(api: str) -> Iterator[Callable[[Somebody], httpx.Client]]:
     """A function that returns a client in which a person is signed in. Checks every response against the OpenAPI document."""
     with ExitStack() as stack:
         yield lambda who: stack.enter_context(who.client(api, event_hooks={"response": [partial(described.check, api)]}))
+
+
+@pytest.fixture
+def sign_in_stage(clean_database: object, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """A workspace with the id `SIGN_IN_WORKSPACE`, which a server's settings can name."""
+    new = ids.new
+    monkeypatch.setattr(ids, "new", lambda prefix: SIGN_IN_WORKSPACE if prefix == "wrkspc" else new(prefix))
+    return Stage()
 
 
 @pytest.fixture

@@ -23,6 +23,8 @@ from models.workspace.idempotency import Answer
 HOUSE = Path(__file__).parents[2]
 
 MODEL = "claude-opus-5-5"
+SIGN_IN_WORKSPACE = "wrkspc_01K9ZQ3T5VJ8W2X4Y6A7B8C9D0"
+"""The id of the workspace of the fixture `sign_in_stage`."""
 PARTS = {f"/docs/{name}" for name in ("docs.js", "swagger-ui-bundle.js", "swagger-ui.css")}
 """The files of the page `/docs`."""
 KEYLESS = {"/", "/healthz", "/readyz", "/openapi.json", "/docs"} | PARTS

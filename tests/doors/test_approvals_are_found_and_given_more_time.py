@@ -7,7 +7,7 @@ import pytest
 from doors.served import Caller, bad, good
 from doors.waiting import approval_of, asked, decide, secretive
 from own_database import Clock
-from rows.stage import Stage, call
+from rows.stage import Stage
 
 from models import flow
 from models.session.tool_call import ToolCall
@@ -113,10 +113,3 @@ def test_events_of_our_own_are_filtered_by_their_names(caller: Caller, stage: St
         [event] = caller.events(tool_call.session_id, include="approvals", **{"types[]": name})
         assert event["type"] == name
         assert caller.events(tool_call.session_id, **{"types[]": name}) == []
-
-
-def test_a_session_says_what_it_waits_for(caller: Caller, stage: Stage) -> None:
-    [tool_call, other] = asked(caller, stage, call(command="ls"), call(command="pwd"))
-    decide(caller, other, result="allow")
-    [entry] = good(caller.get(f"/v1/sessions/{tool_call.session_id}"))["waiting_on"]
-    assert (entry["tool_use_id"], entry["approval_id"]) == (tool_call.id, approval_of(caller, tool_call)["id"])

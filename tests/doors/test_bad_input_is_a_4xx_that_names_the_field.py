@@ -53,7 +53,6 @@ AGENTS: dict[str, tuple[dict[str, Any], str]] = {
     "a model without id": ({"model": {}}, "model.id"),
     "a model that is a number": ({"model": 5}, "model"),
     "effort": ({"model": {"id": MODEL, "effort": "utmost"}}, "model.effort"),
-    "speed": ({"model": {"id": MODEL, "speed": "fast"}}, "model.speed"),
     "an unknown field": ({"nmae": "x"}, "nmae"),
     "a system too long": ({"system": "x" * 100_001}, "system"),
     "17 pairs of metadata": ({"metadata": {str(n): "" for n in range(17)}}, "metadata"),
@@ -61,9 +60,6 @@ AGENTS: dict[str, tuple[dict[str, Any], str]] = {
     "a metadata value too long": ({"metadata": {"k": "v" * 513}}, "metadata.k"),
     "a metadata value that is a number": ({"metadata": {"k": 1}}, "metadata.k"),
     "metadata null": ({"metadata": {"k": None}}, "metadata.k"),
-    "skills": ({"skills": [{"type": "anthropic", "skill_id": "xlsx"}]}, "skills"),
-    "an MCP server by name alone": ({"mcp_servers": ["https://x"]}, "mcp_servers.0"),
-    "multiagent": ({"multiagent": {"type": "coordinator", "agents": []}}, "multiagent"),
     "an execution identity": ({"execution_identity": {"type": "aws_role", "role_arn": "a"}}, "execution_identity.type"),
     "no turns": ({"max_turns": 0}, "max_turns"),
     "turns that are true": ({"max_turns": True}, "max_turns"),
@@ -71,26 +67,12 @@ AGENTS: dict[str, tuple[dict[str, Any], str]] = {
     "tools that are no list": ({"tools": {}}, "tools"),
     "a tool that is text": ({"tools": ["bash"]}, "tools.0"),
     "an unknown tool type": ({"tools": [{"type": "bash_20250124"}]}, "tools.0"),
-    "an MCP toolset of nothing": ({"tools": [{"type": "mcp_toolset", "mcp_server_name": "n"}]}, "tools.0.mcp_server_name"),
     "a tool without type": ({"tools": [{"name": "x"}]}, "tools.0"),
     "an unknown built-in tool": ({"tools": [{**TOOLSET, "configs": [{"name": "rm"}]}]}, "tools.0.configs.0.name"),
-    "web search": ({"tools": [{**TOOLSET, "configs": [{"name": "web_search", "enabled": True}]}]}, "web_search"),
     "web fetch by default": ({"tools": [{**TOOLSET, "configs": [{"name": "web_fetch"}]}]}, "web_fetch"),
     "a tool configured twice": ({"tools": [{**TOOLSET, "configs": [{"name": "bash"}, {"name": "bash"}]}]}, "twice"),
     "a config of another type": ({"tools": [{**TOOLSET, "configs": [{"name": "bash", "type": "edit"}]}]}, "configs"),
     "two toolsets": ({"tools": [TOOLSET, TOOLSET]}, "twice"),
-    "a policy unknown": (
-        {"tools": [{**TOOLSET, "default_config": {"permission_policy": {"type": "maybe"}}}]},
-        "tools.0.default_config.permission_policy",
-    ),
-    "a policy that judges": (
-        {"tools": [{**TOOLSET, "default_config": {"permission_policy": {"type": "auto"}}}]},
-        "tools.0.default_config.permission_policy.default",
-    ),
-    "rules": (
-        {"tools": [custom(permission_policy={"type": "rules", "rules": [{"effect": "allow"}], "default": "ask"})]},
-        "tools.0.permission_policy.rules",
-    ),
     "a deadline of 0 s": ({"tools": [custom(approval={"timeout_seconds": 0})]}, "tools.0.approval.timeout_seconds"),
     "a deadline of 30,000 years": ({"tools": [custom(approval={"timeout_seconds": 1e12})]}, "tools.0.approval.timeout_seconds"),
     "a quorum": ({"tools": [custom(approval={"required_approvals": 2})]}, "tools.0.approval"),
@@ -129,10 +111,7 @@ def test_an_invalid_agent_is_refused_and_not_stored(caller: Caller, case: str) -
     [
         ({"config": {"type": "self_hosted", "networking": {"type": "limited"}}}, "config"),
         ({"config": {"type": "elsewhere"}}, "config"),
-        ({"config": {"type": "cloud", "networking": {"type": "unrestricted"}}}, "config.networking"),
         ({"config": {"type": "cloud", "networking": {"type": "limited", "allowed_hosts": ["a.b"]}}}, "allowed_hosts"),
-        ({"config": {"type": "cloud", "packages": {"pip": ["numpy"]}}}, "config.packages.pip"),
-        ({"scope": "account"}, "scope"),
         ({"name": None}, "name"),
     ],
 )
@@ -150,8 +129,6 @@ SESSIONS: dict[str, tuple[dict[str, Any], str]] = {
     "a field without override": ({"agent": {"type": "agent_with_overrides", "id": "ID", "name": "N"}}, "agent.name"),
     "an unknown environment": ({"environment_id": "env_none"}, "environment_id"),
     "a budget": ({"budget": {"type": "limit", "max_list_cost": {"amount": "1", "currency": "EUR"}}}, "budget"),
-    "resources": ({"resources": [{"type": "file", "file_id": "f"}]}, "resources"),
-    "vaults": ({"vault_ids": ["vlt_1"]}, "vault_ids"),
     "chat approvals": ({"chat_approvals": "perhaps"}, "chat_approvals"),
     "a title too long": ({"title": "t" * 513}, "title"),
     "51 first events": ({"initial_events": [message()] * 51}, "initial_events"),
@@ -177,7 +154,6 @@ EVENTS: dict[str, tuple[Any, str]] = {
     "no type": ([{}], "events.0"),
     "an unknown type": ([{"type": "user.shout"}], "events.0"),
     "an agent's": ([{"type": "agent.message", "content": []}], "events.0"),
-    "an outcome": ([{"type": "user.define_outcome", "description": "d"}], "events.0"),
     "a result that only self-hosted clients give": ([{"type": "user.tool_result", "tool_use_id": "t"}], "events.0"),
     "a message without content": ([message(), {"type": "user.message"}], "events.1.content"),
     "a message with no block": ([{"type": "user.message", "content": []}], "events.0.content"),
@@ -185,10 +161,6 @@ EVENTS: dict[str, tuple[Any, str]] = {
     "a message of white space": ([message(" \n")], "events.0.content"),
     "an empty text": ([message("")], "events.0.content.0.text"),
     "an unknown block": ([{"type": "user.message", "content": [{"type": "video"}]}], "events.0.content.0"),
-    "a file": (
-        [{"type": "user.message", "content": [{"type": "image", "source": {"type": "file", "file_id": "f"}}]}],
-        "events.0.content.0.source",
-    ),
     "a link to a file": (
         [{"type": "user.message", "content": [{"type": "image", "source": {"type": "url", "url": "file:///etc/passwd"}}]}],
         "events.0.content.0.source.url",
@@ -258,15 +230,6 @@ def test_an_invalid_query_is_refused(caller: Caller, path: str, field: str) -> N
     if "SESSION" in path:
         path = path.replace("SESSION", caller.session()["id"])
     bad(caller.get(path), 400, field)
-
-
-def test_a_cursor_fits_one_list_and_one_order(caller: Caller) -> None:
-    for _ in range(2):
-        caller.session()
-    cursor = good(caller.get("/v1/sessions", params={"limit": 1}))["next_page"]
-    good(caller.get("/v1/sessions", params={"page": cursor}))
-    bad(caller.get("/v1/sessions", params={"page": cursor, "order": "asc"}), 400, "page")
-    bad(caller.get("/v1/agents", params={"page": cursor}), 400, "page")
 
 
 @pytest.mark.parametrize("where", ["agents", "environments", "sessions", "approvals"])
