@@ -24,7 +24,7 @@ def test_an_approval_shows_what_would_run(caller: Caller, waiting: ToolCall) -> 
 
 
 @pytest.mark.parametrize(
-    ("said", "status", "call_status"),
+    ("decision", "status", "call_status"),
     [
         ({"result": "allow"}, "allowed", "queued"),
         ({"result": "deny"}, "denied", "denied"),
@@ -64,7 +64,7 @@ def test_a_decision_on_another_input_is_refused(caller: Caller, waiting: ToolCal
 
 
 @pytest.mark.parametrize(
-    "said",
+    "decision",
     [
         {},
         {"result": "yes"},
@@ -131,7 +131,7 @@ def test_an_unknown_outcome_is_settled_by_its_own_approval(caller: Caller, stage
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("decision", "status"),
     [
         ({"outcome": "rerun"}, "queued"),
         ({"outcome": "give_up", "deny_message": "Never mind."}, "done"),

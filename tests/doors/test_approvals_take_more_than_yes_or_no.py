@@ -85,7 +85,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "field"), WRONG)
+@pytest.mark.parametrize(("decision", "field"), WRONG)
 def test_an_invalid_field_is_named_and_decides_nothing(
     caller: Caller, waiting: ToolCall, decision: dict[str, Any], field: str
 ) -> None:

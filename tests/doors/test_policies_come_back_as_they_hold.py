@@ -49,12 +49,12 @@ def test_rules_come_back_in_one_spelling_wherever_they_were_sent(caller: Caller)
         "configs": [{"name": "bash", "permission_policy": RULES}, {"name": "read", "permission_policy": DENY}],
     }
     agent = caller.agent(tools=[toolset, custom(permission_policy=RULES)], permission_policy=RULES)
-    found = configs(agent)
+    by_name = configs(agent)
     assert agent["permission_policy"] == RETURNED
     assert agent["tools"][0]["default_config"]["permission_policy"] == RETURNED
     assert agent["tools"][1]["permission_policy"] == RETURNED
-    assert [found[name]["permission_policy"] for name in ("bash", "read", "write")] == [RETURNED, DENIES, RETURNED]
-    assert [found[name]["policy_from"] for name in ("bash", "read", "write")] == ["tool", "tool", "toolset"]
+    assert [by_name[name]["permission_policy"] for name in ("bash", "read", "write")] == [RETURNED, DENIES, RETURNED]
+    assert [by_name[name]["policy_from"] for name in ("bash", "read", "write")] == ["tool", "tool", "toolset"]
 
 
 def test_unknown_programs_comes_back_unless_it_is_the_default(caller: Caller) -> None:
